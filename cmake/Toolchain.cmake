@@ -1,0 +1,31 @@
+# Compiler, linker and sanitizer settings shared by every target.
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wthread-safety)
+endif()
+
+# Library assertions (bounds, empty optionals) stay on in every build: a decision on a broken
+# container is worse than a crash.
+add_compile_definitions(_GLIBCXX_ASSERTIONS)
+
+set(NOS_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
+if(NOS_SANITIZE)
+  add_compile_options(-fsanitize=${NOS_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${NOS_SANITIZE})
+  if(NOS_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()

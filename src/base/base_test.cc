@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/quantity.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace nos {
+namespace {
+
+Result<int> Half(int n) {
+  if (n % 2 != 0) return Invalid("odd");
+  return n / 2;
+}
+Result<int> Quarter(int n) {
+  NOS_ASSIGN(const int half, Half(n));
+  return Half(half);
+}
+
+TEST(StatusTest, MacrosReturnTheError) {
+  EXPECT_EQ(*Quarter(8), 2);
+  EXPECT_EQ(Quarter(6).status().ToString(), "invalid: odd");
+  EXPECT_EQ(Quarter(6).status().Within("quarter").message(), "quarter: odd");
+}
+
+TEST(QuantityTest, ParsesEveryNotation) {
+  const auto value = [](std::string_view text) { return Quantity::Parse(text).value_or({}); };
+  EXPECT_EQ(value("500m").MilliValue(), 500);
+  EXPECT_EQ(value("500m").Value(), 1);
+  EXPECT_EQ(value("16Gi").Value(), int64_t{16} << 30);
+  EXPECT_EQ(value("1e3").Value(), 1000);
+  EXPECT_EQ(value("1E").Value(), 1'000'000'000'000'000'000);
+  EXPECT_EQ(value("0.5").MilliValue(), 500);
+  EXPECT_EQ(value("1.5Gi").Value(), int64_t{3} << 29);
+  EXPECT_EQ(value("-2").Value(), -2);
+  EXPECT_EQ(value("100n").MilliValue(), 1);
+  EXPECT_EQ(value("16Gi").ToBinaryString(), "16Gi");
+  EXPECT_EQ(value("1500m").ToString(), "1500m");
+}
+
+TEST(QuantityTest, RefusesWhatKubernetesRefuses) {
+  for (const char* text :
+       {"", "m", "1 Gi", "1gi", "0x1", "1..2", "9999999999999999999999", "1e99"}) {
+    EXPECT_FALSE(Quantity::Parse(text).ok()) << text;
+  }
+}
+
+TEST(ClockTest, TimesRoundTrip) {
+  const auto t = ParseTime("2026-01-02T03:04:05Z");
+  ASSERT_TRUE(t.ok());
+  EXPECT_EQ(FormatTime(*t), "2026-01-02T03:04:05Z");
+  EXPECT_EQ(FormatTime(*ParseTime("2026-01-02T03:04:05.123+02:00")), "2026-01-02T01:04:05Z");
+  EXPECT_FALSE(ParseTime("2026-13-02T03:04:05Z").ok());
+  EXPECT_FALSE(ParseTime("2026-01-02").ok());
+}
+
+TEST(ClockTest, DurationsAsGoWritesThem) {
+  EXPECT_EQ(*ParseDuration("300ms"), std::chrono::milliseconds(300));
+  EXPECT_EQ(*ParseDuration("1h30m"), std::chrono::minutes(90));
+  EXPECT_EQ(*ParseDuration("1.5s"), std::chrono::milliseconds(1500));
+  EXPECT_FALSE(ParseDuration("5").ok());
+  EXPECT_FALSE(ParseDuration("").ok());
+  EXPECT_EQ(FormatAge(std::chrono::seconds(192)), "3m12s");
+}
+
+TEST(RandomTest, IsTheSameEverywhere) {
+  Random random(42);
+  EXPECT_EQ(random.Next(), 13679457532755275413ULL);
+  for (int i = 0; i < 1000; ++i) EXPECT_LT(random.Below(7), 7u);
+}
+
+TEST(TextTest, SplitsAndParses) {
+  EXPECT_EQ(Split("a,,b", ',').size(), 3u);
+  EXPECT_EQ(Trim("  x \n"), "x");
+  EXPECT_EQ(ParseInt("-12"), -12);
+  EXPECT_EQ(ParseInt("12x"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace nos

@@ -1,0 +1,21 @@
+// Small text functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nos {
+
+// Splits at every separator; "a,,b" gives three parts, "" gives one empty part.
+std::vector<std::string_view> Split(std::string_view text, char separator);
+std::string Join(const std::vector<std::string>& parts, std::string_view separator);
+std::string_view Trim(std::string_view text);
+std::string ToLower(std::string_view text);
+// A whole decimal integer, or nothing: no sign but '-', no spaces, no overflow.
+std::optional<int64_t> ParseInt(std::string_view text);
+std::optional<double> ParseDouble(std::string_view text);
+
+}  // namespace nos

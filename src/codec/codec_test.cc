@@ -1,0 +1,50 @@
+#include <gtest/gtest.h>
+
+#include "codec/json.h"
+#include "codec/yaml.h"
+
+namespace nos {
+namespace {
+
+TEST(JsonTest, RoundTripsAndFindsByPath) {
+  const auto value = ParseJson(R"({"a":{"b":"x"},"n":[1,2.5,null]})");
+  ASSERT_TRUE(value.ok()) << value.status().ToString();
+  EXPECT_EQ(FindString(*value, "a", "b"), "x");
+  EXPECT_EQ(Find(*value, "a", "c"), nullptr);
+  EXPECT_EQ(WriteJson(*value), R"({"a":{"b":"x"},"n":[1,2.5E0,null]})");
+}
+
+TEST(JsonTest, RefusesRubbishWithItsPlace) {
+  EXPECT_FALSE(ParseJson("").ok());
+  EXPECT_FALSE(ParseJson("{} x").ok());
+  EXPECT_FALSE(ParseJson("{\"a\":").ok());
+  EXPECT_FALSE(ParseJson(std::string(200, '[')).ok());
+  EXPECT_TRUE(ParseJson("7").ok());
+}
+
+TEST(YamlTest, TypesPlainScalarsAndKeepsQuotedOnes) {
+  const auto documents = ParseYaml("a: 1\nb: \"1\"\nc: true\nd: 500m\ne:\nf: 1.5\n---\n- x\n");
+  ASSERT_TRUE(documents.ok()) << documents.status().ToString();
+  ASSERT_EQ(documents->size(), 2u);
+  EXPECT_EQ(WriteJson((*documents)[0]),
+            R"({"a":1,"b":"1","c":true,"d":"500m","e":null,"f":1.5E0})");
+}
+
+TEST(YamlTest, NamesDocumentAndLineOfAnError) {
+  const auto documents = ParseYaml("a: 1\n---\nb: [1,\n");
+  ASSERT_FALSE(documents.ok());
+  EXPECT_NE(documents.status().message().find("line"), std::string::npos);
+}
+
+TEST(YamlTest, RefusesAliasBombs) {
+  std::string text = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int j = 0; j < 10; ++j) text += last + (j < 9 ? "," : "]\n");
+  }
+  EXPECT_FALSE(ParseYaml(text).ok());
+}
+
+}  // namespace
+}  // namespace nos

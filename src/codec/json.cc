@@ -1,0 +1,83 @@
+#include "codec/json.h"
+
+#include <fmt/core.h>
+
+#include <boost/json/parse_options.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/stream_parser.hpp>
+
+namespace nos {
+namespace {
+
+std::string Escape(std::string_view text) {
+  return boost::json::serialize(boost::json::string_view(text.data(), text.size()));
+}
+
+void WritePretty(const Json& value, std::string& out, size_t indent) {
+  const std::string pad(indent + 2, ' ');
+  const auto close = [&](char bracket) {
+    out += '\n';
+    out.append(indent, ' ');
+    out += bracket;
+  };
+  if (value.is_object() && !value.get_object().empty()) {
+    char before = '{';
+    for (const auto& [key, member] : value.get_object()) {
+      out += before;
+      out += '\n' + pad + Escape({key.data(), key.size()}) + ": ";
+      WritePretty(member, out, indent + 2);
+      before = ',';
+    }
+    close('}');
+  } else if (value.is_array() && !value.get_array().empty()) {
+    char before = '[';
+    for (const Json& element : value.get_array()) {
+      out += before;
+      out += '\n' + pad;
+      WritePretty(element, out, indent + 2);
+      before = ',';
+    }
+    close(']');
+  } else {
+    out += boost::json::serialize(value);
+  }
+}
+
+}  // namespace
+
+Result<Json> ParseJson(std::string_view text) {
+  boost::json::parse_options options;
+  options.max_depth = 100;
+  boost::json::stream_parser parser({}, options);
+  boost::json::error_code error;
+  const size_t read = parser.write_some(text.data(), text.size(), error);
+  if (!error) parser.finish(error);
+  if (error) return Invalid(fmt::format("JSON: {} at byte {}", error.message(), read));
+  const size_t rest = text.find_first_not_of(" \t\r\n", read);
+  if (rest != std::string_view::npos) {
+    return Invalid(fmt::format("JSON: unexpected text after the value at byte {}", rest));
+  }
+  return parser.release();
+}
+
+std::string WriteJson(const Json& value) { return boost::json::serialize(value); }
+
+std::string WriteJsonPretty(const Json& value) {
+  std::string out;
+  WritePretty(value, out, 0);
+  return out;
+}
+
+const Json* Find(const Json& value, std::string_view key) {
+  const JsonObject* object = value.if_object();
+  return object == nullptr ? nullptr : object->if_contains(key);
+}
+
+JsonObject& MakeObject(Json& value, std::string_view key) {
+  if (!value.is_object()) value.emplace_object();
+  Json& member = value.get_object()[key];
+  if (!member.is_object()) member.emplace_object();
+  return member.get_object();
+}
+
+}  // namespace nos
