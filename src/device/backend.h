@@ -1,0 +1,50 @@
+// The GPUs of one node, as the agent sees and cuts them. Implemented by NVML on real nodes and by
+// the simulated GPU (device/sim_gpus.h) elsewhere; callers never know which.
+//
+// An instance here is a MIG device: a GPU instance with its full-size compute instance.
+// Not thread-safe: one owner thread makes all calls.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace nos::device {
+
+struct GpuInfo {
+  int index = 0;
+  std::string uuid;     // "GPU-..."
+  std::string product;  // as nvmlDeviceGetName: "NVIDIA A100-SXM4-40GB"
+  uint32_t pci_device_id = 0;
+  int64_t memory_mib = 0;
+  bool mig_capable = false, mig_enabled = false;
+};
+
+struct GpuInstance {
+  int gpu = 0;                  // GpuInfo::index
+  uint32_t id = 0;              // GI id: not a function of the start
+  std::string uuid;             // "MIG-..." of its compute instance; empty when it has none
+  std::string profile;          // "1g.5gb"
+  int profile_id = -1;          // nvmlGpuInstanceProfileInfo_t.id
+  uint8_t start = 0, size = 0;  // placement slots
+  // False after a crash between the two NVML calls: there is no compute instance, hence no device.
+  bool complete = true;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  // Errors: kUnavailable (driver not there, GPU lost).
+  virtual Result<std::vector<GpuInfo>> ListGpus() = 0;
+  virtual Result<std::vector<GpuInstance>> ListInstances(int gpu) = 0;
+  // Creates GPU instance and compute instance at exactly this start; on failure nothing is left.
+  // Errors: kExhausted (the placement is taken: NVML_ERROR_INSUFFICIENT_RESOURCES), kInvalid (no
+  // such profile or start), kUnavailable (busy, transient), kDeadline.
+  virtual Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) = 0;
+  // Errors: kNotFound; kUnavailable (NVML_ERROR_IN_USE: something holds it; try again later).
+  virtual Status Destroy(int gpu, uint32_t instance_id) = 0;
+};
+
+}  // namespace nos::device

@@ -1,0 +1,102 @@
+// The GPU models nos knows: profiles, placements, memory, compute, and how sure each fact is.
+//
+// Built in as a data file (catalogue.yaml beside this header); the user's file replaces it, extends
+// it, or removes profiles and geometries from a model. On a node with a GPU, NVML's answers win;
+// the catalogue serves where there is none: planner, simulator, tests.
+//
+//   const gpu::Model* model = gpu::Catalogue::Builtin().FindByProduct("NVIDIA-A100-SXM4-40GB");
+//   auto profile = model->FindProfile("3g.20gb");
+//
+// Immutable after construction; may be read from any thread. Models live as long as the catalogue.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "gpu/layout.h"
+
+namespace nos::gpu {
+
+// How a fact is known. Ordered from the surest.
+enum class Confidence { kLive, kTranscript, kInferred, kUnsourced };
+std::string_view ConfidenceName(Confidence confidence);
+
+struct Engines {
+  uint16_t copy = 0, decode = 0, encode = 0, jpeg = 0, ofa = 0;
+};
+
+struct Profile {
+  std::string name;  // canonical, as NVML and the device plugin name it: "1g.5gb+me"
+  std::vector<std::string> aliases;  // other names drivers and older files use: "7g.79gb"
+  int nvml_id = -1;                  // nvmlGpuInstanceProfileInfo_t.id; -1 unknown
+  int nvml_enum = -1;                // NVML_GPU_INSTANCE_PROFILE_*; -1 unknown
+  int memory_mib = 0;
+  int compute = 0;  // compute slices (the g of the name)
+  int slots = 0;    // placement slots
+  int max_count = 0;
+  int multiprocessors = 0;  // 0 unknown
+  std::vector<uint8_t> starts;
+  Engines engines;
+  Confidence facts = Confidence::kUnsourced;       // sizes, counts, memory
+  Confidence placements = Confidence::kUnsourced;  // starts
+  // The extended resource a pod asks for: "nvidia.com/mig-1g.5gb" ('+' becomes '.': mig-1g.5gb.me).
+  std::string resource_name;
+};
+
+class Model {
+ public:
+  const std::string& name() const { return name_; }  // "A100-40GB": unique in the catalogue
+  const std::string& architecture() const { return architecture_; }
+  int memory_gib() const { return memory_gib_; }
+  int compute_slices() const { return compute_slices_; }
+  int slots() const { return slots_; }
+  const std::vector<Profile>& profiles() const { return profiles_; }
+  const Profile& profile(ProfileId id) const { return profiles_[id]; }
+  const LayoutTable& layouts() const { return layouts_; }
+
+  // By canonical name, alias or resource name, exactly.
+  std::optional<ProfileId> FindProfile(std::string_view name) const;
+  // "3g.20gb@4".
+  std::string PlacementName(Placement placement) const;
+  // Error: kInvalid: unknown profile, or a start the profile does not have.
+  Result<Placement> ParsePlacement(std::string_view text) const;
+
+ private:
+  friend class CatalogueBuilder;
+  std::string name_, architecture_;
+  int memory_gib_ = 0, compute_slices_ = 0, slots_ = 0;
+  std::vector<std::string> product_patterns_;  // ECMAScript regular expressions
+  std::vector<uint32_t> pci_ids_;
+  std::vector<Profile> profiles_;
+  std::map<std::string, ProfileId, std::less<>> profile_by_name_;
+  LayoutTable layouts_;
+};
+
+class Catalogue {
+ public:
+  static const Catalogue& Builtin();
+  // The built-in catalogue changed by a user's file (format: docs/catalogue.md).
+  // Error: kInvalid naming the model, profile and field.
+  static Result<Catalogue> Load(std::string_view user_yaml);
+
+  const std::vector<std::unique_ptr<const Model>>& models() const { return models_; }
+  const Model* FindByName(std::string_view name) const;
+  // By the product name as NVML ("NVIDIA A100-SXM4-40GB") or GPU feature discovery
+  // ("NVIDIA-A100-SXM4-40GB", with its "-MIG-1g.5gb" and "-SHARED" suffixes too) reports it.
+  const Model* FindByProduct(std::string_view product) const;
+  const Model* FindByPciId(uint32_t device_and_vendor) const;  // 0x20B010DE
+  // Whether any model has a profile whose pods ask for this resource.
+  bool IsMigResource(std::string_view resource) const;
+
+ private:
+  friend class CatalogueBuilder;
+  std::vector<std::unique_ptr<const Model>> models_;
+};
+
+}  // namespace nos::gpu

@@ -1,0 +1,107 @@
+// What one MIG GPU of a model can be cut into: its legal layouts and the moves between them.
+//
+// A layout is a set of placements (profile, start). Every legal layout of a model is a state of a
+// precomputed table, so "may this instance be added", "what still fits" and "is this maximal" are
+// array reads. Facts (starts, sizes, maximum counts, engines) come from the catalogue; the rule
+// that two instances may not overlap, per-profile maximum counts and the engine totals decide
+// legality (NVIDIA MIG User Guide, `nvidia-smi mig -lgipp`).
+//
+//   const LayoutTable& table = model.layouts();
+//   LayoutId s = table.Add(LayoutTable::kEmpty, *table.Find({profile, /*start=*/4}));
+//   if (s == LayoutTable::kIllegal) ...
+//
+// Immutable after construction; may be read from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace nos::gpu {
+
+using ProfileId = uint8_t;    // index into Model::profiles()
+using PlacementId = uint8_t;  // index into LayoutTable::placements()
+using LayoutId = uint16_t;    // index of a legal layout
+
+struct Placement {
+  ProfileId profile = 0;
+  uint8_t start = 0;  // first placement slot
+  friend auto operator<=>(const Placement&, const Placement&) = default;
+};
+
+// What the table needs to know of a profile. Units: placement slots, counts.
+struct ProfileShape {
+  uint8_t size = 0;
+  uint8_t max_count = 0;
+  std::vector<uint8_t> starts;
+  std::vector<uint16_t> engines;  // amount taken of each counted engine, as in ModelShape::engines
+  uint32_t excludes = 0;          // bit p: may not coexist with profile p (nvml.h: _ALL_ME)
+};
+
+struct ModelShape {
+  uint8_t slots = 0;
+  std::vector<uint16_t> engines;  // totals; empty when slots alone decide
+  std::vector<ProfileShape> profiles;
+  // Multisets (count per profile) a layout must be contained in; empty: every layout is allowed.
+  std::vector<std::vector<uint8_t>> allowed_geometries;
+};
+
+class LayoutTable {
+ public:
+  static constexpr LayoutId kEmpty = 0;
+  static constexpr LayoutId kIllegal = 0xffff;
+
+  // Error: kInvalid for more than 64 placements, 32 slots, or 65,534 layouts.
+  static Result<LayoutTable> Build(const ModelShape& shape);
+
+  size_t size() const { return members_.size(); }                        // number of legal layouts
+  std::span<const Placement> placements() const { return placements_; }  // sorted by profile, start
+  std::optional<PlacementId> Find(Placement placement) const;
+
+  // The layout with one instance more (less), or kIllegal.
+  LayoutId Add(LayoutId layout, PlacementId placement) const {
+    return add_[layout * placements_.size() + placement];
+  }
+  LayoutId Remove(LayoutId layout, PlacementId placement) const {
+    return remove_[layout * placements_.size() + placement];
+  }
+  // Bit i: placement i is in the layout.
+  uint64_t Members(LayoutId layout) const { return members_[layout]; }
+  // The layout with exactly these members, or kIllegal.
+  LayoutId FromMembers(uint64_t members) const;
+  Result<LayoutId> FromPlacements(std::span<const Placement> placements) const;
+  // Bit i: slot i is occupied.
+  uint32_t Slots(LayoutId layout) const { return slots_[layout]; }
+  // Bit i: placement i can still be added.
+  uint64_t Addable(LayoutId layout) const { return addable_[layout]; }
+  bool IsMaximal(LayoutId layout) const { return addable_[layout] == 0; }
+  // Whether every instance of `kept` is in `layout`.
+  bool Keeps(LayoutId layout, LayoutId kept) const {
+    return (members_[kept] & ~members_[layout]) == 0;
+  }
+  // How many instances of the profile alone could still be added.
+  uint8_t Copies(LayoutId layout, ProfileId profile) const {
+    return copies_[layout * profile_count_ + profile];
+  }
+  // Bit set of the placements of one profile.
+  uint64_t PlacementsOf(ProfileId profile) const { return of_profile_[profile]; }
+  size_t profile_count() const { return profile_count_; }
+
+ private:
+  size_t profile_count_ = 0;
+  std::vector<Placement> placements_;
+  std::vector<uint64_t> of_profile_;
+  std::vector<uint64_t> members_;
+  std::vector<uint64_t> addable_;
+  std::vector<uint32_t> slots_;
+  std::vector<LayoutId> add_;
+  std::vector<LayoutId> remove_;
+  std::vector<uint8_t> copies_;
+  std::vector<std::pair<uint64_t, LayoutId>> by_members_;  // sorted
+};
+
+}  // namespace nos::gpu

@@ -1,0 +1,25 @@
+// What a node offers to the kubelet: the device-plugin API (ListAndWatch) as an interface.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace nos::kubelet {
+
+struct OfferedDevice {
+  std::string resource;   // "nvidia.com/mig-1g.5gb"
+  std::string device_id;  // "MIG-..."
+  friend auto operator<=>(const OfferedDevice&, const OfferedDevice&) = default;
+};
+
+class DevicePlugin {
+ public:
+  virtual ~DevicePlugin() = default;
+  // Replaces the offer. When it returns OK the kubelet hands out no device outside it any more.
+  // Error: kUnavailable.
+  virtual Status Offer(const std::vector<OfferedDevice>& devices) = 0;
+};
+
+}  // namespace nos::kubelet

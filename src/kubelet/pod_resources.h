@@ -1,0 +1,24 @@
+// What the kubelet says about devices: the pod-resources API (v1, unix socket) as an interface.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace nos::kubelet {
+
+struct DeviceAssignment {
+  std::string ns, pod, container;
+  std::string resource;   // "nvidia.com/mig-1g.5gb"
+  std::string device_id;  // "MIG-..."
+};
+
+class PodResources {
+ public:
+  virtual ~PodResources() = default;
+  // Devices held by pods now. Error: kUnavailable.
+  virtual Result<std::vector<DeviceAssignment>> List() = 0;
+};
+
+}  // namespace nos::kubelet

@@ -1,0 +1,95 @@
+// The partition planner: what is there + who waits -> how every GPU shall be cut, who runs where,
+// and why the others do not.
+//
+//   Plan plan = MakePlan(snapshot, pending, framework, options);
+//
+// The whole batch is planned at once over all nodes. Used instances are never moved or destroyed;
+// free ones are destroyed only when that places a pod. What is optimised, in this order:
+//   1. priority: a lower-priority pod never takes the place of a higher one that could be served;
+//   2. most pods, or most compute, or most memory served (Objective);
+//   3. fewest instances destroyed and created, fewest GPUs and nodes touched;
+//   4. least fragmentation left (gpu/fragmentation.h) for the demand seen.
+// A pod that has waited longer than `starvation_after` goes first among its equals in priority, and
+// when it cannot be placed, slots are kept free for it as they fall free.
+//
+// Pure: same input, same plan. The only outside influence is `out_of_time`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/snapshot.h"
+#include "gpu/catalogue.h"
+#include "scheduling/framework.h"
+
+namespace nos::planning {
+
+enum class Objective { kPods, kCompute, kMemory };
+
+struct PlanOptions {
+  Objective objective = Objective::kPods;
+  Time now{};  // for waiting times
+  Duration starvation_after = std::chrono::minutes(10);
+  // Asked now and then; true = return the best plan so far (Plan::complete is false then).
+  std::function<bool()> out_of_time;
+};
+
+struct AssignedDevice {
+  int gpu = 0;
+  gpu::Placement placement;
+  std::string profile;
+  bool existing = false;  // a free instance that is there already
+};
+
+// Machine-readable reasons. Also the names in JSON: "NoGpuForProfile", ...
+struct Reason {
+  std::string code;
+  std::string message;  // one sentence for a person
+  int nodes = 0;        // how many nodes it holds for; 0 = not about nodes
+};
+
+struct PodOutcome {
+  std::shared_ptr<const cluster::Pod> pod;
+  bool placed = false;
+  std::string node;                     // when placed
+  std::vector<AssignedDevice> devices;  // when placed; empty for a pod without slices
+  std::vector<Reason> reasons;          // when pending, most frequent first
+  std::string remedy;                   // when pending: the smallest change that would help, or ""
+};
+
+struct PlannedInstance {
+  gpu::Placement placement;
+  enum class State { kUsed, kFree, kNew } state = State::kFree;
+  std::string pod;  // running on it, or planned for it; may be empty
+};
+
+struct PlannedGpu {
+  int index = 0;
+  const gpu::Model* model = nullptr;
+  std::vector<PlannedInstance> layout;  // the target, sorted by start
+  int created = 0, destroyed = 0;
+};
+
+struct PlannedNode {
+  std::string name;
+  std::vector<PlannedGpu> gpus;  // only GPUs that change
+};
+
+struct Plan {
+  std::vector<PlannedNode> nodes;  // only nodes that change, by name
+  std::vector<PodOutcome> pods;    // one for each pending pod, in input order
+  int placed = 0;
+  int upper_bound = 0;  // no plan can place more pods than this
+  int created = 0, destroyed = 0, gpus_touched = 0, nodes_touched = 0;
+  bool complete = true;  // false: time ran out before the search ended
+};
+
+Plan MakePlan(const cluster::ClusterSnapshot& snapshot,
+              std::span<const std::shared_ptr<const cluster::Pod>> pending,
+              const scheduling::Framework& framework, const PlanOptions& options);
+
+}  // namespace nos::planning
