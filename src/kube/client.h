@@ -16,7 +16,14 @@ struct Resource {
   std::string group, version, plural, kind;
   bool namespaced = true;
 };
+// Events are the core group's.
 extern const Resource kPods, kNodes, kEvents, kLeases, kConfigMaps, kNamespaces;
+
+// "/api/v1/namespaces/<ns>/pods/<name>/<subresource>"; empty parts are left out.
+std::string PathOf(const Resource& resource, std::string_view ns, std::string_view name = "",
+                   std::string_view subresource = "");
+// OK for 2xx; else the code above with the message of the metav1.Status in the body.
+Status StatusOf(const ApiResponse& response);
 
 struct ListOptions {
   std::string label_selector, field_selector, resource_version;
@@ -34,17 +41,24 @@ class Client {
  public:
   explicit Client(Transport& transport) : transport_(transport) {}
 
+  // Every call also passes on the transport's errors.
   Result<Json> Get(const Resource& resource, std::string_view ns, std::string_view name);
-  // `ns` empty: all namespaces.
+  // `ns` empty: all namespaces. Items come without kind and apiVersion, as the API server lists
+  // them. When a page token expires on the way, the whole list is read anew in one piece.
   Result<ObjectList> List(const Resource& resource, std::string_view ns,
                           const ListOptions& options);
+  // From `options.resource_version`, with bookmarks; `limit` is not used. An ERROR event with code
+  // 410 means: list again.
   Result<std::unique_ptr<WatchStream>> Watch(const Resource& resource, std::string_view ns,
                                              const ListOptions& options);
   Result<Json> Create(const Resource& resource, std::string_view ns, const Json& object);
-  Result<Json> Update(const Resource& resource, std::string_view ns, const Json& object);
+  // The name is the object's own. A metadata.resourceVersion in it is a precondition (kConflict).
   // `subresource`: "" or "status".
+  Result<Json> Update(const Resource& resource, std::string_view ns, const Json& object,
+                      std::string_view subresource = "");
   Result<Json> Patch(const Resource& resource, std::string_view ns, std::string_view name,
                      PatchType type, const Json& patch, std::string_view subresource = "");
+  // `options`: a metav1.DeleteOptions (gracePeriodSeconds, preconditions...), or null.
   Status Delete(const Resource& resource, std::string_view ns, std::string_view name,
                 const Json& options = {});
   // POST pods/<name>/binding. Error: kConflict when the pod is bound already.

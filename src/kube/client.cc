@@ -1,0 +1,198 @@
+#include "kube/client.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace nos::kube {
+
+const Resource kPods{"", "v1", "pods", "Pod", true};
+const Resource kNodes{"", "v1", "nodes", "Node", false};
+const Resource kEvents{"", "v1", "events", "Event", true};
+const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
+const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
+const Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
+
+std::string PathOf(const Resource& resource, std::string_view ns, std::string_view name,
+                   std::string_view subresource) {
+  std::string path = resource.group.empty()
+                         ? fmt::format("/api/{}", resource.version)
+                         : fmt::format("/apis/{}/{}", resource.group, resource.version);
+  if (resource.namespaced && !ns.empty()) path += fmt::format("/namespaces/{}", ns);
+  path += "/" + resource.plural;
+  if (!name.empty()) path += fmt::format("/{}", name);
+  if (!subresource.empty()) path += fmt::format("/{}", subresource);
+  return path;
+}
+
+namespace {
+
+constexpr int kGone = 410;
+
+Code CodeOf(int http, std::string_view reason) {
+  switch (http) {
+    case 404:
+      return Code::kNotFound;
+    case 409:
+      return reason == "AlreadyExists" ? Code::kAlreadyExists : Code::kConflict;
+    case 401:
+    case 403:
+      return Code::kPermission;
+    case 405:
+    case 501:
+      return Code::kUnimplemented;
+    case 408:
+    case kGone:
+    case 429:
+      return Code::kUnavailable;
+    default:
+      return http >= 500 ? Code::kUnavailable : Code::kInvalid;
+  }
+}
+
+std::string_view ContentTypeOf(PatchType type) {
+  switch (type) {
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kStrategic:
+      return "application/strategic-merge-patch+json";
+  }
+  return "application/merge-patch+json";
+}
+
+ApiRequest Request(std::string_view method, std::string path) {
+  ApiRequest request;
+  request.method = method;
+  request.path = std::move(path);
+  return request;
+}
+
+ApiRequest Write(std::string_view method, std::string path, const Json& body,
+                 std::string_view content_type = "application/json") {
+  ApiRequest request = Request(method, std::move(path));
+  request.content_type = content_type;
+  request.body = body;
+  return request;
+}
+
+void AddSelectors(const ListOptions& options, ApiRequest& request) {
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) request.query.emplace_back(key, value);
+  };
+  add("labelSelector", options.label_selector);
+  add("fieldSelector", options.field_selector);
+}
+
+// A page continues from its token alone; resourceVersion belongs to the first one.
+ApiRequest PageRequest(const Resource& resource, std::string_view ns, const ListOptions& options,
+                       int limit, const std::string& token) {
+  ApiRequest request = Request("GET", PathOf(resource, ns));
+  AddSelectors(options, request);
+  if (limit > 0) request.query.emplace_back("limit", std::to_string(limit));
+  if (!token.empty()) {
+    request.query.emplace_back("continue", token);
+  } else if (!options.resource_version.empty()) {
+    request.query.emplace_back("resourceVersion", options.resource_version);
+  }
+  return request;
+}
+
+// Moves the page's items to the end of `list` and returns the token of the next page.
+Result<std::string> AppendPage(Json page, ObjectList& list) {
+  list.resource_version = FindString(page, "metadata", "resourceVersion");
+  std::string token(FindString(page, "metadata", "continue"));
+  JsonObject* object = page.if_object();
+  Json* items = object == nullptr ? nullptr : object->if_contains("items");
+  if (items == nullptr || items->is_null()) return token;
+  if (!items->is_array()) return Invalid("the list's items are not an array");
+  for (Json& item : items->get_array()) list.items.push_back(std::move(item));
+  return token;
+}
+
+Result<Json> BodyOf(Result<ApiResponse> response) {
+  if (!response.ok()) return response.status();
+  NOS_RETURN_IF_ERROR(StatusOf(*response));
+  return std::move(response->body);
+}
+
+}  // namespace
+
+Status StatusOf(const ApiResponse& response) {
+  if (response.code >= 200 && response.code < 300) return Status::Ok();
+  std::string message(FindString(response.body, "message"));
+  if (message.empty()) message = fmt::format("the API server answered {}", response.code);
+  return {CodeOf(response.code, FindString(response.body, "reason")), std::move(message)};
+}
+
+Result<Json> Client::Get(const Resource& resource, std::string_view ns, std::string_view name) {
+  if (name.empty()) return Invalid(fmt::format("get {}: the name is empty", resource.plural));
+  return BodyOf(transport_.Do(Request("GET", PathOf(resource, ns, name))));
+}
+
+Result<ObjectList> Client::List(const Resource& resource, std::string_view ns,
+                                const ListOptions& options) {
+  ObjectList list;
+  std::string token;
+  int limit = options.limit;
+  do {
+    NOS_ASSIGN(ApiResponse response,
+               transport_.Do(PageRequest(resource, ns, options, limit, token)));
+    if (response.code == kGone && !token.empty()) {
+      list = {};
+      token.clear();
+      limit = 0;
+      NOS_ASSIGN(response, transport_.Do(PageRequest(resource, ns, options, limit, token)));
+    }
+    NOS_RETURN_IF_ERROR(StatusOf(response));
+    NOS_ASSIGN(token, AppendPage(std::move(response.body), list));
+  } while (!token.empty());
+  return list;
+}
+
+Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource, std::string_view ns,
+                                                   const ListOptions& options) {
+  ApiRequest request = Request("GET", PathOf(resource, ns));
+  AddSelectors(options, request);
+  request.query.emplace_back("watch", "true");
+  request.query.emplace_back("allowWatchBookmarks", "true");
+  if (!options.resource_version.empty()) {
+    request.query.emplace_back("resourceVersion", options.resource_version);
+  }
+  return transport_.Watch(request);
+}
+
+Result<Json> Client::Create(const Resource& resource, std::string_view ns, const Json& object) {
+  return BodyOf(transport_.Do(Write("POST", PathOf(resource, ns), object)));
+}
+
+Result<Json> Client::Update(const Resource& resource, std::string_view ns, const Json& object,
+                            std::string_view subresource) {
+  const std::string_view name = FindString(object, "metadata", "name");
+  if (name.empty()) return Invalid(fmt::format("update {}: no metadata.name", resource.plural));
+  return BodyOf(transport_.Do(Write("PUT", PathOf(resource, ns, name, subresource), object)));
+}
+
+Result<Json> Client::Patch(const Resource& resource, std::string_view ns, std::string_view name,
+                           PatchType type, const Json& patch, std::string_view subresource) {
+  if (name.empty()) return Invalid(fmt::format("patch {}: the name is empty", resource.plural));
+  return BodyOf(transport_.Do(
+      Write("PATCH", PathOf(resource, ns, name, subresource), patch, ContentTypeOf(type))));
+}
+
+Status Client::Delete(const Resource& resource, std::string_view ns, std::string_view name,
+                      const Json& options) {
+  if (name.empty()) return Invalid(fmt::format("delete {}: the name is empty", resource.plural));
+  return BodyOf(transport_.Do(Write("DELETE", PathOf(resource, ns, name), options))).status();
+}
+
+Status Client::Bind(std::string_view ns, std::string_view pod, std::string_view node) {
+  const Json binding = {{"apiVersion", "v1"},
+                        {"kind", "Binding"},
+                        {"metadata", {{"name", pod}, {"namespace", ns}}},
+                        {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}};
+  return BodyOf(transport_.Do(Write("POST", PathOf(kPods, ns, pod, "binding"), binding))).status();
+}
+
+}  // namespace nos::kube
