@@ -4,6 +4,7 @@
 #include "base/quantity.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "base/table.h"
 #include "base/text.h"
 
 namespace nos {
@@ -75,6 +76,13 @@ TEST(TextTest, SplitsAndParses) {
   EXPECT_EQ(Trim("  x \n"), "x");
   EXPECT_EQ(ParseInt("-12"), -12);
   EXPECT_EQ(ParseInt("12x"), std::nullopt);
+}
+
+TEST(TableTest, AlignsAndCuts) {
+  TextTable table({"NAME", "WHY"});
+  table.AddRow({"gpü-1", "because"});
+  EXPECT_EQ(table.ToString(), "NAME   WHY\ngpü-1  because\n");
+  EXPECT_EQ(table.ToString(10), "NAME   WHY\ngpü-1  be…\n");
 }
 
 }  // namespace

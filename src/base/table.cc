@@ -1,0 +1,47 @@
+#include "base/table.h"
+
+#include <algorithm>
+
+namespace nos {
+namespace {
+
+bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+}  // namespace
+
+size_t DisplayWidth(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !Continues(c); }));
+}
+
+std::string Truncate(std::string_view text, size_t width) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  size_t end = 0;
+  for (size_t taken = 0; taken + 1 < width; ++taken) {
+    ++end;
+    while (end < text.size() && Continues(text[end])) ++end;
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
+std::string TextTable::ToString(size_t width) const {
+  std::vector<size_t> widths(rows_.front().size(), 0);
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < widths.size(); ++i)
+      widths[i] = std::max(widths[i], DisplayWidth(row[i]));
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      line += row[i];
+      if (i + 1 < widths.size()) line.append(widths[i] - DisplayWidth(row[i]) + 2, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += Truncate(line, width) + "\n";
+  }
+  return out;
+}
+
+}  // namespace nos

@@ -1,0 +1,33 @@
+// A plain text table for people: left-aligned columns, two blanks between them, no borders, as
+// kubectl prints. Rows are cut to a width so that they fit a terminal.
+//
+//   TextTable table({"NAME", "GPU"});
+//   table.AddRow({"gpu-1", "0"});
+//   std::cout << table.ToString();
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nos {
+
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
+  // REQUIRES: as many cells as the header has.
+  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  bool empty() const { return rows_.size() == 1; }
+  // Lines end in '\n' and are at most `width` characters long; the last column is cut first.
+  std::string ToString(size_t width = 100) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// The number of characters a UTF-8 text takes on a terminal (every code point counts as one).
+size_t DisplayWidth(std::string_view text);
+// At most `width` characters of the text, with "…" at the end when it was cut.
+std::string Truncate(std::string_view text, size_t width);
+
+}  // namespace nos
