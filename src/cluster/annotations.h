@@ -29,6 +29,8 @@ inline constexpr std::string_view kPrefix = "nos.nebuly.com/";
 inline constexpr std::string_view kPartitioningLabel = "nos.nebuly.com/gpu-partitioning";
 inline constexpr std::string_view kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
 inline constexpr std::string_view kStatusPlan = "nos.nebuly.com/status-partitioning-plan";
+// What became of the acknowledged plan, written by the agent: controllers/plan_result.h.
+inline constexpr std::string_view kPlanResult = "nos.nebuly.com/partitioning-result";
 inline constexpr std::string_view kProductLabel = "nvidia.com/gpu.product";
 inline constexpr std::string_view kCountLabel = "nvidia.com/gpu.count";
 
@@ -44,6 +46,9 @@ struct Gpu {
   std::vector<Instance> instances;    // sorted by placement
   // Starts were not reported (counts only) and have been assumed.
   bool assumed_starts = false;
+  // Must not be re-cut now (a plan is under way there, or cutting it failed lately); its free
+  // instances may serve pods.
+  bool fixed = false;
 
   gpu::LayoutId Layout() const;      // all instances
   gpu::LayoutId UsedLayout() const;  // used ones only

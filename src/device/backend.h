@@ -36,8 +36,9 @@ struct GpuInstance {
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Errors: kUnavailable (driver not there, GPU lost).
+  // Errors: kUnavailable (driver not there).
   virtual Result<std::vector<GpuInfo>> ListGpus() = 0;
+  // Errors: kUnavailable (GPU lost), kUnimplemented (MIG is off).
   virtual Result<std::vector<GpuInstance>> ListInstances(int gpu) = 0;
   // Creates GPU instance and compute instance at exactly this start; on failure nothing is left.
   // Errors: kExhausted (the placement is taken: NVML_ERROR_INSUFFICIENT_RESOURCES), kInvalid (no
@@ -45,6 +46,11 @@ class Backend {
   virtual Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) = 0;
   // Errors: kNotFound; kUnavailable (NVML_ERROR_IN_USE: something holds it; try again later).
   virtual Status Destroy(int gpu, uint32_t instance_id) = 0;
+  // Switches MIG mode on. Errors: kUnavailable (other clients hold the GPU), kPermission (this
+  // architecture needs a GPU reset first: an operator's business), kUnimplemented (no MIG).
+  // Source: nvml.h nvmlDeviceSetMigMode; Ampere keeps the mode over reboots, Hopper and later lose
+  // it and need no reset.
+  virtual Status EnableMig(int gpu) = 0;
 };
 
 }  // namespace nos::device

@@ -1,0 +1,27 @@
+// What became of a node's plan, as the agent writes it into one annotation (cluster::kPlanResult)
+// and the partitioner reads it. JSON:
+//
+//   {"plan":"8","outcome":"partial","obstacles":[
+//     {"gpu":0,"placement":"3g.20gb@4","code":"InUse","message":"1g.5gb@5 is in use by ml/a"}]}
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "device/actuator.h"
+
+namespace nos::controllers {
+
+struct PlanResult {
+  std::string plan;
+  bool applied = true;  // false: partial
+  std::vector<device::Obstacle> obstacles;
+};
+
+std::string WritePlanResult(const PlanResult& result);
+// Error: kInvalid.
+Result<PlanResult> ReadPlanResult(std::string_view text);
+
+}  // namespace nos::controllers

@@ -1,0 +1,76 @@
+// What to do next on a node's GPUs so that they become what the spec asks: one operation at a time,
+// decided afresh from what is there, so that it converges from any state and a crash anywhere is
+// harmless. Pure.
+//
+//   Progress progress = NextOperation(targets, gpus, used, deferred);
+//   if (progress.next) Apply(*progress.next); else Report(progress.obstacles);
+//
+// In this order: incomplete instances are removed; instances that fit now are created at their
+// exact starts; free instances that are not wanted are destroyed. Instances in use are kept,
+// whatever the spec says; what they block is reported and the rest is applied. A GPU without a
+// target is left as it is, but for incomplete instances.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cluster/annotations.h"
+#include "device/backend.h"
+#include "gpu/catalogue.h"
+
+namespace nos::device {
+
+struct ObservedGpu {
+  int index = 0;
+  const gpu::Model* model = nullptr;
+  bool mig_enabled = true;
+  std::vector<GpuInstance> instances;
+};
+
+struct Operation {
+  enum class Kind { kCreate, kDestroy, kEnableMig } kind = Kind::kCreate;
+  int gpu = 0;
+  std::string profile;  // of what is created or destroyed
+  uint8_t start = 0;
+  uint32_t instance_id = 0;  // kDestroy
+  std::string uuid;          // kDestroy; empty for an incomplete instance
+
+  // "create 3g.20gb@4 on GPU 0"; also its identity in tables of failures.
+  std::string ToString() const;
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
+// Why a part of the target is not there (yet).
+struct Obstacle {
+  int gpu = 0;
+  std::string placement;  // "3g.20gb@4", or "" for the whole GPU
+  std::string code;       // InUse, Foreign, Illegal, Deferred, MigDisabled, NoSuchGpu
+  std::string message;    // for a person
+};
+
+struct Progress {
+  std::optional<Operation> next;
+  // Filled only when there is no next operation.
+  std::vector<Obstacle> obstacles;
+};
+
+// `used`: UUIDs that must not be destroyed. `deferred`: operations that failed lately and are not
+// to be tried now; others go on. Targets and GPUs in any order; the result does not depend on it.
+Progress NextOperation(std::span<const cluster::TargetLayout> targets,
+                       std::span<const ObservedGpu> gpus, const std::set<std::string>& used,
+                       const std::function<bool(const Operation&)>& deferred = {});
+
+// What NextOperation would destroy sooner or later if nothing changed: free instances that the
+// targets do not contain. To be withdrawn from the kubelet before.
+std::vector<GpuInstance> Unwanted(std::span<const cluster::TargetLayout> targets,
+                                  std::span<const ObservedGpu> gpus,
+                                  const std::set<std::string>& used);
+
+// Runs it on the backend.
+Status Apply(const Operation& operation, Backend& backend);
+
+}  // namespace nos::device

@@ -1,0 +1,109 @@
+// The GPUs of one node, simulated behind device::Backend: true placement rules (from the model's
+// layout table), instance ids that do not follow from the start, UUIDs that come back when the same
+// ids do, "in use" errors, latency, faults, reboot.
+//
+//   SimGpus gpus({{model, "NVIDIA A100-SXM4-40GB"}}, {.node = "gpu-1", .hooks = {...}});
+//   auto instance = gpus.Create(0, "3g.20gb", 4);
+//
+// An operation takes effect at once and reports how long the real one would have taken through
+// Hooks::spend; whoever owns the clock keeps the caller from going on before that.
+// Deterministic. Not thread-safe, as every Backend.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "device/backend.h"
+#include "gpu/catalogue.h"
+
+namespace nos::device {
+
+struct SimGpuSpec {
+  const gpu::Model* model = nullptr;
+  std::string product;  // as NVML names it; empty: the model's name
+  bool mig_enabled = true;
+};
+
+// What goes wrong with one operation.
+enum class SimFault {
+  kNone,
+  kBusy,     // a monitor holds the GPU for a moment: NVML_ERROR_IN_USE
+  kTimeout,  // takes its time, does nothing, and says kDeadline
+  kFails,    // an unknown driver error (kInternal)
+  // The agent dies here. A create has made the GPU instance but not the compute instance and leaves
+  // it so; a destroy has removed the compute instance only.
+  kCrashBetween,
+  kLost,  // the GPU falls off the bus: kUnavailable, until Restore()
+};
+
+struct SimAttempt {
+  enum class Kind { kCreate, kDestroy, kEnableMig } kind = Kind::kCreate;
+  int gpu = 0;
+  std::string profile;
+  uint8_t start = 0;
+};
+
+// All optional. Called synchronously from the operation.
+struct SimHooks {
+  std::function<void(Duration)> spend;
+  std::function<SimFault(const SimAttempt&)> fault;
+  // Whether a process of a pod holds the instance with this UUID: Destroy then fails "in use".
+  std::function<bool(const std::string& uuid)> held;
+  // Just before an instance disappears through Destroy (not through Reboot): for invariants.
+  std::function<void(const GpuInstance&)> on_destroy;
+};
+
+// Source of the defaults: mig.md 1.5 (A100-SXM4-80: 2.46 s for seven creates, 4.38 s for seven
+// destroys, 6.46 s to switch MIG on).
+struct SimLatency {
+  Duration create = std::chrono::milliseconds(350);
+  Duration destroy = std::chrono::milliseconds(600);
+  Duration enable_mig = std::chrono::milliseconds(6460);
+};
+
+class SimGpus final : public Backend {
+ public:
+  // `seed_name` (a node's name) makes UUIDs differ between nodes. Models must outlive this.
+  SimGpus(std::vector<SimGpuSpec> gpus, std::string seed_name, SimHooks hooks = {},
+          SimLatency latency = {});
+
+  Result<std::vector<GpuInfo>> ListGpus() override;
+  Result<std::vector<GpuInstance>> ListInstances(int gpu) override;
+  Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
+  Status Destroy(int gpu, uint32_t instance_id) override;
+  Status EnableMig(int gpu) override;
+
+  // The node restarts: every instance vanishes, lost GPUs are back; Ampere keeps MIG mode, later
+  // architectures lose it.
+  void Reboot();
+  void Lose(int gpu);
+  void Restore(int gpu);
+
+  // Without latency, faults or hooks: for setting up a scene. Errors as Create.
+  Result<GpuInstance> Place(int gpu, const std::string& profile, uint8_t start);
+  // What is truly there, lost or not.
+  const std::vector<GpuInstance>& Truth(int gpu) const { return gpus_[gpu].instances; }
+
+ private:
+  struct SimGpu {
+    GpuInfo info;
+    const gpu::Model* model = nullptr;
+    std::vector<GpuInstance> instances;
+    bool lost = false;
+  };
+
+  SimFault Begin(const SimAttempt& attempt, Duration cost);
+  Result<SimGpu*> Reach(int gpu);
+  Result<GpuInstance> Add(SimGpu& gpu, const std::string& profile, uint8_t start, bool complete);
+
+  std::vector<SimGpu> gpus_;
+  SimHooks hooks_;
+  SimLatency latency_;
+};
+
+}  // namespace nos::device

@@ -1,0 +1,53 @@
+// Events (core/v1) on objects, as `kubectl describe` shows them; alike ones are counted, not
+// repeated. Best effort: a failed write is logged and forgotten.
+//
+//   EventRecorder events("nos-partitioner");
+//   events.Record(client, {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
+//                 EventType::kNormal, "SlicePlanned", "GPU 0 of gpu-7 gets 3g.20gb@4", now);
+//
+// Not thread-safe: one owner.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "kube/client.h"
+
+namespace nos::kube {
+
+struct ObjectReference {
+  std::string kind, ns, name, uid;
+  std::string api_version = "v1";
+};
+
+enum class EventType { kNormal, kWarning };
+
+class EventRecorder {
+ public:
+  // Remembers the last `capacity` distinct events to count their repetitions.
+  explicit EventRecorder(std::string component, size_t capacity = 4096)
+      : component_(std::move(component)), capacity_(capacity) {}
+
+  void Record(Client& client, const ObjectReference& object, EventType type,
+              std::string_view reason, std::string_view message, Time now);
+
+ private:
+  struct Known {
+    std::string ns, name;
+    int count = 0;
+    uint64_t used = 0;  // when last touched, for forgetting the oldest
+  };
+
+  Status Create(Client& client, const ObjectReference& object, EventType type,
+                std::string_view reason, std::string_view message, Time now, const Known& event);
+  void ForgetOldest();
+
+  std::string component_;
+  size_t capacity_;
+  uint64_t uses_ = 0;
+  std::map<std::string, Known> known_;
+};
+
+}  // namespace nos::kube

@@ -1,0 +1,73 @@
+// Keeps a local copy of a collection current: lists it, watches it, and lists again when the watch
+// cannot go on. A state machine without thread or clock:
+//
+//   Reflector reflector(kPods, {.field_selector = "spec.nodeName=gpu-1"});
+//   reflector.Pump(client, clock.Now(), sink);   // lists when needed, drains what has arrived
+//
+// Pump never waits for events; Wait does. Errors lead to back-off, 410 Gone to a new list, an ended
+// watch to a new watch from the last version seen. Not thread-safe: one owner.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "kube/client.h"
+#include "kube/work_queue.h"
+
+namespace nos::kube {
+
+class ReflectorSink {
+ public:
+  virtual ~ReflectorSink() = default;
+  virtual void Replace(const std::vector<Json>& items) = 0;
+  virtual void Upsert(const Json& object) = 0;
+  virtual void Remove(const Json& object) = 0;
+};
+
+struct ReflectorOptions {
+  std::string ns;  // empty: all
+  std::string label_selector, field_selector;
+  BackOff back_off;
+  // Lists anew this often, in case an event got lost on the way.
+  Duration relist_every = std::chrono::minutes(10);
+  // Events taken in one Pump.
+  size_t batch = 10000;
+};
+
+class Reflector {
+ public:
+  explicit Reflector(Resource resource, ReflectorOptions options = {});
+
+  // Returns whether anything was delivered.
+  bool Pump(Client& client, Time now, ReflectorSink& sink);
+  // The collection has been listed at least once.
+  bool synced() const { return synced_; }
+  // When Pump has work that no event announces (a list, a retry).
+  std::optional<Time> NextDue() const { return next_attempt_; }
+  // Returns when an event is there, the stream has ended, or the time is up.
+  void Wait(Duration at_most);
+  // Why the last attempt failed; OK when it did not.
+  const Status& last_error() const { return last_error_; }
+
+ private:
+  bool ListNow(Client& client, Time now, ReflectorSink& sink);
+  void OpenWatch(Client& client, Time now);
+  bool Drain(Time now, ReflectorSink& sink);
+  bool Deliver(const WatchEvent& event, Time now, ReflectorSink& sink);
+  void Fail(Status error, Time now);
+
+  Resource resource_;
+  ReflectorOptions options_;
+  std::unique_ptr<WatchStream> stream_;
+  std::string version_;  // resume the watch from here; empty: list first
+  bool synced_ = false;
+  int failures_ = 0;
+  Time listed_{};
+  std::optional<Time> next_attempt_ = Time{};
+  Status last_error_;
+};
+
+}  // namespace nos::kube

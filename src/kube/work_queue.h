@@ -1,0 +1,63 @@
+// Keys to be looked at: each at most once at a time and never twice in the queue, with delays and
+// per-key back-off. It owns no thread and reads no clock; callers pass the time.
+//
+//   queue.Add("gpu-7", now);
+//   while (auto key = queue.Take(now)) {
+//     Outcome outcome = Reconcile(*key);
+//     if (failed) queue.Retry(*key, now); else queue.Forget(*key);
+//     queue.Done(*key);
+//   }
+//
+// A key added while it is being looked at comes back after Done. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace nos::kube {
+
+// Exponential and without jitter, so that a seed replays a run: base, 2 base, 4 base ... limit.
+struct BackOff {
+  Duration base = std::chrono::milliseconds(200);
+  Duration limit = std::chrono::seconds(30);
+  // The delay after the n-th failure in a row; n counts from 1.
+  Duration After(int failures) const;
+};
+
+class WorkQueue {
+ public:
+  explicit WorkQueue(BackOff back_off = {}) : back_off_(back_off) {}
+
+  // Due at `when` at the latest: an earlier time that is already noted stays.
+  void Add(const std::string& key, Time when);
+  // After a failure: due after this key's back-off, unless something else brings it earlier.
+  void Retry(const std::string& key, Time now);
+  // After a success: the key's next failure starts from the base delay.
+  void Forget(const std::string& key);
+  // The key that has been due longest, now being looked at; none when nothing is due.
+  std::optional<std::string> Take(Time now);
+  void Done(const std::string& key);
+  // When Take will next return a key. Keys being looked at do not count.
+  std::optional<Time> NextDue() const;
+  size_t size() const;  // waiting
+
+ private:
+  void AddLocked(const std::string& key, Time when);
+
+  mutable std::mutex mutex_;
+  BackOff back_off_;
+  uint64_t sequence_ = 0;  // first come, first served among equal times
+  std::map<std::pair<Time, uint64_t>, std::string> by_time_;
+  std::map<std::string, std::pair<Time, uint64_t>> waiting_;
+  std::map<std::string, std::optional<Time>> active_;  // and when to come back
+  std::map<std::string, int> failures_;
+};
+
+}  // namespace nos::kube
