@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,9 +59,11 @@ class Model {
   int slots() const { return slots_; }
   const std::vector<Profile>& profiles() const { return profiles_; }
   const Profile& profile(ProfileId id) const { return profiles_[id]; }
-  const LayoutTable& layouts() const { return layouts_; }
+  // Models of equal shape share one table, so its address may key further tables.
+  const LayoutTable& layouts() const { return *layouts_; }
+  const std::vector<uint32_t>& pci_ids() const { return pci_ids_; }
 
-  // By canonical name, alias or resource name, exactly.
+  // By canonical name, alias, either with '.' for '+' ("1g.5gb.me"), or resource name; exactly.
   std::optional<ProfileId> FindProfile(std::string_view name) const;
   // "3g.20gb@4".
   std::string PlacementName(Placement placement) const;
@@ -71,32 +74,48 @@ class Model {
   friend class CatalogueBuilder;
   std::string name_, architecture_;
   int memory_gib_ = 0, compute_slices_ = 0, slots_ = 0;
-  std::vector<std::string> product_patterns_;  // ECMAScript regular expressions
   std::vector<uint32_t> pci_ids_;
   std::vector<Profile> profiles_;
   std::map<std::string, ProfileId, std::less<>> profile_by_name_;
-  LayoutTable layouts_;
+  std::shared_ptr<const LayoutTable> layouts_;
 };
 
 class Catalogue {
  public:
   static const Catalogue& Builtin();
-  // The built-in catalogue changed by a user's file (format: docs/catalogue.md).
-  // Error: kInvalid naming the model, profile and field.
+  // The built-in catalogue changed by a user's file (format: docs/catalogue.md). An entry that is
+  // wrong is left out and named in problems(); the others count.
+  // Error: kInvalid when the text as a whole is not a catalogue file.
   static Result<Catalogue> Load(std::string_view user_yaml);
 
+  // What was wrong in the user's file: the entry, the field and what to do. Empty for Builtin().
+  const std::vector<std::string>& problems() const { return problems_; }
   const std::vector<std::unique_ptr<const Model>>& models() const { return models_; }
+  // Ignores case.
   const Model* FindByName(std::string_view name) const;
   // By the product name as NVML ("NVIDIA A100-SXM4-40GB") or GPU feature discovery
   // ("NVIDIA-A100-SXM4-40GB", with its "-MIG-1g.5gb" and "-SHARED" suffixes too) reports it.
   const Model* FindByProduct(std::string_view product) const;
   const Model* FindByPciId(uint32_t device_and_vendor) const;  // 0x20B010DE
+  // For a product that FindByProduct does not know: one sentence that says why and what to do.
+  std::string WhyUnknown(std::string_view product) const;
   // Whether any model has a profile whose pods ask for this resource.
   bool IsMigResource(std::string_view resource) const;
 
  private:
   friend class CatalogueBuilder;
+  // A product's words in order, lower case; the most specific pattern that matches wins.
+  struct ProductPattern {
+    std::vector<std::string> words;
+    const Model* model = nullptr;  // null: known, but nobody knows how to partition it
+    std::string reason;            // then why
+  };
+  const ProductPattern* Match(std::string_view product, bool partitionable) const;
+
   std::vector<std::unique_ptr<const Model>> models_;
+  std::vector<ProductPattern> products_;
+  std::set<std::string, std::less<>> resources_;
+  std::vector<std::string> problems_;
 };
 
 }  // namespace nos::gpu

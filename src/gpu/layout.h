@@ -40,6 +40,7 @@ struct ProfileShape {
   std::vector<uint8_t> starts;
   std::vector<uint16_t> engines;  // amount taken of each counted engine, as in ModelShape::engines
   uint32_t excludes = 0;          // bit p: may not coexist with profile p (nvml.h: _ALL_ME)
+  friend bool operator==(const ProfileShape&, const ProfileShape&) = default;
 };
 
 struct ModelShape {
@@ -48,6 +49,9 @@ struct ModelShape {
   std::vector<ProfileShape> profiles;
   // Multisets (count per profile) a layout must be contained in; empty: every layout is allowed.
   std::vector<std::vector<uint8_t>> allowed_geometries;
+  // Multisets no layout may contain, however placed.
+  std::vector<std::vector<uint8_t>> forbidden_geometries;
+  friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
 class LayoutTable {
@@ -55,7 +59,10 @@ class LayoutTable {
   static constexpr LayoutId kEmpty = 0;
   static constexpr LayoutId kIllegal = 0xffff;
 
-  // Error: kInvalid for more than 64 placements, 32 slots, or 65,534 layouts.
+  // Legality is closed downwards: taking an instance out of a legal layout leaves a legal one.
+  // Layouts are numbered by number of instances, then by members.
+  // Error: kInvalid for more than 64 placements, 32 slots, 32 profiles, or 65,534 layouts, and for
+  // starts, engines or geometries that do not match the shape.
   static Result<LayoutTable> Build(const ModelShape& shape);
 
   size_t size() const { return members_.size(); }                        // number of legal layouts
@@ -73,6 +80,7 @@ class LayoutTable {
   uint64_t Members(LayoutId layout) const { return members_[layout]; }
   // The layout with exactly these members, or kIllegal.
   LayoutId FromMembers(uint64_t members) const;
+  // Error: kInvalid for an unknown or repeated placement and for an illegal layout.
   Result<LayoutId> FromPlacements(std::span<const Placement> placements) const;
   // Bit i: slot i is occupied.
   uint32_t Slots(LayoutId layout) const { return slots_[layout]; }
@@ -92,6 +100,11 @@ class LayoutTable {
   size_t profile_count() const { return profile_count_; }
 
  private:
+  void IndexPlacements(const ModelShape& shape);
+  Status EnumerateLayouts(const ModelShape& shape);
+  void FillTransitions(const ModelShape& shape);
+  void FillCopies();
+
   size_t profile_count_ = 0;
   std::vector<Placement> placements_;
   std::vector<uint64_t> of_profile_;

@@ -1,0 +1,270 @@
+#include "gpu/catalogue_builder.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "gpu/product_words.h"
+
+namespace nos::gpu {
+namespace {
+
+constexpr size_t kMaxModels = 256;
+constexpr size_t kMaxGeometries = 1000;
+
+std::string WithDots(std::string name) {
+  std::ranges::replace(name, '+', '.');
+  return name;
+}
+
+std::string ResourceName(const std::string& profile) {
+  return "nvidia.com/mig-" + WithDots(profile);
+}
+
+// Every name a profile goes by.
+std::vector<std::string> NamesOf(const Profile& profile) {
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& name) {
+    names.insert(names.end(), {name, WithDots(name), ResourceName(name)});
+  };
+  add(profile.name);
+  for (const std::string& alias : profile.aliases) add(alias);
+  return names;
+}
+
+std::optional<size_t> FindProfile(const ModelSpec& spec, std::string_view name) {
+  for (size_t i = 0; i < spec.profiles.size(); ++i) {
+    const auto names = NamesOf(spec.profiles[i].profile);
+    if (std::ranges::find(names, name) != names.end()) return i;
+  }
+  return std::nullopt;
+}
+
+// The engines that totals count. Copy engines are not partitioned by any known rule.
+std::vector<uint16_t> EngineVector(const Engines& engines) {
+  return {engines.decode, engines.encode, engines.jpeg, engines.ofa};
+}
+
+// Counts per profile, or nothing when the model lacks a profile (it was removed).
+std::optional<std::vector<uint8_t>> CountsOf(const ModelSpec& spec, const Geometry& geometry) {
+  std::vector<uint8_t> counts(spec.profiles.size());
+  for (const auto& [name, count] : geometry) {
+    const auto id = FindProfile(spec, name);
+    if (!id) return std::nullopt;
+    counts[*id] = static_cast<uint8_t>(counts[*id] + count);
+  }
+  return counts;
+}
+
+std::vector<std::vector<uint8_t>> CountsOfAll(const ModelSpec& spec,
+                                              const std::vector<Geometry>& geometries) {
+  std::vector<std::vector<uint8_t>> all;
+  for (const Geometry& geometry : geometries) {
+    if (auto counts = CountsOf(spec, geometry)) all.push_back(std::move(*counts));
+  }
+  return all;
+}
+
+ProfileShape ShapeOf(const ModelSpec& spec, const ProfileSpec& profile) {
+  ProfileShape shape{static_cast<uint8_t>(profile.profile.slots),
+                     static_cast<uint8_t>(profile.profile.max_count),
+                     profile.profile.starts,
+                     {},
+                     0};
+  if (spec.engine_totals) shape.engines = EngineVector(profile.profile.engines);
+  for (const std::string& name : profile.excludes) {
+    if (const auto id = FindProfile(spec, name)) shape.excludes |= uint32_t{1} << *id;
+  }
+  return shape;
+}
+
+ModelShape ShapeOf(const ModelSpec& spec) {
+  ModelShape shape;
+  shape.slots = static_cast<uint8_t>(spec.slots);
+  if (spec.engine_totals) shape.engines = EngineVector(*spec.engine_totals);
+  for (const ProfileSpec& profile : spec.profiles) shape.profiles.push_back(ShapeOf(spec, profile));
+  shape.allowed_geometries = CountsOfAll(spec, spec.allowed);
+  shape.forbidden_geometries = CountsOfAll(spec, spec.forbidden);
+  return shape;
+}
+
+Status CheckProfile(const ModelSpec& spec, const ProfileSpec& profile) {
+  const Profile& p = profile.profile;
+  if (p.name.empty()) return Invalid("name is missing");
+  if (p.starts.empty()) return Invalid("starts is empty");
+  if (p.compute < 1 || p.compute > spec.compute_slices) {
+    return Invalid("compute must be 1.." + std::to_string(spec.compute_slices));
+  }
+  for (const std::string& name : profile.excludes) {
+    if (!FindProfile(spec, name)) return Invalid("excludes an unknown profile \"" + name + "\"");
+  }
+  return Status::Ok();
+}
+
+Status CheckSpec(const ModelSpec& spec) {
+  if (spec.name.empty()) return Invalid("name is missing");
+  if (spec.profiles.empty() || spec.profiles.size() > 32) return Invalid("needs 1..32 profiles");
+  std::vector<std::string> names;
+  for (const ProfileSpec& profile : spec.profiles) {
+    const Status status = CheckProfile(spec, profile);
+    if (!status.ok()) return status.Within("profile \"" + profile.profile.name + "\"");
+    names.push_back(profile.profile.name);
+    names.insert(names.end(), profile.profile.aliases.begin(), profile.profile.aliases.end());
+  }
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice != names.end()) return Invalid("two profiles are named \"" + *twice + "\"");
+  return Status::Ok();
+}
+
+Status UnknownModel(std::string_view name) {
+  return Invalid("no model \"" + std::string(name) + "\" in the catalogue");
+}
+
+Status CheckGeometry(const ModelSpec& spec, const Geometry& geometry) {
+  if (geometry.empty()) return Invalid("the geometry is empty");
+  for (const auto& [name, count] : geometry) {
+    if (!FindProfile(spec, name)) return Invalid(spec.name + " has no profile \"" + name + "\"");
+    if (count < 1 || count > spec.slots) {
+      return Invalid("the count of " + name + " must be 1.." + std::to_string(spec.slots));
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+ModelSpec* CatalogueBuilder::Find(std::string_view name) {
+  const std::string wanted = ToLower(name);
+  for (ModelSpec& spec : specs_) {
+    if (ToLower(spec.name) == wanted) return &spec;
+  }
+  return nullptr;
+}
+
+ModelSpec* CatalogueBuilder::FindByProduct(std::string_view product) {
+  const std::vector<std::string> words = ProductWords(product);
+  ModelSpec* best = nullptr;
+  size_t best_length = 0;
+  for (ModelSpec& spec : specs_) {
+    for (const std::string& pattern : spec.products) {
+      const std::vector<std::string> parts = ProductWords(pattern);
+      if (parts.size() < best_length || !ContainsInOrder(words, parts)) continue;
+      best = &spec;
+      best_length = parts.size();
+    }
+  }
+  return best;
+}
+
+Result<std::shared_ptr<const LayoutTable>> CatalogueBuilder::TableFor(const ModelSpec& spec) {
+  ModelShape shape = ShapeOf(spec);
+  for (const auto& [known, table] : tables_) {
+    if (known == shape) return table;
+  }
+  NOS_ASSIGN(LayoutTable built, LayoutTable::Build(shape));
+  auto table = std::make_shared<const LayoutTable>(std::move(built));
+  tables_.emplace_back(std::move(shape), table);
+  return table;
+}
+
+Status CatalogueBuilder::Put(ModelSpec spec) {
+  NOS_RETURN_IF_ERROR(CheckSpec(spec));
+  NOS_RETURN_IF_ERROR(TableFor(spec).status());
+  if (ModelSpec* old = Find(spec.name)) {
+    *old = std::move(spec);
+    return Status::Ok();
+  }
+  if (specs_.size() >= kMaxModels) return {Code::kExhausted, "more than 256 models"};
+  specs_.push_back(std::move(spec));
+  return Status::Ok();
+}
+
+Status CatalogueBuilder::RemoveModel(std::string_view model) {
+  const ModelSpec* spec = Find(model);
+  if (spec == nullptr) return UnknownModel(model);
+  specs_.erase(specs_.begin() + (spec - specs_.data()));
+  return Status::Ok();
+}
+
+Status CatalogueBuilder::RemoveProfile(std::string_view model, std::string_view profile) {
+  ModelSpec* spec = Find(model);
+  if (spec == nullptr) return UnknownModel(model);
+  const auto id = FindProfile(*spec, profile);
+  if (!id) return Invalid(spec->name + " has no profile \"" + std::string(profile) + "\"");
+  if (spec->profiles.size() == 1) {
+    return Invalid("\"" + std::string(profile) +
+                   "\" is the last profile; remove the model instead");
+  }
+  spec->profiles.erase(spec->profiles.begin() + static_cast<std::ptrdiff_t>(*id));
+  return Status::Ok();
+}
+
+Status CatalogueBuilder::Forbid(std::string_view model, const Geometry& geometry) {
+  ModelSpec* spec = Find(model);
+  if (spec == nullptr) return UnknownModel(model);
+  NOS_RETURN_IF_ERROR(CheckGeometry(*spec, geometry));
+  if (spec->forbidden.size() >= kMaxGeometries) return {Code::kExhausted, "too many geometries"};
+  spec->forbidden.push_back(geometry);
+  return Status::Ok();
+}
+
+Status CatalogueBuilder::Allow(std::string_view model, const Geometry& geometry) {
+  ModelSpec* spec = Find(model);
+  if (spec == nullptr) spec = FindByProduct(model);
+  if (spec == nullptr) return UnknownModel(model);
+  NOS_RETURN_IF_ERROR(CheckGeometry(*spec, geometry));
+  if (spec->allowed.size() >= kMaxGeometries) return {Code::kExhausted, "too many geometries"};
+  spec->allowed.push_back(geometry);
+  return Status::Ok();
+}
+
+void CatalogueBuilder::AddUnpartitionable(const std::string& product, std::string reason) {
+  unpartitionable_.emplace_back(product, std::move(reason));
+}
+
+std::unique_ptr<const Model> CatalogueBuilder::BuildModel(const ModelSpec& spec) {
+  auto model = std::make_unique<Model>();
+  model->name_ = spec.name;
+  model->architecture_ = spec.architecture;
+  model->memory_gib_ = spec.memory_gib;
+  model->compute_slices_ = spec.compute_slices;
+  model->slots_ = spec.slots;
+  model->pci_ids_ = spec.pci_ids;
+  for (const ProfileSpec& profile : spec.profiles) {
+    const auto id = static_cast<ProfileId>(model->profiles_.size());
+    for (std::string& name : NamesOf(profile.profile)) {
+      model->profile_by_name_.emplace(std::move(name), id);
+    }
+    model->profiles_.push_back(profile.profile);
+    model->profiles_.back().resource_name = ResourceName(profile.profile.name);
+  }
+  auto table = TableFor(spec);
+  if (!table.ok()) {
+    AddProblem(table.status().Within("model \"" + spec.name + "\"").message());
+    return nullptr;
+  }
+  model->layouts_ = std::move(table).value();
+  return model;
+}
+
+Catalogue CatalogueBuilder::Build() && {
+  Catalogue catalogue;
+  for (const ModelSpec& spec : specs_) {
+    auto model = BuildModel(spec);
+    if (model == nullptr) continue;
+    for (const std::string& product : spec.products) {
+      catalogue.products_.push_back({ProductWords(product), model.get(), {}});
+    }
+    for (const auto& [name, id] : model->profile_by_name_) {
+      if (name.starts_with("nvidia.com/")) catalogue.resources_.insert(name);
+    }
+    catalogue.models_.push_back(std::move(model));
+  }
+  for (auto& [product, reason] : unpartitionable_) {
+    catalogue.products_.push_back({ProductWords(product), nullptr, std::move(reason)});
+  }
+  catalogue.problems_ = std::move(problems_);
+  return catalogue;
+}
+
+}  // namespace nos::gpu

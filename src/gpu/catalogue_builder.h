@@ -1,0 +1,66 @@
+// Puts a Catalogue together from model descriptions and edits to them.
+//
+// Every call either takes effect or returns kInvalid with the reason and changes nothing. Not
+// thread-safe; one builder makes one catalogue.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "gpu/catalogue.h"
+
+namespace nos::gpu {
+
+struct ProfileSpec {
+  Profile profile;
+  std::vector<std::string> excludes;  // names of profiles it may not coexist with
+};
+
+using Geometry = std::map<std::string, int>;  // profile name -> count
+
+struct ModelSpec {
+  std::string name, architecture;
+  int memory_gib = 0, compute_slices = 0, slots = 0;
+  std::vector<std::string> products;  // words in order, any case: "A100 40GB"
+  std::vector<uint32_t> pci_ids;
+  std::optional<Engines> engine_totals;  // absent: slots and maximum counts decide
+  std::vector<ProfileSpec> profiles;
+  std::vector<Geometry> allowed, forbidden;
+};
+
+class CatalogueBuilder {
+ public:
+  // Adds the model, or replaces the one of that name.
+  Status Put(ModelSpec spec);
+  Status RemoveModel(std::string_view model);
+  Status RemoveProfile(std::string_view model, std::string_view profile);
+  // No layout of the model may contain this many of these profiles together.
+  Status Forbid(std::string_view model, const Geometry& geometry);
+  // Layouts of the model must be contained in a geometry allowed so far (none so far: any layout).
+  // `model` is a name or a product.
+  Status Allow(std::string_view model, const Geometry& geometry);
+  void AddUnpartitionable(const std::string& product, std::string reason);
+  void AddProblem(std::string problem) { problems_.push_back(std::move(problem)); }
+
+  Catalogue Build() &&;
+
+ private:
+  ModelSpec* Find(std::string_view name);
+  ModelSpec* FindByProduct(std::string_view product);
+  Result<std::shared_ptr<const LayoutTable>> TableFor(const ModelSpec& spec);
+  std::unique_ptr<const Model> BuildModel(const ModelSpec& spec);
+
+  std::vector<ModelSpec> specs_;
+  std::vector<std::pair<std::string, std::string>> unpartitionable_;  // product, reason
+  std::vector<std::string> problems_;
+  std::vector<std::pair<ModelShape, std::shared_ptr<const LayoutTable>>> tables_;  // by shape
+};
+
+}  // namespace nos::gpu

@@ -1,0 +1,246 @@
+#include "gpu/layout.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+namespace nos::gpu {
+namespace {
+
+constexpr size_t kMaxPlacements = 64;
+constexpr size_t kMaxSlots = 32;
+constexpr size_t kMaxProfiles = 32;
+constexpr size_t kMaxLayouts = LayoutTable::kIllegal - 1;
+
+Status CheckProfile(const ModelShape& model, const ProfileShape& profile) {
+  if (profile.size == 0 || profile.size > model.slots) return Invalid("size must be 1..slots");
+  if (profile.max_count == 0) return Invalid("max count must be at least 1");
+  if (profile.engines.size() != model.engines.size()) return Invalid("engines do not match");
+  for (const uint8_t start : profile.starts) {
+    if (start + profile.size > model.slots) {
+      return Invalid("start " + std::to_string(start) + " lies past the last slot");
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckShape(const ModelShape& shape) {
+  if (shape.slots == 0 || shape.slots > kMaxSlots) return Invalid("slots must be 1..32");
+  if (shape.profiles.size() > kMaxProfiles) return Invalid("more than 32 profiles");
+  for (size_t i = 0; i < shape.profiles.size(); ++i) {
+    const Status status = CheckProfile(shape, shape.profiles[i]);
+    if (!status.ok()) return status.Within("profile " + std::to_string(i));
+  }
+  for (const auto* geometries : {&shape.allowed_geometries, &shape.forbidden_geometries}) {
+    for (const auto& geometry : *geometries) {
+      if (geometry.size() != shape.profiles.size()) return Invalid("geometry does not match");
+    }
+  }
+  return Status::Ok();
+}
+
+// Whether `counts` fits into `limit` profile by profile.
+bool Within(const std::vector<uint8_t>& counts, const std::vector<uint8_t>& limit) {
+  return std::ranges::equal(counts, limit, std::less_equal());
+}
+
+// One layout while it is being grown, with all that legality depends on.
+class Growth {
+ public:
+  explicit Growth(const ModelShape& shape)
+      : shape_(shape), counts_(shape.profiles.size()), engines_(shape.engines.size()) {}
+
+  // Takes the placement in, unless that is illegal; then nothing changes.
+  bool Push(Placement placement, uint32_t mask) {
+    if ((slots_ & mask) != 0) return false;
+    Count(placement.profile, 1);
+    if (!CountsAreLegal(placement.profile)) {
+      Count(placement.profile, -1);
+      return false;
+    }
+    slots_ |= mask;
+    return true;
+  }
+  void Pop(Placement placement, uint32_t mask) {
+    Count(placement.profile, -1);
+    slots_ &= ~mask;
+  }
+
+ private:
+  void Count(ProfileId id, int by) {
+    counts_[id] = static_cast<uint8_t>(counts_[id] + by);
+    const auto& taken = shape_.profiles[id].engines;
+    for (size_t e = 0; e < engines_.size(); ++e) engines_[e] += by * taken[e];
+  }
+
+  bool CountsAreLegal(ProfileId added) const {
+    if (counts_[added] > shape_.profiles[added].max_count) return false;
+    for (size_t e = 0; e < engines_.size(); ++e) {
+      if (engines_[e] > shape_.engines[e]) return false;
+    }
+    return NothingExcluded(added) && GeometryIsLegal();
+  }
+
+  bool NothingExcluded(ProfileId added) const {
+    for (size_t p = 0; p < counts_.size(); ++p) {
+      const bool both = (p == added ? counts_[p] > 1 : counts_[p] > 0);
+      const bool excluded = ((shape_.profiles[p].excludes >> added) & 1U) != 0 ||
+                            ((shape_.profiles[added].excludes >> p) & 1U) != 0;
+      if (both && excluded) return false;
+    }
+    return true;
+  }
+
+  bool GeometryIsLegal() const {
+    const auto& allowed = shape_.allowed_geometries;
+    const auto& forbidden = shape_.forbidden_geometries;
+    return (allowed.empty() ||
+            std::ranges::any_of(allowed, [&](const auto& g) { return Within(counts_, g); })) &&
+           std::ranges::none_of(forbidden, [&](const auto& g) { return Within(g, counts_); });
+  }
+
+  const ModelShape& shape_;
+  std::vector<uint8_t> counts_;
+  std::vector<int> engines_;
+  uint32_t slots_ = 0;
+};
+
+uint32_t SlotMask(const ModelShape& shape, Placement placement) {
+  const uint64_t run = (uint64_t{1} << shape.profiles[placement.profile].size) - 1;
+  return static_cast<uint32_t>(run << placement.start);
+}
+
+// Depth-first over placements in order, so that every legal set is found exactly once (legality is
+// closed downwards). Stops at one layout too many.
+class Enumerator {
+ public:
+  Enumerator(const ModelShape& shape, std::span<const Placement> placements)
+      : shape_(shape), placements_(placements), growth_(shape) {}
+
+  std::vector<uint64_t> Run() {
+    Visit(0, 0);
+    return std::move(found_);
+  }
+
+ private:
+  void Visit(uint64_t members, size_t next) {
+    if (found_.size() > kMaxLayouts) return;
+    found_.push_back(members);
+    for (size_t i = next; i < placements_.size(); ++i) {
+      const uint32_t mask = SlotMask(shape_, placements_[i]);
+      if (!growth_.Push(placements_[i], mask)) continue;
+      Visit(members | (uint64_t{1} << i), i + 1);
+      growth_.Pop(placements_[i], mask);
+    }
+  }
+
+  const ModelShape& shape_;
+  std::span<const Placement> placements_;
+  Growth growth_;
+  std::vector<uint64_t> found_;
+};
+
+}  // namespace
+
+Result<LayoutTable> LayoutTable::Build(const ModelShape& shape) {
+  NOS_RETURN_IF_ERROR(CheckShape(shape));
+  LayoutTable table;
+  table.IndexPlacements(shape);
+  if (table.placements_.size() > kMaxPlacements) return Invalid("more than 64 placements");
+  NOS_RETURN_IF_ERROR(table.EnumerateLayouts(shape));
+  table.FillTransitions(shape);
+  table.FillCopies();
+  return table;
+}
+
+void LayoutTable::IndexPlacements(const ModelShape& shape) {
+  profile_count_ = shape.profiles.size();
+  for (size_t p = 0; p < profile_count_; ++p) {
+    for (const uint8_t start : shape.profiles[p].starts) {
+      placements_.push_back({static_cast<ProfileId>(p), start});
+    }
+  }
+  std::ranges::sort(placements_);
+  const auto repeated = std::ranges::unique(placements_);
+  placements_.erase(repeated.begin(), repeated.end());
+  of_profile_.assign(profile_count_, 0);
+  for (size_t i = 0; i < std::min(placements_.size(), kMaxPlacements); ++i) {
+    of_profile_[placements_[i].profile] |= uint64_t{1} << i;
+  }
+}
+
+Status LayoutTable::EnumerateLayouts(const ModelShape& shape) {
+  members_ = Enumerator(shape, placements_).Run();
+  if (members_.size() > kMaxLayouts) return Invalid("more than 65,534 layouts");
+  std::ranges::sort(members_, {}, [](uint64_t m) { return std::pair(std::popcount(m), m); });
+  by_members_.reserve(members_.size());
+  for (size_t s = 0; s < members_.size(); ++s) {
+    by_members_.emplace_back(members_[s], static_cast<LayoutId>(s));
+  }
+  std::ranges::sort(by_members_);
+  return Status::Ok();
+}
+
+void LayoutTable::FillTransitions(const ModelShape& shape) {
+  const size_t width = placements_.size();
+  add_.assign(size() * width, kIllegal);
+  remove_.assign(size() * width, kIllegal);
+  addable_.assign(size(), 0);
+  slots_.assign(size(), 0);
+  for (size_t s = 0; s < size(); ++s) {
+    for (uint64_t rest = members_[s]; rest != 0; rest &= rest - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(rest));
+      const LayoutId smaller = FromMembers(members_[s] & ~(uint64_t{1} << i));
+      remove_[s * width + i] = smaller;
+      add_[smaller * width + i] = static_cast<LayoutId>(s);
+      addable_[smaller] |= uint64_t{1} << i;
+      slots_[s] |= SlotMask(shape, placements_[i]);
+    }
+  }
+}
+
+// Instances of one profile are equal, so taking the lowest start first packs as many as possible,
+// and every other limit depends on their number alone. Larger layouts come later: walk backwards.
+void LayoutTable::FillCopies() {
+  copies_.assign(size() * profile_count_, 0);
+  for (size_t s = size(); s-- > 0;) {
+    for (size_t p = 0; p < profile_count_; ++p) {
+      const uint64_t fits = addable_[s] & of_profile_[p];
+      if (fits == 0) continue;
+      const auto lowest = static_cast<PlacementId>(std::countr_zero(fits));
+      const LayoutId next = Add(static_cast<LayoutId>(s), lowest);
+      copies_[s * profile_count_ + p] =
+          static_cast<uint8_t>(1 + copies_[next * profile_count_ + p]);
+    }
+  }
+}
+
+std::optional<PlacementId> LayoutTable::Find(Placement placement) const {
+  const auto at = std::ranges::lower_bound(placements_, placement);
+  if (at == placements_.end() || *at != placement) return std::nullopt;
+  return static_cast<PlacementId>(at - placements_.begin());
+}
+
+LayoutId LayoutTable::FromMembers(uint64_t members) const {
+  const auto at = std::ranges::lower_bound(by_members_, std::pair(members, LayoutId{0}));
+  return at == by_members_.end() || at->first != members ? kIllegal : at->second;
+}
+
+Result<LayoutId> LayoutTable::FromPlacements(std::span<const Placement> placements) const {
+  uint64_t members = 0;
+  for (const Placement& placement : placements) {
+    const auto id = Find(placement);
+    const uint64_t bit = id ? uint64_t{1} << *id : 0;
+    if (bit == 0 || (members & bit) != 0) {
+      return Invalid("profile " + std::to_string(placement.profile) + " at start " +
+                     std::to_string(placement.start) +
+                     (bit == 0 ? " does not exist" : " is there twice"));
+    }
+    members |= bit;
+  }
+  const LayoutId layout = FromMembers(members);
+  if (layout == kIllegal) return Invalid("these instances cannot coexist on one GPU");
+  return layout;
+}
+
+}  // namespace nos::gpu
