@@ -1,0 +1,353 @@
+#include "net/http_server.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/write.hpp>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "net/request_parser.h"
+
+namespace nos::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Error = boost::system::error_code;
+using SteadyDuration = std::chrono::steady_clock::duration;
+
+// How long a connection that is being closed still takes and drops what the client sends, so that
+// the client can read the answer before the reset.
+constexpr std::chrono::seconds kLinger{2};
+
+std::string Head(const HttpResponse& response, bool keep_alive) {
+  std::string head =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nX-Content-Type-Options: nosniff\r\n",
+                  response.code, HttpReason(response.code), response.content_type);
+  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
+  if (!keep_alive) head += "Connection: close\r\n";
+  if (response.stream == nullptr) {
+    head += fmt::format("Content-Length: {}\r\n", response.body.size());
+  } else {
+    head += "Transfer-Encoding: chunked\r\nCache-Control: no-cache\r\n";
+  }
+  return head + "\r\n";
+}
+
+HttpResponse PlainError(int code, std::string_view message) {
+  HttpResponse response;
+  response.code = code;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = fmt::format("{}\n", message);
+  return response;
+}
+
+// What the connections share with their server.
+struct Shared {
+  HttpServerOptions options;
+  HttpHandler handler;
+};
+
+// One client. Lives as long as one of its operations is under way; everything runs on its strand.
+class Connection final : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, const Shared& shared)
+      : shared_(shared), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+
+  // From any thread.
+  void Start() {
+    asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      Error ignored;
+      self->socket_.set_option(tcp::no_delay(true), ignored);
+      self->AwaitRequest();
+    });
+  }
+  // From any thread.
+  void Stop() {
+    asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Close(); });
+  }
+
+ private:
+  void AwaitRequest() {
+    parser_ = std::make_unique<RequestParser>(shared_.options.max_header_bytes,
+                                              shared_.options.max_body_bytes);
+    continued_ = false;
+    if (input_.empty()) {
+      SetDeadline(shared_.options.idle_timeout);
+      Receive();
+    } else {
+      SetDeadline(shared_.options.request_timeout);
+      Feed();
+    }
+  }
+
+  void Receive() {
+    socket_.async_read_some(asio::buffer(chunk_),
+                            [self = shared_from_this()](const Error& error, size_t size) {
+                              self->OnReceived(error, size);
+                            });
+  }
+
+  void OnReceived(const Error& error, size_t size) {
+    if (error) return Close();
+    if (input_.empty() && !parser_->started()) SetDeadline(shared_.options.request_timeout);
+    input_.append(chunk_.data(), size);
+    Feed();
+  }
+
+  void Feed() {
+    const RequestParser::State state = parser_->Feed(input_);
+    if (state == RequestParser::State::kFailed) {
+      return Respond(PlainError(parser_->failure_code(), parser_->failure()), false);
+    }
+    if (state == RequestParser::State::kDone) return Handle();
+    if (parser_->header_done() && !continued_ &&
+        ToLower(parser_->request().Header("expect")) == "100-continue") {
+      continued_ = true;
+      output_ = "HTTP/1.1 100 Continue\r\n\r\n";
+      return Send([this] { Receive(); });
+    }
+    Receive();
+  }
+
+  void Handle() {
+    timer_.cancel();
+    HttpResponse response;
+    try {
+      response = shared_.handler(parser_->request());
+    } catch (const std::exception& e) {
+      Log(LogLevel::kError, "HTTP handler failed", {{"error", e.what()}});
+      response = PlainError(500, "internal error");
+    }
+    const bool keep_alive = parser_->keep_alive();
+    const bool chunked = parser_->http11();
+    parser_.reset();
+    if (response.stream != nullptr && !chunked) {
+      response = PlainError(400, "streams need HTTP/1.1");
+    }
+    Respond(std::move(response), keep_alive);
+  }
+
+  void Respond(HttpResponse response, bool keep_alive) {
+    keep_alive = keep_alive && response.stream == nullptr;
+    output_ = Head(response, keep_alive) + response.body;
+    if (response.stream != nullptr) {
+      stream_ = std::move(response.stream);
+      return Send([this, limit = response.stream_limit] { BeginStream(limit); });
+    }
+    Send([this, keep_alive] { keep_alive ? AwaitRequest() : Linger(); });
+  }
+
+  // Sends `output_`, then runs `next` (a member's lambda; the connection lives until then).
+  template <typename Next>
+  void Send(Next next) {
+    SetDeadline(shared_.options.write_timeout);
+    asio::async_write(
+        socket_, asio::buffer(output_),
+        [self = shared_from_this(), next = std::move(next)](const Error& error, size_t /*size*/) {
+          if (error) return self->Close();
+          self->timer_.cancel();
+          next();
+        });
+  }
+
+  void BeginStream(Duration limit) {
+    if (limit > Duration::zero()) {
+      stream_end_.emplace(socket_.get_executor());
+      stream_end_->expires_after(std::chrono::duration_cast<SteadyDuration>(limit));
+      stream_end_->async_wait([self = shared_from_this()](const Error& error) {
+        if (error) return;
+        self->stream_over_ = true;
+        self->Wake();
+      });
+    }
+    AwaitLeaving();
+    Pump();
+  }
+
+  // While streaming, the only thing to read is that the client has gone.
+  void AwaitLeaving() {
+    socket_.async_read_some(asio::buffer(chunk_),
+                            [self = shared_from_this()](const Error& error, size_t /*size*/) {
+                              if (error || self->stream_ == nullptr) return self->Close();
+                              self->AwaitLeaving();
+                            });
+  }
+
+  void Pump() {
+    waiting_ = false;
+    if (stream_ == nullptr) return;
+    std::string text;
+    const bool goes_on = stream_->Read(text) && !stream_over_;
+    output_.clear();
+    if (!text.empty()) output_ = fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+    if (!goes_on) {
+      output_ += "0\r\n\r\n";
+      return Send([this] { Linger(); });
+    }
+    if (!output_.empty()) return Send([this] { Pump(); });
+    waiting_ = true;
+    stream_->OnReady([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) {
+        asio::post(self->socket_.get_executor(), [self] { self->Wake(); });
+      }
+    });
+  }
+
+  void Wake() {
+    if (waiting_) Pump();
+  }
+
+  // Ends the connection so that the last answer still arrives.
+  void Linger() {
+    stream_.reset();
+    stream_end_.reset();
+    Error ignored;
+    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    SetDeadline(kLinger);
+    Drain();
+  }
+
+  void Drain() {
+    socket_.async_read_some(asio::buffer(chunk_),
+                            [self = shared_from_this()](const Error& error, size_t /*size*/) {
+                              error ? self->Close() : self->Drain();
+                            });
+  }
+
+  void Close() {
+    stream_.reset();
+    stream_end_.reset();
+    timer_.cancel();
+    Error ignored;
+    socket_.close(ignored);
+  }
+
+  void SetDeadline(Duration after) {
+    timer_.expires_after(std::chrono::duration_cast<SteadyDuration>(after));
+    timer_.async_wait([self = shared_from_this()](const Error& error) {
+      const bool moved = self->timer_.expiry() > std::chrono::steady_clock::now();
+      if (!error && !moved) self->Close();
+    });
+  }
+
+  const Shared& shared_;
+  tcp::socket socket_;
+  asio::steady_timer timer_;
+  std::optional<asio::steady_timer> stream_end_;
+  std::unique_ptr<RequestParser> parser_;
+  std::array<char, 16 * 1024> chunk_{};
+  std::string input_;   // received, not yet parsed
+  std::string output_;  // being sent
+  std::unique_ptr<BodyStream> stream_;
+  bool continued_ = false;    // "100 Continue" has been sent
+  bool stream_over_ = false;  // the stream's time is up
+  bool waiting_ = false;      // for the stream's wake call
+};
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  Impl(const HttpServerOptions& options, HttpHandler handler)
+      : shared_{options, std::move(handler)}, acceptor_(asio::make_strand(io_)) {}
+
+  ~Impl() {
+    asio::post(acceptor_.get_executor(), [this] {
+      Error ignored;
+      acceptor_.close(ignored);
+      StopConnections();
+    });
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  Status Listen() {
+    Error error;
+    const auto address = asio::ip::make_address(shared_.options.address, error);
+    if (error) return Invalid(fmt::format("listen address \"{}\"", shared_.options.address));
+    const tcp::endpoint endpoint(address, shared_.options.port);
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error) {
+      return {Code::kUnavailable, fmt::format("listen on {}:{}: {}", shared_.options.address,
+                                              shared_.options.port, error.message())};
+    }
+    port_ = acceptor_.local_endpoint().port();
+    Accept();
+    for (int i = 0; i < std::max(1, shared_.options.threads); ++i) {
+      threads_.emplace_back([this] { io_.run(); });
+    }
+    return Status::Ok();
+  }
+
+  uint16_t port() const { return port_; }
+
+ private:
+  void Accept() {
+    acceptor_.async_accept(asio::make_strand(io_), [this](const Error& error, tcp::socket socket) {
+      if (!acceptor_.is_open()) return;
+      if (!error) Admit(std::move(socket));
+      if (error == asio::error::no_descriptors) return AcceptLater();
+      Accept();
+    });
+  }
+
+  // Out of file descriptors: accepting again at once would spin.
+  void AcceptLater() {
+    pause_.expires_after(std::chrono::milliseconds(100));
+    pause_.async_wait([this](const Error& error) {
+      if (!error && acceptor_.is_open()) Accept();
+    });
+  }
+
+  void Admit(tcp::socket socket) {
+    std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
+    if (connections_.size() >= shared_.options.max_connections) return;  // closes the socket
+    const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
+    connections_.insert(connection);
+    connection->Start();
+  }
+
+  void StopConnections() {
+    pause_.cancel();
+    for (const auto& weak : connections_) {
+      if (const auto connection = weak.lock()) connection->Stop();
+    }
+    connections_.clear();
+  }
+
+  Shared shared_;
+  asio::io_context io_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer pause_{acceptor_.get_executor()};
+  // On the acceptor's strand only.
+  std::set<std::weak_ptr<Connection>, std::owner_less<>> connections_;
+  std::vector<std::thread> threads_;
+  uint16_t port_ = 0;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& options,
+                                                      HttpHandler handler) {
+  auto impl = std::make_unique<Impl>(options, std::move(handler));
+  NOS_RETURN_IF_ERROR(impl->Listen());
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+uint16_t HttpServer::port() const { return impl_->port(); }
+
+}  // namespace nos::net

@@ -1,0 +1,52 @@
+// An HTTP/1.1 server: keep-alive, chunked streams, limits on everything a client can send or hold.
+//
+//   NOS_ASSIGN(auto server, HttpServer::Start({}, [](const HttpRequest& request) {
+//     return HttpResponse{.code = 200, .body = "{}"};
+//   }));
+//   ... server->port() ...
+//   server.reset();  // closes every connection, waits for running handlers
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "net/http.h"
+
+namespace nos::net {
+
+struct HttpServerOptions {
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;  // 0: any free one
+  int threads = 2;
+  size_t max_connections = 1000;  // further ones are closed at once
+  uint32_t max_header_bytes = 32 * 1024;
+  uint64_t max_body_bytes = uint64_t{4} * 1024 * 1024;
+  Duration request_timeout = std::chrono::seconds(20);  // for sending one whole request
+  Duration idle_timeout = std::chrono::minutes(5);      // between requests
+  Duration write_timeout = std::chrono::seconds(30);    // a client that takes nothing is dropped
+};
+
+// Called from several threads at once.
+using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
+
+class HttpServer {
+ public:
+  // Listens when it returns. Error: kInvalid (address), kUnavailable (port taken).
+  static Result<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
+                                                   HttpHandler handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  uint16_t port() const;
+
+ private:
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nos::net

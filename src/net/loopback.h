@@ -1,0 +1,18 @@
+// Keeps web pages away from a server on this machine. A page that the user visits can send requests
+// to 127.0.0.1 (cross-site request forgery), and with a name that resolves to 127.0.0.1 it can also
+// read the answers (DNS rebinding). Neither can forge the Host and Origin headers of the browser.
+#pragma once
+
+#include "base/status.h"
+#include "net/http.h"
+
+namespace nos::net {
+
+// True for "localhost", "127.0.0.1" to "127.255.255.255" and "[::1]", each with or without a port.
+bool IsLoopbackAuthority(std::string_view authority);
+
+// Error: kPermission when Host is missing, repeated or not of this machine, when Origin is there
+// and is not "http://<Host>", or when the browser says that the request comes from another site.
+Status CheckLocal(const HttpRequest& request);
+
+}  // namespace nos::net

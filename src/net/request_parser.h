@@ -1,0 +1,39 @@
+// Turns the bytes of a connection into requests, one at a time, within limits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "net/http.h"
+
+namespace nos::net {
+
+class RequestParser {
+ public:
+  enum class State { kNeedMore, kDone, kFailed };
+
+  RequestParser(uint32_t max_header_bytes, uint64_t max_body_bytes);
+  ~RequestParser();
+
+  // Takes what belongs to this request off the front of `input`; the rest is the next request's.
+  State Feed(std::string& input);
+
+  bool started() const;      // has seen a part of the request
+  bool header_done() const;  // request() has its header
+  HttpRequest& request();
+  // After kDone.
+  bool keep_alive() const;
+  bool http11() const;
+  // After kFailed: the HTTP status that tells the client, and why in words.
+  int failure_code() const { return failure_code_; }
+  const std::string& failure() const { return failure_; }
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+  int failure_code_ = 0;
+  std::string failure_;
+};
+
+}  // namespace nos::net
