@@ -18,8 +18,8 @@ namespace nos::controllers {
 
 struct RunnerOptions {
   std::string key = std::string(kClusterKey);
-  std::string pod_field_selector, node_field_selector;
-  kube::BackOff back_off;
+  std::string pod_field_selector{}, node_field_selector{};
+  kube::BackOff back_off{};
   Duration relist_every = std::chrono::minutes(10);
 };
 

@@ -6,7 +6,7 @@
 //   auto instance = gpus.Create(0, "3g.20gb", 4);
 //
 // An operation takes effect at once and reports how long the real one would have taken through
-// Hooks::spend; whoever owns the clock keeps the caller from going on before that.
+// Hooks::spend{}; whoever owns the clock keeps the caller from going on before that.
 // Deterministic. Not thread-safe, as every Backend.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace nos::device {
 
 struct SimGpuSpec {
   const gpu::Model* model = nullptr;
-  std::string product;  // as NVML names it; empty: the model's name
+  std::string product{};  // as NVML names it; empty: the model's name
   bool mig_enabled = true;
 };
 
@@ -50,12 +50,12 @@ struct SimAttempt {
 
 // All optional. Called synchronously from the operation.
 struct SimHooks {
-  std::function<void(Duration)> spend;
-  std::function<SimFault(const SimAttempt&)> fault;
+  std::function<void(Duration)> spend{};
+  std::function<SimFault(const SimAttempt&)> fault{};
   // Whether a process of a pod holds the instance with this UUID: Destroy then fails "in use".
-  std::function<bool(const std::string& uuid)> held;
+  std::function<bool(const std::string& uuid)> held{};
   // Just before an instance disappears through Destroy (not through Reboot): for invariants.
-  std::function<void(const GpuInstance&)> on_destroy;
+  std::function<void(const GpuInstance&)> on_destroy{};
 };
 
 // Source of the defaults: mig.md 1.5 (A100-SXM4-80: 2.46 s for seven creates, 4.38 s for seven

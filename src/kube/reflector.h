@@ -28,9 +28,9 @@ class ReflectorSink {
 };
 
 struct ReflectorOptions {
-  std::string ns;  // empty: all
-  std::string label_selector, field_selector;
-  BackOff back_off;
+  std::string ns{};  // empty: all
+  std::string label_selector{}, field_selector{};
+  BackOff back_off{};
   // Lists anew this often, in case an event got lost on the way.
   Duration relist_every = std::chrono::minutes(10);
   // Events taken in one Pump.
@@ -46,7 +46,7 @@ class Reflector {
   // The collection has been listed at least once.
   bool synced() const { return synced_; }
   // When Pump has work that no event announces (a list, a retry).
-  std::optional<Time> NextDue() const { return next_attempt_; }
+  Time NextDue() const;
   // Returns when an event is there, the stream has ended, or the time is up.
   void Wait(Duration at_most);
   // Why the last attempt failed; OK when it did not.
@@ -65,8 +65,8 @@ class Reflector {
   std::string version_;  // resume the watch from here; empty: list first
   bool synced_ = false;
   int failures_ = 0;
-  Time listed_{};
-  std::optional<Time> next_attempt_ = Time{};
+  Time listed_{}, opened_{};
+  Time next_attempt_{};
   Status last_error_;
 };
 

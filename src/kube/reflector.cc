@@ -1,0 +1,124 @@
+#include "kube/reflector.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace nos::kube {
+namespace {
+
+constexpr int64_t kGone = 410;
+// Servers end watches every few minutes; only one that ends sooner counts as a failure.
+constexpr Duration kLongLife = std::chrono::seconds(30);
+// After so many failures in a row the version we resume from may be the trouble: list anew.
+constexpr int kFailuresBeforeList = 3;
+
+bool IsGone(const Json& status) {
+  const Json* code = Find(status, "code");
+  return code != nullptr && code->is_int64() && code->get_int64() == kGone;
+}
+
+}  // namespace
+
+Reflector::Reflector(Resource resource, ReflectorOptions options)
+    : resource_(std::move(resource)), options_(std::move(options)) {}
+
+bool Reflector::Pump(Client& client, Time now, ReflectorSink& sink) {
+  bool delivered = stream_ != nullptr && Drain(now, sink);
+  if (synced_ && now - listed_ >= options_.relist_every) {
+    stream_ = nullptr;
+    version_.clear();
+  }
+  if (stream_ == nullptr && now >= next_attempt_) {
+    if (version_.empty()) delivered |= ListNow(client, now, sink);
+    if (!version_.empty()) OpenWatch(client, now);
+    if (stream_ != nullptr) delivered |= Drain(now, sink);
+  }
+  return delivered;
+}
+
+Time Reflector::NextDue() const {
+  return stream_ == nullptr ? next_attempt_ : listed_ + options_.relist_every;
+}
+
+void Reflector::Wait(Duration at_most) {
+  if (stream_ != nullptr) stream_->Wait(at_most);
+}
+
+bool Reflector::ListNow(Client& client, Time now, ReflectorSink& sink) {
+  ListOptions options;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  Result<ObjectList> list = client.List(resource_, options_.ns, options);
+  if (!list.ok()) {
+    Fail(list.status().Within("list " + resource_.plural), now);
+    return false;
+  }
+  sink.Replace(list->items);
+  // A server that gives no version cannot be watched from a point: from "now" is the best there is.
+  version_ = list->resource_version.empty() ? "0" : list->resource_version;
+  listed_ = now;
+  synced_ = true;
+  return true;
+}
+
+void Reflector::OpenWatch(Client& client, Time now) {
+  ListOptions options;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  options.resource_version = version_;
+  Result<std::unique_ptr<WatchStream>> stream = client.Watch(resource_, options_.ns, options);
+  if (!stream.ok()) return Fail(stream.status().Within("watch " + resource_.plural), now);
+  stream_ = std::move(stream).value();
+  opened_ = now;
+  last_error_ = Status::Ok();
+}
+
+bool Reflector::Drain(Time now, ReflectorSink& sink) {
+  bool delivered = false;
+  for (size_t i = 0; i < options_.batch && stream_ != nullptr; ++i) {
+    const std::optional<WatchEvent> event = stream_->Next();
+    if (!event) {
+      if (!stream_->Ended()) break;
+      if (now - opened_ >= kLongLife) failures_ = 0;
+      Fail(Status(Code::kUnavailable, "the watch has ended"), now);
+      break;
+    }
+    delivered |= Deliver(*event, now, sink);
+  }
+  return delivered;
+}
+
+bool Reflector::Deliver(const WatchEvent& event, Time now, ReflectorSink& sink) {
+  if (event.type == "ERROR") {
+    if (IsGone(event.object)) version_.clear();
+    Fail(Status(Code::kUnavailable, std::string(FindString(event.object, "message"))), now);
+    return false;
+  }
+  failures_ = 0;
+  const std::string_view version = FindString(event.object, "metadata", "resourceVersion");
+  if (!version.empty()) version_ = version;
+  if (event.type == "ADDED" || event.type == "MODIFIED") {
+    sink.Upsert(event.object);
+  } else if (event.type == "DELETED") {
+    sink.Remove(event.object);
+  } else {
+    return false;  // BOOKMARK: only the version; anything else is not for us
+  }
+  return true;
+}
+
+// The first failure after something worked is tried again at once.
+void Reflector::Fail(Status error, Time now) {
+  stream_ = nullptr;
+  ++failures_;
+  if (failures_ >= kFailuresBeforeList) version_.clear();
+  next_attempt_ = failures_ == 1 ? now : now + options_.back_off.After(failures_ - 1);
+  last_error_ = std::move(error);
+  if (failures_ > 1) {
+    Log(LogLevel::kDebug, "watch interrupted",
+        {{"resource", resource_.plural}, {"error", last_error_.message()}});
+  }
+}
+
+}  // namespace nos::kube
