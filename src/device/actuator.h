@@ -18,11 +18,16 @@
 #include <string>
 #include <vector>
 
-#include "cluster/annotations.h"
 #include "device/backend.h"
 #include "gpu/catalogue.h"
 
 namespace nos::device {
+
+// How a GPU shall be cut.
+struct Target {
+  int gpu = 0;
+  std::vector<gpu::Placement> placements;
+};
 
 struct ObservedGpu {
   int index = 0;
@@ -60,13 +65,13 @@ struct Progress {
 
 // `used`: UUIDs that must not be destroyed. `deferred`: operations that failed lately and are not
 // to be tried now; others go on. Targets and GPUs in any order; the result does not depend on it.
-Progress NextOperation(std::span<const cluster::TargetLayout> targets,
-                       std::span<const ObservedGpu> gpus, const std::set<std::string>& used,
+Progress NextOperation(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
+                       const std::set<std::string>& used,
                        const std::function<bool(const Operation&)>& deferred = {});
 
 // What NextOperation would destroy sooner or later if nothing changed: free instances that the
 // targets do not contain. To be withdrawn from the kubelet before.
-std::vector<GpuInstance> Unwanted(std::span<const cluster::TargetLayout> targets,
+std::vector<GpuInstance> Unwanted(std::span<const Target> targets,
                                   std::span<const ObservedGpu> gpus,
                                   const std::set<std::string>& used);
 

@@ -32,9 +32,10 @@ struct SimGpuSpec {
 // What goes wrong with one operation.
 enum class SimFault {
   kNone,
-  kBusy,     // a monitor holds the GPU for a moment: NVML_ERROR_IN_USE
-  kTimeout,  // takes its time, does nothing, and says kDeadline
-  kFails,    // an unknown driver error (kInternal)
+  kBusy,        // a monitor holds the GPU for a moment: NVML_ERROR_IN_USE
+  kTimeout,     // takes its time, does nothing, and says kDeadline
+  kLateAnswer,  // takes its time, does it, and says kDeadline
+  kFails,       // an unknown driver error (kInternal)
   // The agent dies here. A create has made the GPU instance but not the compute instance and leaves
   // it so; a destroy has removed the compute instance only.
   kCrashBetween,

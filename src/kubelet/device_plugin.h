@@ -14,6 +14,9 @@ struct OfferedDevice {
   friend auto operator<=>(const OfferedDevice&, const OfferedDevice&) = default;
 };
 
+// In order and without repetition, so that offers can be compared.
+std::vector<OfferedDevice> SortedOffer(std::vector<OfferedDevice> devices);
+
 class DevicePlugin {
  public:
   virtual ~DevicePlugin() = default;

@@ -1,0 +1,106 @@
+#include "device/sim_gpus.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+namespace nos::device {
+namespace {
+
+using std::chrono::milliseconds;
+
+const gpu::Model& A100() { return *gpu::Catalogue::Builtin().FindByName("A100-40GB"); }
+
+SimGpus Node(SimHooks hooks = {}, std::string name = "n") {
+  return SimGpus({{&A100(), "NVIDIA A100-SXM4-40GB"}}, std::move(name), std::move(hooks));
+}
+
+TEST(SimGpus, RefusesWhatTheHardwareRefuses) {
+  SimGpus gpus = Node();
+  ASSERT_TRUE(gpus.Create(0, "3g.20gb", 4).ok());
+  EXPECT_EQ(gpus.Create(0, "1g.5gb", 5).status().code(), Code::kExhausted);
+  EXPECT_EQ(gpus.Create(0, "3g.20gb", 4).status().code(), Code::kExhausted);
+  EXPECT_EQ(gpus.Create(0, "3g.20gb", 2).status().code(), Code::kInvalid);
+  EXPECT_EQ(gpus.Create(0, "9g.90gb", 0).status().code(), Code::kInvalid);
+  EXPECT_EQ(gpus.Create(3, "1g.5gb", 0).status().code(), Code::kNotFound);
+  EXPECT_EQ(gpus.Destroy(0, 99).code(), Code::kNotFound);
+}
+
+TEST(SimGpus, IdsDoNotFollowFromStartsAndUuidsComeBackWithIds) {
+  SimGpus gpus = Node();
+  const GpuInstance first = gpus.Create(0, "1g.5gb", 6).value();
+  const GpuInstance second = gpus.Create(0, "1g.5gb", 0).value();
+  EXPECT_LT(first.id, second.id);
+  EXPECT_TRUE(std::regex_match(
+      first.uuid, std::regex("MIG-[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-"
+                             "[0-9a-f]{12}")))
+      << first.uuid;
+  ASSERT_TRUE(gpus.Destroy(0, first.id).ok());
+  EXPECT_EQ(gpus.Create(0, "2g.10gb", 2)->uuid, first.uuid) << "same GPU, GI and CI: same UUID";
+  EXPECT_NE(Node({}, "m").Create(0, "1g.5gb", 6)->uuid, first.uuid);
+}
+
+TEST(SimGpus, ReportsTimeAndRefusesToDestroyWhatIsHeld) {
+  Duration spent{};
+  std::string held;
+  int destroyed = 0;
+  SimHooks hooks;
+  hooks.spend = [&](Duration d) { spent += d; };
+  hooks.held = [&](const std::string& uuid) { return uuid == held; };
+  hooks.on_destroy = [&](const GpuInstance&) { ++destroyed; };
+  SimGpus gpus = Node(hooks);
+  const GpuInstance instance = gpus.Create(0, "1g.5gb", 0).value();
+  EXPECT_EQ(spent, milliseconds(350));
+  held = instance.uuid;
+  EXPECT_EQ(gpus.Destroy(0, instance.id).code(), Code::kUnavailable);
+  EXPECT_EQ(destroyed, 0);
+  held.clear();
+  EXPECT_TRUE(gpus.Destroy(0, instance.id).ok());
+  EXPECT_EQ(destroyed, 1);
+}
+
+TEST(SimGpus, FaultsDoWhatTheySay) {
+  SimFault fault = SimFault::kNone;
+  SimHooks hooks;
+  hooks.fault = [&](const SimAttempt&) { return fault; };
+  SimGpus gpus = Node(hooks);
+  fault = SimFault::kTimeout;
+  EXPECT_EQ(gpus.Create(0, "1g.5gb", 0).status().code(), Code::kDeadline);
+  EXPECT_TRUE(gpus.Truth(0).empty());
+  fault = SimFault::kLateAnswer;
+  EXPECT_EQ(gpus.Create(0, "1g.5gb", 0).status().code(), Code::kDeadline);
+  EXPECT_EQ(gpus.Truth(0).size(), 1u);
+  fault = SimFault::kCrashBetween;
+  EXPECT_FALSE(gpus.Create(0, "1g.5gb", 1).ok());
+  EXPECT_FALSE(gpus.Truth(0).back().complete);
+  EXPECT_TRUE(gpus.Truth(0).back().uuid.empty());
+  fault = SimFault::kLost;
+  EXPECT_EQ(gpus.Create(0, "1g.5gb", 2).status().code(), Code::kUnavailable);
+  fault = SimFault::kNone;
+  EXPECT_EQ(gpus.ListInstances(0).status().code(), Code::kUnavailable);
+  gpus.Restore(0);
+  EXPECT_TRUE(gpus.ListInstances(0).ok());
+}
+
+TEST(SimGpus, ARebootTakesInstancesAndOnHopperMigModeToo) {
+  SimGpus ampere = Node();
+  ASSERT_TRUE(ampere.Create(0, "1g.5gb", 0).ok());
+  ampere.Reboot();
+  EXPECT_TRUE(ampere.ListInstances(0)->empty());
+  const gpu::Model& h100 = *gpu::Catalogue::Builtin().FindByName("H100-80GB");
+  SimGpus hopper({{&h100}}, "n");
+  hopper.Reboot();
+  EXPECT_EQ(hopper.ListInstances(0).status().code(), Code::kUnimplemented);
+  EXPECT_TRUE(hopper.EnableMig(0).ok());
+  EXPECT_TRUE(hopper.ListInstances(0).ok());
+}
+
+TEST(SimGpus, AnAmpereGpuWithoutMigNeedsAnOperator) {
+  SimGpuSpec spec{&A100()};
+  spec.mig_enabled = false;
+  SimGpus gpus({spec}, "n");
+  EXPECT_EQ(gpus.EnableMig(0).code(), Code::kPermission);
+}
+
+}  // namespace
+}  // namespace nos::device

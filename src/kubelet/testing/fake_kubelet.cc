@@ -1,0 +1,46 @@
+#include "kubelet/testing/fake_kubelet.h"
+
+#include <algorithm>
+
+namespace nos::kubelet {
+
+Status FakeKubelet::Offer(const std::vector<OfferedDevice>& devices) {
+  if (down) return {Code::kUnavailable, "the kubelet does not answer"};
+  ++offers;
+  offer_ = devices;
+  if (on_offer) on_offer();
+  return Status::Ok();
+}
+
+Result<std::vector<DeviceAssignment>> FakeKubelet::List() {
+  if (down) return Status(Code::kUnavailable, "the kubelet does not answer");
+  return assignments_;
+}
+
+Status FakeKubelet::Admit(const std::string& ns, const std::string& pod,
+                          const std::string& resource) {
+  for (const OfferedDevice& device : offer_) {
+    if (device.resource != resource || Holds(device.device_id)) continue;
+    assignments_.push_back({ns, pod, "main", resource, device.device_id});
+    return Status::Ok();
+  }
+  return {Code::kExhausted, "UnexpectedAdmissionError: no free " + resource};
+}
+
+void FakeKubelet::Remove(const std::string& ns, const std::string& pod) {
+  std::erase_if(assignments_, [&](const DeviceAssignment& assignment) {
+    return assignment.ns == ns && assignment.pod == pod;
+  });
+}
+
+bool FakeKubelet::Holds(const std::string& device_id) const {
+  return std::any_of(assignments_.begin(), assignments_.end(),
+                     [&](const auto& assignment) { return assignment.device_id == device_id; });
+}
+
+bool FakeKubelet::Offers(const std::string& device_id) const {
+  return std::any_of(offer_.begin(), offer_.end(),
+                     [&](const auto& device) { return device.device_id == device_id; });
+}
+
+}  // namespace nos::kubelet

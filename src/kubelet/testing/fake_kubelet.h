@@ -1,0 +1,35 @@
+// A kubelet's device side for tests: holds the offer and hands devices to pods.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kubelet/device_plugin.h"
+#include "kubelet/pod_resources.h"
+
+namespace nos::kubelet {
+
+class FakeKubelet final : public DevicePlugin, public PodResources {
+ public:
+  Status Offer(const std::vector<OfferedDevice>& devices) override;
+  Result<std::vector<DeviceAssignment>> List() override;
+
+  // Gives the pod's container "main" a free offered device. Error: kExhausted.
+  Status Admit(const std::string& ns, const std::string& pod, const std::string& resource);
+  void Remove(const std::string& ns, const std::string& pod);
+  bool Holds(const std::string& device_id) const;
+  bool Offers(const std::string& device_id) const;
+
+  const std::vector<OfferedDevice>& offer() const { return offer_; }
+  int offers = 0;  // calls of Offer
+  bool down = false;
+  // Called after an offer has been taken over: for races.
+  std::function<void()> on_offer;
+
+ private:
+  std::vector<OfferedDevice> offer_;
+  std::vector<DeviceAssignment> assignments_;
+};
+
+}  // namespace nos::kubelet
