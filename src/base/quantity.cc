@@ -83,9 +83,15 @@ bool Scale(std::string_view number, __int128 unit, __int128& out) {
   return out <= kLimit;
 }
 
+// Sums of quantities may exceed what int64_t holds.
+int64_t Clamp(__int128 value) {
+  constexpr __int128 kMax = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(value > kMax ? kMax : value < -kMax ? -kMax : value);
+}
+
 int64_t CeilDiv(__int128 value, int64_t divisor) {
   const __int128 quotient = value / divisor;
-  return static_cast<int64_t>(quotient + (value % divisor > 0 ? 1 : 0));
+  return Clamp(quotient + (value % divisor > 0 ? 1 : 0));
 }
 
 }  // namespace
@@ -107,11 +113,7 @@ Result<Quantity> Quantity::Parse(std::string_view text) {
 
 int64_t Quantity::Value() const { return CeilDiv(nano_, kNano); }
 
-int64_t Quantity::MilliValue() const {
-  const __int128 milli = nano_ / (kNano / 1000) + (nano_ % (kNano / 1000) > 0 ? 1 : 0);
-  constexpr __int128 kMax = std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(milli > kMax ? kMax : milli < -kMax ? -kMax : milli);
-}
+int64_t Quantity::MilliValue() const { return CeilDiv(nano_, kNano / 1000); }
 
 std::string Quantity::ToString() const {
   if (nano_ % kNano == 0) return fmt::format("{}", static_cast<int64_t>(nano_ / kNano));

@@ -9,7 +9,15 @@
 //   nos.nebuly.com/status-layout-<i>: "3g.20gb@4:used,1g.5gb@0:free"
 //   nos.nebuly.com/status-model-<i>:  catalogue model name, when a node's GPUs differ or lack
 //   labels
-// The older prefix "n8s.nebuly.ai/" is read as an alias.
+// <profile> is the profile as its resource name has it: "1g.5gb", "1g.5gb.me" for "1g.5gb+me",
+// since
+// '+' may not stand in an annotation key. Canonical names and aliases are read too. Layouts use the
+// canonical name. An empty layout is written as "", so that it differs from one never reported.
+//
+// The older prefix "n8s.nebuly.ai/" (and its label auto-mig-enabled: "true") is read as an alias;
+// for a GPU that has annotations under both, the newer ones count.
+//
+// Pure functions of values; may be called from any thread.
 #pragma once
 
 #include <map>
@@ -26,6 +34,7 @@
 namespace nos::cluster {
 
 inline constexpr std::string_view kPrefix = "nos.nebuly.com/";
+inline constexpr std::string_view kOldPrefix = "n8s.nebuly.ai/";
 inline constexpr std::string_view kPartitioningLabel = "nos.nebuly.com/gpu-partitioning";
 inline constexpr std::string_view kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
 inline constexpr std::string_view kStatusPlan = "nos.nebuly.com/status-partitioning-plan";
@@ -34,31 +43,42 @@ inline constexpr std::string_view kPlanResult = "nos.nebuly.com/partitioning-res
 inline constexpr std::string_view kProductLabel = "nvidia.com/gpu.product";
 inline constexpr std::string_view kCountLabel = "nvidia.com/gpu.count";
 
+inline constexpr int kMaxGpusPerNode = 64;  // more are not believed
+
 struct Instance {
   gpu::Placement placement;
   bool used = false;
   std::string pod;  // "namespace/name" when known
+  friend bool operator==(const Instance&, const Instance&) = default;
 };
 
 struct Gpu {
   int index = 0;
   const gpu::Model* model = nullptr;  // never null
-  std::vector<Instance> instances;    // sorted by placement
-  // Starts were not reported (counts only) and have been assumed.
+  std::vector<Instance> instances{};  // sorted by placement
+  // Starts were not reported (counts only, or a pod's instance that the status does not show yet)
+  // and have been assumed: some legal arrangement of what is known.
   bool assumed_starts = false;
   // Must not be re-cut now (a plan is under way there, or cutting it failed lately); its free
   // instances may serve pods.
   bool fixed = false;
+  // The node's status mentions this GPU. Otherwise it is known from the labels alone, taken as
+  // empty.
+  bool reported = false;
 
   gpu::LayoutId Layout() const;      // all instances
   gpu::LayoutId UsedLayout() const;  // used ones only
+  friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
-// The MIG GPUs of a node as its labels and status annotations tell. `problems` says, in words, what
-// could not be used and why (unknown model, malformed annotation...): the node goes on without it.
+// The MIG GPUs of a node as its labels and status annotations tell: GPUs 0 to count-1 of the labels
+// and any other that the status mentions. `problems` says, in words, what could not be used and why
+// (unknown model, malformed annotation...): the node goes on without it. A GPU whose instances
+// cannot be told (impossible counts, unknown profile) is left out, so that nobody plans over them.
+// An exact layout that is legal wins over counts. Instances of state "unknown" count as used.
 struct NodeGpus {
-  bool managed = false;  // opted in to MIG partitioning
-  std::vector<Gpu> gpus;
+  bool managed = false;   // opted in to MIG partitioning; otherwise the rest is empty
+  std::vector<Gpu> gpus;  // by index
   std::vector<std::string> problems;
 };
 NodeGpus ReadNodeGpus(const Node& node, const gpu::Catalogue& catalogue);
@@ -69,15 +89,23 @@ struct TargetLayout {
   const gpu::Model* model = nullptr;
   std::vector<gpu::Placement> placements;
 };
-// What the partitioner last asked for (spec annotations), by GPU index.
+// What the partitioner last asked for (spec annotations), by GPU index; only GPUs in `gpus` that
+// have a spec. Where the spec has counts alone, starts are chosen to keep what is there.
 std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus);
+// The plan last asked for, and the one last applied; "" when there is none.
+std::string SpecPlan(const Node& node);
+std::string StatusPlan(const Node& node);
 
 // Annotation changes as key -> value; an absent value removes the key.
 using AnnotationPatch = std::map<std::string, std::optional<std::string>>;
-// Replaces the node's spec (status) annotations by these. Only differences are returned.
+// Replaces the spec annotations of the GPUs named in `targets`, and the plan id. Other GPUs keep
+// theirs. Only differences are returned.
 AnnotationPatch SpecPatch(const Node& node, const std::vector<TargetLayout>& targets,
                           std::string_view plan_id);
+// Replaces all status annotations of the node by these. Only differences are returned.
 AnnotationPatch StatusPatch(const Node& node, const std::vector<Gpu>& gpus,
                             std::string_view plan_id);
+// The node's annotations with the patch applied.
+void Apply(const AnnotationPatch& patch, StringMap& annotations);
 
 }  // namespace nos::cluster

@@ -82,6 +82,7 @@ struct Pod {
   std::vector<Toleration> tolerations;
   std::vector<Container> containers, init_containers;
   ResourceList overhead;
+  ResourceList requests, limits;  // of the pod as a whole (spec.resources)
   std::vector<std::string> scheduling_gates;
   // status
   std::string phase, nominated_node, reason, message;
@@ -100,13 +101,17 @@ struct Node {
   std::vector<Condition> conditions;
 };
 
-// Unknown fields are ignored; a known field of the wrong type is an error.
+// Unknown fields are ignored, null means absent; a known field of the wrong type is an error. What
+// the API server would default is defaulted: namespace, scheduler name, phase.
 // Error: kInvalid with the field path: "spec.containers[1].resources.requests[cpu]: 'x' is not a
-// ...".
+// quantity ...".
 Result<Pod> DecodePod(const Json& json);
 Result<Node> DecodeNode(const Json& json);
 
-// What kubectl prints: a List, single objects, or several documents; YAML or JSON.
+// What `kubectl get nodes,pods -A -o yaml|json` prints: a List, single objects, or several
+// documents; YAML or JSON. Objects of other kinds are counted and skipped.
+//
+//   NOS_ASSIGN(Objects objects, ReadObjects(text, "nodes.yaml"));
 struct Objects {
   std::vector<Pod> pods;
   std::vector<Node> nodes;
@@ -116,8 +121,10 @@ struct Objects {
 // ...".
 Result<Objects> ReadObjects(std::string_view text, std::string_view source);
 
-// What the pod asks of a node in all: containers, init containers and sidecars, overhead; limits
-// stand in for missing requests. Source: k8s.io/component-helpers resource.PodRequests.
+// What the pod asks of a node in all: the sum of its containers and sidecars, or the most that any
+// init container needs beside the sidecars started before it, if that is more; pod-level cpu,
+// memory and huge pages in their place where given; plus overhead. Limits stand in for missing
+// requests. Source: k8s.io/component-helpers resource.PodRequests; pod-level resources: KEP 2837.
 ResourceList PodRequests(const Pod& pod);
 
 }  // namespace nos::cluster

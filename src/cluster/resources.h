@@ -14,11 +14,23 @@ namespace nos::cluster {
 
 using ResourceId = uint16_t;
 
-// Names and ids, process-wide and append-only. Thread-safe.
+inline constexpr ResourceId kCpu = 0;
+inline constexpr ResourceId kMemory = 1;
+inline constexpr ResourceId kEphemeralStorage = 2;
+inline constexpr ResourceId kPods = 3;
+// Stands for every name that came after 65,534 others: nobody can provide it.
+inline constexpr ResourceId kUnknownResource = 0xffff;
+
+inline constexpr std::string_view kMigResourcePrefix = "nvidia.com/mig-";
+
+// Names and ids, process-wide and append-only. Thread-safe. Ids depend on the order of first use:
+// nothing a person sees may be ordered by them.
 ResourceId InternResource(std::string_view name);
 const std::string& ResourceName(ResourceId id);
+// Whether it is a MIG instance ("nvidia.com/mig-1g.5gb").
+bool IsMigResource(ResourceId id);
 
-// Sorted by id; absent means 0.
+// Sorted by id; absent means 0, and 0 is never stored. Sums stop at the ends of int64_t.
 class ResourceVector {
  public:
   static ResourceVector From(const ResourceList& list);

@@ -1,14 +1,23 @@
 // One consistent picture of the cluster for one decision. A fork costs what it changes.
 //
 //   ClusterSnapshot next = snapshot;              // shares every node
-//   next.Bind(pod, "gpu-7");                      // copies one node
+//   next.Bind(pod, "gpu-7");                      // copies one node (and a page of pointers)
 //
-// Values: a copy may be changed without the original noticing. Not for concurrent writing.
+// Values: a copy may be changed without the original noticing. Different copies may be used from
+// different threads; one copy may not be changed while it is read.
+//
+// Which pod holds which instance is not in the node's status, so Build assumes: pods in the order
+// of their keys take the instances that the status counts as used, then free ones. A pod whose
+// instance the status does not show at all gets one assumed where the spec wants it, else wherever
+// one is legal, in place of free instances if need be; when that fails too, a problem says so.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -30,21 +39,37 @@ struct NodeInfo {
 class ClusterSnapshot {
  public:
   ClusterSnapshot() = default;
-  // Finished pods are left out; pods bound to unknown nodes too. Pods that hold slices mark
-  // instances used even when the node's status does not say so yet. The catalogue must outlive it.
+  // Finished pods are left out; pods bound to unknown nodes too; of two objects with one name the
+  // later counts. Pods that hold slices mark instances used even when the node's status does not
+  // say so yet. The catalogue must outlive it.
   static ClusterSnapshot Build(const std::vector<std::shared_ptr<const Node>>& nodes,
                                const std::vector<std::shared_ptr<const Pod>>& pods,
                                const gpu::Catalogue& catalogue);
 
-  size_t size() const;                   // nodes
-  const NodeInfo& node(size_t i) const;  // sorted by name
+  size_t size() const { return size_; }  // nodes
+  // Sorted by name. REQUIRES: i < size().
+  const NodeInfo& node(size_t i) const { return *(*(*pages_)[i / kPageSize])[i % kPageSize]; }
   const NodeInfo* Find(std::string_view name) const;
-  // Error: kNotFound.
+  // Adds the pod to the node, which need not have room for it. Free instances are marked used
+  // first. Error: kNotFound.
   Status Bind(std::shared_ptr<const Pod> pod, std::string_view node);
+  // Replaces the node's GPUs; its allocatable MIG resources become what they hold. Error:
+  // kNotFound.
   Status SetGpus(std::string_view node, NodeGpus gpus);
 
  private:
-  std::shared_ptr<const std::vector<std::shared_ptr<const NodeInfo>>> base_;
+  // Two levels, so that replacing one node of n copies some sqrt(n) pointers.
+  static constexpr size_t kPageSize = 64;
+  using Page = std::array<std::shared_ptr<const NodeInfo>, kPageSize>;
+  using Pages = std::vector<std::shared_ptr<const Page>>;
+  using Index = std::unordered_map<std::string_view, size_t>;  // views into the nodes' names
+
+  std::optional<size_t> IndexOf(std::string_view name) const;
+  void Replace(size_t i, NodeInfo info);
+
+  size_t size_ = 0;
+  std::shared_ptr<const Pages> pages_;
+  std::shared_ptr<const Index> index_;
 };
 
 }  // namespace nos::cluster

@@ -1,0 +1,316 @@
+#include "cluster/annotations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "base/random.h"
+#include "cluster/arrange.h"
+
+namespace nos::cluster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const gpu::Catalogue& Builtin() { return gpu::Catalogue::Builtin(); }
+const gpu::Model& A100() { return *Builtin().FindByName("A100-40GB"); }
+
+std::string N(std::string_view rest) { return std::string(kPrefix) + std::string(rest); }
+
+Node MigNode(int gpus, StringMap annotations = {}, std::string product = "NVIDIA-A100-SXM4-40GB") {
+  Node node;
+  node.meta.name = "n1";
+  node.meta.labels = {{std::string(kPartitioningLabel), "mig"},
+                      {std::string(kCountLabel), std::to_string(gpus)},
+                      {std::string(kProductLabel), std::move(product)}};
+  node.meta.annotations = std::move(annotations);
+  return node;
+}
+
+std::string Text(const Gpu& gpu) {
+  std::string text = std::to_string(gpu.index) + ":";
+  for (const Instance& instance : gpu.instances) {
+    text += " " + gpu.model->PlacementName(instance.placement) + (instance.used ? "!" : "");
+  }
+  return text;
+}
+
+std::vector<std::string> Texts(const NodeGpus& gpus) {
+  std::vector<std::string> texts;
+  for (const Gpu& gpu : gpus.gpus) texts.push_back(Text(gpu));
+  return texts;
+}
+
+TEST(ReadNodeGpusTest, ExactLayouts) {
+  const NodeGpus gpus =
+      ReadNodeGpus(MigNode(2, {{N("status-layout-0"), "3g.20gb@4:used,1g.5gb@0:free"},
+                               {N("status-gpu-0-3g.20gb-used"), "1"},
+                               {N("status-gpu-0-1g.5gb-free"), "1"},
+                               {N("status-layout-1"), ""},
+                               {N("status-partitioning-plan"), "7"}}),
+                   Builtin());
+  EXPECT_TRUE(gpus.managed);
+  EXPECT_THAT(Texts(gpus), ElementsAre("0: 1g.5gb@0 3g.20gb@4!", "1:"));
+  EXPECT_THAT(gpus.problems, IsEmpty());
+  EXPECT_FALSE(gpus.gpus[0].assumed_starts);
+  EXPECT_TRUE(gpus.gpus[1].reported);
+  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].Layout())), 2);
+  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].UsedLayout())), 1);
+}
+
+TEST(ReadNodeGpusTest, CountsAloneGetALegalArrangement) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(1, {{N("status-gpu-0-3g.20gb-used"), "1"},
+                                                 {N("status-gpu-0-1g.5gb-free"), "2"},
+                                                 {N("status-gpu-0-1g.5gb-used"), "1"},
+                                                 {N("status-gpu-0-2g.10gb-used"), "0"}}),
+                                     Builtin());
+  ASSERT_THAT(gpus.problems, IsEmpty());
+  ASSERT_EQ(gpus.gpus.size(), 1u);
+  EXPECT_TRUE(gpus.gpus[0].assumed_starts);
+  EXPECT_NE(gpus.gpus[0].Layout(), gpu::LayoutTable::kIllegal);
+  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].Layout())), 4);
+  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].UsedLayout())), 2);
+}
+
+TEST(ReadNodeGpusTest, ImpossibleCountsHurtThatGpuOnly) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(3, {{N("status-gpu-0-7g.40gb-free"), "1"},
+                                                 {N("status-gpu-0-1g.5gb-free"), "1"},
+                                                 {N("status-gpu-1-9g.99gb-used"), "1"},
+                                                 {N("status-gpu-2-7g.40gb-used"), "1"}}),
+                                     Builtin());
+  EXPECT_THAT(Texts(gpus), ElementsAre("2: 7g.40gb@0!"));
+  EXPECT_THAT(gpus.problems, ElementsAre(HasSubstr("GPU 0: no layout of A100-40GB"),
+                                         HasSubstr("GPU 1: A100-40GB has no profile '9g.99gb'")));
+}
+
+TEST(ReadNodeGpusTest, ALegalLayoutWinsOverCountsAndAnIllegalOneLoses) {
+  const NodeGpus gpus =
+      ReadNodeGpus(MigNode(3, {{N("status-layout-0"), "2g.10gb@0:free"},
+                               {N("status-gpu-0-1g.5gb-used"), "1"},
+                               {N("status-layout-1"), "7g.40gb@0:free,1g.5gb@0:used"},
+                               {N("status-gpu-1-3g.20gb-used"), "1"},
+                               {N("status-layout-2"), "1g.5gb@7:free"}}),
+                   Builtin());
+  ASSERT_EQ(gpus.gpus.size(), 2u);
+  EXPECT_EQ(Text(gpus.gpus[0]), "0: 2g.10gb@0");
+  EXPECT_EQ(gpus.gpus[1].index, 1);
+  EXPECT_TRUE(gpus.gpus[1].assumed_starts);
+  EXPECT_THAT(gpus.problems,
+              ElementsAre(HasSubstr("GPU 0: the reported counts contradict"),
+                          HasSubstr("the reported counts are used"), HasSubstr("is left alone")));
+}
+
+TEST(ReadNodeGpusTest, GpusMissingFromTheStatusAreEmpty) {
+  const NodeGpus second =
+      ReadNodeGpus(MigNode(2, {{N("status-gpu-1-7g.40gb-free"), "1"}}), Builtin());
+  EXPECT_THAT(Texts(second), ElementsAre("0:", "1: 7g.40gb@0"));
+  EXPECT_FALSE(second.gpus[0].reported);
+  EXPECT_TRUE(second.gpus[1].reported);
+  EXPECT_THAT(Texts(ReadNodeGpus(MigNode(3), Builtin())), ElementsAre("0:", "1:", "2:"));
+  EXPECT_THAT(Texts(ReadNodeGpus(MigNode(1, {{N("status-layout-4"), ""}}), Builtin())),
+              ElementsAre("0:", "4:"));
+}
+
+TEST(ReadNodeGpusTest, SeveralModelsOnOneNode) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(3, {{N("status-model-1"), "A30"},
+                                                 {N("status-layout-1"), "4g.24gb@0:used"},
+                                                 {N("status-model-2"), "GeForce"}}),
+                                     Builtin());
+  ASSERT_EQ(gpus.gpus.size(), 2u);
+  EXPECT_EQ(gpus.gpus[0].model->name(), "A100-40GB");
+  EXPECT_EQ(gpus.gpus[1].model->name(), "A30");
+  EXPECT_EQ(Text(gpus.gpus[1]), "1: 4g.24gb@0!");
+  EXPECT_THAT(gpus.problems, ElementsAre(HasSubstr("GPU 2: its model 'GeForce' is not in the")));
+}
+
+TEST(ReadNodeGpusTest, WrongLabelsAreProblemsNotErrors) {
+  EXPECT_THAT(ReadNodeGpus(MigNode(2, {}, "Tesla-T4"), Builtin()).problems,
+              ElementsAre(HasSubstr("'Tesla-T4' is not in the catalogue")));
+  Node node = MigNode(2);
+  node.meta.labels.erase(std::string(kProductLabel));
+  EXPECT_THAT(ReadNodeGpus(node, Builtin()).problems, ElementsAre(HasSubstr("gpu.product is mis")));
+  node = MigNode(1000000);
+  EXPECT_THAT(ReadNodeGpus(node, Builtin()).problems, ElementsAre(HasSubstr("not a number of G")));
+  node.meta.labels.erase(std::string(kCountLabel));
+  EXPECT_THAT(ReadNodeGpus(node, Builtin()).problems, ElementsAre(HasSubstr("gpu.count is miss")));
+}
+
+TEST(ReadNodeGpusTest, MalformedAnnotationsAreIgnoredWithAWord) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(1, {{N("status-gpu-x-1g.5gb-free"), "1"},
+                                                 {N("status-gpu-0-1g.5gb"), "1"},
+                                                 {N("status-gpu-99-1g.5gb-free"), "1"},
+                                                 {N("status-layout-"), "1g.5gb@0"},
+                                                 {N("status-gpu-0-1g.5gb-used"), "many"},
+                                                 {N("status-gpu-0-2g.10gb-used"), "-1"},
+                                                 {N("status-weather"), "fine"}}),
+                                     Builtin());
+  EXPECT_EQ(gpus.problems.size(), 6u);
+  EXPECT_THAT(Texts(gpus), ElementsAre("0:"));
+}
+
+TEST(ReadNodeGpusTest, OnlyNodesThatOptedIn) {
+  Node node = MigNode(1, {{N("status-layout-0"), "7g.40gb@0:used"}});
+  node.meta.labels[std::string(kPartitioningLabel)] = "mps";
+  EXPECT_FALSE(ReadNodeGpus(node, Builtin()).managed);
+  EXPECT_THAT(ReadNodeGpus(node, Builtin()).gpus, IsEmpty());
+  node.meta.labels["n8s.nebuly.ai/auto-mig-enabled"] = "true";
+  EXPECT_FALSE(ReadNodeGpus(node, Builtin()).managed);
+  node.meta.labels.erase(std::string(kPartitioningLabel));
+  EXPECT_TRUE(ReadNodeGpus(node, Builtin()).managed);
+}
+
+TEST(ReadNodeGpusTest, OldPrefixIsAnAlias) {
+  const Node node = MigNode(2, {{"n8s.nebuly.ai/status-gpu-0-7g.40gb-used", "1"},
+                                {"n8s.nebuly.ai/status-gpu-1-7g.40gb-used", "1"},
+                                {N("status-gpu-1-7g.40gb-free"), "1"},
+                                {"n8s.nebuly.ai/spec-gpu-0-7g.40gb", "1"},
+                                {"n8s.nebuly.ai/spec-partitioning-plan", "12"}});
+  const NodeGpus gpus = ReadNodeGpus(node, Builtin());
+  EXPECT_THAT(Texts(gpus), ElementsAre("0: 7g.40gb@0!", "1: 7g.40gb@0"));
+  EXPECT_EQ(ReadSpec(node, gpus).size(), 1u);
+  EXPECT_EQ(SpecPlan(node), "12");
+  EXPECT_EQ(StatusPlan(node), "");
+}
+
+TEST(ReadNodeGpusTest, AliasesStatesAndNamesWithSigns) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(2, {{N("status-gpu-0-1g.5gb.me-free"), "1"},
+                                                 {N("status-gpu-0-1g.5gb-Unknown"), "1"},
+                                                 {N("status-layout-1"), "1g.5gb+me@0:unknown"}}),
+                                     Builtin());
+  ASSERT_THAT(gpus.problems, IsEmpty());
+  ASSERT_EQ(gpus.gpus.size(), 2u);
+  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].UsedLayout())), 1);
+  EXPECT_EQ(Text(gpus.gpus[1]), "1: 1g.5gb+me@0!");
+  const NodeGpus older = ReadNodeGpus(
+      MigNode(1, {{N("status-gpu-0-7g.79gb-free"), "1"}}, "NVIDIA-A100-SXM4-80GB"), Builtin());
+  EXPECT_THAT(Texts(older), ElementsAre("0: 7g.80gb@0"));
+}
+
+TEST(ReadSpecTest, CountsKeepWhatIsThere) {
+  const Node node = MigNode(1, {{N("status-layout-0"), "1g.5gb@6:used,1g.5gb@0:free"},
+                                {N("spec-gpu-0-1g.5gb"), "1"},
+                                {N("spec-gpu-0-3g.20gb"), "1"}});
+  const auto spec = ReadSpec(node, ReadNodeGpus(node, Builtin()));
+  ASSERT_EQ(spec.size(), 1u);
+  Gpu wanted{.index = 0, .model = spec[0].model};
+  for (const auto& placement : spec[0].placements)
+    wanted.instances.push_back({placement, false, ""});
+  EXPECT_EQ(Text(wanted), "0: 1g.5gb@6 3g.20gb@0");
+}
+
+TEST(ReadSpecTest, ExactLayoutWinsAndRubbishIsNoSpec) {
+  const Node node = MigNode(3, {{N("spec-layout-0"), "3g.20gb@4"},
+                                {N("spec-gpu-0-7g.40gb"), "1"},
+                                {N("spec-layout-1"), "3g.20gb@3"},
+                                {N("spec-layout-2"), ""}});
+  const auto spec = ReadSpec(node, ReadNodeGpus(node, Builtin()));
+  ASSERT_EQ(spec.size(), 2u);
+  EXPECT_EQ(spec[0].model->PlacementName(spec[0].placements.at(0)), "3g.20gb@4");
+  EXPECT_EQ(spec[1].index, 2);
+  EXPECT_THAT(spec[1].placements, IsEmpty());
+}
+
+TEST(SpecPatchTest, TouchesNamedGpusOnlyAndDifferencesOnly) {
+  const Node node = MigNode(3, {{N("spec-layout-0"), "7g.40gb@0"},
+                                {N("spec-gpu-0-7g.40gb"), "1"},
+                                {"n8s.nebuly.ai/spec-gpu-0-1g.5gb", "1"},
+                                {N("spec-layout-1"), "7g.40gb@0"},
+                                {N("spec-gpu-1-7g.40gb"), "1"},
+                                {N("spec-partitioning-plan"), "1"},
+                                {"unrelated", "x"}});
+  const auto profile = [](std::string_view name) { return *A100().FindProfile(name); };
+  const AnnotationPatch patch = SpecPatch(
+      node, {{0, &A100(), {{profile("3g.20gb"), 4}, {profile("3g.20gb"), 0}}}, {2, &A100(), {}}},
+      "2");
+  const AnnotationPatch expected{{N("spec-layout-0"), "3g.20gb@0,3g.20gb@4"},
+                                 {N("spec-gpu-0-3g.20gb"), "2"},
+                                 {N("spec-gpu-0-7g.40gb"), std::nullopt},
+                                 {"n8s.nebuly.ai/spec-gpu-0-1g.5gb", std::nullopt},
+                                 {N("spec-layout-2"), ""},
+                                 {N("spec-partitioning-plan"), "2"}};
+  EXPECT_EQ(patch, expected);
+}
+
+TEST(StatusPatchTest, ReplacesEverythingOfTheStatus) {
+  const Node node = MigNode(1, {{N("status-gpu-1-7g.40gb-free"), "1"},
+                                {N("status-gpu-rubbish"), "1"},
+                                {"n8s.nebuly.ai/status-partitioning-plan", "0"},
+                                {N("status-model-0"), "A100-40GB"},
+                                {N("spec-layout-0"), ""}});
+  const auto me = *A100().FindProfile("1g.5gb+me");
+  const Gpu gpu{.index = 0, .model = &A100(), .instances = {{{me, 3}, true, "a/b"}}};
+  const AnnotationPatch expected{{N("status-layout-0"), "1g.5gb+me@3:used"},
+                                 {N("status-gpu-0-1g.5gb.me-used"), "1"},
+                                 {N("status-gpu-1-7g.40gb-free"), std::nullopt},
+                                 {N("status-gpu-rubbish"), std::nullopt},
+                                 {"n8s.nebuly.ai/status-partitioning-plan", std::nullopt}};
+  EXPECT_EQ(StatusPatch(node, {gpu}, ""), expected);
+}
+
+Gpu RandomGpu(int index, Random& random) {
+  const auto& models = Builtin().models();
+  const gpu::Model& model = *models[random.Below(models.size())];
+  const auto layout = static_cast<gpu::LayoutId>(random.Below(model.layouts().size()));
+  Gpu gpu{.index = index, .model = &model, .reported = true};
+  for (const gpu::Placement& placement : PlacementsOf(model, layout)) {
+    gpu.instances.push_back({placement, random.Chance(0.5), ""});
+  }
+  return gpu;
+}
+
+bool IsAnnotationKey(std::string_view key) {
+  const std::string_view name = key.substr(key.find('/') + 1);
+  const auto allowed = [](char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  };
+  return name.size() <= 63 && std::all_of(name.begin(), name.end(), allowed) &&
+         std::isalnum(name.back()) != 0;
+}
+
+TEST(AnnotationsTest, AnyStatusAndSpecComeBackAsTheyWere) {
+  Random random(7);
+  Node node = MigNode(0);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<Gpu> gpus;
+    std::vector<TargetLayout> targets;
+    for (int i = 0; i < 4; ++i) gpus.push_back(RandomGpu(i, random));
+    for (const Gpu& gpu : gpus) targets.push_back({gpu.index, gpu.model, {}});
+    for (const Gpu& gpu : gpus) {
+      for (const auto& i : gpu.instances) targets[gpu.index].placements.push_back(i.placement);
+    }
+    Apply(StatusPatch(node, gpus, "s"), node.meta.annotations);
+    Apply(SpecPatch(node, targets, "p"), node.meta.annotations);
+    for (const auto& [key, value] : node.meta.annotations) EXPECT_TRUE(IsAnnotationKey(key)) << key;
+    const NodeGpus read = ReadNodeGpus(node, Builtin());
+    ASSERT_THAT(read.problems, IsEmpty());
+    ASSERT_EQ(read.gpus, gpus);
+    ASSERT_TRUE(StatusPatch(node, gpus, "s").empty());
+    ASSERT_TRUE(SpecPatch(node, targets, "p").empty());
+    const auto spec = ReadSpec(node, read);
+    ASSERT_EQ(spec.size(), targets.size());
+    for (size_t i = 0; i < spec.size(); ++i) ASSERT_EQ(spec[i].placements, targets[i].placements);
+  }
+}
+
+TEST(AnnotationsTest, AnyStatusWithoutLayoutsKeepsItsCounts) {
+  Random random(8);
+  for (int round = 0; round < 2000; ++round) {
+    Node node = MigNode(0);
+    const std::vector<Gpu> gpus{RandomGpu(0, random)};
+    Apply(StatusPatch(node, gpus, "s"), node.meta.annotations);
+    const StringMap full = node.meta.annotations;
+    node.meta.annotations.erase(N("status-layout-0"));
+    const NodeGpus read = ReadNodeGpus(node, Builtin());
+    ASSERT_THAT(read.problems, IsEmpty()) << Text(gpus[0]);
+    ASSERT_EQ(read.gpus[0].assumed_starts, !gpus[0].instances.empty());
+    Apply(StatusPatch(node, read.gpus, "s"), node.meta.annotations);
+    node.meta.annotations[N("status-layout-0")] = full.at(N("status-layout-0"));
+    ASSERT_EQ(node.meta.annotations, full);
+  }
+}
+
+}  // namespace
+}  // namespace nos::cluster

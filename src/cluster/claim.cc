@@ -1,0 +1,111 @@
+#include "cluster/claim.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace nos::cluster {
+namespace {
+
+using gpu::LayoutId;
+using gpu::LayoutTable;
+
+Instance* FindInstance(NodeGpus& gpus, std::string_view resource, bool used) {
+  for (Gpu& gpu : gpus.gpus) {
+    const auto profile = gpu.model->FindProfile(resource);
+    if (!profile) continue;
+    for (Instance& instance : gpu.instances) {
+      if (instance.placement.profile == *profile && instance.used == used && instance.pod.empty()) {
+        return &instance;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// Adds a used instance at `placement`, giving up free ones that are in its way. False when used
+// ones are.
+bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
+  const LayoutTable& table = gpu.model->layouts();
+  const auto id = table.Find(placement);
+  const LayoutId used = gpu.UsedLayout();
+  if (!id || used == LayoutTable::kIllegal) return false;
+  LayoutId layout = table.Add(used, *id);
+  if (layout == LayoutTable::kIllegal) return false;
+  std::vector<Instance> kept{{placement, true, pod}};
+  for (const Instance& instance : gpu.instances) {
+    if (!instance.used) {
+      const LayoutId with = table.Add(layout, *table.Find(instance.placement));
+      if (with == LayoutTable::kIllegal) continue;
+      layout = with;
+    }
+    kept.push_back(instance);
+  }
+  std::sort(kept.begin(), kept.end(),
+            [](const Instance& a, const Instance& b) { return a.placement < b.placement; });
+  gpu.instances = std::move(kept);
+  gpu.assumed_starts = true;
+  return true;
+}
+
+bool AssumeWhereWanted(NodeInfo& info, std::string_view resource, const std::string& pod) {
+  const std::vector<TargetLayout> targets = ReadSpec(*info.node, info.gpus);
+  for (Gpu& gpu : info.gpus.gpus) {
+    const auto profile = gpu.model->FindProfile(resource);
+    const auto target = std::find_if(targets.begin(), targets.end(),
+                                     [&](const TargetLayout& t) { return t.index == gpu.index; });
+    if (!profile || target == targets.end()) continue;
+    for (const gpu::Placement& placement : target->placements) {
+      if (placement.profile == *profile && AddUsed(gpu, placement, pod)) return true;
+    }
+  }
+  return false;
+}
+
+// Where free instances can stay before where they cannot.
+bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string& pod) {
+  for (const bool keep_free : {true, false}) {
+    for (Gpu& gpu : info.gpus.gpus) {
+      const auto profile = gpu.model->FindProfile(resource);
+      const LayoutId layout = keep_free ? gpu.Layout() : gpu.UsedLayout();
+      if (!profile || layout == LayoutTable::kIllegal) continue;
+      const LayoutTable& table = gpu.model->layouts();
+      const uint64_t choices = table.Addable(layout) & table.PlacementsOf(*profile);
+      if (choices == 0) continue;
+      return AddUsed(gpu, table.placements()[static_cast<size_t>(std::countr_zero(choices))], pod);
+    }
+  }
+  return false;
+}
+
+bool ClaimOne(std::string_view resource, const std::string& pod, Prefer prefer, NodeInfo& info) {
+  const bool used_first = prefer == Prefer::kUsed;
+  Instance* instance = FindInstance(info.gpus, resource, used_first);
+  if (instance == nullptr) instance = FindInstance(info.gpus, resource, !used_first);
+  if (instance == nullptr) {
+    return AssumeWhereWanted(info, resource, pod) || AssumeAnywhere(info, resource, pod);
+  }
+  instance->used = true;
+  instance->pod = pod;
+  return true;
+}
+
+}  // namespace
+
+void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer, NodeInfo& info) {
+  if (!info.gpus.managed) return;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (!IsMigResource(id)) continue;
+    const std::string& resource = ResourceName(id);
+    for (int64_t i = 0; i < amount; ++i) {
+      if (ClaimOne(resource, pod.Key(), prefer, info)) continue;
+      info.gpus.problems.push_back(fmt::format(
+          "pod {} holds {} of {}, but no GPU of the node shows or has room for them all", pod.Key(),
+          amount, resource));
+      break;
+    }
+  }
+}
+
+}  // namespace nos::cluster

@@ -1,0 +1,299 @@
+// Reading GPUs and their wanted layouts off a node.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "cluster/annotations.h"
+#include "cluster/arrange.h"
+#include "cluster/reported.h"
+
+namespace nos::cluster {
+namespace {
+
+using gpu::LayoutTable;
+
+std::string_view Lookup(const StringMap& map, std::string_view key) {
+  const auto it = map.find(key);
+  return it == map.end() ? std::string_view() : std::string_view(it->second);
+}
+
+std::string OldKey(std::string_view rest) { return std::string(kOldPrefix) + std::string(rest); }
+
+bool IsManaged(const StringMap& labels) {
+  if (labels.contains(kPartitioningLabel)) return Lookup(labels, kPartitioningLabel) == "mig";
+  return Lookup(labels, OldKey("gpu-partitioning")) == "mig" ||
+         Lookup(labels, OldKey("auto-mig-enabled")) == "true";
+}
+
+const gpu::Model* FindModel(const gpu::Catalogue& catalogue, std::string_view name) {
+  const gpu::Model* model = catalogue.FindByName(name);
+  return model != nullptr ? model : catalogue.FindByProduct(name);
+}
+
+gpu::LayoutId LayoutOf(const gpu::Model& model, std::vector<gpu::Placement> placements) {
+  return model.layouts().FromPlacements(placements).value_or(LayoutTable::kIllegal);
+}
+
+// "3g.20gb@4:used,1g.5gb@0:free"; a spec has no states. Error: kInvalid, also when not legal.
+Result<std::vector<Instance>> ParseLayout(const gpu::Model& model, std::string_view text) {
+  std::vector<Instance> instances;
+  std::vector<gpu::Placement> placements;
+  if (Trim(text).empty()) return instances;
+  for (std::string_view part : Split(text, ',')) {
+    part = Trim(part);
+    const size_t colon = part.find(':');
+    const std::string_view state =
+        colon == std::string_view::npos ? "free" : part.substr(colon + 1);
+    if (state != "free" && state != "used" && state != "unknown") {
+      return Invalid(fmt::format("'{}' is neither free nor used", state));
+    }
+    NOS_ASSIGN(const gpu::Placement placement, model.ParsePlacement(part.substr(0, colon)));
+    placements.push_back(placement);
+    instances.push_back({placement, state != "free", ""});
+  }
+  NOS_RETURN_IF_ERROR(model.layouts().FromPlacements(placements).status());
+  std::sort(instances.begin(), instances.end(),
+            [](const Instance& a, const Instance& b) { return a.placement < b.placement; });
+  return instances;
+}
+
+struct KnownCounts {
+  ProfileCounts total, used;
+};
+
+// Error: kInvalid for a profile the model does not have.
+Result<KnownCounts> ResolveCounts(const gpu::Model& model, const ReportedGpu& reported) {
+  KnownCounts counts{ProfileCounts(model.profiles().size()),
+                     ProfileCounts(model.profiles().size())};
+  for (const auto& [key, count] : reported.counts) {
+    if (count.free + count.used == 0) continue;
+    const auto profile = FindProfileByKey(model, key);
+    if (!profile) return Invalid(fmt::format("{} has no profile '{}'", model.name(), key));
+    counts.total[*profile] += count.free + count.used;
+    counts.used[*profile] += count.used;
+  }
+  return counts;
+}
+
+// Error: kInvalid when no legal layout has these counts.
+Result<std::vector<Instance>> AssumeStarts(const gpu::Model& model, KnownCounts counts) {
+  const auto layout = Arrange(model, counts.total);
+  if (!layout) {
+    return Invalid(fmt::format("no layout of {} has the reported instances", model.name()));
+  }
+  std::vector<Instance> instances;
+  for (const gpu::Placement& placement : PlacementsOf(model, *layout)) {
+    instances.push_back({placement, counts.used[placement.profile]-- > 0, ""});
+  }
+  return instances;
+}
+
+bool SameCounts(const gpu::Model& model, const std::vector<Instance>& instances,
+                const Result<KnownCounts>& counts) {
+  if (!counts.ok()) return false;
+  ProfileCounts total(model.profiles().size()), used(model.profiles().size());
+  for (const Instance& instance : instances) {
+    ++total[instance.placement.profile];
+    if (instance.used) ++used[instance.placement.profile];
+  }
+  return total == counts->total && used == counts->used;
+}
+
+class NodeReader {
+ public:
+  NodeReader(const Node& node, const gpu::Catalogue& catalogue)
+      : labels_(node.meta.labels), catalogue_(catalogue), reported_(ReadReported(node, kStatus)) {}
+
+  NodeGpus Read() && {
+    out_.managed = true;
+    out_.problems = reported_.problems;
+    for (const int index : Indexes()) {
+      const auto it = reported_.gpus.find(index);
+      const ReportedGpu reported = it == reported_.gpus.end() ? ReportedGpu() : it->second;
+      const gpu::Model* model = ModelOf(index, reported);
+      if (model == nullptr) continue;
+      Gpu gpu{.index = index, .model = model, .reported = it != reported_.gpus.end()};
+      if (ReadInstances(reported, gpu)) out_.gpus.push_back(std::move(gpu));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr Family kStatus = Family::kStatus;
+
+  void Problem(std::string text) { out_.problems.push_back(std::move(text)); }
+  void Problem(int gpu, std::string_view text) {
+    out_.problems.push_back(fmt::format("GPU {}: {}", gpu, text));
+  }
+
+  std::set<int> Indexes() {
+    std::set<int> indexes;
+    for (const auto& [index, reported] : reported_.gpus) indexes.insert(index);
+    const std::string_view label = Lookup(labels_, kCountLabel);
+    const auto count = ParseInt(label);
+    if (count && *count >= 0 && *count <= kMaxGpusPerNode) {
+      for (int i = 0; i < *count; ++i) indexes.insert(i);
+    } else if (!label.empty()) {
+      Problem(fmt::format("label {}: '{}' is not a number of GPUs up to {}", kCountLabel, label,
+                          kMaxGpusPerNode));
+    } else if (indexes.empty()) {
+      Problem(
+          fmt::format("label {} is missing and no agent has reported GPUs: is GPU feature "
+                      "discovery running on this node?",
+                      kCountLabel));
+    }
+    return indexes;
+  }
+
+  const gpu::Model* ModelOf(int index, const ReportedGpu& reported) {
+    if (reported.model.empty()) return LabelledModel();
+    const gpu::Model* model = FindModel(catalogue_, reported.model);
+    if (model == nullptr) {
+      Problem(index, fmt::format("its model '{}' is not in the catalogue of MIG GPUs; add it to "
+                                 "the catalogue file",
+                                 reported.model));
+    }
+    return model;
+  }
+
+  const gpu::Model* LabelledModel() {
+    if (!labelled_.has_value()) labelled_ = FindLabelledModel();
+    return *labelled_;
+  }
+
+  const gpu::Model* FindLabelledModel() {
+    const std::string_view product = Lookup(labels_, kProductLabel);
+    const gpu::Model* model = product.empty() ? nullptr : FindModel(catalogue_, product);
+    if (product.empty()) {
+      Problem(
+          fmt::format("label {} is missing, so the GPU model is not known: is GPU feature "
+                      "discovery running on this node?",
+                      kProductLabel));
+    } else if (model == nullptr) {
+      Problem(
+          fmt::format("label {}: '{}' is not in the catalogue of MIG GPUs; add it to the "
+                      "catalogue file, or take label {} off the node",
+                      kProductLabel, product, kPartitioningLabel));
+    }
+    return model;
+  }
+
+  // False when what is on the GPU cannot be told.
+  bool ReadInstances(const ReportedGpu& reported, Gpu& gpu) {
+    const Result<KnownCounts> counts = ResolveCounts(*gpu.model, reported);
+    if (reported.layout && ReadExact(*reported.layout, reported, counts, gpu)) return true;
+    if (reported.layout && reported.counts.empty()) return false;
+    Result<std::vector<Instance>> assumed =
+        counts.ok() ? AssumeStarts(*gpu.model, *counts) : counts.status();
+    if (!assumed.ok()) {
+      Problem(gpu.index, assumed.status().message() + "; the GPU is left alone");
+      return false;
+    }
+    gpu.instances = std::move(assumed).value();
+    gpu.assumed_starts = !gpu.instances.empty();
+    return true;
+  }
+
+  bool ReadExact(std::string_view text, const ReportedGpu& reported,
+                 const Result<KnownCounts>& counts, Gpu& gpu) {
+    Result<std::vector<Instance>> exact = ParseLayout(*gpu.model, text);
+    if (!exact.ok()) {
+      Problem(gpu.index, fmt::format("reported layout '{}': {}; {}", text, exact.status().message(),
+                                     reported.counts.empty() ? "the GPU is left alone"
+                                                             : "the reported counts are used"));
+      return false;
+    }
+    gpu.instances = std::move(exact).value();
+    if (!reported.counts.empty() && !SameCounts(*gpu.model, gpu.instances, counts)) {
+      Problem(gpu.index, "the reported counts contradict the reported layout; the layout is used");
+    }
+    return true;
+  }
+
+  const StringMap& labels_;
+  const gpu::Catalogue& catalogue_;
+  Reported reported_;
+  std::optional<const gpu::Model*> labelled_;
+  NodeGpus out_;
+};
+
+// As many of the GPU's instances as `counts` asks for, used ones first (or only).
+gpu::LayoutId Keepable(const Gpu& gpu, ProfileCounts counts, bool used_only) {
+  std::vector<gpu::Placement> kept;
+  for (const bool used : {true, false}) {
+    if (!used && used_only) break;
+    for (const Instance& instance : gpu.instances) {
+      if (instance.used == used && counts[instance.placement.profile]-- > 0) {
+        kept.push_back(instance.placement);
+      }
+    }
+  }
+  return LayoutOf(*gpu.model, std::move(kept));
+}
+
+std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const ReportedGpu& spec) {
+  if (spec.layout) {
+    const auto exact = ParseLayout(*gpu.model, *spec.layout);
+    std::vector<gpu::Placement> placements;
+    if (exact.ok()) {
+      for (const Instance& instance : *exact) placements.push_back(instance.placement);
+      return placements;
+    }
+    if (spec.counts.empty()) return std::nullopt;
+  }
+  const Result<KnownCounts> counts = ResolveCounts(*gpu.model, spec);
+  if (!counts.ok()) return std::nullopt;
+  for (const gpu::LayoutId kept : {Keepable(gpu, counts->total, false),
+                                   Keepable(gpu, counts->total, true), LayoutTable::kEmpty}) {
+    const auto layout = Arrange(*gpu.model, counts->total, kept);
+    if (layout) return PlacementsOf(*gpu.model, *layout);
+  }
+  return std::nullopt;
+}
+
+std::string PlanId(const Node& node, std::string_view key) {
+  const StringMap& annotations = node.meta.annotations;
+  const std::string_view plan = Lookup(annotations, key);
+  return std::string(!plan.empty() ? plan
+                                   : Lookup(annotations, OldKey(key.substr(kPrefix.size()))));
+}
+
+}  // namespace
+
+gpu::LayoutId Gpu::Layout() const {
+  std::vector<gpu::Placement> placements;
+  for (const Instance& instance : instances) placements.push_back(instance.placement);
+  return LayoutOf(*model, std::move(placements));
+}
+
+gpu::LayoutId Gpu::UsedLayout() const {
+  std::vector<gpu::Placement> placements;
+  for (const Instance& instance : instances) {
+    if (instance.used) placements.push_back(instance.placement);
+  }
+  return LayoutOf(*model, std::move(placements));
+}
+
+NodeGpus ReadNodeGpus(const Node& node, const gpu::Catalogue& catalogue) {
+  if (!IsManaged(node.meta.labels)) return {};
+  return NodeReader(node, catalogue).Read();
+}
+
+std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus) {
+  const Reported spec = ReadReported(node, Family::kSpec);
+  std::vector<TargetLayout> targets;
+  for (const Gpu& gpu : gpus.gpus) {
+    const auto it = spec.gpus.find(gpu.index);
+    if (it == spec.gpus.end()) continue;
+    auto placements = TargetOf(gpu, it->second);
+    if (placements) targets.push_back({gpu.index, gpu.model, std::move(*placements)});
+  }
+  return targets;
+}
+
+std::string SpecPlan(const Node& node) { return PlanId(node, kSpecPlan); }
+std::string StatusPlan(const Node& node) { return PlanId(node, kStatusPlan); }
+
+}  // namespace nos::cluster

@@ -1,0 +1,273 @@
+#include "cluster/objects.h"
+
+#include <gtest/gtest.h>
+
+#include "cluster/resources.h"
+#include "codec/yaml.h"
+
+namespace nos::cluster {
+namespace {
+
+Result<Objects> Read(std::string_view text) { return ReadObjects(text, "file.yaml"); }
+
+Pod ReadPod(std::string_view yaml) {
+  const auto objects = Read(yaml);
+  EXPECT_TRUE(objects.ok()) << objects.status().ToString();
+  return objects.ok() && objects->pods.size() == 1 ? objects->pods.front() : Pod{};
+}
+
+std::string ErrorOf(std::string_view text) {
+  const auto objects = Read(text);
+  EXPECT_FALSE(objects.ok());
+  EXPECT_EQ(objects.status().code(), Code::kInvalid);
+  return objects.status().message();
+}
+
+// As kubectl prints it, with fields that nos does not know in every place.
+constexpr std::string_view kPod = R"(
+apiVersion: v1
+kind: Pod
+metadata:
+  annotations: {note: "7"}
+  creationTimestamp: "2026-01-02T03:04:05Z"
+  deletionTimestamp: "2026-01-02T04:04:05Z"
+  generateName: web-
+  labels: {app: web}
+  managedFields: [{manager: kubectl, fieldsV1: {"f:spec": {}}}]
+  name: web-1
+  namespace: team-a
+  ownerReferences:
+  - {apiVersion: apps/v1, blockOwnerDeletion: true, controller: true, kind: ReplicaSet, name: web, uid: u1}
+  resourceVersion: "123"
+  uid: abc
+spec:
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - preference: {matchExpressions: [{key: zone, operator: In, values: [a]}]}
+        weight: 10
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions: [{key: gpu, operator: Exists}]
+          matchFields: [{key: metadata.name, operator: In, values: [n1]}]
+    podAffinity: {whatever: [1]}
+  containers:
+  - image: x
+    name: main
+    resources:
+      limits: {nvidia.com/mig-1g.5gb: 1, memory: 1Gi}
+      requests: {cpu: 500m, memory: 1Gi, nvidia.com/mig-1g.5gb: "1"}
+  - name: side
+    resources: {requests: {cpu: 0.25}}
+  initContainers:
+  - {name: proxy, restartPolicy: Always, resources: {requests: {cpu: 100m}}}
+  nodeName: n1
+  nodeSelector: {disk: ssd}
+  overhead: {cpu: 10m}
+  priority: 1000
+  priorityClassName: high
+  schedulerName: nos-scheduler
+  schedulingGates: [{name: example.com/wait}]
+  tolerations:
+  - {effect: NoExecute, key: node.kubernetes.io/not-ready, operator: Exists, tolerationSeconds: 300}
+status:
+  conditions:
+  - {lastProbeTime: null, lastTransitionTime: "2026-01-02T03:04:06Z", message: no, reason: Unschedulable, status: "False", type: PodScheduled}
+  nominatedNodeName: n2
+  phase: Pending
+)";
+
+TEST(DecodePodTest, ReadsEveryFieldThatMatters) {
+  const Pod pod = ReadPod(kPod);
+  EXPECT_EQ(pod.Key(), "team-a/web-1");
+  EXPECT_EQ(pod.meta.uid, "abc");
+  EXPECT_EQ(pod.meta.resource_version, "123");
+  EXPECT_EQ(pod.meta.labels, (StringMap{{"app", "web"}}));
+  EXPECT_EQ(pod.meta.annotations, (StringMap{{"note", "7"}}));
+  EXPECT_EQ(FormatTime(pod.meta.created), "2026-01-02T03:04:05Z");
+  EXPECT_TRUE(pod.meta.deleted.has_value());
+  ASSERT_EQ(pod.meta.owners.size(), 1u);
+  EXPECT_EQ(pod.meta.owners[0].kind, "ReplicaSet");
+  EXPECT_TRUE(pod.meta.owners[0].controller);
+  EXPECT_EQ(pod.node_name, "n1");
+  EXPECT_EQ(pod.scheduler_name, "nos-scheduler");
+  EXPECT_EQ(pod.priority_class, "high");
+  EXPECT_EQ(pod.priority, 1000);
+  EXPECT_EQ(pod.node_selector, (StringMap{{"disk", "ssd"}}));
+  ASSERT_TRUE(pod.node_affinity && pod.node_affinity->required);
+  EXPECT_EQ(pod.node_affinity->required->at(0).match_fields.at(0).values.at(0), "n1");
+  EXPECT_EQ(pod.node_affinity->preferred.at(0).weight, 10);
+  EXPECT_EQ(pod.tolerations.at(0).op, "Exists");
+  EXPECT_EQ(pod.containers.size(), 2u);
+  EXPECT_TRUE(pod.init_containers.at(0).restart_always);
+  EXPECT_EQ(pod.scheduling_gates, std::vector<std::string>{"example.com/wait"});
+  EXPECT_EQ(pod.nominated_node, "n2");
+  ASSERT_NE(pod.FindCondition("PodScheduled"), nullptr);
+  EXPECT_EQ(pod.FindCondition("PodScheduled")->reason, "Unschedulable");
+  EXPECT_EQ(pod.FindCondition("Ready"), nullptr);
+}
+
+TEST(DecodePodTest, DefaultsWhatTheApiServerDefaults) {
+  const Pod pod = ReadPod("{kind: Pod, metadata: {name: a, creationTimestamp: null}, spec: null}");
+  EXPECT_EQ(pod.Key(), "default/a");
+  EXPECT_EQ(pod.scheduler_name, "default-scheduler");
+  EXPECT_EQ(pod.phase, "Pending");
+  EXPECT_FALSE(pod.Finished());
+}
+
+TEST(DecodeNodeTest, ReadsEveryFieldThatMatters) {
+  const auto objects = Read(R"(
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {zone: a}}
+spec: {unschedulable: true, taints: [{key: k, value: v, effect: NoSchedule, timeAdded: null}]}
+status:
+  allocatable: {cpu: "8", memory: 32Gi, pods: 110, nvidia.com/mig-1g.5gb: "7"}
+  capacity: {cpu: 8}
+  conditions: [{type: Ready, status: "True"}]
+  nodeInfo: {kubeletVersion: v1.34.0}
+)");
+  ASSERT_TRUE(objects.ok()) << objects.status().ToString();
+  const Node& node = objects->nodes.at(0);
+  EXPECT_TRUE(node.unschedulable);
+  EXPECT_EQ(node.taints.at(0).effect, "NoSchedule");
+  EXPECT_EQ(node.allocatable.at("memory").Value(), int64_t{32} << 30);
+  EXPECT_EQ(node.allocatable.at("pods").Value(), 110);
+  EXPECT_EQ(node.capacity.at("cpu").MilliValue(), 8000);
+  EXPECT_EQ(node.conditions.at(0).type, "Ready");
+}
+
+TEST(ReadObjectsTest, ListsSingleObjectsAndSeveralDocuments) {
+  const auto objects = Read(R"(
+apiVersion: v1
+kind: List
+metadata: {resourceVersion: ""}
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}}
+- {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}
+- {apiVersion: v1, kind: Service, metadata: {name: s}}
+- {apiVersion: longhorn.io/v1beta2, kind: Node, metadata: {name: not-ours}, spec: []}
+---
+---
+{apiVersion: v1, kind: PodList, items: [{metadata: {name: b, namespace: x}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: c}
+)");
+  ASSERT_TRUE(objects.ok()) << objects.status().ToString();
+  ASSERT_EQ(objects->pods.size(), 3u);
+  EXPECT_EQ(objects->pods[1].Key(), "x/b");
+  EXPECT_EQ(objects->nodes.size(), 1u);
+  EXPECT_EQ(objects->ignored, 2u);
+}
+
+TEST(ReadObjectsTest, JsonAsKubectlPrintsIt) {
+  const auto objects = Read(R"({"apiVersion":"v1","kind":"List","items":[
+      {"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},
+       "status":{"allocatable":{"cpu":2.5,"memory":1024}}}]})");
+  ASSERT_TRUE(objects.ok()) << objects.status().ToString();
+  EXPECT_EQ(objects->nodes.at(0).allocatable.at("cpu").MilliValue(), 2500);
+  EXPECT_TRUE(Read("").ok());
+  EXPECT_TRUE(Read("{kind: List}").ok());
+}
+
+TEST(ReadObjectsTest, RefusesWithFileDocumentItemAndField) {
+  EXPECT_EQ(ErrorOf("---\n{kind: Node, metadata: {name: n}}\n---\nkind: List\nitems:\n"
+                    "- {kind: Node, metadata: {name: n}}\n"
+                    "- kind: Pod\n  metadata: {name: b, namespace: a}\n"
+                    "  spec: {containers: [{name: x}, {resources: {requests: {cpu: x}}}]}\n"),
+            "file.yaml: document 2, item 2 (Pod a/b): spec.containers[1].resources.requests[cpu]: "
+            "'x' is not a quantity (examples: 500m, 2, 16Gi)");
+  EXPECT_EQ(ErrorOf("{kind: Pod, metadata: {name: 7}}"),
+            "file.yaml: document 1 (Pod without a name): metadata.name: must be a string, not a "
+            "number");
+  EXPECT_EQ(ErrorOf("{kind: Node, metadata: {name: n, labels: {a: 1}}}"),
+            "file.yaml: document 1 (Node n): metadata.labels[a]: must be a string, not a number");
+  EXPECT_EQ(ErrorOf("{kind: Node, metadata: {}}"),
+            "file.yaml: document 1 (Node without a name): metadata.name: is missing");
+  EXPECT_EQ(ErrorOf("{kind: Pod, metadata: {name: a}, spec: {containers: {}}}"),
+            "file.yaml: document 1 (Pod a): spec.containers: must be a list, not an object");
+  EXPECT_EQ(ErrorOf("{kind: Pod, metadata: {name: a}, spec: {priority: 9999999999}}"),
+            "file.yaml: document 1 (Pod a): spec.priority: does not fit into 32 bits");
+  EXPECT_EQ(ErrorOf("{kind: Pod, metadata: {name: a}, spec: {overhead: {cpu: -1}}}"),
+            "file.yaml: document 1 (Pod a): spec.overhead[cpu]: must not be negative");
+  EXPECT_EQ(ErrorOf("[1]"), "file.yaml: document 1: not a Kubernetes object");
+  EXPECT_EQ(ErrorOf("a: 1"),
+            "file.yaml: document 1: kind: is missing, so this is not a Kubernetes object");
+  EXPECT_EQ(ErrorOf("{kind: List, items: 3}"), "file.yaml: document 1: items: must be a list");
+  EXPECT_NE(ErrorOf("{\"kind\": ").find("file.yaml: JSON"), std::string::npos);
+  EXPECT_NE(ErrorOf("a: [").find("file.yaml: YAML document 1, line"), std::string::npos);
+  EXPECT_NE(ErrorOf("{kind: Pod, metadata: {name: a, creationTimestamp: soon}}")
+                .find("metadata.creationTimestamp"),
+            std::string::npos);
+}
+
+int64_t Cpu(std::string_view spec) {
+  const Pod pod = ReadPod("kind: Pod\nmetadata: {name: a}\nspec:\n" + std::string(spec));
+  return ResourceVector::From(PodRequests(pod)).Get(kCpu);
+}
+
+TEST(PodRequestsTest, SumsContainersAndTakesLimitsForMissingRequests) {
+  const ResourceList total = PodRequests(ReadPod(kPod));
+  EXPECT_EQ(total.at("cpu").MilliValue(), 500 + 250 + 100 + 10);
+  EXPECT_EQ(total.at("nvidia.com/mig-1g.5gb").Value(), 1);
+  EXPECT_EQ(total.at("memory").Value(), int64_t{1} << 30);
+  EXPECT_EQ(Cpu("  containers: [{resources: {limits: {cpu: 2}}}]"), 2000);
+  EXPECT_EQ(Cpu("  containers: [{resources: {limits: {cpu: 2}, requests: {cpu: 1}}}]"), 1000);
+}
+
+TEST(PodRequestsTest, InitContainersRunOneByOneBesideTheSidecarsBeforeThem) {
+  const std::string main = "  containers: [{resources: {requests: {cpu: 2}}}]\n";
+  const std::string one = "{resources: {requests: {cpu: 1}}}";
+  const std::string three = "{resources: {requests: {cpu: 3}}}";
+  const std::string sidecar = "{restartPolicy: Always, resources: {requests: {cpu: 1}}}";
+  const auto with = [&](const std::string& init) {
+    return Cpu(main + "  initContainers: [" + init + "]");
+  };
+  EXPECT_EQ(with(one + "," + one), 2000);
+  EXPECT_EQ(with(three), 3000);
+  EXPECT_EQ(with(sidecar), 3000);
+  EXPECT_EQ(with(sidecar + "," + three), 4000);
+  EXPECT_EQ(with(three + "," + sidecar), 3000);
+  EXPECT_EQ(with(sidecar + "," + three + "," + sidecar), 4000);
+  EXPECT_EQ(Cpu(main + "  overhead: {cpu: 1}\n  initContainers: [" + three + "]"), 4000);
+}
+
+TEST(PodRequestsTest, PodLevelResourcesReplaceTheSum) {
+  const std::string main = "  containers: [{resources: {requests: {cpu: 2, x.com/d: 1}}}]\n";
+  EXPECT_EQ(Cpu(main + "  resources: {requests: {cpu: 5}}"), 5000);
+  EXPECT_EQ(Cpu(main + "  resources: {limits: {cpu: 5}}"), 2000);
+  EXPECT_EQ(Cpu("  containers: [{name: a}]\n  resources: {limits: {cpu: 5}}"), 5000);
+  EXPECT_EQ(Cpu(main + "  resources: {requests: {cpu: 5}}\n  overhead: {cpu: 1}"), 6000);
+}
+
+TEST(ResourceVectorTest, AddsSubtractsAndForgetsZero) {
+  const auto make = [](ResourceList list) { return ResourceVector::From(list); };
+  ResourceVector a =
+      make({{"cpu", Quantity::FromMilli(1500)}, {"x.com/gpu", Quantity::FromValue(2)}});
+  const ResourceVector b =
+      make({{"cpu", Quantity::FromMilli(500)}, {"memory", Quantity::FromValue(9)}});
+  a.Add(b);
+  EXPECT_EQ(a.Get(kCpu), 2000);
+  EXPECT_EQ(a.Get(kMemory), 9);
+  a.Subtract(b);
+  EXPECT_EQ(a.entries().size(), 2u);
+  EXPECT_EQ(a, make({{"x.com/gpu", Quantity::FromValue(2)},
+                     {"cpu", Quantity::FromMilli(1500)},
+                     {"pods", Quantity()}}));
+  EXPECT_EQ(ResourceName(InternResource("x.com/gpu")), "x.com/gpu");
+  EXPECT_TRUE(IsMigResource(InternResource("nvidia.com/mig-1g.5gb")));
+  EXPECT_FALSE(IsMigResource(InternResource("nvidia.com/gpu")));
+}
+
+TEST(ResourceVectorTest, SumsBeyondTheRangeDoNotWrap) {
+  const Quantity most = *Quantity::Parse("9223372036854775807");
+  ResourceVector a = ResourceVector::From({{"memory", most + most}});
+  EXPECT_EQ(a.Get(kMemory), INT64_MAX);
+  a.Add(a);
+  EXPECT_EQ(a.Get(kMemory), INT64_MAX);
+}
+
+}  // namespace
+}  // namespace nos::cluster

@@ -1,0 +1,62 @@
+#include <algorithm>
+
+#include "cluster/objects.h"
+
+namespace nos::cluster {
+namespace {
+
+void AddTo(ResourceList& total, const ResourceList& more) {
+  for (const auto& [name, quantity] : more) total[name] = total[name] + quantity;
+}
+
+void RaiseTo(ResourceList& total, const ResourceList& least) {
+  for (const auto& [name, quantity] : least) total[name] = std::max(total[name], quantity);
+}
+
+// The API server stores requests defaulted from limits; a file may not have passed through it.
+ResourceList ContainerRequests(const Container& container) {
+  ResourceList requests = container.requests;
+  requests.insert(container.limits.begin(), container.limits.end());
+  return requests;
+}
+
+bool IsPodLevel(std::string_view name) {
+  return name == "cpu" || name == "memory" || name.starts_with("hugepages-");
+}
+
+// Pod-level requests replace what the containers add up to; a pod-level limit stands in where
+// neither the pod nor any container requests the resource.
+void ApplyPodLevel(const Pod& pod, ResourceList& total) {
+  for (const auto& [name, quantity] : pod.limits) {
+    if (IsPodLevel(name)) total.try_emplace(name, quantity);
+  }
+  for (const auto& [name, quantity] : pod.requests) {
+    if (IsPodLevel(name)) total[name] = quantity;
+  }
+}
+
+}  // namespace
+
+ResourceList PodRequests(const Pod& pod) {
+  ResourceList total;
+  for (const Container& container : pod.containers) AddTo(total, ContainerRequests(container));
+  ResourceList sidecars;    // started so far
+  ResourceList start_peak;  // the most needed at any moment before the containers start
+  for (const Container& container : pod.init_containers) {
+    ResourceList needed = ContainerRequests(container);
+    if (container.restart_always) {
+      AddTo(total, needed);
+      AddTo(sidecars, needed);
+      needed = sidecars;
+    } else {
+      AddTo(needed, sidecars);
+    }
+    RaiseTo(start_peak, needed);
+  }
+  RaiseTo(total, start_peak);
+  ApplyPodLevel(pod, total);
+  AddTo(total, pod.overhead);
+  return total;
+}
+
+}  // namespace nos::cluster

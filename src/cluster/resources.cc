@@ -1,0 +1,108 @@
+#include "cluster/resources.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace nos::cluster {
+namespace {
+
+// Names live in a deque, so that references to them and views into them stay valid.
+class Names {
+ public:
+  Names() {
+    for (const char* name : {"cpu", "memory", "ephemeral-storage", "pods"}) Append(name);
+  }
+
+  ResourceId Intern(std::string_view name) {
+    {
+      const std::shared_lock lock(mutex_);
+      if (const auto it = ids_.find(name); it != ids_.end()) return it->second;
+    }
+    const std::unique_lock lock(mutex_);
+    if (const auto it = ids_.find(name); it != ids_.end()) return it->second;
+    return names_.size() < kUnknownResource ? Append(name) : kUnknownResource;
+  }
+
+  const std::string& Name(ResourceId id) {
+    static const std::string unknown = "(one of too many resource names)";
+    const std::shared_lock lock(mutex_);
+    return id < names_.size() ? names_[id] : unknown;
+  }
+
+ private:
+  ResourceId Append(std::string_view name) {
+    const auto id = static_cast<ResourceId>(names_.size());
+    ids_.emplace(names_.emplace_back(name), id);
+    return id;
+  }
+
+  std::shared_mutex mutex_;
+  std::deque<std::string> names_;
+  std::unordered_map<std::string_view, ResourceId> ids_;
+};
+
+Names& AllNames() {
+  static Names names;
+  return names;
+}
+
+int64_t SaturatingAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+}
+
+int64_t SaturatingSubtract(int64_t a, int64_t b) {
+  int64_t difference = 0;
+  if (!__builtin_sub_overflow(a, b, &difference)) return difference;
+  return b < 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+}
+
+constexpr auto kById = [](const auto& entry, ResourceId id) { return entry.first < id; };
+
+}  // namespace
+
+ResourceId InternResource(std::string_view name) { return AllNames().Intern(name); }
+const std::string& ResourceName(ResourceId id) { return AllNames().Name(id); }
+bool IsMigResource(ResourceId id) { return ResourceName(id).starts_with(kMigResourcePrefix); }
+
+ResourceVector ResourceVector::From(const ResourceList& list) {
+  ResourceVector vector;
+  for (const auto& [name, quantity] : list) {
+    const ResourceId id = InternResource(name);
+    const int64_t amount = id == kCpu ? quantity.MilliValue() : quantity.Value();
+    vector.Set(id, SaturatingAdd(vector.Get(id), amount));
+  }
+  return vector;
+}
+
+int64_t ResourceVector::Get(ResourceId id) const {
+  const auto it = std::lower_bound(entries_.begin(), entries_.end(), id, kById);
+  return it != entries_.end() && it->first == id ? it->second : 0;
+}
+
+void ResourceVector::Set(ResourceId id, int64_t amount) {
+  const auto it = std::lower_bound(entries_.begin(), entries_.end(), id, kById);
+  const bool found = it != entries_.end() && it->first == id;
+  if (amount == 0) {
+    if (found) entries_.erase(it);
+  } else if (found) {
+    it->second = amount;
+  } else {
+    entries_.insert(it, {id, amount});
+  }
+}
+
+void ResourceVector::Add(const ResourceVector& other) {
+  for (const auto& [id, amount] : other.entries_) Set(id, SaturatingAdd(Get(id), amount));
+}
+
+void ResourceVector::Subtract(const ResourceVector& other) {
+  for (const auto& [id, amount] : other.entries_) Set(id, SaturatingSubtract(Get(id), amount));
+}
+
+}  // namespace nos::cluster

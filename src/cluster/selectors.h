@@ -1,0 +1,43 @@
+// Which nodes a pod selects and tolerates, and which labels a selector picks.
+//
+// Semantics: k8s.io/component-helpers scheduling/corev1 (node selectors, tolerations) and
+// apimachinery labels (label selectors). What the API server would refuse (an unknown operator, In
+// without values, Gt without exactly one integer...) matches nothing.
+//
+// Pure functions of values; may be called from any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/objects.h"
+
+namespace nos::cluster {
+
+// Whether labels meet the requirement. NotIn and DoesNotExist hold for an absent key; Gt and Lt
+// need a label that is a whole number.
+bool Matches(const SelectorRequirement& requirement, const StringMap& labels);
+
+// All expressions and fields must hold. A term with neither matches no node.
+bool Matches(const NodeSelectorTerm& term, const Node& node);
+// Whether any term matches: the terms are alternatives, and no terms match no node.
+bool MatchesAny(const std::vector<NodeSelectorTerm>& terms, const Node& node);
+// The pod's node selector and required node affinity.
+bool SelectsNode(const Pod& pod, const Node& node);
+
+// metav1.LabelSelector. An empty one selects everything.
+struct LabelSelector {
+  StringMap match_labels;
+  std::vector<SelectorRequirement> match_expressions;
+};
+bool Matches(const LabelSelector& selector, const StringMap& labels);
+// As in a query: "app=web,tier!=db,env in (a,b),!legacy,gpu,cores>4". Error: kInvalid with the part
+// that is wrong.
+Result<LabelSelector> ParseLabelSelector(std::string_view text);
+
+// An empty effect tolerates every effect; an empty key with Exists tolerates every taint.
+bool Tolerates(const Toleration& toleration, const Taint& taint);
+bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+
+}  // namespace nos::cluster

@@ -1,0 +1,166 @@
+#include "cluster/snapshot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace nos::cluster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Annotations = StringMap;
+
+std::shared_ptr<const Node> MakeNode(std::string name, int gpus, Annotations annotations = {}) {
+  Node node;
+  node.meta.name = std::move(name);
+  node.meta.labels = {{std::string(kPartitioningLabel), "mig"},
+                      {std::string(kCountLabel), std::to_string(gpus)},
+                      {std::string(kProductLabel), "NVIDIA-A100-SXM4-40GB"}};
+  for (auto& [key, value] : annotations) node.meta.annotations[std::string(kPrefix) + key] = value;
+  node.allocatable = {{"cpu", Quantity::FromValue(64)}, {"pods", Quantity::FromValue(110)}};
+  return std::make_shared<const Node>(std::move(node));
+}
+
+std::shared_ptr<const Pod> MakePod(std::string name, std::string node, ResourceList requests) {
+  Pod pod;
+  pod.meta.ns = "x";
+  pod.meta.name = std::move(name);
+  pod.node_name = std::move(node);
+  pod.phase = "Running";
+  pod.containers.push_back({"main", std::move(requests), {}, false});
+  return std::make_shared<const Pod>(std::move(pod));
+}
+
+ResourceList Mig(std::string_view profile, int count = 1) {
+  return {{"nvidia.com/mig-" + std::string(profile), Quantity::FromValue(count)}};
+}
+
+ClusterSnapshot Build(std::vector<std::shared_ptr<const Node>> nodes,
+                      std::vector<std::shared_ptr<const Pod>> pods = {}) {
+  return ClusterSnapshot::Build(nodes, pods, gpu::Catalogue::Builtin());
+}
+
+std::vector<std::string> Texts(const NodeInfo& info) {
+  std::vector<std::string> texts;
+  for (const Gpu& gpu : info.gpus.gpus) {
+    for (const Instance& instance : gpu.instances) {
+      texts.push_back(std::to_string(gpu.index) + "/" +
+                      gpu.model->PlacementName(instance.placement) + (instance.used ? "!" : "") +
+                      instance.pod);
+    }
+  }
+  return texts;
+}
+
+TEST(SnapshotTest, SortsNodesAndSumsThePodsOnThem) {
+  auto finished = std::make_shared<Pod>(*MakePod("done", "b", {{"cpu", Quantity::FromValue(50)}}));
+  finished->phase = "Succeeded";
+  const ClusterSnapshot snapshot =
+      Build({MakeNode("b", 0), MakeNode("a", 0)},
+            {MakePod("p2", "b", {{"cpu", Quantity::FromValue(2)}}),
+             MakePod("p1", "b", {{"cpu", Quantity::FromMilli(500)}}), finished,
+             MakePod("lost", "gone", {}), MakePod("waiting", "", {})});
+  ASSERT_EQ(snapshot.size(), 2u);
+  EXPECT_EQ(snapshot.node(0).node->meta.name, "a");
+  const NodeInfo& b = *snapshot.Find("b");
+  EXPECT_EQ(&b, &snapshot.node(1));
+  EXPECT_EQ(b.requested.Get(kCpu), 2500);
+  EXPECT_EQ(b.requested.Get(kPods), 2);
+  EXPECT_EQ(b.allocatable.Get(kCpu), 64000);
+  EXPECT_EQ(b.pods.at(0)->meta.name, "p1");
+  EXPECT_EQ(snapshot.Find("c"), nullptr);
+  EXPECT_EQ(ClusterSnapshot().Find("a"), nullptr);
+  EXPECT_EQ(ClusterSnapshot().size(), 0u);
+}
+
+TEST(SnapshotTest, OfTwoObjectsWithOneNameTheLaterCounts) {
+  const ClusterSnapshot snapshot = Build({MakeNode("a", 1), MakeNode("a", 2)},
+                                         {MakePod("p", "a", {{"cpu", Quantity::FromValue(1)}}),
+                                          MakePod("p", "a", {{"cpu", Quantity::FromValue(3)}})});
+  ASSERT_EQ(snapshot.size(), 1u);
+  EXPECT_EQ(snapshot.node(0).gpus.gpus.size(), 2u);
+  EXPECT_EQ(snapshot.node(0).requested.Get(kCpu), 3000);
+  EXPECT_EQ(snapshot.node(0).requested.Get(kPods), 1);
+}
+
+TEST(SnapshotTest, PodsTakeInstancesTheStatusCountsAsUsedFirst) {
+  const Annotations status{{"status-layout-0", "1g.5gb@0:free,1g.5gb@1:used,1g.5gb@2:free"}};
+  EXPECT_THAT(Texts(Build({MakeNode("a", 1, status)}, {MakePod("p", "a", Mig("1g.5gb"))}).node(0)),
+              ElementsAre("0/1g.5gb@0", "0/1g.5gb@1!x/p", "0/1g.5gb@2"));
+  EXPECT_THAT(Texts(Build({MakeNode("a", 1, status)},
+                          {MakePod("q", "a", Mig("1g.5gb")), MakePod("p", "a", Mig("1g.5gb"))})
+                        .node(0)),
+              ElementsAre("0/1g.5gb@0!x/q", "0/1g.5gb@1!x/p", "0/1g.5gb@2"));
+}
+
+TEST(SnapshotTest, SlicesOfOnePodMayLieOnSeveralGpus) {
+  const ClusterSnapshot snapshot = Build(
+      {MakeNode("a", 2,
+                {{"status-layout-0", "3g.20gb@0:free"}, {"status-layout-1", "3g.20gb@4:free"}})},
+      {MakePod("p", "a", Mig("3g.20gb", 2))});
+  EXPECT_THAT(Texts(snapshot.node(0)), ElementsAre("0/3g.20gb@0!x/p", "1/3g.20gb@4!x/p"));
+  EXPECT_FALSE(snapshot.node(0).gpus.gpus[0].assumed_starts);
+}
+
+TEST(SnapshotTest, AnInstanceTheStatusDoesNotShowYetIsAssumedWhereTheSpecWantsIt) {
+  const ClusterSnapshot snapshot = Build({MakeNode("a", 2,
+                                                   {{"status-layout-0", "1g.5gb@0:used"},
+                                                    {"status-layout-1", "7g.40gb@0:free"},
+                                                    {"spec-layout-0", "1g.5gb@0"},
+                                                    {"spec-layout-1", "3g.20gb@4"}})},
+                                         {MakePod("p", "a", Mig("3g.20gb"))});
+  EXPECT_THAT(Texts(snapshot.node(0)), ElementsAre("0/1g.5gb@0!", "1/3g.20gb@4!x/p"));
+  EXPECT_TRUE(snapshot.node(0).gpus.gpus[1].assumed_starts);
+}
+
+TEST(SnapshotTest, WithoutASpecItIsAssumedWhereFreeInstancesCanStay) {
+  const ClusterSnapshot snapshot = Build(
+      {MakeNode("a", 2,
+                {{"status-layout-0", "7g.40gb@0:free"}, {"status-layout-1", "1g.5gb@0:free"}})},
+      {MakePod("p", "a", Mig("3g.20gb", 2)), MakePod("q", "a", Mig("7g.40gb"))});
+  EXPECT_THAT(Texts(snapshot.node(0)),
+              ElementsAre("0/3g.20gb@0!x/p", "1/1g.5gb@0", "1/3g.20gb@4!x/p"));
+  EXPECT_THAT(snapshot.node(0).gpus.problems, ElementsAre(HasSubstr("pod x/q holds 1 of")));
+}
+
+TEST(SnapshotTest, AForkDoesNotChangeTheOriginal) {
+  std::vector<std::shared_ptr<const Node>> nodes;
+  for (int i = 0; i < 200; ++i) {
+    nodes.push_back(MakeNode("n" + std::to_string(1000 + i), 1,
+                             {{"status-layout-0", "1g.5gb@0:used,1g.5gb@1:free"}}));
+  }
+  const ClusterSnapshot original = Build(nodes);
+  ClusterSnapshot fork = original;
+  ASSERT_TRUE(fork.Bind(MakePod("p", "", Mig("1g.5gb")), "n1130").ok());
+  EXPECT_THAT(Texts(*original.Find("n1130")), ElementsAre("0/1g.5gb@0!", "0/1g.5gb@1"));
+  EXPECT_THAT(Texts(*fork.Find("n1130")), ElementsAre("0/1g.5gb@0!", "0/1g.5gb@1!x/p"));
+  EXPECT_EQ(fork.Find("n1130")->requested.Get(kPods), 1);
+  EXPECT_EQ(original.Find("n1130")->requested.Get(kPods), 0);
+  for (size_t i = 0; i < original.size(); ++i) {
+    EXPECT_EQ(&original.node(i) == &fork.node(i), i != 130) << i;
+  }
+  EXPECT_EQ(fork.Bind(MakePod("p", "", {}), "gone").code(), Code::kNotFound);
+}
+
+TEST(SnapshotTest, NewGpusChangeWhatIsAllocatable) {
+  ClusterSnapshot snapshot = Build({MakeNode("a", 1, {{"status-layout-0", "7g.40gb@0:free"}})});
+  const Node recut = *MakeNode("a", 1, {{"status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}});
+  ASSERT_TRUE(snapshot.SetGpus("a", ReadNodeGpus(recut, gpu::Catalogue::Builtin())).ok());
+  EXPECT_EQ(snapshot.node(0).allocatable.Get(InternResource("nvidia.com/mig-3g.20gb")), 2);
+  EXPECT_EQ(snapshot.node(0).allocatable.Get(InternResource("nvidia.com/mig-7g.40gb")), 0);
+  EXPECT_EQ(snapshot.node(0).allocatable.Get(kCpu), 64000);
+  EXPECT_EQ(snapshot.SetGpus("b", {}).code(), Code::kNotFound);
+}
+
+TEST(SnapshotTest, HostileRequestsEnd) {
+  const Quantity most = *Quantity::Parse("9223372036854775807");
+  const ClusterSnapshot snapshot =
+      Build({MakeNode("a", 1)}, {MakePod("p", "a", {{"nvidia.com/mig-1g.5gb", most}})});
+  EXPECT_EQ(Texts(snapshot.node(0)).size(), 7u);
+  EXPECT_EQ(snapshot.node(0).gpus.problems.size(), 1u);
+}
+
+}  // namespace
+}  // namespace nos::cluster
