@@ -1,6 +1,8 @@
 #include "cluster/resources.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <deque>
 #include <limits>
 #include <mutex>
@@ -27,6 +29,8 @@ class Names {
     return names_.size() < kUnknownResource ? Append(name) : kUnknownResource;
   }
 
+  bool IsMig(ResourceId id) const { return mig_[id].load(std::memory_order_relaxed); }
+
   const std::string& Name(ResourceId id) {
     static const std::string unknown = "(one of too many resource names)";
     const std::shared_lock lock(mutex_);
@@ -36,6 +40,7 @@ class Names {
  private:
   ResourceId Append(std::string_view name) {
     const auto id = static_cast<ResourceId>(names_.size());
+    mig_[id].store(name.starts_with(kMigResourcePrefix), std::memory_order_relaxed);
     ids_.emplace(names_.emplace_back(name), id);
     return id;
   }
@@ -43,6 +48,7 @@ class Names {
   std::shared_mutex mutex_;
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, ResourceId> ids_;
+  std::array<std::atomic<bool>, kUnknownResource + 1> mig_{};
 };
 
 Names& AllNames() {
@@ -68,7 +74,7 @@ constexpr auto kById = [](const auto& entry, ResourceId id) { return entry.first
 
 ResourceId InternResource(std::string_view name) { return AllNames().Intern(name); }
 const std::string& ResourceName(ResourceId id) { return AllNames().Name(id); }
-bool IsMigResource(ResourceId id) { return ResourceName(id).starts_with(kMigResourcePrefix); }
+bool IsMigResource(ResourceId id) { return AllNames().IsMig(id); }
 
 ResourceVector ResourceVector::From(const ResourceList& list) {
   ResourceVector vector;
@@ -103,6 +109,12 @@ void ResourceVector::Add(const ResourceVector& other) {
 
 void ResourceVector::Subtract(const ResourceVector& other) {
   for (const auto& [id, amount] : other.entries_) Set(id, SaturatingSubtract(Get(id), amount));
+}
+
+ResourceVector RequestsOf(const Pod& pod) {
+  ResourceVector requests = ResourceVector::From(PodRequests(pod));
+  requests.Set(kPods, 1);
+  return requests;
 }
 
 }  // namespace nos::cluster

@@ -27,7 +27,7 @@ inline constexpr std::string_view kMigResourcePrefix = "nvidia.com/mig-";
 // nothing a person sees may be ordered by them.
 ResourceId InternResource(std::string_view name);
 const std::string& ResourceName(ResourceId id);
-// Whether it is a MIG instance ("nvidia.com/mig-1g.5gb").
+// Whether it is a MIG instance ("nvidia.com/mig-1g.5gb"). One memory read.
 bool IsMigResource(ResourceId id);
 
 // Sorted by id; absent means 0, and 0 is never stored. Sums stop at the ends of int64_t.
@@ -44,5 +44,8 @@ class ResourceVector {
  private:
   std::vector<std::pair<ResourceId, int64_t>> entries_;
 };
+
+// What the pod takes of a node: PodRequests, and one of "pods".
+ResourceVector RequestsOf(const Pod& pod);
 
 }  // namespace nos::cluster

@@ -10,9 +10,8 @@ namespace nos::cluster {
 namespace {
 
 void AddPod(const std::shared_ptr<const Pod>& pod, Prefer prefer, NodeInfo& info) {
-  ResourceVector requests = ResourceVector::From(PodRequests(*pod));
+  const ResourceVector requests = RequestsOf(*pod);
   ClaimInstances(*pod, requests, prefer, info);
-  requests.Set(kPods, 1);
   info.requested.Add(requests);
   info.pods.push_back(pod);
 }

@@ -1,24 +1,51 @@
 // kube-scheduler's extension points that a simulation needs, over snapshots, without I/O.
 //
-// A plugin is one folder below scheduling/plugins/ with a class implementing the points it needs. A
-// verdict is not an error: it says whether the pod fits and, if not, whether changing other pods or
-// the cutting of GPUs could help (kUnschedulable) or nothing on this node will (kUnresolvable).
+//   const Framework framework = Framework::Default();
+//   const Decision decision = framework.Schedule(pod, snapshot);
+//   if (decision.node == nullptr) Say(decision.diagnosis.ToString());
+//
+// A plugin is one folder below scheduling/plugins/ with a class implementing the points it needs,
+// and one line in plugins/registry.cc. A verdict is not an error: it says whether the pod fits and,
+// if not, whether changing other pods or the cutting of GPUs could help (kUnschedulable) or nothing
+// on this node will (kUnresolvable).
+//
+// Plugins are immutable: a framework may be used from any number of threads, each with its own
+// cycle.
 #pragma once
 
+#include <any>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/snapshot.h"
 
 namespace nos::scheduling {
 
-struct Verdict {
-  enum class Kind { kFits, kUnschedulable, kUnresolvable } kind = Kind::kFits;
+struct Reason {
   std::string code;     // machine-readable: "InsufficientResource", "Tainted", ...
   std::string message;  // as kube-scheduler words it: "Insufficient cpu"
+};
+
+struct Verdict {
+  enum class Kind { kFits, kUnschedulable, kUnresolvable } kind = Kind::kFits;
+  std::string code, message;  // as in Reason; empty when it fits
+  std::vector<Reason> more;   // further reasons of the same plugin: other resources that lack
   bool fits() const { return kind == Kind::kFits; }
+
+  static Verdict Fits() { return {}; }
+  static Verdict Unschedulable(std::string code, std::string message) {
+    return {Kind::kUnschedulable, std::move(code), std::move(message), {}};
+  }
+  static Verdict Unresolvable(std::string code, std::string message) {
+    return {Kind::kUnresolvable, std::move(code), std::move(message), {}};
+  }
 };
 
 // What a filter's verdict depends on: lets the planner evaluate it once for many nodes or pods.
@@ -28,8 +55,23 @@ enum class DependsOn {
   kCluster,     // also what runs elsewhere
 };
 
-// Per-pod scratch that pre-filters leave for filters; keyed by plugin name.
-class CycleState;
+// What pre-filters leave for the filters and scores of the same pod, by plugin name.
+class CycleState {
+ public:
+  template <typename T>
+  void Set(const std::string& plugin, T value) {
+    entries_[plugin] = std::move(value);
+  }
+  // Null pointer when the plugin left nothing of this type.
+  template <typename T>
+  const T* Get(std::string_view plugin) const {
+    const auto it = entries_.find(plugin);
+    return it == entries_.end() ? nullptr : std::any_cast<T>(&it->second);
+  }
+
+ private:
+  std::map<std::string, std::any, std::less<>> entries_;
+};
 
 class Plugin {
  public:
@@ -37,18 +79,107 @@ class Plugin {
   virtual std::string Name() const = 0;
 };
 
+class PreFilterPlugin : public virtual Plugin {
+ public:
+  struct Outcome {
+    Verdict verdict;  // not fitting: no node will do
+    // The only nodes that can do, by name; absent: any.
+    std::optional<std::set<std::string>> nodes;
+    Verdict elsewhere;  // what to say of the other nodes
+  };
+  // Once per pod, before any filter.
+  virtual Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
+                            CycleState& state) const = 0;
+};
+
 class FilterPlugin : public virtual Plugin {
  public:
   virtual DependsOn Dependence() const = 0;
   // Whether the verdict can differ from kFits for this pod at all; false lets callers skip it.
   virtual bool Concerns(const cluster::Pod&) const { return true; }
-  virtual Verdict Filter(const cluster::Pod& pod, const cluster::NodeInfo& node) const = 0;
+  // Works without the plugin's pre-filter too (`state` empty), only slower.
+  virtual Verdict Filter(const CycleState& state, const cluster::Pod& pod,
+                         const cluster::NodeInfo& node) const = 0;
 };
+
+inline constexpr int64_t kMaxScore = 100;
 
 class ScorePlugin : public virtual Plugin {
  public:
-  // 0 (worst) to 100 (best) after normalisation.
-  virtual int64_t Score(const cluster::Pod& pod, const cluster::NodeInfo& node) const = 0;
+  virtual int64_t Score(const CycleState& state, const cluster::Pod& pod,
+                        const cluster::NodeInfo& node) const = 0;
+  // Brings the scores of all feasible nodes into 0 (worst) to kMaxScore (best), in place.
+  virtual void Normalize(std::vector<int64_t>&) const {}
+};
+
+// Scales so that the highest becomes kMaxScore; `reverse` makes it 0 and 0 becomes kMaxScore.
+void NormalizeToHighest(std::vector<int64_t>& scores, bool reverse);
+
+// One pod's way through the pre-filters.
+struct Cycle {
+  CycleState state;
+  Verdict verdict;                             // not fitting: no node will do
+  std::optional<std::set<std::string>> nodes;  // the only candidates
+  Verdict elsewhere;                           // what to say of the other nodes
+};
+
+// Why a pod has no node: each reason with the number of nodes that gave it, most frequent first.
+struct Diagnosis {
+  struct Entry {
+    std::string code, message;
+    Verdict::Kind kind = Verdict::Kind::kUnschedulable;
+    int nodes = 0;
+  };
+  int nodes = 0;     // in the cluster
+  int feasible = 0;  // of them
+  std::vector<Entry> entries;
+
+  // "0/5 nodes are available: 3 Insufficient cpu, 2 node(s) were unschedulable."
+  std::string ToString() const;
+};
+
+struct Decision {
+  const cluster::NodeInfo* node = nullptr;  // in the snapshot; null: none fits
+  int64_t score = 0;
+  Diagnosis diagnosis;  // filled when there is no node
+};
+
+// The plugins in the order in which they run.
+class Framework {
+ public:
+  struct Entry {
+    std::unique_ptr<const Plugin> plugin;
+    int weight = 1;  // of its score; 0: do not score
+  };
+  explicit Framework(std::vector<Entry> entries);
+  // All plugins of plugins/registry.cc.
+  static Framework Default();
+
+  // For callers that evaluate filters once for many nodes or pods (Dependence, Concerns) and do the
+  // arithmetic of resources themselves (plugins/node_resources_fit/fit.h).
+  std::span<const FilterPlugin* const> filters() const { return filters_; }
+
+  Cycle PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
+  // The first verdict against the node, in the order of plugins.
+  Verdict Filter(const Cycle& cycle, const cluster::Pod& pod, const cluster::NodeInfo& node) const;
+  // Weighted sums, one for each node.
+  std::vector<int64_t> Score(const Cycle& cycle, const cluster::Pod& pod,
+                             std::span<const cluster::NodeInfo* const> nodes) const;
+
+  // The best node that fits; of equal ones the first by name.
+  Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
+  // What every node says to the pod.
+  Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
+
+ private:
+  struct Scorer {
+    const ScorePlugin* plugin;
+    int weight;
+  };
+  std::vector<Entry> entries_;
+  std::vector<const PreFilterPlugin*> pre_filters_;
+  std::vector<const FilterPlugin*> filters_;
+  std::vector<Scorer> scorers_;
 };
 
 }  // namespace nos::scheduling

@@ -1,0 +1,28 @@
+// Adds up verdicts over nodes: "3 Insufficient cpu, 2 node(s) were unschedulable".
+//
+//   DiagnosisBuilder builder;
+//   builder.Add(verdict);                     // of one node
+//   builder.Add(class_verdict, 40);           // of forty nodes that are alike
+//   Diagnosis diagnosis = std::move(builder).Finish();
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "scheduling/framework.h"
+
+namespace nos::scheduling {
+
+class DiagnosisBuilder {
+ public:
+  void Add(const Verdict& verdict, int nodes = 1);
+  Diagnosis Finish() &&;
+
+ private:
+  // By message, which tells entries apart (code and kind follow from it, up to the node).
+  std::map<std::tuple<std::string, std::string, Verdict::Kind>, int> counts_;
+  int nodes_ = 0, feasible_ = 0;
+};
+
+}  // namespace nos::scheduling

@@ -1,0 +1,48 @@
+#include "scheduling/plugins/node_resources_fit/fit.h"
+
+#include <algorithm>
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::ResourceVector;
+
+bool Skipped(cluster::ResourceId id, int64_t amount, Mig mig) {
+  return amount <= 0 || (mig == Mig::kIgnore && cluster::IsMigResource(id));
+}
+
+// Without the overflow that allocatable - used can have.
+bool Lacks(int64_t amount, int64_t allocatable, int64_t used) {
+  return amount > allocatable || used > allocatable - amount;
+}
+
+}  // namespace
+
+std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const ResourceVector& allocatable,
+                                  const ResourceVector& used, Mig mig) {
+  std::vector<Shortfall> shortfalls;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (Skipped(id, amount, mig)) continue;
+    const bool known = id != cluster::kUnknownResource;
+    const Shortfall shortfall{id, amount, used.Get(id), known ? allocatable.Get(id) : 0,
+                              amount > allocatable.Get(id) && !cluster::IsMigResource(id)};
+    if (Lacks(amount, shortfall.allocatable, shortfall.used)) shortfalls.push_back(shortfall);
+  }
+  return shortfalls;
+}
+
+bool Fits(const ResourceVector& requests, const ResourceVector& allocatable,
+          const ResourceVector& used, Mig mig) {
+  return std::all_of(requests.entries().begin(), requests.entries().end(), [&](const auto& entry) {
+    const auto& [id, amount] = entry;
+    if (Skipped(id, amount, mig)) return true;
+    return id != cluster::kUnknownResource && !Lacks(amount, allocatable.Get(id), used.Get(id));
+  });
+}
+
+std::string Message(const Shortfall& shortfall) {
+  if (shortfall.resource == cluster::kPods) return "Too many pods";
+  return "Insufficient " + cluster::ResourceName(shortfall.resource);
+}
+
+}  // namespace nos::scheduling

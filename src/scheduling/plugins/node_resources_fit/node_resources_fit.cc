@@ -1,0 +1,84 @@
+#include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
+
+#include <algorithm>
+
+#include "scheduling/plugins/node_resources_fit/fit.h"
+
+namespace nos::scheduling {
+namespace {
+
+constexpr std::string_view kName = "NodeResourcesFit";
+
+// What the pre-filter left, or else `computed`, filled in.
+const cluster::ResourceVector& Requests(const CycleState& state, const cluster::Pod& pod,
+                                        cluster::ResourceVector& computed) {
+  const auto* left = state.Get<cluster::ResourceVector>(kName);
+  if (left != nullptr) return *left;
+  computed = cluster::RequestsOf(pod);
+  return computed;
+}
+
+Reason ReasonOf(const Shortfall& shortfall) {
+  const bool pods = shortfall.resource == cluster::kPods;
+  return {pods ? "TooManyPods" : "InsufficientResource", Message(shortfall)};
+}
+
+// 0 to kMaxScore: the share of `allocatable` that is free, or taken.
+int64_t Share(FitOptions::Strategy strategy, __int128 taken, int64_t allocatable) {
+  taken = std::clamp<__int128>(taken, 0, allocatable);
+  const bool least = strategy == FitOptions::Strategy::kLeastAllocated;
+  return static_cast<int64_t>((least ? allocatable - taken : taken) * kMaxScore / allocatable);
+}
+
+}  // namespace
+
+NodeResourcesFit::NodeResourcesFit(const FitOptions& options) : strategy_(options.strategy) {
+  for (const auto& [name, weight] : options.resources) {
+    weights_.emplace_back(cluster::InternResource(name), weight);
+  }
+}
+
+PreFilterPlugin::Outcome NodeResourcesFit::PreFilter(const cluster::Pod& pod,
+                                                     const cluster::ClusterSnapshot&,
+                                                     CycleState& state) const {
+  state.Set(std::string(kName), cluster::RequestsOf(pod));
+  return {};
+}
+
+Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& pod,
+                                 const cluster::NodeInfo& node) const {
+  cluster::ResourceVector computed;
+  const cluster::ResourceVector& requests = Requests(state, pod, computed);
+  const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested);
+  Verdict verdict;
+  for (const Shortfall& shortfall : shortfalls) {
+    verdict.more.push_back(ReasonOf(shortfall));
+    if (shortfall.hopeless) verdict.kind = Verdict::Kind::kUnresolvable;
+    if (verdict.fits()) verdict.kind = Verdict::Kind::kUnschedulable;
+  }
+  if (verdict.fits()) return verdict;
+  std::sort(verdict.more.begin(), verdict.more.end(),
+            [](const Reason& a, const Reason& b) { return a.message < b.message; });
+  verdict.code = verdict.more.front().code;
+  verdict.message = verdict.more.front().message;
+  verdict.more.erase(verdict.more.begin());
+  return verdict;
+}
+
+int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod,
+                                const cluster::NodeInfo& node) const {
+  cluster::ResourceVector computed;
+  const cluster::ResourceVector& requests = Requests(state, pod, computed);
+  int64_t sum = 0;
+  int64_t weights = 0;
+  for (const auto& [id, weight] : weights_) {
+    const int64_t allocatable = node.allocatable.Get(id);
+    if (allocatable <= 0) continue;
+    sum +=
+        weight * Share(strategy_, __int128{requests.Get(id)} + node.requested.Get(id), allocatable);
+    weights += weight;
+  }
+  return weights == 0 ? 0 : sum / weights;
+}
+
+}  // namespace nos::scheduling

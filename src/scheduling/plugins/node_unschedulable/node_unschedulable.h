@@ -1,0 +1,18 @@
+// A cordoned node (spec.unschedulable) takes only pods that tolerate the taint
+// node.kubernetes.io/unschedulable:NoSchedule.
+#pragma once
+
+#include "scheduling/framework.h"
+
+namespace nos::scheduling {
+
+// Code: "NodeUnschedulable".
+class NodeUnschedulable final : public FilterPlugin {
+ public:
+  std::string Name() const override { return "NodeUnschedulable"; }
+  DependsOn Dependence() const override { return DependsOn::kNodeObject; }
+  Verdict Filter(const CycleState& state, const cluster::Pod& pod,
+                 const cluster::NodeInfo& node) const override;
+};
+
+}  // namespace nos::scheduling

@@ -1,0 +1,27 @@
+#include "scheduling/plugins/registry.h"
+
+#include "scheduling/plugins/node_affinity/node_affinity.h"
+#include "scheduling/plugins/node_name/node_name.h"
+#include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
+#include "scheduling/plugins/node_unschedulable/node_unschedulable.h"
+#include "scheduling/plugins/taint_toleration/taint_toleration.h"
+
+namespace nos::scheduling {
+namespace {
+
+template <typename T>
+std::unique_ptr<const Plugin> Make() {
+  return std::make_unique<const T>();
+}
+
+// Order and weights are those of kube-scheduler's default profile.
+constexpr RegisteredPlugin kPlugins[] = {
+    {&Make<NodeUnschedulable>, 0}, {&Make<NodeName>, 0},         {&Make<TaintToleration>, 3},
+    {&Make<NodeAffinity>, 2},      {&Make<NodeResourcesFit>, 1},
+};
+
+}  // namespace
+
+std::span<const RegisteredPlugin> RegisteredPlugins() { return kPlugins; }
+
+}  // namespace nos::scheduling
