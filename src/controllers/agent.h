@@ -14,7 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "controllers/failures.h"
+#include "controllers/node_devices.h"
+#include "controllers/plan_result.h"
 #include "controllers/reconciler.h"
+#include "controllers/withdrawals.h"
 #include "device/actuator.h"
 #include "device/backend.h"
 #include "gpu/catalogue.h"
@@ -48,6 +52,49 @@ class Agent final : public Reconciler {
   // Key: the node's name. Needs a view of this node and of the pods bound to it (ForNode).
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;
+
+ private:
+  using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
+  // What one call works with.
+  struct Round {
+    const cluster::Node& node;
+    NodeDevices devices;
+    bool managed = false;
+    std::vector<device::Target> targets;
+    std::set<std::string> keep;                    // UUIDs not to be destroyed
+    std::map<std::string, std::string> withdrawn;  // UUID -> resource
+    std::vector<device::Obstacle> unreadable;      // parts of the spec
+  };
+
+  Result<Round> Assess(const cluster::Node& node, const Pods& pods);
+  void ReadTargets(Round& round);
+  Status Offer(const Round& round, Time now);
+  device::Progress Decide(const Round& round, Time now);
+  Outcome Act(const device::Operation& operation, const Round& round, kube::Client& client,
+              const Clock& clock);
+  Result<bool> StillFree(const device::Operation& operation, const Round& round,
+                         kube::Client& client);
+  Outcome Rest(const device::Progress& progress, const Round& round, kube::Client& client,
+               Time now);
+  PlanResult ResultOf(const device::Progress& progress, const Round& round) const;
+  Status Report(const Round& round, const std::optional<PlanResult>& result, kube::Client& client);
+  void Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now);
+  void AnnounceProblems(const Round& round, kube::Client& client, Time now);
+  kube::ObjectReference Reference(const cluster::Node& node) const;
+
+  AgentConfig config_;
+  std::string node_;
+  const gpu::Catalogue& catalogue_;
+  device::Backend& backend_;
+  kubelet::PodResources& pod_resources_;
+  kubelet::DevicePlugin& device_plugin_;
+  kube::EventRecorder events_{"nos-agent"};
+  Withdrawals withdrawals_;
+  Failures failures_;
+  std::optional<std::vector<kubelet::OfferedDevice>> offered_;  // what the kubelet has confirmed
+  std::string plan_;                                            // the spec's, as last seen
+  std::string announced_;                                       // the last result in an Event
+  std::vector<std::string> problems_;                           // announced
 };
 
 }  // namespace nos::controllers

@@ -42,6 +42,8 @@ class Runner {
   bool synced() const { return pods_.synced() && nodes_.synced(); }
 
  private:
+  void Schedule(const std::string& key, const Outcome& outcome, Time now);
+
   RunnerOptions options_;
   Reconciler& reconciler_;
   kube::Client client_;
@@ -49,6 +51,7 @@ class Runner {
   kube::Cache<cluster::Node> nodes_;
   View view_{pods_, nodes_};
   kube::WorkQueue queue_;
+  bool started_ = false;
   Status last_error_;
 };
 

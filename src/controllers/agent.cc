@@ -1,0 +1,267 @@
+#include "controllers/agent.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace nos::controllers {
+namespace {
+
+bool HasSpec(const cluster::Node& node, int gpu) {
+  const std::string counts = fmt::format("{}spec-gpu-{}-", cluster::kPrefix, gpu);
+  const cluster::StringMap& all = node.meta.annotations;
+  const auto first = all.lower_bound(counts);
+  return all.contains(fmt::format("{}spec-layout-{}", cluster::kPrefix, gpu)) ||
+         (first != all.end() && first->first.starts_with(counts));
+}
+
+std::map<std::string, int64_t> CountByResource(const std::vector<kubelet::OfferedDevice>& offer) {
+  std::map<std::string, int64_t> counts;
+  for (const kubelet::OfferedDevice& device : offer) ++counts[device.resource];
+  return counts;
+}
+
+// Instances that will go, or stay against the spec only because they are needed: not given to
+// anybody new.
+std::map<std::string, std::string> ToWithdraw(const std::vector<device::GpuInstance>& unwanted,
+                                              const NodeDevices& devices) {
+  std::map<std::string, std::string> withdrawn;
+  for (const device::GpuInstance& instance : unwanted) {
+    const auto gpu = std::find_if(devices.gpus.begin(), devices.gpus.end(),
+                                  [&](const auto& g) { return g.index == instance.gpu; });
+    withdrawn[instance.uuid] = ResourceOf(*gpu, instance);
+  }
+  return withdrawn;
+}
+
+std::string Describe(const std::vector<device::Obstacle>& obstacles) {
+  std::vector<std::string> parts;
+  for (const device::Obstacle& obstacle : obstacles) {
+    parts.push_back(fmt::format("GPU {}: {}", obstacle.gpu, obstacle.message));
+  }
+  return Join(parts, "; ");
+}
+
+Json AnnotationsMergePatch(const cluster::AnnotationPatch& patch) {
+  JsonObject annotations;
+  for (const auto& [key, value] : patch) {
+    annotations[key] = value ? Json(*value) : Json(nullptr);
+  }
+  return {{"metadata", {{"annotations", std::move(annotations)}}}};
+}
+
+}  // namespace
+
+Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalogue,
+             device::Backend& backend, kubelet::PodResources& pod_resources,
+             kubelet::DevicePlugin& device_plugin)
+    : config_(config),
+      node_(std::move(node)),
+      catalogue_(catalogue),
+      backend_(backend),
+      pod_resources_(pod_resources),
+      device_plugin_(device_plugin),
+      withdrawals_({config.withdraw_timeout, config.settle}),
+      failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up) {}
+
+Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& client,
+                         const Clock& clock) {
+  const auto node = view.nodes.Get(node_);
+  if (node == nullptr) return Outcome::Again(config_.poll);
+  const Result<Round> round = Assess(*node, *view.pods.Snapshot());
+  if (!round.ok()) return Outcome::Failed(round.status());
+  const Time now = clock.Now();
+  if (const Status offered = Offer(*round, now); !offered.ok()) return Outcome::Failed(offered);
+  const device::Progress progress = Decide(*round, now);
+  if (progress.next) return Act(*progress.next, *round, client, clock);
+  return Rest(progress, *round, client, now);
+}
+
+Result<Agent::Round> Agent::Assess(const cluster::Node& node, const Pods& pods) {
+  NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
+  Round round{node, std::move(devices), false, {}, {}, {}, {}};
+  ReadTargets(round);
+  round.keep = round.devices.Held();
+  round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
+  round.withdrawn =
+      ToWithdraw(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
+  if (const std::string plan = cluster::SpecPlan(node); plan != plan_) {
+    plan_ = plan;
+    failures_.Clear();
+  }
+  return round;
+}
+
+void Agent::ReadTargets(Round& round) {
+  // GPUs that are told of but cannot be reached have targets too: they must not pass for done.
+  cluster::NodeGpus gpus = cluster::ReadNodeGpus(round.node, catalogue_);
+  round.managed = gpus.managed;
+  if (!round.managed) return;
+  for (cluster::Gpu& observed : ToGpus(round.devices)) {
+    std::erase_if(gpus.gpus, [&](const auto& told) { return told.index == observed.index; });
+    gpus.gpus.push_back(std::move(observed));
+  }
+  std::set<int> read;
+  for (cluster::TargetLayout& target : cluster::ReadSpec(round.node, gpus)) {
+    read.insert(target.index);
+    round.targets.push_back({target.index, std::move(target.placements)});
+  }
+  for (const cluster::Gpu& gpu : gpus.gpus) {
+    if (read.contains(gpu.index) || !HasSpec(round.node, gpu.index)) continue;
+    round.unreadable.push_back({gpu.index, "", "BadSpec",
+                                fmt::format("the spec of GPU {} is not a layout that {} can have",
+                                            gpu.index, gpu.model->name())});
+  }
+}
+
+Status Agent::Offer(const Round& round, Time now) {
+  std::set<std::string> withheld;
+  for (const auto& [uuid, resource] : round.withdrawn) withheld.insert(uuid);
+  std::vector<kubelet::OfferedDevice> offer = OfferOf(round.devices, withheld);
+  const std::map<std::string, int64_t> counts = CountByResource(offer);
+  if (offered_ != offer) {
+    offered_.reset();  // should this fail, nobody knows what the kubelet holds
+    NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
+    offered_ = std::move(offer);
+  }
+  withdrawals_.Update(round.withdrawn, counts, round.node, now);
+  return Status::Ok();
+}
+
+device::Progress Agent::Decide(const Round& round, Time now) {
+  std::set<std::string> asked;
+  const auto deferred = [&](const device::Operation& operation) {
+    asked.insert(operation.ToString());
+    const bool withdrawing = operation.kind == device::Operation::Kind::kDestroy &&
+                             !operation.uuid.empty() &&
+                             !withdrawals_.MayDestroy(operation.uuid, now);
+    return withdrawing || failures_.Pausing(operation, now);
+  };
+  device::Progress progress =
+      device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
+  if (!progress.next) failures_.Keep(asked);
+  return progress;
+}
+
+Outcome Agent::Act(const device::Operation& operation, const Round& round, kube::Client& client,
+                   const Clock& clock) {
+  if (operation.kind == device::Operation::Kind::kDestroy && !operation.uuid.empty()) {
+    const Result<bool> free = StillFree(operation, round, client);
+    if (!free.ok()) return Outcome::Failed(free.status());
+    if (!*free) return Outcome::Again(Duration::zero());
+  }
+  const Status done = device::Apply(operation, backend_);
+  if (done.ok()) {
+    failures_.Succeeded(operation);
+    return Outcome::Again(Duration::zero());
+  }
+  // NotFound and the like: the next observation shows what is there.
+  failures_.Record(operation, done, clock.Now());
+  events_.Record(client, Reference(round.node), kube::EventType::kWarning, "DeviceOperationFailed",
+                 fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
+  return Outcome::Again(Duration::zero());
+}
+
+// The last look before a destruction: past the caches, at the kubelet and the API server
+// themselves.
+Result<bool> Agent::StillFree(const device::Operation& operation, const Round& round,
+                              kube::Client& client) {
+  kube::ListOptions options;
+  options.field_selector = "spec.nodeName=" + node_;
+  NOS_ASSIGN(const kube::ObjectList list, client.List(kube::kPods, "", options));
+  Pods pods;
+  for (const Json& item : list.items) {
+    Result<cluster::Pod> pod = cluster::DecodePod(item);
+    if (pod.ok()) pods.push_back(std::make_shared<const cluster::Pod>(std::move(pod).value()));
+  }
+  NOS_ASSIGN(const Round now, Assess(round.node, pods));
+  return now.withdrawn.contains(operation.uuid);
+}
+
+// Nothing can be done now: reports, and says when to look again.
+Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::Client& client,
+                    Time now) {
+  std::optional<PlanResult> result;
+  const bool ended = !withdrawals_.NextReady(now) && failures_.AllGivenUp();
+  if (round.managed && ended && !plan_.empty()) {
+    result = ResultOf(progress, round);
+  }
+  if (const Status written = Report(round, result, client); !written.ok()) {
+    return Outcome::Failed(written);
+  }
+  if (result) Announce(round, *result, client, now);
+  AnnounceProblems(round, client, now);
+  Time next = now + config_.poll;
+  if (const auto ready = withdrawals_.NextReady(now)) next = std::min(next, *ready);
+  if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);
+  return Outcome::Again(next - now);
+}
+
+PlanResult Agent::ResultOf(const device::Progress& progress, const Round& round) const {
+  PlanResult result{plan_, true, progress.obstacles};
+  const std::vector<device::Obstacle> failed = failures_.Obstacles();
+  for (const auto* more : {&round.unreadable, &failed}) {
+    result.obstacles.insert(result.obstacles.end(), more->begin(), more->end());
+  }
+  result.applied = result.obstacles.empty();
+  return result;
+}
+
+Status Agent::Report(const Round& round, const std::optional<PlanResult>& result,
+                     kube::Client& client) {
+  std::vector<cluster::Gpu> gpus = ToGpus(round.devices);
+  std::erase_if(gpus, [&](const cluster::Gpu& gpu) {
+    return failures_.CannotEnableMig(gpu.index);  // nobody should plan on it
+  });
+  cluster::AnnotationPatch patch = cluster::StatusPatch(
+      round.node, gpus, result ? result->plan : cluster::StatusPlan(round.node));
+  if (result) {
+    const std::string key(cluster::kPlanResult);
+    const auto known = round.node.meta.annotations.find(key);
+    std::string text = WritePlanResult(*result);
+    if (known == round.node.meta.annotations.end() || known->second != text) {
+      patch[key] = std::move(text);
+    }
+  }
+  if (patch.empty()) return Status::Ok();
+  return client
+      .Patch(kube::kNodes, "", node_, kube::PatchType::kMerge, AnnotationsMergePatch(patch))
+      .status()
+      .Within("report GPUs of node " + node_);
+}
+
+void Agent::Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now) {
+  std::string text = WritePlanResult(result);
+  const auto known = round.node.meta.annotations.find(cluster::kPlanResult);
+  const bool old = known != round.node.meta.annotations.end() && known->second == text;
+  if (!old && text != announced_) {
+    if (result.applied) {
+      events_.Record(client, Reference(round.node), kube::EventType::kNormal, "Partitioned",
+                     fmt::format("plan {} is applied", result.plan), now);
+    } else {
+      events_.Record(client, Reference(round.node), kube::EventType::kWarning,
+                     "PartitioningIncomplete",
+                     fmt::format("plan {}: {}", result.plan, Describe(result.obstacles)), now);
+    }
+  }
+  announced_ = std::move(text);
+}
+
+void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now) {
+  if (round.devices.problems == problems_) return;
+  problems_ = round.devices.problems;
+  for (const std::string& problem : problems_) {
+    events_.Record(client, Reference(round.node), kube::EventType::kWarning, "GpuNotUsable",
+                   problem, now);
+  }
+}
+
+kube::ObjectReference Agent::Reference(const cluster::Node& node) const {
+  // As the kubelet does: a node's events carry its name as uid, so that kubectl finds them.
+  return {"Node", "", node.meta.name, node.meta.name};
+}
+
+}  // namespace nos::controllers

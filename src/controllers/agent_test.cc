@@ -1,0 +1,381 @@
+#include "controllers/agent.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "controllers/runner.h"
+#include "device/sim_gpus.h"
+#include "kube/testing/fake_api.h"
+#include "kubelet/testing/fake_kubelet.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kNode = "gpu-1";
+
+// A node with two A100-40GB, its kubelet, and an agent that may die at any time.
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", kNode},
+                {"labels",
+                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                  {"nvidia.com/gpu.count", "2"}}}}},
+              {"status", {{"allocatable", {{"cpu", "96"}}}}}});
+    kubelet_.on_offer = [this] {
+      if (kubelet_reports_) ReportAllocatable();
+    };
+    Restart();
+  }
+
+  device::SimHooks Hooks() {
+    device::SimHooks hooks;
+    hooks.spend = [this](Duration d) { clock_.Advance(d); };
+    hooks.fault = [this](const device::SimAttempt& attempt) {
+      return fault_ ? fault_(attempt) : device::SimFault::kNone;
+    };
+    hooks.held = [this](const std::string& uuid) { return kubelet_.Holds(uuid); };
+    hooks.on_destroy = [this](const device::GpuInstance& instance) {
+      ++destroyed_;
+      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
+      EXPECT_FALSE(kubelet_.Offers(instance.uuid)) << "destroyed while on offer";
+    };
+    return hooks;
+  }
+
+  void Restart() {
+    runner_.reset();
+    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus_, kubelet_,
+                                     kubelet_);
+    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  }
+
+  void ReportAllocatable() {
+    std::map<std::string, int> counts = {{"nvidia.com/mig-1g.5gb", 0},
+                                         {"nvidia.com/mig-7g.40gb", 0}};
+    for (const auto& device : kubelet_.offer()) ++counts[device.resource];
+    Json node = *api_.Find("nodes", kNode);
+    for (const auto& [resource, count] : counts) {
+      MakeObject(node, "status", "allocatable")[resource] = std::to_string(count);
+    }
+    api_.Put(node);
+  }
+
+  // Lets the agent work for this long.
+  void Run(Duration time = seconds(30)) {
+    const Time end = clock_.Now() + time;
+    for (int i = 0; i < 2000; ++i) {
+      if (runner_->Step(clock_)) continue;
+      const auto due = runner_->NextDue();
+      if (!due || *due > end) return clock_.AdvanceTo(std::max(end, clock_.Now()));
+      clock_.AdvanceTo(std::max(*due, clock_.Now()));
+    }
+    ADD_FAILURE() << "the agent does not come to rest";
+  }
+
+  void Annotate(const std::string& key, const std::string& value) {
+    Json node = *api_.Find("nodes", kNode);
+    MakeObject(node, "metadata", "annotations")["nos.nebuly.com/" + key] = value;
+    api_.Put(node);
+  }
+  void Plan(const std::string& id, const std::map<int, std::string>& layouts) {
+    for (const auto& [gpu, layout] : layouts) {
+      Annotate("spec-layout-" + std::to_string(gpu), layout);
+    }
+    Annotate("spec-partitioning-plan", id);
+  }
+  std::string Annotation(const std::string& key) {
+    return std::string(
+        FindString(*api_.Find("nodes", kNode), "metadata", "annotations", "nos.nebuly.com/" + key));
+  }
+  void Bind(const std::string& name, const std::string& profile) {
+    api_.Put({{"kind", "Pod"},
+              {"metadata", {{"namespace", "ml"}, {"name", name}}},
+              {"spec",
+               {{"nodeName", kNode},
+                {"containers",
+                 JsonArray{{{"name", "main"},
+                            {"resources", {{"limits", {{"nvidia.com/mig-" + profile, "1"}}}}}}}}}},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  std::string Events() {
+    std::string all;
+    for (const Json& event : api_.All("events")) {
+      all += std::string(FindString(event, "reason")) + ": " +
+             std::string(FindString(event, "message")) + "\n";
+    }
+    return all;
+  }
+
+  ManualClock clock_{Time(seconds(1'000'000))};
+  kube::FakeApi api_;
+  kubelet::FakeKubelet kubelet_;
+  std::function<device::SimFault(const device::SimAttempt&)> fault_;
+  int destroyed_ = 0;
+  bool kubelet_reports_ = true;
+  device::SimGpus gpus_{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""},
+                         {gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}},
+                        kNode,
+                        Hooks()};
+  AgentConfig config_;
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Runner> runner_;
+};
+
+TEST_F(AgentTest, ReportsWhatIsThereAndOffersIt) {
+  ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-gpu-1-3g.20gb-free"), "1");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody asked for a plan";
+  ASSERT_EQ(kubelet_.offer().size(), 1u);
+  EXPECT_EQ(kubelet_.offer()[0].resource, "nvidia.com/mig-3g.20gb");
+  EXPECT_EQ(destroyed_, 0) << "without a spec everything stays";
+}
+
+TEST_F(AgentTest, AppliesAPlanAndThenAcknowledgesIt) {
+  Run();
+  Plan("7", {{0, "3g.20gb@4,1g.5gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  EXPECT_TRUE(ReadPlanResult(Annotation("partitioning-result"))->applied);
+  EXPECT_EQ(kubelet_.offer().size(), 3u);
+  EXPECT_NE(Events().find("Partitioned: plan 7 is applied"), std::string::npos) << Events();
+}
+
+// The Go agent acknowledged a plan when it had read it (defect A12).
+TEST_F(AgentTest, DoesNotAcknowledgeWhatItHasNotDone) {
+  fault_ = [](const device::SimAttempt&) { return device::SimFault::kBusy; };
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(3));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+  fault_ = {};
+  Run(seconds(30));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+// Defects A12 and C3: a failed apply looked acknowledged and was never tried again.
+TEST_F(AgentTest, SaysWhatFailedForGoodAndGoesOnTrying) {
+  fault_ = [](const device::SimAttempt& attempt) {
+    return attempt.gpu == 0 ? device::SimFault::kFails : device::SimFault::kNone;
+  };
+  Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free") << "the other GPU does not wait";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  const auto result = ReadPlanResult(Annotation("partitioning-result"));
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->applied);
+  EXPECT_EQ(result->obstacles.back().code, "DeviceError");
+  EXPECT_EQ(result->obstacles.back().gpu, 0);
+  EXPECT_NE(Events().find("DeviceOperationFailed: create 7g.40gb@0 on GPU 0"), std::string::npos);
+  fault_ = {};
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+  EXPECT_TRUE(ReadPlanResult(Annotation("partitioning-result"))->applied);
+}
+
+TEST_F(AgentTest, KeepsUsedInstancesAndSaysSo) {
+  const auto used = gpus_.Place(0, "1g.5gb", 5).value();
+  Run();
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  Plan("7", {{0, "3g.20gb@4,2g.10gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,1g.5gb@5:used");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  const auto result = ReadPlanResult(Annotation("partitioning-result")).value();
+  EXPECT_FALSE(result.applied);
+  EXPECT_EQ(result.obstacles.at(0).code, "InUse");
+  EXPECT_EQ(destroyed_, 0);
+  kubelet_.Remove("ml", "a");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,3g.20gb@4:free");
+}
+
+// Defect C2: the Go agent destroyed devices that the kubelet could hand out at that very moment.
+TEST_F(AgentTest, WithdrawsBeforeItDestroys) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  // The kubelet hands the device out while it takes over the new offer.
+  kubelet_.on_offer = [&] { kubelet_.on_offer = [this] { ReportAllocatable(); }; };
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used");
+}
+
+TEST_F(AgentTest, APodBoundDuringTheWithdrawalGetsItsDeviceBack) {
+  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
+  Run();
+  Plan("7", {{0, "7g.40gb@0"}});
+  kubelet_.on_offer = [&] {
+    kubelet_.on_offer = nullptr;
+    ReportAllocatable();
+    Bind("a", "1g.5gb");  // by a scheduler that still saw the device
+  };
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_TRUE(kubelet_.Offers(instance.uuid)) << "offered again for the pod";
+  EXPECT_EQ(ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code, "InUse");
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  api_.Remove("pods", "ml/a");
+  kubelet_.Remove("ml", "a");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+}
+
+TEST_F(AgentTest, TheLastLookGoesPastTheCaches) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  Plan("7", {{0, "7g.40gb@0"}});
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    // The pod is bound just before the agent asks; its watch has not said so yet.
+    const bool last_look = request.method == "GET" && !request.Query("fieldSelector").empty() &&
+                           request.path == "/api/v1/pods";
+    if (last_look) {
+      api_.intercept = nullptr;
+      Bind("a", "1g.5gb");
+    }
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+}
+
+TEST_F(AgentTest, WaitsForTheNodeToShowTheWithdrawalButNotForEver) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  kubelet_reports_ = false;
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(10));
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+  Run(seconds(20));
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+// Defect C1: at start the Go agent destroyed devices under their pods.
+TEST_F(AgentTest, AStartDestroysOnlyWhatACrashLeftHalfMade) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  Plan("7", {{0, "1g.5gb@0,3g.20gb@4,1g.5gb@1"}});
+  fault_ = [](const device::SimAttempt& attempt) {
+    return attempt.profile == "3g.20gb" ? device::SimFault::kCrashBetween : device::SimFault::kNone;
+  };
+  Run(seconds(1));
+  const auto half_made = [&] {
+    return std::any_of(gpus_.Truth(0).begin(), gpus_.Truth(0).end(),
+                       [](const auto& instance) { return !instance.complete; });
+  };
+  fault_ = {};
+  EXPECT_TRUE(half_made());
+  Restart();
+  Run();
+  EXPECT_FALSE(half_made());
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:free,3g.20gb@4:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentTest, ConvergesWithACrashAfterEveryStep) {
+  ASSERT_TRUE(gpus_.Place(0, "2g.10gb", 0).ok());
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 6).ok());
+  Plan("7", {{0, "4g.20gb@0,1g.5gb@4"}, {1, "3g.20gb@0,3g.20gb@4"}});
+  for (int i = 0; i < 200 && Annotation("status-partitioning-plan") != "7"; ++i) {
+    if (i % 7 == 0) Restart();
+    runner_->Step(clock_);
+    clock_.Advance(milliseconds(400));
+  }
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  EXPECT_EQ(Annotation("status-layout-0"), "4g.20gb@0:free,1g.5gb@4:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@0:free,3g.20gb@4:free");
+}
+
+TEST_F(AgentTest, RestoresTheLayoutAfterAReboot) {
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run();
+  gpus_.Reboot();
+  Restart();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+}
+
+TEST_F(AgentTest, ALostGpuHurtsOnlyItself) {
+  gpus_.Lose(0);
+  Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(api_.Find("nodes", kNode)
+                ->at("metadata")
+                .at("annotations")
+                .as_object()
+                .count("nos.nebuly.com/status-layout-0"),
+            0u);
+  const auto result = ReadPlanResult(Annotation("partitioning-result")).value();
+  EXPECT_EQ(result.obstacles.at(0).code, "NoSuchGpu");
+  EXPECT_NE(Events().find("GpuNotUsable: GPU 0"), std::string::npos);
+  gpus_.Restore(0);
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+}
+
+TEST_F(AgentTest, AMalformedSpecIsLeftAlone) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Plan("7", {{0, "9g.90gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code, "BadSpec");
+}
+
+// Defect A2: taking the label off a node was never noticed.
+TEST_F(AgentTest, ANodeWithoutTheLabelIsLeftAlone) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Json node = *api_.Find("nodes", kNode);
+  MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
+  api_.Put(node);
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+}
+
+TEST_F(AgentTest, ASilentKubeletStopsEverythingBecauseUseIsUnknown) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  kubelet_.down = true;
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(60));
+  EXPECT_EQ(destroyed_, 0);
+  kubelet_.down = false;
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentTest, RestsWhenThereIsNothingToDo) {
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run();
+  const size_t writes = api_.writes.size();
+  const int offers = kubelet_.offers;
+  Run(seconds(300));
+  EXPECT_EQ(api_.writes.size(), writes);
+  EXPECT_EQ(kubelet_.offers, offers);
+}
+
+}  // namespace
+}  // namespace nos::controllers

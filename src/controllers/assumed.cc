@@ -1,0 +1,67 @@
+#include "controllers/assumed.h"
+
+#include <algorithm>
+
+namespace nos::controllers {
+namespace {
+
+void AssumeLayout(const std::vector<gpu::Placement>& wanted, cluster::Gpu& gpu) {
+  const gpu::LayoutTable& table = gpu.model->layouts();
+  std::erase_if(gpu.instances, [](const cluster::Instance& instance) { return !instance.used; });
+  gpu::LayoutId layout = gpu.UsedLayout();
+  for (const gpu::Placement& placement : wanted) {
+    const auto id = table.Find(placement);
+    if (!id || layout == gpu::LayoutTable::kIllegal) continue;
+    const gpu::LayoutId with = table.Add(layout, *id);
+    if (with == gpu::LayoutTable::kIllegal) continue;  // a used instance is in the way, or is it
+    layout = with;
+    gpu.instances.push_back({placement, false, ""});
+  }
+  std::sort(gpu.instances.begin(), gpu.instances.end(),
+            [](const auto& left, const auto& right) { return left.placement < right.placement; });
+}
+
+int64_t CountFree(const cluster::NodeInfo& info, std::string_view resource) {
+  int64_t count = 0;
+  for (const cluster::Gpu& gpu : info.gpus.gpus) {
+    const auto profile = gpu.model->FindProfile(resource);
+    if (!profile) continue;
+    count += std::count_if(gpu.instances.begin(), gpu.instances.end(), [&](const auto& instance) {
+      return !instance.used && instance.placement.profile == *profile;
+    });
+  }
+  return count;
+}
+
+}  // namespace
+
+cluster::NodeGpus AssumeSpec(const cluster::NodeInfo& info) {
+  cluster::NodeGpus gpus = info.gpus;
+  const std::vector<cluster::TargetLayout> targets = cluster::ReadSpec(*info.node, gpus);
+  for (cluster::Gpu& gpu : gpus.gpus) {
+    gpu.fixed = true;
+    for (const cluster::TargetLayout& target : targets) {
+      if (target.index == gpu.index) AssumeLayout(target.placements, gpu);
+    }
+  }
+  return gpus;
+}
+
+bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod) {
+  for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
+    const bool slice = std::any_of(
+        info.gpus.gpus.begin(), info.gpus.gpus.end(),
+        [&](const cluster::Gpu& gpu) { return gpu.model->FindProfile(resource).has_value(); });
+    if (slice && CountFree(info, resource) < amount.Value()) return false;
+  }
+  return true;
+}
+
+bool AsksForSlices(const cluster::Pod& pod, const gpu::Catalogue& catalogue) {
+  for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
+    if (amount.Value() > 0 && catalogue.IsMigResource(resource)) return true;
+  }
+  return false;
+}
+
+}  // namespace nos::controllers

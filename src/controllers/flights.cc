@@ -1,0 +1,107 @@
+#include "controllers/flights.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cluster/annotations.h"
+
+namespace nos::controllers {
+namespace {
+
+PlanResult ResultOf(const cluster::Node& node, const std::string& plan) {
+  const auto text = node.meta.annotations.find(cluster::kPlanResult);
+  if (text != node.meta.annotations.end()) {
+    Result<PlanResult> result = ReadPlanResult(text->second);
+    if (result.ok() && result->plan == plan) return std::move(result).value();
+  }
+  return {plan, true, {}};  // an agent that tells no more than that it is done
+}
+
+}  // namespace
+
+std::vector<FlightNotice> Flights::Update(const Nodes& nodes, Time now) {
+  std::vector<FlightNotice> notices;
+  std::set<std::string> present;
+  for (const auto& node : nodes) {
+    present.insert(node->meta.name);
+    const std::string plan = cluster::SpecPlan(*node);
+    if (plan.empty()) {
+      states_.erase(node->meta.name);
+      continue;
+    }
+    State& state = states_[node->meta.name];
+    const bool landed = cluster::StatusPlan(*node) == plan;
+    std::optional<FlightNotice> notice =
+        landed ? Landed(*node, plan, state, now) : Waiting(plan, state, now);
+    if (!notice) continue;
+    notice->node = node->meta.name;
+    notices.push_back(std::move(*notice));
+  }
+  std::erase_if(states_, [&](const auto& state) { return !present.contains(state.first); });
+  return notices;
+}
+
+std::optional<FlightNotice> Flights::Waiting(const std::string& plan, State& state, Time now) {
+  if (state.plan != plan) {
+    state.plan = plan;
+    state.since = now;
+    state.silent = false;
+  }
+  if (state.silent || now - state.since < pauses_.base) return std::nullopt;
+  state.silent = true;
+  Extend(state.silence, now);
+  return FlightNotice{FlightNotice::Kind::kSilent, "", plan, {}, now - state.since};
+}
+
+std::optional<FlightNotice> Flights::Landed(const cluster::Node& node, const std::string& plan,
+                                            State& state, Time now) {
+  const bool news = state.judged != plan;
+  state.plan.clear();
+  state.silent = false;
+  state.silence = {};
+  state.judged = plan;
+  if (!news) return std::nullopt;
+  PlanResult result = ResultOf(node, plan);
+  if (result.applied) {
+    state.gpus.clear();
+    return FlightNotice{FlightNotice::Kind::kApplied, "", plan, {}, {}};
+  }
+  std::set<int> failed;
+  for (const device::Obstacle& obstacle : result.obstacles) {
+    if (obstacle.code != "InUse") failed.insert(obstacle.gpu);  // "InUse" shows in the status too
+  }
+  for (const int gpu : failed) Extend(state.gpus[gpu], now);
+  return FlightNotice{FlightNotice::Kind::kPartial, "", plan, std::move(result.obstacles), {}};
+}
+
+void Flights::Extend(Pause& pause, Time now) const {
+  pause.until = now + pauses_.After(++pause.failures);
+}
+
+bool Flights::InFlight(const std::string& node) const {
+  const auto found = states_.find(node);
+  return found != states_.end() && !found->second.plan.empty() && !found->second.silent;
+}
+
+bool Flights::Resting(const std::string& node, int gpu, Time now) const {
+  const auto found = states_.find(node);
+  if (found == states_.end()) return false;
+  if (InFlight(node) || found->second.silence.until > now) return true;
+  const auto pause = found->second.gpus.find(gpu);
+  return pause != found->second.gpus.end() && pause->second.until > now;
+}
+
+std::optional<Time> Flights::NextChange(Time now) const {
+  std::optional<Time> next;
+  const auto consider = [&](Time time) {
+    if (time > now) next = std::min(next.value_or(time), time);
+  };
+  for (const auto& [name, state] : states_) {
+    if (!state.plan.empty() && !state.silent) consider(state.since + pauses_.base);
+    consider(state.silence.until);
+    for (const auto& [gpu, pause] : state.gpus) consider(pause.until);
+  }
+  return next;
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,69 @@
+// Which nodes have a plan under way, which have stopped answering, and which GPUs failed to be cut.
+//
+// A plan is under way while the node's spec plan differs from its status plan. After the deadline
+// the node counts as silent: it is reported once, and its GPUs rest for a pause that doubles with
+// every silence in a row. A GPU that its agent could not cut rests likewise.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/objects.h"
+#include "controllers/plan_result.h"
+#include "kube/work_queue.h"
+
+namespace nos::controllers {
+
+// What happened to a plan since the last look.
+struct FlightNotice {
+  enum class Kind { kApplied, kPartial, kSilent } kind = Kind::kApplied;
+  std::string node, plan;
+  std::vector<device::Obstacle> obstacles;  // kPartial
+  Duration waited{};                        // kSilent
+};
+
+class Flights {
+ public:
+  // `pauses.base` is also the deadline for an answer.
+  explicit Flights(kube::BackOff pauses) : pauses_(pauses) {}
+
+  using Nodes = std::vector<std::shared_ptr<const cluster::Node>>;
+  // Nodes that are not among these are forgotten.
+  std::vector<FlightNotice> Update(const Nodes& nodes, Time now);
+
+  // A plan is under way: what is asked is taken as what will be.
+  bool InFlight(const std::string& node) const;
+  // Must not be re-cut now.
+  bool Resting(const std::string& node, int gpu, Time now) const;
+  // When the answers to these questions next change by time alone.
+  std::optional<Time> NextChange(Time now) const;
+
+ private:
+  struct Pause {
+    int failures = 0;
+    Time until{};
+  };
+  struct State {
+    std::string plan;  // not acknowledged
+    Time since{};
+    bool silent = false;
+    Pause silence;
+    std::string judged;  // the last plan whose result has been taken in
+    std::map<int, Pause> gpus;
+  };
+
+  std::optional<FlightNotice> Waiting(const std::string& plan, State& state, Time now);
+  std::optional<FlightNotice> Landed(const cluster::Node& node, const std::string& plan,
+                                     State& state, Time now);
+  void Extend(Pause& pause, Time now) const;
+
+  kube::BackOff pauses_;
+  std::map<std::string, State> states_;
+};
+
+}  // namespace nos::controllers

@@ -1,0 +1,147 @@
+#include "controllers/node_devices.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace nos::controllers {
+namespace {
+
+const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue) {
+  const gpu::Model* model = catalogue.FindByProduct(info.product);
+  return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
+}
+
+void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
+                const gpu::Catalogue& catalogue, NodeDevices& devices) {
+  if (!info.mig_capable) return;
+  const gpu::Model* model = ModelOf(info, catalogue);
+  if (model == nullptr) {
+    devices.problems.push_back(fmt::format("GPU {}: model '{}' is not in the catalogue of MIG GPUs",
+                                           info.index, info.product));
+    return;
+  }
+  device::ObservedGpu gpu{info.index, model, info.mig_enabled, {}};
+  if (info.mig_enabled) {
+    Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
+    if (!instances.ok()) {
+      devices.problems.push_back(
+          fmt::format("GPU {}: {}", info.index, instances.status().message()));
+      return;
+    }
+    gpu.instances = std::move(instances).value();
+  }
+  devices.gpus.push_back(std::move(gpu));
+}
+
+bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu& gpu,
+              const device::GpuInstance& instance) {
+  const auto target = std::find_if(targets.begin(), targets.end(), [&](const auto& candidate) {
+    return candidate.gpu == gpu.index;
+  });
+  if (target == targets.end()) return true;  // nothing is destroyed there
+  const auto profile = gpu.model->FindProfile(instance.profile);
+  if (!profile) return true;
+  const gpu::Placement placement{*profile, instance.start};
+  return std::find(target->placements.begin(), target->placements.end(), placement) !=
+         target->placements.end();
+}
+
+// Slices by resource that bound pods ask for and the kubelet has not handed out yet.
+std::map<std::string, int64_t> Outstanding(
+    const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::set<std::string> admitted;
+  for (const auto& [uuid, pod] : devices.holders) admitted.insert(pod);
+  std::map<std::string, int64_t> outstanding;
+  for (const auto& pod : pods) {
+    if (pod->Finished() || admitted.contains(pod->Key())) continue;
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      outstanding[resource] += amount.Value();
+    }
+  }
+  return outstanding;
+}
+
+}  // namespace
+
+std::set<std::string> NodeDevices::Held() const {
+  std::set<std::string> held;
+  for (const auto& [uuid, pod] : holders) held.insert(uuid);
+  return held;
+}
+
+Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
+                            const gpu::Catalogue& catalogue) {
+  NodeDevices devices;
+  NOS_ASSIGN(const std::vector<device::GpuInfo> infos, backend.ListGpus());
+  for (const device::GpuInfo& info : infos) ObserveGpu(info, backend, catalogue, devices);
+  NOS_ASSIGN(const std::vector<kubelet::DeviceAssignment> assignments, pod_resources.List());
+  for (const kubelet::DeviceAssignment& assignment : assignments) {
+    devices.holders[assignment.device_id] = assignment.ns + "/" + assignment.pod;
+  }
+  return devices;
+}
+
+std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
+  std::vector<cluster::Gpu> gpus;
+  for (const device::ObservedGpu& observed : devices.gpus) {
+    cluster::Gpu gpu;
+    gpu.index = observed.index;
+    gpu.model = observed.model;
+    for (const device::GpuInstance& instance : observed.instances) {
+      const auto profile = observed.model->FindProfile(instance.profile);
+      if (!profile || !instance.complete) continue;
+      const auto holder = devices.holders.find(instance.uuid);
+      const bool used = holder != devices.holders.end();
+      gpu.instances.push_back(
+          {{*profile, instance.start}, used, used ? holder->second : std::string()});
+    }
+    std::sort(gpu.instances.begin(), gpu.instances.end(),
+              [](const auto& left, const auto& right) { return left.placement < right.placement; });
+    gpus.push_back(std::move(gpu));
+  }
+  std::sort(gpus.begin(), gpus.end(),
+            [](const auto& left, const auto& right) { return left.index < right.index; });
+  return gpus;
+}
+
+std::string ResourceOf(const device::ObservedGpu& gpu, const device::GpuInstance& instance) {
+  const auto profile = gpu.model->FindProfile(instance.profile);
+  return profile ? gpu.model->profile(*profile).resource_name : std::string();
+}
+
+std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
+                                        std::span<const device::Target> targets,
+                                        std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::map<std::string, int64_t> outstanding = Outstanding(devices, pods);
+  std::set<std::string> needed;
+  for (const bool wanted : {true, false}) {  // wanted ones serve first: they stay anyway
+    for (const device::ObservedGpu& gpu : devices.gpus) {
+      for (const device::GpuInstance& instance : gpu.instances) {
+        if (!instance.complete || devices.holders.contains(instance.uuid)) continue;
+        if (IsTarget(targets, gpu, instance) != wanted) continue;
+        int64_t& open = outstanding[ResourceOf(gpu, instance)];
+        if (open <= 0) continue;
+        --open;
+        if (!wanted) needed.insert(instance.uuid);
+      }
+    }
+  }
+  return needed;
+}
+
+std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
+                                            const std::set<std::string>& withdrawn) {
+  std::vector<kubelet::OfferedDevice> offer;
+  for (const device::ObservedGpu& gpu : devices.gpus) {
+    for (const device::GpuInstance& instance : gpu.instances) {
+      std::string resource = ResourceOf(gpu, instance);
+      if (!instance.complete || resource.empty() || withdrawn.contains(instance.uuid)) continue;
+      offer.push_back({std::move(resource), instance.uuid});
+    }
+  }
+  return kubelet::SortedOffer(std::move(offer));
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,51 @@
+// What an agent finds on its node, put together from driver, kubelet and pods. The pure half of the
+// agent.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cluster/annotations.h"
+#include "cluster/objects.h"
+#include "device/actuator.h"
+#include "device/backend.h"
+#include "gpu/catalogue.h"
+#include "kubelet/device_plugin.h"
+#include "kubelet/pod_resources.h"
+
+namespace nos::controllers {
+
+struct NodeDevices {
+  std::vector<device::ObservedGpu> gpus;       // those whose model is known and which can be read
+  std::map<std::string, std::string> holders;  // device UUID -> "ns/name" of the pod
+  std::vector<std::string> problems;           // GPUs left out, and why
+
+  std::set<std::string> Held() const;
+};
+
+// Error: kUnavailable when driver or kubelet do not answer. One bad GPU is only a problem.
+Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
+                            const gpu::Catalogue& catalogue);
+
+// The instances as the node's status tells them; incomplete ones and those of a profile that the
+// model does not have are left out.
+std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices);
+
+// "nvidia.com/mig-1g.5gb"; "" for a profile that the model does not have.
+std::string ResourceOf(const device::ObservedGpu& gpu, const device::GpuInstance& instance);
+
+// Free instances that must stay because pods bound to the node have not got their devices yet:
+// beyond the ones that the targets keep anyway, as many as those pods ask for.
+std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
+                                        std::span<const device::Target> targets,
+                                        std::span<const std::shared_ptr<const cluster::Pod>> pods);
+
+// All complete instances but `withdrawn`, in order.
+std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
+                                            const std::set<std::string>& withdrawn);
+
+}  // namespace nos::controllers

@@ -1,0 +1,24 @@
+// Writing one condition of a pod's status without touching the others.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "cluster/objects.h"
+#include "kube/client.h"
+
+namespace nos::controllers {
+
+struct WantedCondition {
+  std::string type, status, reason, message;
+};
+
+// Whether the pod, as we know it, has exactly this condition already.
+bool HasCondition(const cluster::Pod& pod, const WantedCondition& wanted);
+
+// A strategic merge patch on pods/status, where conditions merge by type; refused (kConflict or
+// kNotFound) when the pod has been replaced by another of the same name.
+Status WriteCondition(kube::Client& client, const cluster::Pod& pod, const WantedCondition& wanted,
+                      Time now);
+
+}  // namespace nos::controllers

@@ -1,0 +1,70 @@
+#include "controllers/runner.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace nos::controllers {
+namespace {
+
+kube::ReflectorOptions CacheOptions(const RunnerOptions& options, const std::string& selector) {
+  kube::ReflectorOptions cache;
+  cache.field_selector = selector;
+  cache.back_off = options.back_off;
+  cache.relist_every = options.relist_every;
+  return cache;
+}
+
+}  // namespace
+
+RunnerOptions ForNode(const std::string& node) {
+  RunnerOptions options;
+  options.key = node;
+  options.pod_field_selector = "spec.nodeName=" + node;
+  options.node_field_selector = "metadata.name=" + node;
+  return options;
+}
+
+Runner::Runner(Reconciler& reconciler, kube::Transport& transport, RunnerOptions options)
+    : options_(std::move(options)),
+      reconciler_(reconciler),
+      client_(transport),
+      pods_(kube::kPods, cluster::DecodePod, CacheOptions(options_, options_.pod_field_selector)),
+      nodes_(kube::kNodes, cluster::DecodeNode,
+             CacheOptions(options_, options_.node_field_selector)),
+      queue_(options_.back_off) {}
+
+bool Runner::Step(const Clock& clock) {
+  const Time now = clock.Now();
+  const bool pods_changed = pods_.Pump(client_, now);
+  const bool nodes_changed = nodes_.Pump(client_, now);
+  const bool changed = pods_changed || nodes_changed;
+  if (!synced()) return changed;
+  if (changed || !started_) queue_.Add(options_.key, now);
+  started_ = true;
+  const std::optional<std::string> key = queue_.Take(now);
+  if (!key) return changed;
+  const Outcome outcome = reconciler_.Reconcile(*key, view_, client_, clock);
+  Schedule(*key, outcome, clock.Now());
+  queue_.Done(*key);
+  return true;
+}
+
+void Runner::Schedule(const std::string& key, const Outcome& outcome, Time now) {
+  last_error_ = outcome.error;
+  if (outcome.error.ok()) {
+    queue_.Forget(key);
+    if (outcome.again) queue_.Add(key, now + *outcome.again);
+    return;
+  }
+  queue_.Retry(key, now);
+  Log(LogLevel::kDebug, "reconcile failed", {{"key", key}, {"error", outcome.error.ToString()}});
+}
+
+std::optional<Time> Runner::NextDue() const {
+  Time due = std::min(pods_.reflector().NextDue(), nodes_.reflector().NextDue());
+  if (const std::optional<Time> queued = queue_.NextDue()) due = std::min(due, *queued);
+  return due;
+}
+
+}  // namespace nos::controllers

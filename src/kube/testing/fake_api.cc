@@ -1,0 +1,212 @@
+#include "kube/testing/fake_api.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "kube/cache.h"
+
+namespace nos::kube {
+namespace {
+
+struct Address {
+  std::string plural, ns, name, subresource;
+  std::string Key() const { return ns.empty() ? name : ns + "/" + name; }
+};
+
+// "/api/v1/namespaces/a/pods/b/status" and the like.
+Address ParsePath(std::string_view path) {
+  std::vector<std::string_view> parts = Split(path, '/');
+  parts.erase(parts.begin(), parts.begin() + (parts.at(1) == "api" ? 3 : 4));
+  Address address;
+  if (parts.size() > 2 && parts[0] == "namespaces") {
+    address.ns = parts[1];
+    parts.erase(parts.begin(), parts.begin() + 2);
+  }
+  address.plural = parts.at(0);
+  if (parts.size() > 1) address.name = parts[1];
+  if (parts.size() > 2) address.subresource = parts[2];
+  return address;
+}
+
+ApiResponse Failure(int code, std::string_view reason, std::string_view message) {
+  return {code, {{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", message}}};
+}
+
+bool Selected(const Json& object, std::string_view selector) {
+  if (selector.empty()) return true;
+  const size_t equals = selector.find('=');
+  const std::string_view field = selector.substr(0, equals);
+  const std::string_view actual = field == "spec.nodeName" ? FindString(object, "spec", "nodeName")
+                                                           : FindString(object, "metadata", "name");
+  return actual == selector.substr(equals + 1);
+}
+
+void Merge(Json& target, const Json& patch, bool strategic);
+
+void MergeConditions(JsonArray& target, const JsonArray& patch) {
+  for (const Json& item : patch) {
+    const auto same = std::find_if(target.begin(), target.end(), [&](const Json& known) {
+      return FindString(known, "type") == FindString(item, "type");
+    });
+    if (same == target.end()) {
+      target.push_back(item);
+    } else {
+      Merge(*same, item, true);
+    }
+  }
+}
+
+void Merge(Json& target, const Json& patch, bool strategic) {
+  if (!patch.is_object()) {
+    target = patch;
+    return;
+  }
+  if (!target.is_object()) target = JsonObject();
+  for (const auto& [key, value] : patch.get_object()) {
+    Json& member = target.get_object()[key];
+    if (value.is_null()) {
+      target.get_object().erase(key);
+    } else if (strategic && key == "conditions" && member.is_array()) {
+      MergeConditions(member.get_array(), value.get_array());
+    } else {
+      Merge(member, value, strategic);
+    }
+  }
+}
+
+}  // namespace
+
+class FakeApi::Reader final : public WatchStream {
+ public:
+  explicit Reader(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  std::optional<WatchEvent> Next() override {
+    if (stream_->events.empty()) return std::nullopt;
+    WatchEvent event = std::move(stream_->events.front());
+    stream_->events.pop_front();
+    return event;
+  }
+  bool Ended() const override { return stream_->ended && stream_->events.empty(); }
+  void Wait(Duration) override {}
+
+ private:
+  std::shared_ptr<Stream> stream_;
+};
+
+Result<ApiResponse> FakeApi::Do(const ApiRequest& request) {
+  if (request.method != "GET") writes.push_back(request);
+  if (intercept) {
+    if (std::optional<Result<ApiResponse>> answer = intercept(request)) return *answer;
+  }
+  const Address address = ParsePath(request.path);
+  const auto known = objects_.find({address.plural, address.Key()});
+  if (request.method == "GET" && address.name.empty()) return List(address.plural, request);
+  if (request.method == "POST") return Post(address.plural, address.ns, address.name, request);
+  if (known == objects_.end()) return Failure(404, "NotFound", address.Key() + " not found");
+  if (request.method == "GET") return ApiResponse{200, known->second};
+  if (request.method == "PATCH") return Patch(address.plural, address.Key(), request);
+  Remove(address.plural, address.Key());
+  return ApiResponse{200, {{"kind", "Status"}, {"status", "Success"}}};
+}
+
+ApiResponse FakeApi::List(const std::string& plural, const ApiRequest& request) const {
+  JsonArray items;
+  for (const Json& object : All(plural)) {
+    if (Selected(object, request.Query("fieldSelector"))) items.push_back(object);
+  }
+  return {
+      200,
+      {{"metadata", {{"resourceVersion", std::to_string(version_)}}}, {"items", std::move(items)}}};
+}
+
+ApiResponse FakeApi::Post(const std::string& plural, const std::string& ns, const std::string& name,
+                          const ApiRequest& request) {
+  if (!name.empty()) {  // pods/<name>/binding
+    const auto pod = objects_.find({plural, ns + "/" + name});
+    if (pod == objects_.end()) return Failure(404, "NotFound", "no such pod");
+    if (!FindString(pod->second, "spec", "nodeName").empty()) {
+      return Failure(409, "Conflict", "the pod is bound already");
+    }
+    Json bound = pod->second;
+    MakeObject(bound, "spec")["nodeName"] = FindString(request.body, "target", "name");
+    return Store(plural, std::move(bound), "MODIFIED");
+  }
+  Json object = request.body;
+  if (!ns.empty()) MakeObject(object, "metadata")["namespace"] = ns;
+  if (objects_.contains({plural, KeyOf(object)})) {
+    return Failure(409, "AlreadyExists", "it exists already");
+  }
+  return Store(plural, std::move(object), "ADDED");
+}
+
+ApiResponse FakeApi::Patch(const std::string& plural, const std::string& key,
+                           const ApiRequest& request) {
+  Json object = objects_.at({plural, key});
+  for (const char* field : {"resourceVersion", "uid"}) {
+    const std::string_view expected = FindString(request.body, "metadata", field);
+    if (!expected.empty() && expected != FindString(object, "metadata", field)) {
+      return Failure(409, "Conflict", "the object has been modified");
+    }
+  }
+  Merge(object, request.body, request.content_type.find("strategic") != std::string::npos);
+  return Store(plural, std::move(object), "MODIFIED");
+}
+
+ApiResponse FakeApi::Store(const std::string& plural, Json object, std::string_view event) {
+  const std::string key = KeyOf(object);
+  MakeObject(object, "metadata")["resourceVersion"] = std::to_string(++version_);
+  if (FindString(object, "metadata", "uid").empty()) {
+    MakeObject(object, "metadata")["uid"] = "uid-" + std::to_string(version_);
+  }
+  Json& place = objects_[{plural, key}];
+  const Json before = std::exchange(place, object);
+  Notify(plural, event == "ADDED" ? nullptr : &before, &place);
+  return {200, std::move(object)};
+}
+
+void FakeApi::Notify(const std::string& plural, const Json* before, const Json* after) {
+  for (const std::weak_ptr<Stream>& weak : streams_) {
+    const std::shared_ptr<Stream> stream = weak.lock();
+    if (stream == nullptr || stream->plural != plural) continue;
+    const bool was = before != nullptr && Selected(*before, stream->selector);
+    const bool is = after != nullptr && Selected(*after, stream->selector);
+    if (is) stream->events.push_back({was ? "MODIFIED" : "ADDED", *after});
+    if (was && !is) stream->events.push_back({"DELETED", after == nullptr ? *before : *after});
+  }
+}
+
+Result<std::unique_ptr<WatchStream>> FakeApi::Watch(const ApiRequest& request) {
+  auto stream = std::make_shared<Stream>();
+  stream->plural = ParsePath(request.path).plural;
+  stream->selector = request.Query("fieldSelector");
+  streams_.push_back(stream);
+  return std::unique_ptr<WatchStream>(std::make_unique<Reader>(std::move(stream)));
+}
+
+void FakeApi::Put(Json object) {
+  const std::string plural = ToLower(FindString(object, "kind")) + "s";
+  const bool known = objects_.contains({plural, KeyOf(object)});
+  Store(plural, std::move(object), known ? "MODIFIED" : "ADDED");
+}
+
+void FakeApi::Remove(std::string_view plural, const std::string& key) {
+  const auto node = objects_.extract({std::string(plural), key});
+  if (node.empty()) return;
+  Json last = node.mapped();
+  MakeObject(last, "metadata")["resourceVersion"] = std::to_string(++version_);
+  Notify(std::string(plural), &last, nullptr);
+}
+
+const Json* FakeApi::Find(std::string_view plural, const std::string& key) const {
+  const auto found = objects_.find({std::string(plural), key});
+  return found == objects_.end() ? nullptr : &found->second;
+}
+
+std::vector<Json> FakeApi::All(std::string_view plural) const {
+  std::vector<Json> all;
+  for (const auto& [place, object] : objects_) {
+    if (place.first == plural) all.push_back(object);
+  }
+  return all;
+}
+
+}  // namespace nos::kube
