@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,6 +36,36 @@ class Scheduler final : public Reconciler {
   // Key: kClusterKey.
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;
+
+ private:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+  using Node = std::shared_ptr<const cluster::Node>;
+  // A binding that the caches do not show yet.
+  struct Assumed {
+    Pod pod;
+    std::string node;
+    Time until{};
+  };
+
+  bool NodesImproved(const View& view);
+  bool PodsLeft(const View& view);
+  void ForgetSettled(const View& view, Time now);
+  std::vector<Pod> Waiting(const View& view) const;
+  bool AlreadyTried(const Pod& pod) const;
+  cluster::ClusterSnapshot Picture(const View& view) const;
+  Status TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot, kube::Client& client, Time now);
+  Status BindTo(const std::string& node, const Pod& pod, cluster::ClusterSnapshot& snapshot,
+                kube::Client& client, Time now);
+  Status Refuse(const Pod& pod, const std::string& why, kube::Client& client, Time now);
+
+  SchedulerConfig config_;
+  const scheduling::Framework& framework_;
+  const gpu::Catalogue& catalogue_;
+  kube::EventRecorder events_{"nos-scheduler"};
+  std::map<std::string, Assumed> assumed_;    // by pod key
+  std::map<std::string, Pod> unfit_;          // tried in vain since things last got better
+  std::map<std::string, Node> nodes_;         // as last seen
+  std::map<std::string, std::string> bound_;  // pod key -> uid, as last seen
 };
 
 }  // namespace nos::controllers

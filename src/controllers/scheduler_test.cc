@@ -1,0 +1,171 @@
+#include "controllers/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "controllers/runner.h"
+#include "kube/testing/fake_api.h"
+#include "scheduling/framework.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::seconds;
+
+class SchedulerTest : public testing::Test {
+ protected:
+  SchedulerTest() { Restart(); }
+
+  void Restart() {
+    runner_.reset();
+    scheduler_ =
+        std::make_unique<Scheduler>(SchedulerConfig(), framework_, gpu::Catalogue::Builtin());
+    runner_ = std::make_unique<Runner>(*scheduler_, api_, RunnerOptions());
+  }
+  void Run() {
+    for (int i = 0; i < 200; ++i) {
+      if (runner_->Step(clock_)) continue;
+      const auto due = runner_->NextDue();
+      if (!due || *due > clock_.Now() + seconds(5)) return;
+      clock_.AdvanceTo(*due);
+    }
+    ADD_FAILURE() << "does not come to rest";
+  }
+  void Node(const std::string& name, const std::string& cpu, int slices = 0) {
+    api_.Put(
+        {{"kind", "Node"},
+         {"metadata", {{"name", name}}},
+         {"status",
+          {{"allocatable",
+            {{"cpu", cpu}, {"pods", "110"}, {"nvidia.com/mig-1g.5gb", std::to_string(slices)}}}}}});
+  }
+  void Pod(const std::string& name, const std::string& resource, const std::string& amount,
+           int priority = 0, const std::string& created = "2026-01-01T00:00:00Z") {
+    api_.Put({{"kind", "Pod"},
+              {"metadata", {{"namespace", "ml"}, {"name", name}, {"creationTimestamp", created}}},
+              {"spec",
+               {{"priority", priority},
+                {"schedulerName", "default-scheduler"},
+                {"containers", JsonArray{{{"name", "main"},
+                                          {"resources", {{"requests", {{resource, amount}}}}}}}}}},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  std::string NodeOf(const std::string& name) {
+    return std::string(FindString(*api_.Find("pods", "ml/" + name), "spec", "nodeName"));
+  }
+  std::string Why(const std::string& name) {
+    const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + name), "status", "conditions");
+    if (conditions == nullptr) return "";
+    const Json& condition = conditions->get_array().at(0);
+    EXPECT_EQ(FindString(condition, "type"), "PodScheduled");
+    EXPECT_EQ(FindString(condition, "reason"), "Unschedulable");
+    return std::string(FindString(condition, "message"));
+  }
+  int Binds() {
+    return static_cast<int>(std::count_if(
+        api_.writes.begin(), api_.writes.end(),
+        [](const auto& request) { return request.path.find("/binding") != std::string::npos; }));
+  }
+
+  ManualClock clock_{Time(seconds(1'800'000'000))};
+  kube::FakeApi api_;
+  scheduling::Framework framework_ = scheduling::Framework::Default();
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Runner> runner_;
+};
+
+TEST_F(SchedulerTest, BindsByPriorityThenAge) {
+  Node("n", "2");
+  Pod("young", "cpu", "1", 0, "2026-01-02T00:00:00Z");
+  Pod("old", "cpu", "1", 0, "2026-01-01T00:00:00Z");
+  Pod("urgent", "cpu", "1", 9, "2026-01-03T00:00:00Z");
+  Run();
+  EXPECT_EQ(NodeOf("urgent"), "n");
+  EXPECT_EQ(NodeOf("old"), "n");
+  EXPECT_EQ(NodeOf("young"), "");
+}
+
+TEST_F(SchedulerTest, SaysWhyInTheWordsOfKubeScheduler) {
+  Node("a", "1");
+  Node("b", "1");
+  Pod("p", "nvidia.com/mig-1g.5gb", "1");
+  Run();
+  EXPECT_EQ(Why("p"), "0/2 nodes are available: 2 Insufficient nvidia.com/mig-1g.5gb.");
+  const size_t writes = api_.writes.size();
+  clock_.Advance(seconds(60));
+  Run();
+  EXPECT_EQ(api_.writes.size(), writes) << "no polling, no repetition";
+}
+
+TEST_F(SchedulerTest, TriesAgainWhenSomethingGotBetter) {
+  Node("a", "1");
+  Pod("p", "nvidia.com/mig-1g.5gb", "1");
+  Run();
+  Node("a", "1", 1);
+  Run();
+  EXPECT_EQ(NodeOf("p"), "a");
+  Pod("q", "nvidia.com/mig-1g.5gb", "1");
+  Run();
+  EXPECT_EQ(NodeOf("q"), "");
+  api_.Remove("pods", "ml/p");
+  Run();
+  EXPECT_EQ(NodeOf("q"), "a");
+}
+
+TEST_F(SchedulerTest, LeavesGatedAndForeignPodsAlone) {
+  Node("a", "8");
+  Pod("gated", "cpu", "1");
+  Json gated = *api_.Find("pods", "ml/gated");
+  MakeObject(gated, "spec")["schedulingGates"] = JsonArray{{{"name", "quota"}}};
+  api_.Put(gated);
+  Pod("foreign", "cpu", "1");
+  Json foreign = *api_.Find("pods", "ml/foreign");
+  MakeObject(foreign, "spec")["schedulerName"] = "volcano";
+  api_.Put(foreign);
+  Run();
+  EXPECT_EQ(Binds(), 0);
+  MakeObject(gated, "spec").erase("schedulingGates");
+  api_.Put(gated);
+  Run();
+  EXPECT_EQ(NodeOf("gated"), "a");
+}
+
+// A binding that is not seen yet counts, so that the next pod does not get the same room.
+TEST_F(SchedulerTest, AssumesItsBindingsUntilTheyAreSeen) {
+  Node("a", "1");
+  Pod("p", "cpu", "1");
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.path.find("/binding") != std::string::npos) {
+      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+    }
+    return answer;
+  };
+  Run();
+  Pod("q", "cpu", "1");
+  Run();
+  EXPECT_EQ(NodeOf("q"), "");
+  EXPECT_EQ(Why("q"), "0/1 nodes are available: 1 Insufficient cpu.");
+  EXPECT_EQ(Binds(), 1);
+  api_.intercept = nullptr;
+  clock_.Advance(seconds(40));  // it was lost after all
+  Run();
+  EXPECT_EQ(NodeOf("p"), "a");
+}
+
+TEST_F(SchedulerTest, ACrashLosesNothing) {
+  Node("a", "1");
+  Pod("p", "cpu", "1");
+  Pod("q", "cpu", "1", 0, "2026-01-02T00:00:00Z");
+  Run();
+  Restart();
+  Run();
+  EXPECT_EQ(NodeOf("p"), "a");
+  EXPECT_EQ(NodeOf("q"), "");
+  EXPECT_EQ(Binds(), 1);
+}
+
+}  // namespace
+}  // namespace nos::controllers
