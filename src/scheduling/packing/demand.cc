@@ -1,0 +1,25 @@
+#include "scheduling/packing/demand.h"
+
+namespace nos::scheduling::packing {
+
+void Demand::Learn(const PodKind& kind) {
+  auto found = counts_.find(kind);
+  if (found == counts_.end()) {
+    while (counts_.size() >= kMaxKinds) Halve();
+    found = counts_.emplace(kind, 0).first;
+  }
+  ++found->second;
+  ++total_;
+  ++learned_;
+}
+
+void Demand::Halve() {
+  total_ = 0;
+  for (auto at = counts_.begin(); at != counts_.end();) {
+    at->second /= 2;
+    total_ += at->second;
+    at = at->second == 0 ? counts_.erase(at) : std::next(at);
+  }
+}
+
+}  // namespace nos::scheduling::packing
