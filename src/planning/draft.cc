@@ -1,0 +1,230 @@
+#include "planning/draft.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "planning/pack.h"
+
+namespace nos::planning {
+namespace {
+
+// The parts of a cost, from the weightiest: instances changed, GPUs opened, a node opened,
+// potential lost, slots left empty beside it.
+uint64_t PackCost(int changes, bool opens_gpu, int loss, int free_slots) {
+  constexpr int kMostLoss = (1 << 20) - 1;
+  return static_cast<uint64_t>(changes) << 44 | static_cast<uint64_t>(opens_gpu) << 36 |
+         static_cast<uint64_t>(std::clamp(loss, 0, kMostLoss)) << 10 |
+         static_cast<uint64_t>(free_slots);
+}
+constexpr uint64_t kOpensNode = uint64_t{1} << 35;
+// A pod without slices had better leave the GPU nodes alone.
+constexpr uint64_t kHasGpus = uint64_t{1} << 34;
+
+}  // namespace
+
+Draft::Draft(const Problem& problem, GpuStates& states, Free free)
+    : problem_(&problem),
+      states_(&states),
+      dimensions_(problem.dimensions),
+      free_(problem.free),
+      pods_on_(problem.nodes.size()),
+      placed_(problem.classes.size()),
+      score_(problem.levels),
+      created_(problem.gpus.size()),
+      open_(problem.gpus.size()),
+      open_gpus_(problem.nodes.size()),
+      version_(problem.nodes.size()) {
+  original_.reserve(problem.gpus.size());
+  for (const ProblemGpu& g : problem.gpus) {
+    const uint64_t kept = states.KeptFree(g.model, g.used, g.free);
+    const uint64_t usable = (g.recut ? ~uint64_t{0} : kept) & ~g.blocked;
+    const bool ignore = free == Free::kIgnore && g.recut;
+    original_.push_back(states.Intern({g.model, g.used, ignore ? 0 : kept, usable}));
+  }
+  gpu_ = original_;
+}
+
+void Draft::Open(int gpu) {
+  if (!IsOpen(gpu)) ++open_gpus_[problem_->gpus[gpu].node];
+  open_[gpu] = true;
+  Touch(problem_->gpus[gpu].node);
+}
+
+void Draft::Touch(int node) {
+  ++version_[node];
+  changes_.push_back(node);
+}
+
+bool Draft::Covers(const std::vector<int64_t>& requests, int node) const {
+  const int64_t* free = FreeOf(node);
+  for (size_t r = 0; r < dimensions_; ++r) {
+    if (requests[r] > 0 && requests[r] > free[r]) return false;
+  }
+  return true;
+}
+
+std::optional<uint64_t> Draft::Find(int shape_index, int node_index, std::vector<Device>* devices) {
+  devices->clear();
+  const Shape& shape = problem_->shapes[shape_index];
+  if (!problem_->allowed[shape.allowed][node_index]) return std::nullopt;
+  const ProblemNode& node = problem_->nodes[node_index];
+  const bool node_open = open_gpus_[node_index] > 0;
+  if (shape.slices.empty() || node.slices_as_resources) {
+    return (shape.slices.empty() && node.gpu_count > 0) ? kHasGpus : 0;
+  }
+  scratch_.assign(gpu_.begin() + node.first_gpu, gpu_.begin() + node.first_gpu + node.gpu_count);
+  uint64_t cost = 0;
+  if (FindGreedily(shape, node, node_open, devices, &cost)) return cost;
+  if (shape.slice_count == 1) return std::nullopt;
+  if (!FindExactly(shape, node, devices)) return std::nullopt;
+  return PackCost(2 * shape.slice_count, true, 0, 0);  // a tight fit: the last resort
+}
+
+Draft::Choice Draft::BestGpu(const ProblemNode& node, uint16_t slice, bool node_open) const {
+  Choice best;
+  for (int i = 0; i < node.gpu_count; ++i) {
+    const Step step = states_->Next(scratch_[i], slice);
+    if (!step.possible) continue;
+    const int gpu = node.first_gpu + i;
+    const bool opens = step.created && !IsOpen(gpu) && scratch_[i] == gpu_[gpu];
+    const uint64_t cost = PackCost(step.created + (open_[gpu] ? 0 : step.destroyed), opens,
+                                   step.loss, step.free_slots) |
+                          (opens && !node_open ? kOpensNode : 0);
+    if (best.gpu < 0 || cost < best.cost) best = {step, gpu, cost};
+  }
+  return best;
+}
+
+bool Draft::FindGreedily(const Shape& shape, const ProblemNode& node, bool node_open,
+                         std::vector<Device>* devices, uint64_t* cost) {
+  for (const SliceCount& want : shape.slices) {
+    for (int n = 0; n < want.count; ++n) {
+      const Choice best = BestGpu(node, want.slice, node_open);
+      if (best.gpu < 0) return false;
+      scratch_[best.gpu - node.first_gpu] = best.step.next;
+      devices->push_back({best.gpu, want.slice, best.step.placement, best.step.created});
+      *cost += best.cost & ~kOpensNode;
+      *cost |= best.cost & kOpensNode;
+      node_open |= best.step.created;
+    }
+  }
+  return true;
+}
+
+bool Draft::FindExactly(const Shape& shape, const ProblemNode& node, std::vector<Device>* devices) {
+  devices->clear();
+  const std::span<const GpuStateId> gpus(gpu_.data() + node.first_gpu,
+                                         static_cast<size_t>(node.gpu_count));
+  const auto packed = PackSlices(*states_, gpus, shape.slices, problem_->slices.size());
+  if (!packed) return false;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const auto& arranged = states_->Arrange(gpus[i], (*packed)[i]);
+    if (!arranged) return false;
+    const uint64_t free = states_->Get(gpus[i]).free;
+    for (const auto& [slice, placement] : arranged->placements) {
+      const bool created = (free >> placement & 1) == 0;
+      devices->push_back({node.first_gpu + static_cast<int>(i), slice, placement, created});
+    }
+  }
+  return true;
+}
+
+void Draft::Charge(const PlacedPod& pod, int sign) {
+  const PodClass& cls = problem_->classes[pod.cls];
+  int64_t* free = &free_[static_cast<size_t>(pod.node) * dimensions_];
+  for (size_t r = 0; r < dimensions_; ++r) free[r] -= sign * cls.requests[r];
+  placed_[pod.cls] += sign;
+  total_ += sign;
+  score_[cls.level] += sign * (cls.value * kValueUnit + 1);
+  for (const Device& d : DevicesOf(pod)) {
+    if (!d.created) continue;
+    const bool was_open = IsOpen(d.gpu);
+    created_[d.gpu] = static_cast<uint16_t>(created_[d.gpu] + sign);
+    if (was_open != IsOpen(d.gpu))
+      open_gpus_[pod.node] = static_cast<uint16_t>(open_gpus_[pod.node] + sign);
+  }
+  Touch(pod.node);
+}
+
+void Draft::Place(int cls, int node, std::span<const Device> devices) {
+  const auto index = static_cast<uint32_t>(pods_.size());
+  journal_.push_back({index, true, undo_.size()});
+  pods_.push_back(
+      {cls, node, static_cast<uint32_t>(devices_.size()), static_cast<uint32_t>(devices.size())});
+  for (const Device& d : devices) {
+    devices_.push_back(d);
+    undo_.emplace_back(d.gpu, gpu_[d.gpu]);
+    const GpuState state = states_->Get(gpu_[d.gpu]);
+    const gpu::LayoutId occupied = states_->Table(state.model).Add(state.occupied, d.placement);
+    const uint64_t others = state.free & ~(uint64_t{1} << d.placement);
+    gpu_[d.gpu] = states_->Intern(
+        {state.model, occupied, states_->KeptFree(state.model, occupied, others), state.usable});
+  }
+  pods_on_[node].push_back(index);
+  Charge(pods_.back(), 1);
+}
+
+GpuStateId Draft::Recompute(int gpu) const {
+  GpuState state = states_->Get(original_[gpu]);
+  const gpu::LayoutTable& table = states_->Table(state.model);
+  for (const uint32_t index : pods_on_[problem_->gpus[gpu].node]) {
+    if (!pods_[index].alive) continue;
+    for (const Device& d : DevicesOf(pods_[index])) {
+      if (d.gpu != gpu) continue;
+      state.occupied = table.Add(state.occupied, d.placement);
+      state.free &= ~(uint64_t{1} << d.placement);
+    }
+  }
+  state.free = states_->KeptFree(state.model, state.occupied, state.free);
+  return states_->Intern(state);
+}
+
+void Draft::Remove(uint32_t index) {
+  PlacedPod& pod = pods_[index];
+  journal_.push_back({index, false, undo_.size()});
+  pod.alive = false;
+  for (const Device& d : DevicesOf(pod)) {
+    undo_.emplace_back(d.gpu, gpu_[d.gpu]);
+    gpu_[d.gpu] = Recompute(d.gpu);
+  }
+  Charge(pod, -1);
+  ++epoch_;
+}
+
+void Draft::Rollback(size_t mark) {
+  while (journal_.size() > mark) {
+    const JournalEntry entry = journal_.back();
+    journal_.pop_back();
+    for (; undo_.size() > entry.first_undo; undo_.pop_back()) {
+      gpu_[undo_.back().first] = undo_.back().second;
+    }
+    PlacedPod& pod = pods_[entry.pod];
+    Charge(pod, entry.placed ? -1 : 1);
+    pod.alive = true;
+    if (!entry.placed) continue;
+    devices_.resize(pod.first_device);
+    pods_on_[pod.node].pop_back();
+    pods_.pop_back();
+  }
+  ++epoch_;
+}
+
+ChangeCost Draft::Cost() const {
+  ChangeCost cost;
+  std::vector<bool> touched(problem_->nodes.size());
+  for (size_t g = 0; g < gpu_.size(); ++g) {
+    if (gpu_[g] == original_[g]) continue;
+    const GpuState &before = states_->Get(original_[g]), &after = states_->Get(gpu_[g]);
+    cost.loss += states_->Potential(before.model, before.occupied) -
+                 states_->Potential(after.model, after.occupied);
+    if (created_[g] == 0) continue;
+    const uint64_t reused = before.free & states_->Table(before.model).Members(after.occupied);
+    cost.instances += created_[g] + std::popcount(before.free & ~after.free & ~reused);
+    ++cost.gpus;
+    touched[problem_->gpus[g].node] = true;
+  }
+  cost.nodes = static_cast<int>(std::count(touched.begin(), touched.end(), true));
+  return cost;
+}
+
+}  // namespace nos::planning

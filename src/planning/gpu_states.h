@@ -1,0 +1,91 @@
+// The states a GPU can be in while a plan is made, numbered, with the best next step for each kind
+// of slice: the search then moves GPUs from number to number by array reads.
+//
+//   GpuStates states(problem);
+//   GpuStateId s = states.Intern({model, used, free, usable});
+//   Step step = states.Next(s, slice);
+//   if (step.possible) s = step.next;
+//
+// A cache that grows while it is asked: one per search, not shared between threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "planning/problem.h"
+
+namespace nos::planning {
+
+using GpuStateId = uint32_t;
+// How many of each slice, by slice index.
+using Counts = std::vector<uint8_t>;
+
+struct GpuState {
+  uint16_t model = 0;
+  gpu::LayoutId occupied = gpu::LayoutTable::kEmpty;  // used and planned instances
+  uint64_t free = 0;                                  // existing free instances that are kept
+  uint64_t usable = 0;                                // placements that may be taken
+  friend bool operator==(const GpuState&, const GpuState&) = default;
+};
+
+// Taking one slice on a GPU: an existing free instance if there is one, else a new one where fewest
+// free instances are destroyed and then most potential is left.
+struct Step {
+  GpuStateId next = 0;
+  int32_t loss = 0;  // of potential
+  gpu::PlacementId placement = 0;
+  uint8_t destroyed = 0;
+  uint8_t free_slots = 0;  // afterwards
+  bool created = false;    // false: an existing instance
+  bool possible = false;
+};
+
+// Slices put on one GPU together.
+struct Arrangement {
+  std::vector<std::pair<uint16_t, gpu::PlacementId>> placements;  // slice, where
+  int changes = 0;                                                // instances created and destroyed
+};
+
+class GpuStates {
+ public:
+  // The problem must outlive it.
+  explicit GpuStates(const Problem& problem);
+
+  GpuStateId Intern(const GpuState& state);
+  const GpuState& Get(GpuStateId id) const { return states_[id]; }
+  Step Next(GpuStateId id, uint16_t slice);
+  // Every largest set of slices that can be added, in the sense that none contains another.
+  const std::vector<Counts>& MaximalSets(GpuStateId id);
+  // The arrangement of these slices with fewest changes, then most potential left; none if they
+  // cannot lie on the GPU together.
+  const std::optional<Arrangement>& Arrange(GpuStateId id, const Counts& counts);
+  // What a GPU with this layout is still good for: compute of the copies of each profile alone that
+  // still fit, profiles in demand weighing more. Source of the rule: docs of gpu/fragmentation.h.
+  int Potential(uint16_t model, gpu::LayoutId layout);
+  // Those of the free instances that can stay beside this layout.
+  uint64_t KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free) const;
+  const gpu::LayoutTable& Table(uint16_t model) const { return problem_.models[model]->layouts(); }
+
+ private:
+  struct Hash {
+    size_t operator()(const GpuState& s) const;
+  };
+  Step FindStep(GpuStateId id, uint16_t slice);
+  std::vector<Counts> FindMaximalSets(const GpuState& state) const;
+
+  const Problem& problem_;
+  std::vector<GpuState> states_;
+  std::unordered_map<GpuState, GpuStateId, Hash> ids_;
+  std::vector<Step> steps_;                   // state x slice
+  std::vector<bool> steps_known_;             // state x slice
+  std::vector<std::vector<Counts>> maximal_;  // by state; empty: not asked yet
+  std::map<std::pair<GpuStateId, Counts>, std::optional<Arrangement>> arrangements_;
+  std::vector<std::vector<int>> potential_;  // model x layout; -1: not asked yet
+  std::vector<std::vector<int>> weight_;     // model x profile
+};
+
+}  // namespace nos::planning

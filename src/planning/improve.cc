@@ -1,0 +1,128 @@
+#include "planning/improve.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "planning/greedy.h"
+
+namespace nos::planning {
+namespace {
+
+constexpr int kMostAttempts = 4000;
+constexpr int kMostFruitless = 400;
+constexpr size_t kMostWaiting = 12;  // classes of waiting pods tried beside those of a node
+
+class Improver {
+ public:
+  Improver(Draft& draft, const std::vector<int>& candidates)
+      : draft_(draft), greedy_(draft), candidates_(candidates), random_(1) {
+    for (const Order order : kOrders) {
+      std::vector<int>& rank = rank_.emplace_back(draft.problem().classes.size());
+      const std::vector<int> ordered = Ordered(draft.problem(), candidates, order);
+      for (size_t i = 0; i < ordered.size(); ++i) rank[ordered[i]] = static_cast<int>(i);
+    }
+    for (const int c : candidates) {
+      if (Waiting(c) > 0) waiting_.push_back(c);
+    }
+  }
+
+  bool Run(const std::function<bool()>& out_of_time) {
+    int fruitless = 0;
+    for (int i = 0; i < kMostAttempts && fruitless < kMostFruitless && !waiting_.empty(); ++i) {
+      if (i % 8 == 0 && out_of_time()) return false;
+      const bool better = Attempt();
+      fruitless = better ? 0 : fruitless + 1;
+      if (better) {
+        std::erase_if(waiting_, [this](int c) { return Waiting(c) == 0; });
+        for (const int c : candidates_) AddWaiting(c);
+      }
+    }
+    return true;
+  }
+
+ private:
+  int Waiting(int cls) const { return draft_.problem().classes[cls].count - draft_.PlacedOf(cls); }
+  void AddWaiting(int cls) {
+    if (Waiting(cls) == 0) return;
+    if (std::find(waiting_.begin(), waiting_.end(), cls) == waiting_.end()) waiting_.push_back(cls);
+  }
+
+  // A node that this class may use, at random; -1 if none was found.
+  int PickNode(int cls) {
+    const std::vector<bool>& allowed =
+        draft_.problem().allowed[draft_.problem().classes[cls].allowed];
+    for (int tries = 0; tries < 32; ++tries) {
+      const int node = static_cast<int>(random_.Below(allowed.size()));
+      if (allowed[node] && HasPods(node)) return node;
+    }
+    return -1;
+  }
+  bool HasPods(int node) const {
+    const std::vector<uint32_t>& on = draft_.PodsOn(node);
+    return std::any_of(on.begin(), on.end(), [this](uint32_t p) { return draft_.pods()[p].alive; });
+  }
+
+  // Takes each planned pod off the node, or only some of them.
+  void Empty(int node, bool wholly, std::vector<int>& released) {
+    const std::vector<uint32_t> on = draft_.PodsOn(node);
+    for (const uint32_t p : on) {
+      if (!draft_.pods()[p].alive || (!wholly && random_.Chance(0.5))) continue;
+      released.push_back(draft_.pods()[p].cls);
+      draft_.Remove(p);
+    }
+  }
+
+  bool Attempt() {
+    const int wanted = waiting_[random_.Below(waiting_.size())];
+    const int node = PickNode(wanted);
+    if (node < 0) return false;
+    const std::vector<int64_t> before = draft_.score();
+    const size_t mark = draft_.Mark();
+    std::vector<int> released;
+    Empty(node, random_.Chance(0.6), released);
+    if (random_.Chance(0.5)) {
+      const int second = PickNode(wanted);
+      if (second >= 0 && second != node) Empty(second, random_.Chance(0.6), released);
+    }
+    if (random_.Chance(0.5)) greedy_.PlaceOn(wanted, node);
+    PlaceAgain(released);
+    if (draft_.score() > before) return true;
+    // An equally good plan is taken now and then, to get away from where nothing else helps.
+    if (draft_.score() < before || random_.Chance(0.5)) draft_.Rollback(mark);
+    return false;
+  }
+
+  void PlaceAgain(const std::vector<int>& released) {
+    std::vector<int> classes = released;
+    for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
+      classes.push_back(
+          waiting_[waiting_.size() <= kMostWaiting ? i : random_.Below(waiting_.size())]);
+    }
+    const std::vector<int>& rank = rank_[random_.Below(rank_.size())];
+    const bool by_level = random_.Chance(0.8);
+    std::sort(classes.begin(), classes.end(), [&](int a, int b) {
+      const int level_a = draft_.problem().classes[a].level;
+      const int level_b = draft_.problem().classes[b].level;
+      if (by_level && level_a != level_b) return level_a < level_b;
+      return rank[a] < rank[b];
+    });
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    for (const int c : classes) greedy_.Place(c, Waiting(c));
+  }
+
+  Draft& draft_;
+  Greedy greedy_;
+  const std::vector<int>& candidates_;
+  Random random_;
+  std::vector<std::vector<int>> rank_;  // order x class
+  std::vector<int> waiting_;            // classes with pods not placed
+};
+
+}  // namespace
+
+bool Improve(Draft& draft, const std::vector<int>& candidates,
+             const std::function<bool()>& out_of_time) {
+  return Improver(draft, candidates).Run(out_of_time);
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,91 @@
+// The planning problem as dense integers: what the search works on. Kubernetes is left outside;
+// translate.h makes a Problem of a snapshot.
+//
+//   Problem problem = ...;                // models, slices, nodes, GPUs, pod classes
+//   problem.IndexShapes();
+//   SearchResult found = Search(problem, limits);
+//
+// Plain data, built once, then only read.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu/catalogue.h"
+
+namespace nos::planning {
+
+inline constexpr gpu::ProfileId kNoProfile = 0xff;
+// A free amount that no pod can use up: resources that a node's arithmetic does not limit.
+inline constexpr int64_t kPlenty = int64_t{1} << 60;
+
+struct SliceCount {
+  uint16_t slice = 0;  // index of Problem::slices
+  uint16_t count = 0;
+  friend auto operator<=>(const SliceCount&, const SliceCount&) = default;
+};
+
+// A kind of slice that pods ask for, by resource name ("nvidia.com/mig-1g.5gb").
+struct Slice {
+  // By model index: the profile that serves it there, or kNoProfile.
+  std::vector<gpu::ProfileId> profile;
+  int size = 0;     // largest share of a GPU that it takes on any model, in 840ths
+  int compute = 0;  // compute slices
+};
+
+// Pods that are alike: equal requests, constraints, priority and claim.
+struct PodClass {
+  std::vector<SliceCount> slices;  // largest slice first; empty: asks for none
+  std::vector<int64_t> requests;   // by resource dimension
+  int allowed = 0;                 // row of Problem::allowed
+  int level = 0;                   // 0 is served first; a later level never costs an earlier one
+  int64_t value = 1;               // what the objective counts for one pod
+  int count = 0;
+  int shape = 0;  // classes of equal slices and row share it; set by IndexShapes
+};
+
+struct Shape {
+  std::vector<SliceCount> slices;
+  int allowed = 0;
+  int slice_count = 0;                // slices in all
+  std::vector<int64_t> min_requests;  // the least that any class of this shape asks, by dimension
+};
+
+struct ProblemGpu {
+  int node = 0;
+  uint16_t model = 0;  // index of Problem::models
+  // May be cut anew. Otherwise only its free instances serve pods, as they are.
+  bool recut = true;
+  gpu::LayoutId used = gpu::LayoutTable::kEmpty;
+  uint64_t free = 0;     // bit per placement: instances that are there and unused
+  uint64_t blocked = 0;  // bit per placement: kept for a pod that waits too long
+};
+
+struct ProblemNode {
+  int first_gpu = 0, gpu_count = 0;
+  // Its slices are counted like any extended resource (nodes whose GPUs nos does not cut): pods of
+  // this node take them from its resource dimensions and no GPU is chosen.
+  bool slices_as_resources = false;
+};
+
+struct Problem {
+  std::vector<const gpu::Model*> models;
+  std::vector<Slice> slices;
+  std::vector<PodClass> classes;
+  std::vector<Shape> shapes;
+  std::vector<ProblemNode> nodes;
+  std::vector<ProblemGpu> gpus;  // grouped by node
+  size_t dimensions = 0;
+  std::vector<int64_t> free;               // nodes x dimensions
+  std::vector<std::vector<bool>> allowed;  // row x node: no filter keeps the pod away
+  // Filled by IndexShapes:
+  int levels = 0;
+  std::vector<int64_t> row_nodes;  // by row of allowed: how many nodes
+  std::vector<double> total_free;  // by dimension, over all nodes
+
+  const int64_t* FreeOf(int node) const { return &free[static_cast<size_t>(node) * dimensions]; }
+  // Call when everything else is there.
+  void IndexShapes();
+};
+
+}  // namespace nos::planning

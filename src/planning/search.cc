@@ -1,0 +1,173 @@
+#include "planning/search.h"
+
+#include <algorithm>
+
+#include "planning/bound.h"
+#include "planning/exact.h"
+#include "planning/greedy.h"
+#include "planning/improve.h"
+#include "planning/tidy.h"
+
+namespace nos::planning {
+namespace {
+
+// By class: whether some node could take one pod of it now.
+std::vector<bool> FindPossible(const Problem& problem, GpuStates& states) {
+  std::vector<bool> possible(problem.classes.size());
+  Draft empty(problem, states, Draft::Free::kKeep);
+  std::vector<Device> devices;
+  std::vector<std::vector<int>> by_shape(problem.shapes.size());
+  for (size_t c = 0; c < problem.classes.size(); ++c) {
+    by_shape[problem.classes[c].shape].push_back(static_cast<int>(c));
+  }
+  for (size_t s = 0; s < by_shape.size(); ++s) {
+    std::vector<int> left = by_shape[s];  // classes that have found no node yet
+    for (int n = 0; n < static_cast<int>(problem.nodes.size()) && !left.empty(); ++n) {
+      if (!empty.Covers(problem.shapes[s].min_requests, n)) continue;
+      if (!empty.Find(static_cast<int>(s), n, &devices)) continue;
+      std::erase_if(left, [&](int c) {
+        possible[c] = empty.HasResources(c, n);
+        return possible[c];
+      });
+    }
+  }
+  return possible;
+}
+
+class Searcher {
+ public:
+  Searcher(const Problem& problem, GpuStates& states, const std::function<bool()>& out_of_time)
+      : problem_(problem), states_(states), out_of_time_(out_of_time) {}
+
+  SearchResult Run() {
+    const std::vector<bool> possible = FindPossible(problem_, states_);
+    for (size_t c = 0; c < possible.size(); ++c) {
+      if (!possible[c]) continue;
+      candidates_.push_back(static_cast<int>(c));
+      wanted_ += problem_.classes[c].count;
+    }
+    int bound = 0;
+    const Draft best = FindBest(&bound);
+    bool complete = !TimeIsUp();
+    Draft tidy = Tidy(best, out_of_time_, &complete);
+    return {std::move(tidy), possible, std::max(bound, best.placed()), complete && !cut_short_};
+  }
+
+ private:
+  bool TimeIsUp() {
+    if (out_of_time_()) cut_short_ = true;
+    return cut_short_;
+  }
+
+  // The most valuable plan found; changes are not looked at yet.
+  Draft FindBest(int* bound) {
+    *bound = wanted_;
+    Draft gentle(problem_, states_, Draft::Free::kKeep);
+    if (PlaceAll(gentle, problem_.levels)) return gentle;
+    Draft tight = NewTight();
+    if (!TimeIsUp()) {
+      if (PlaceAll(tight, problem_.levels)) return tight;
+      if (auto exact = SolveExactly(problem_, states_, candidates_)) {
+        *bound = exact->most_pods;
+        return std::move(exact->draft);
+      }
+    }
+    tight = ByLevels();
+    if (!TimeIsUp() && !Improve(tight, candidates_, out_of_time_)) cut_short_ = true;
+    *bound = UpperBound(problem_, states_, candidates_);
+    return tight;
+  }
+
+  // Free instances are room, and all GPUs are open: what counts is what fits.
+  Draft NewTight() const {
+    Draft draft(problem_, states_, Draft::Free::kIgnore);
+    for (size_t g = 0; g < problem_.gpus.size(); ++g) draft.Open(static_cast<int>(g));
+    return draft;
+  }
+
+  std::vector<int> ClassesOf(int first_level, int end_level) const {
+    std::vector<int> classes;
+    for (const int c : candidates_) {
+      const int level = problem_.classes[c].level;
+      if (level >= first_level && level < end_level) classes.push_back(c);
+    }
+    return classes;
+  }
+
+  // All pods of the levels before this one at once; false when one of them found no place.
+  bool PlaceAll(Draft& draft, int end_level) const {
+    Greedy greedy(draft);
+    for (const int c : Ordered(problem_, ClassesOf(0, end_level), Order::kLargestFirst)) {
+      if (greedy.Place(c, problem_.classes[c].count) < problem_.classes[c].count) return false;
+    }
+    return true;
+  }
+
+  // The first levels that can be placed wholly are placed at once, the others one by one.
+  Draft ByLevels() {
+    int whole = 0, partly = problem_.levels;
+    Draft draft = NewTight();
+    while (whole + 1 < partly && !TimeIsUp()) {
+      const int middle = (whole + partly) / 2;
+      Draft attempt = NewTight();
+      if (!PlaceAll(attempt, middle)) {
+        partly = middle;
+        continue;
+      }
+      whole = middle;
+      draft = std::move(attempt);
+    }
+    std::vector<std::vector<int>> by_level(problem_.levels);
+    for (const int c : candidates_) by_level[problem_.classes[c].level].push_back(c);
+    Greedy greedy(draft);
+    for (int level = whole; level < problem_.levels; ++level) {
+      PlaceLevel(draft, greedy, level, by_level[level]);
+    }
+    return draft;
+  }
+
+  // As much of the level as the best of several orders places.
+  void PlaceLevel(Draft& draft, Greedy& greedy, int level, const std::vector<int>& classes) {
+    if (classes.empty()) return;
+    const size_t mark = draft.Mark();
+    int64_t best = -1, whole = 0;
+    for (const int c : classes) {
+      whole += problem_.classes[c].count * (problem_.classes[c].value * kValueUnit + 1);
+    }
+    Order best_order = Order::kLargestFirst, last = best_order;
+    for (const Order order : kOrders) {
+      if (best >= 0 && (classes.size() == 1 || best == whole || TimeIsUp())) break;
+      draft.Rollback(mark);
+      PlaceInOrder(greedy, classes, order);
+      last = order;
+      if (draft.score()[level] <= best) continue;
+      best = draft.score()[level];
+      best_order = order;
+    }
+    if (last == best_order) return;
+    draft.Rollback(mark);
+    PlaceInOrder(greedy, classes, best_order);
+  }
+
+  void PlaceInOrder(Greedy& greedy, const std::vector<int>& classes, Order order) const {
+    for (const int c : Ordered(problem_, classes, order)) {
+      greedy.Place(c, problem_.classes[c].count);
+    }
+  }
+
+  const Problem& problem_;
+  GpuStates& states_;
+  const std::function<bool()>& out_of_time_;
+  std::vector<int> candidates_;
+  int wanted_ = 0;  // pods that could be placed if each were alone
+  bool cut_short_ = false;
+};
+
+}  // namespace
+
+SearchResult Search(const Problem& problem, GpuStates& states,
+                    const std::function<bool()>& out_of_time) {
+  return Searcher(problem, states, out_of_time).Run();
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,121 @@
+#include "planning/search.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "planning/testing/problems.h"
+
+namespace nos::planning {
+namespace {
+
+using testing::Fault;
+using testing::ProblemBuilder;
+
+bool Never() { return false; }
+
+struct Found {
+  SearchResult result;
+  ChangeCost cost;
+};
+
+// Solves the problem and checks that the plan is legal.
+Found Solve(const Problem& problem) {
+  GpuStates states(problem);
+  SearchResult result = Search(problem, states, Never);
+  EXPECT_EQ(Fault(result.draft), "");
+  EXPECT_GE(result.upper_bound, result.draft.placed());
+  const ChangeCost cost = result.draft.Cost();
+  return {std::move(result), cost};
+}
+
+constexpr const char* kWhole = "A100-40GB 7g.40gb@0";
+
+TEST(SearchTest, TouchesNoMoreGpusThanTheSlotsNeed) {
+  ProblemBuilder builder;
+  for (int n = 0; n < 50; ++n) builder.Node(1000, std::vector<std::string>(8, kWhole));
+  builder.Pods(100, {"1g.5gb"});
+  builder.Pods(50, {"2g.10gb"});
+  builder.Pods(50, {"3g.20gb"});
+  const Problem problem = builder.Build();
+  const Found found = Solve(problem);
+  EXPECT_EQ(found.result.draft.placed(), 200);
+  EXPECT_EQ(found.cost.gpus, 50);  // 100x1 + 50x2 + 50x4 slots, eight a GPU
+  EXPECT_EQ(found.cost.nodes, 7);
+  EXPECT_EQ(found.cost.instances, 250);  // 200 created, 50 whole-GPU instances destroyed
+}
+
+// A random instance text of a GPU: some used and some free instances, legal together.
+std::string RandomGpu(Random& random, const std::string& name) {
+  const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName(name);
+  const gpu::LayoutTable& table = model.layouts();
+  std::string text = name;
+  gpu::LayoutId layout = gpu::LayoutTable::kEmpty;
+  for (uint64_t n = random.Below(5); n > 0; --n) {
+    const auto p = static_cast<gpu::PlacementId>(random.Below(table.placements().size()));
+    const gpu::LayoutId next = table.Add(layout, p);
+    if (next == gpu::LayoutTable::kIllegal) continue;
+    layout = next;
+    text += " " + model.PlacementName(table.placements()[p]) + (random.Chance(0.5) ? "*" : "");
+  }
+  return text;
+}
+
+constexpr const char* kModels[] = {"A30", "A100-40GB", "H100-80GB", "RTX-PRO-6000"};
+
+std::string RandomProfile(Random& random, const std::string& name) {
+  const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName(name);
+  return model.profile(static_cast<gpu::ProfileId>(random.Below(model.profiles().size()))).name;
+}
+
+// At most 6 GPUs and 10 pods.
+Problem RandomProblem(Random& random) {
+  ProblemBuilder builder;
+  std::vector<std::string> models;
+  const int nodes = 1 + static_cast<int>(random.Below(4));
+  int gpus = 0;
+  for (int n = 0; n < nodes; ++n) {
+    std::vector<std::string> texts;
+    const std::string model = kModels[random.Below(4)];
+    for (uint64_t g = 1 + random.Below(2); g > 0 && gpus < 6; --g, ++gpus) {
+      models.push_back(random.Chance(0.1) ? kModels[random.Below(4)] : model);
+      texts.push_back(RandomGpu(random, models.back()));
+    }
+    builder.Node(random.Chance(0.5) ? 100 : static_cast<int64_t>(random.Below(8)), texts);
+  }
+  for (int g = 0; g < gpus; ++g) {
+    if (random.Chance(0.1)) builder.Gpu(g).recut = false;
+    if (random.Chance(0.05)) builder.Gpu(g).blocked = random.Next();
+  }
+  const uint64_t levels = 1 + random.Below(3);
+  for (uint64_t pods = 1 + random.Below(10); pods > 0;) {
+    const uint64_t count = 1 + random.Below(std::min<uint64_t>(pods, 3));
+    pods -= count;
+    std::vector<std::string> slices;
+    const std::string model = models[random.Below(models.size())];
+    for (uint64_t s = random.Chance(0.25) ? random.Below(4) : 1; s > 0; --s) {
+      slices.push_back(RandomProfile(random, model));
+    }
+    const int cls =
+        builder.Pods(static_cast<int>(count), slices, static_cast<int>(random.Below(levels)),
+                     static_cast<int64_t>(random.Below(3)));
+    if (random.Chance(0.2)) builder.Only(cls, {static_cast<int>(random.Below(nodes))});
+    if (random.Chance(0.2)) builder.Class(cls).value = 1 + static_cast<int64_t>(random.Below(7));
+  }
+  return builder.Build();
+}
+
+TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const Problem problem = RandomProblem(random);
+    const testing::Reference reference = testing::SolveByForce(problem);
+    const Found found = Solve(problem);
+    ASSERT_EQ(found.result.draft.score(), reference.score);
+    ASSERT_GE(found.result.upper_bound, reference.most_pods);
+    
+  }
+}
+
+}  // namespace
+}  // namespace nos::planning

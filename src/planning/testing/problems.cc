@@ -1,0 +1,277 @@
+#include "planning/testing/problems.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/text.h"
+
+namespace nos::planning::testing {
+
+uint16_t ProblemBuilder::Model(std::string_view name) {
+  const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(name);
+  if (model == nullptr) std::abort();
+  const auto it = std::find(problem_.models.begin(), problem_.models.end(), model);
+  if (it != problem_.models.end()) return static_cast<uint16_t>(it - problem_.models.begin());
+  problem_.models.push_back(model);
+  return static_cast<uint16_t>(problem_.models.size() - 1);
+}
+
+int ProblemBuilder::Node(int64_t cpu, const std::vector<std::string>& gpus) {
+  const int index = static_cast<int>(problem_.nodes.size());
+  problem_.nodes.push_back(
+      {static_cast<int>(problem_.gpus.size()), static_cast<int>(gpus.size()), false});
+  problem_.free.push_back(cpu);
+  for (const std::string& text : gpus) {
+    const std::vector<std::string_view> words = Split(text, ' ');
+    ProblemGpu g{.node = index, .model = Model(words[0])};
+    const gpu::Model& model = *problem_.models[g.model];
+    for (size_t i = 1; i < words.size(); ++i) {
+      const bool used = words[i].ends_with('*');
+      const auto placement = model.ParsePlacement(words[i].substr(0, words[i].size() - used));
+      const gpu::PlacementId id = model.layouts().Find(placement.value()).value();
+      if (used) g.used = model.layouts().Add(g.used, id);
+      if (!used) g.free |= uint64_t{1} << id;
+      if (g.used == gpu::LayoutTable::kIllegal) std::abort();
+    }
+    problem_.gpus.push_back(g);
+  }
+  return index;
+}
+
+uint16_t ProblemBuilder::SliceIndex(const std::string& profile) {
+  const auto it = std::find(slice_names_.begin(), slice_names_.end(), profile);
+  if (it == slice_names_.end()) slice_names_.push_back(profile);
+  return static_cast<uint16_t>(std::find(slice_names_.begin(), slice_names_.end(), profile) -
+                               slice_names_.begin());
+}
+
+int ProblemBuilder::Pods(int count, const std::vector<std::string>& slices, int level,
+                         int64_t cpu) {
+  PodClass cls;
+  cls.requests = {cpu};
+  cls.level = level;
+  cls.count = count;
+  std::map<uint16_t, uint16_t> counts;
+  for (const std::string& s : slices) ++counts[SliceIndex(s)];
+  for (const auto& [slice, n] : counts) cls.slices.push_back({slice, n});
+  problem_.classes.push_back(cls);
+  only_.emplace_back();
+  return static_cast<int>(problem_.classes.size() - 1);
+}
+
+void ProblemBuilder::Only(int cls, const std::vector<int>& nodes) { only_[cls] = nodes; }
+
+Problem ProblemBuilder::Build() {
+  Problem problem = problem_;
+  problem.dimensions = 1;
+  for (const std::string& name : slice_names_) {
+    Slice& slice = problem.slices.emplace_back();
+    for (const gpu::Model* model : problem.models) {
+      const auto profile = model->FindProfile(name);
+      slice.profile.push_back(profile.value_or(kNoProfile));
+      if (!profile) continue;
+      slice.size = std::max(slice.size, 840 * model->profile(*profile).slots / model->slots());
+      slice.compute = model->profile(*profile).compute;
+    }
+  }
+  problem.allowed.emplace_back(problem.nodes.size(), true);
+  for (size_t c = 0; c < problem.classes.size(); ++c) {
+    std::vector<SliceCount>& slices = problem.classes[c].slices;
+    std::stable_sort(slices.begin(), slices.end(), [&](const SliceCount& a, const SliceCount& b) {
+      return problem.slices[a.slice].size > problem.slices[b.slice].size;
+    });
+    if (only_[c].empty()) continue;
+    std::vector<bool> row(problem.nodes.size());
+    for (const int n : only_[c]) row[n] = true;
+    const auto it = std::find(problem.allowed.begin(), problem.allowed.end(), row);
+    problem.classes[c].allowed = static_cast<int>(it - problem.allowed.begin());
+    if (it == problem.allowed.end()) problem.allowed.push_back(row);
+  }
+  problem.IndexShapes();
+  return problem;
+}
+
+namespace {
+
+std::string GpuFault(const Draft& draft, int gpu, const std::vector<Device>& devices) {
+  const Problem& problem = draft.problem();
+  const ProblemGpu& g = problem.gpus[gpu];
+  const gpu::Model& model = *problem.models[g.model];
+  const gpu::LayoutTable& table = model.layouts();
+  gpu::LayoutId layout = g.used;
+  bool creates = false;
+  for (const Device& d : devices) {
+    const gpu::Placement placement = table.placements()[d.placement];
+    if (problem.slices[d.slice].profile[g.model] != placement.profile) return "wrong profile";
+    if (g.blocked >> d.placement & 1) return "blocked placement taken";
+    const bool there = (g.free >> d.placement & 1) != 0;
+    if (there == d.created) return "existing instance not told from a new one";
+    if (!g.recut && !there) return "fixed GPU cut";
+    creates = creates || d.created;
+    layout = table.Add(layout, d.placement);
+    if (layout == gpu::LayoutTable::kIllegal) return "instances overlap";
+  }
+  const GpuState& state = draft.states().Get(draft.gpu(gpu));
+  if (state.occupied != layout) return "the GPU's state is not the sum of its pods";
+  uint64_t reused = 0;
+  for (const Device& d : devices) reused |= d.created ? 0 : uint64_t{1} << d.placement;
+  if ((g.free & ~reused & ~state.free) != 0 && !creates) return "free instance lost for no pod";
+  for (uint64_t rest = state.free; rest != 0; rest &= rest - 1) {
+    layout = table.Add(layout, static_cast<gpu::PlacementId>(std::countr_zero(rest)));
+    if (layout == gpu::LayoutTable::kIllegal) return "a kept free instance overlaps";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Fault(const Draft& draft) {
+  const Problem& problem = draft.problem();
+  std::vector<std::vector<Device>> on_gpu(problem.gpus.size());
+  std::vector<int64_t> free = problem.free;
+  std::vector<int> placed(problem.classes.size());
+  for (const PlacedPod& pod : draft.pods()) {
+    if (!pod.alive) continue;
+    const PodClass& cls = problem.classes[pod.cls];
+    if (!problem.allowed[cls.allowed][pod.node]) return "pod on a forbidden node";
+    ++placed[pod.cls];
+    for (size_t r = 0; r < problem.dimensions; ++r) {
+      int64_t& left = free[pod.node * problem.dimensions + r];
+      left -= cls.requests[r];
+      if (left < 0 && cls.requests[r] > 0) return "resources exceeded";
+    }
+    std::map<uint16_t, int> got;
+    for (const Device& d : draft.DevicesOf(pod)) {
+      if (problem.gpus[d.gpu].node != pod.node) return "device of another node";
+      on_gpu[d.gpu].push_back(d);
+      ++got[d.slice];
+    }
+    for (const SliceCount& s : cls.slices) {
+      if (got[s.slice] != s.count) return "pod without all its slices";
+    }
+  }
+  for (size_t c = 0; c < placed.size(); ++c) {
+    if (placed[c] > problem.classes[c].count) return "pod placed twice";
+    if (placed[c] != draft.PlacedOf(static_cast<int>(c))) return "miscounted";
+  }
+  for (size_t g = 0; g < on_gpu.size(); ++g) {
+    const std::string fault = GpuFault(draft, static_cast<int>(g), on_gpu[g]);
+    if (!fault.empty()) return "GPU " + std::to_string(g) + ": " + fault;
+  }
+  return "";
+}
+
+namespace {
+
+// Takes the pods one by one: each is left out, or its slices are dealt to the GPUs of each node in
+// every way. What lies on a GPU together is possible if some legal layout holds it beside the used
+// instances. Situations met before are not looked at again. Shares nothing with the planner but the
+// models' tables of layouts.
+class ForceSolver {
+ public:
+  explicit ForceSolver(const Problem& problem)
+      : problem_(problem),
+        on_gpu_(problem.gpus.size(), Counts(problem.slices.size())),
+        possible_(problem.gpus.size()),
+        free_(problem.free),
+        score_(problem.levels) {
+    for (size_t c = 0; c < problem.classes.size(); ++c) {
+      for (int n = 0; n < problem.classes[c].count; ++n) pods_.push_back(static_cast<int>(c));
+    }
+    best_.score = score_;
+  }
+
+  Reference Run() {
+    Try(0);
+    return best_;
+  }
+
+ private:
+  using Situation =
+      std::tuple<size_t, std::vector<Counts>, std::vector<int64_t>, std::vector<int64_t>, int>;
+
+  void Try(size_t pod) {
+    if (score_ > best_.score) best_.score = score_;
+    best_.most_pods = std::max(best_.most_pods, placed_);
+    if (pod == pods_.size() || !met_.insert({pod, on_gpu_, free_, score_, placed_}).second) return;
+    const PodClass& cls = problem_.classes[pods_[pod]];
+    for (int node = 0; node < static_cast<int>(problem_.nodes.size()); ++node) {
+      if (!problem_.allowed[cls.allowed][node] || !Covers(cls, node)) continue;
+      Charge(cls, node, 1);
+      std::vector<uint16_t> want;
+      for (const SliceCount& s : cls.slices) want.insert(want.end(), s.count, s.slice);
+      Deal(pod, node, want, 0);
+      Charge(cls, node, -1);
+    }
+    Try(pod + 1);
+  }
+
+  void Deal(size_t pod, int node, const std::vector<uint16_t>& want, size_t at) {
+    if (at == want.size()) return Try(pod + 1);
+    const ProblemNode& where = problem_.nodes[node];
+    for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
+      ++on_gpu_[g][want[at]];
+      if (IsPossible(g)) Deal(pod, node, want, at + 1);
+      --on_gpu_[g][want[at]];
+    }
+  }
+
+  bool IsPossible(int g) {
+    const auto [it, fresh] = possible_[g].try_emplace(on_gpu_[g]);
+    if (!fresh) return it->second;
+    const gpu::LayoutTable& table = problem_.models[problem_.gpus[g].model]->layouts();
+    for (size_t l = 0; l < table.size() && !it->second; ++l) {
+      it->second = Serves(g, table, static_cast<gpu::LayoutId>(l));
+    }
+    return it->second;
+  }
+
+  bool Serves(int g, const gpu::LayoutTable& table, gpu::LayoutId layout) const {
+    const ProblemGpu& gpu = problem_.gpus[g];
+    if (!table.Keeps(layout, gpu.used)) return false;
+    const uint64_t added = table.Members(layout) & ~table.Members(gpu.used);
+    if ((added & gpu.blocked) != 0 || (!gpu.recut && (added & ~gpu.free) != 0)) return false;
+    for (size_t s = 0; s < problem_.slices.size(); ++s) {
+      const gpu::ProfileId profile = problem_.slices[s].profile[gpu.model];
+      if (on_gpu_[g][s] == 0) continue;
+      if (profile == kNoProfile) return false;
+      if (std::popcount(added & table.PlacementsOf(profile)) < on_gpu_[g][s]) return false;
+    }
+    return true;
+  }
+
+  bool Covers(const PodClass& cls, int node) const {
+    for (size_t r = 0; r < problem_.dimensions; ++r) {
+      const int64_t left = free_[node * problem_.dimensions + r];
+      if (cls.requests[r] > 0 && cls.requests[r] > left) return false;
+    }
+    return true;
+  }
+
+  void Charge(const PodClass& cls, int node, int sign) {
+    for (size_t r = 0; r < problem_.dimensions; ++r) {
+      free_[node * problem_.dimensions + r] -= sign * cls.requests[r];
+    }
+    score_[cls.level] += sign * (cls.value * kValueUnit + 1);
+    placed_ += sign;
+  }
+
+  const Problem& problem_;
+  std::vector<int> pods_;                         // their classes
+  std::vector<Counts> on_gpu_;                    // slices dealt to each GPU
+  std::vector<std::map<Counts, bool>> possible_;  // by GPU
+  std::vector<int64_t> free_, score_;
+  int placed_ = 0;
+  Reference best_;
+  std::set<Situation> met_;
+};
+
+}  // namespace
+
+Reference SolveByForce(const Problem& problem) { return ForceSolver(problem).Run(); }
+
+}  // namespace nos::planning::testing

@@ -1,0 +1,48 @@
+// Planning problems for tests: put together by hand or at random, and checks on their solutions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planning/draft.h"
+#include "planning/problem.h"
+
+namespace nos::planning::testing {
+
+// Builds a Problem with one resource (cpu) and every node open to every pod until told otherwise.
+class ProblemBuilder {
+ public:
+  // Returns the node's index. A GPU: its model and instances, "A30", "A100-40GB 1g.5gb@0
+  // 3g.20gb@4*": a star marks a used one.
+  int Node(int64_t cpu, const std::vector<std::string>& gpus);
+  // Returns the class's index. `slices`: profile names, "3g.20gb", repeated for several.
+  int Pods(int count, const std::vector<std::string>& slices, int level = 0, int64_t cpu = 0);
+  // Pods of the class may go to these nodes only.
+  void Only(int cls, const std::vector<int>& nodes);
+  PodClass& Class(int cls) { return problem_.classes[cls]; }
+  ProblemGpu& Gpu(int gpu) { return problem_.gpus[gpu]; }
+  Problem Build();
+
+ private:
+  uint16_t Model(std::string_view name);
+  uint16_t SliceIndex(const std::string& profile);
+
+  Problem problem_;
+  std::vector<std::string> slice_names_;
+  std::vector<std::vector<int>> only_;  // by class; empty: any node
+};
+
+// What is wrong with the draft as a plan: used instances gone, overlaps, resources exceeded, pods
+// on forbidden nodes, free instances destroyed on a GPU that serves no pod... Empty: nothing.
+std::string Fault(const Draft& draft);
+
+// By class: how many pods an exhaustive search places so that the levels, taken in order, are
+// served best. Independent of the planner. Slow: for a dozen pods.
+struct Reference {
+  std::vector<int64_t> score;  // by level: value served
+  int most_pods = 0;           // of any plan
+};
+Reference SolveByForce(const Problem& problem);
+
+}  // namespace nos::planning::testing
