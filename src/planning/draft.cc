@@ -65,8 +65,14 @@ bool Draft::Covers(const std::vector<int64_t>& requests, int node) const {
 
 std::optional<uint64_t> Draft::Find(int shape_index, int node_index, std::vector<Device>* devices) {
   devices->clear();
+  if (!problem_->allowed[problem_->shapes[shape_index].allowed][node_index]) return std::nullopt;
+  return FindSlices(shape_index, node_index, devices);
+}
+
+std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
+                                          std::vector<Device>* devices) {
+  devices->clear();
   const Shape& shape = problem_->shapes[shape_index];
-  if (!problem_->allowed[shape.allowed][node_index]) return std::nullopt;
   const ProblemNode& node = problem_->nodes[node_index];
   const bool node_open = open_gpus_[node_index] > 0;
   if (shape.slices.empty() || node.slices_as_resources) {

@@ -60,6 +60,8 @@ class Draft {
   // What placing a pod of this shape on the node costs, smaller is better; none: its slices do not
   // fit. Fills `devices`. Looks at slices and filters, not at resources.
   std::optional<uint64_t> Find(int shape, int node, std::vector<Device>* devices);
+  // The same, whatever the filters say.
+  std::optional<uint64_t> FindSlices(int shape, int node, std::vector<Device>* devices);
 
   void Place(int cls, int node, std::span<const Device> devices);
   void Remove(uint32_t pod);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <tuple>
 
+#include "gpu/fragmentation.h"
+
 namespace nos::planning {
 namespace {
 
@@ -39,11 +41,11 @@ size_t GpuStates::Hash::operator()(const GpuState& s) const {
 GpuStates::GpuStates(const Problem& problem) : problem_(problem) {
   for (size_t m = 0; m < problem.models.size(); ++m) {
     const gpu::Model& model = *problem.models[m];
-    std::vector<int>& weight = weight_.emplace_back();
-    for (const gpu::Profile& profile : model.profiles()) weight.push_back(profile.compute);
+    std::vector<int>& weight = weight_.emplace_back(model.profiles().size());
+    for (const gpu::ProfileId p : gpu::PlainProfiles(model)) weight[p] = model.profile(p).compute;
     for (const Slice& slice : problem.slices) {
-      if (slice.profile[m] == kNoProfile) continue;
-      weight[slice.profile[m]] = model.profile(slice.profile[m]).compute * (kDemandWeight + 1);
+      const gpu::ProfileId p = slice.profile[m];
+      if (p != kNoProfile) weight[p] += model.profile(p).compute * kDemandWeight;
     }
     potential_.emplace_back(model.layouts().size(), -1);
   }

@@ -63,8 +63,8 @@ class GpuStates {
   // The arrangement of these slices with fewest changes, then most potential left; none if they
   // cannot lie on the GPU together.
   const std::optional<Arrangement>& Arrange(GpuStateId id, const Counts& counts);
-  // What a GPU with this layout is still good for: compute of the copies of each profile alone that
-  // still fit, profiles in demand weighing more. Source of the rule: docs of gpu/fragmentation.h.
+  // What a GPU with this layout is still good for, as gpu/fragmentation.h defines it, with the same
+  // again many times over for the slices that pods ask for now.
   int Potential(uint16_t model, gpu::LayoutId layout);
   // Those of the free instances that can stay beside this layout.
   uint64_t KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free) const;

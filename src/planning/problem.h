@@ -41,7 +41,8 @@ struct PodClass {
   int level = 0;                   // 0 is served first; a later level never costs an earlier one
   int64_t value = 1;               // what the objective counts for one pod
   int count = 0;
-  int shape = 0;  // classes of equal slices and row share it; set by IndexShapes
+  bool aged = false;  // has waited so long that slots are kept for it when it cannot be placed
+  int shape = 0;      // classes of equal slices and row share it; set by IndexShapes
 };
 
 struct Shape {
@@ -75,8 +76,9 @@ struct Problem {
   std::vector<Shape> shapes;
   std::vector<ProblemNode> nodes;
   std::vector<ProblemGpu> gpus;  // grouped by node
-  size_t dimensions = 0;
+  size_t dimensions = 0;                   // at least 1
   std::vector<int64_t> free;               // nodes x dimensions
+  std::vector<int64_t> capacity;           // nodes x dimensions: free if nothing ran there
   std::vector<std::vector<bool>> allowed;  // row x node: no filter keeps the pod away
   // Filled by IndexShapes:
   int levels = 0;

@@ -113,7 +113,6 @@ TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) {
     const Found found = Solve(problem);
     ASSERT_EQ(found.result.draft.score(), reference.score);
     ASSERT_GE(found.result.upper_bound, reference.most_pods);
-    
   }
 }
 

@@ -1,0 +1,27 @@
+// The smallest change that would let a waiting pod run, in one sentence.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planning/stages.h"
+#include "planning/translate.h"
+
+namespace nos::planning {
+
+struct RemedyInput {
+  const Translation& translation;
+  const StagedResult& result;
+  const std::vector<scheduling::Verdict>& verdicts;  // of the filters on the class, by node
+};
+
+// Looks at every node: what keeps a pod of the class away from it when all that is planned is there
+// (`after`), and how many things would have to change. Of equally many, waiting for others to end
+// comes before asking people for changes.
+std::string FindRemedy(const RemedyInput& input, int cls, Draft& after);
+
+bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
+// The first dimension of which the node has too little left; -1: none.
+int LackingDimension(const Draft& draft, int cls, int node);
+
+}  // namespace nos::planning

@@ -1,0 +1,219 @@
+#include "planning/reserve.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace nos::planning {
+namespace {
+
+bool Together(const gpu::LayoutTable& table, gpu::PlacementId a, gpu::PlacementId b) {
+  const gpu::LayoutId one = table.Add(gpu::LayoutTable::kEmpty, a);
+  return a != b && table.Add(one, b) != gpu::LayoutTable::kIllegal;
+}
+
+// The members of the layout that exclude the placement by themselves.
+uint64_t Against(const gpu::LayoutTable& table, gpu::LayoutId layout, gpu::PlacementId placement) {
+  uint64_t against = 0;
+  for (uint64_t rest = table.Members(layout); rest != 0; rest &= rest - 1) {
+    const auto member = static_cast<gpu::PlacementId>(std::countr_zero(rest));
+    if (!Together(table, member, placement)) against |= uint64_t{1} << member;
+  }
+  return against;
+}
+
+// How one node's GPUs could serve a pod: what is left of them as instances are assumed gone.
+class NodePlan {
+ public:
+  NodePlan(const Draft& draft, int node) : draft_(draft), node_(draft.problem().nodes[node]) {
+    place_.node = node;
+    for (int i = 0; i < node_.gpu_count; ++i) {
+      const GpuState& state = draft.states().Get(draft.gpu(node_.first_gpu + i));
+      layout_.push_back(state.occupied);
+      usable_.push_back(state.usable);
+    }
+  }
+
+  // Takes the slice where fewest instances are in the way; false: no GPU here could ever serve it.
+  bool Take(uint16_t slice) {
+    Choice best;
+    for (int i = 0; i < node_.gpu_count; ++i) Consider(i, slice, best);
+    if (best.gpu < 0) return false;
+    const gpu::LayoutTable& table = Table(best.gpu);
+    const gpu::LayoutId rest = table.FromMembers(table.Members(layout_[best.gpu]) & ~best.against);
+    layout_[best.gpu] = table.Add(rest, best.placement);
+    const int gpu = node_.first_gpu + best.gpu;
+    for (uint64_t left = best.against; left != 0; left &= left - 1) {
+      place_.in_the_way.push_back({gpu, static_cast<gpu::PlacementId>(std::countr_zero(left))});
+    }
+    // What is planned for this pod may not be taken away for its next slice.
+    usable_[best.gpu] &= ~Conflicts(table, best.placement);
+    place_.devices.push_back({gpu, slice, best.placement, true});
+    return true;
+  }
+
+  FuturePlace Finish() && {
+    std::sort(place_.in_the_way.begin(), place_.in_the_way.end());
+    return std::move(place_);
+  }
+
+  static uint64_t Conflicts(const gpu::LayoutTable& table, gpu::PlacementId placement) {
+    uint64_t conflicts = 0;
+    for (size_t p = 0; p < table.placements().size(); ++p) {
+      const auto other = static_cast<gpu::PlacementId>(p);
+      if (!Together(table, placement, other)) conflicts |= uint64_t{1} << p;
+    }
+    return conflicts;
+  }
+
+ private:
+  struct Choice {
+    int gpu = -1;
+    gpu::PlacementId placement = 0;
+    uint64_t against = 0;
+    int start = 0;
+  };
+
+  const gpu::LayoutTable& Table(int i) const {
+    return draft_.states().Table(draft_.problem().gpus[node_.first_gpu + i].model);
+  }
+
+  void Consider(int i, uint16_t slice, Choice& best) const {
+    const ProblemGpu& gpu = draft_.problem().gpus[node_.first_gpu + i];
+    const gpu::ProfileId profile = draft_.problem().slices[slice].profile[gpu.model];
+    if (profile == kNoProfile || !gpu.recut) return;
+    const gpu::LayoutTable& table = Table(i);
+    for (uint64_t rest = table.PlacementsOf(profile) & usable_[i]; rest != 0; rest &= rest - 1) {
+      const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(rest));
+      const uint64_t against = Against(table, layout_[i], placement);
+      const gpu::LayoutId left = table.FromMembers(table.Members(layout_[i]) & ~against);
+      if (table.Add(left, placement) == gpu::LayoutTable::kIllegal) continue;
+      const int start = table.placements()[placement].start;
+      const bool better = best.gpu < 0 || std::pair(std::popcount(against), -start) <
+                                              std::pair(std::popcount(best.against), -best.start);
+      if (better) best = {i, placement, against, start};
+    }
+  }
+
+  const Draft& draft_;
+  const ProblemNode& node_;
+  std::vector<gpu::LayoutId> layout_;
+  std::vector<uint64_t> usable_;
+  FuturePlace place_;
+};
+
+bool CouldEverHold(const Problem& problem, int cls, int node) {
+  const int64_t* capacity = &problem.capacity[static_cast<size_t>(node) * problem.dimensions];
+  const std::vector<int64_t>& requests = problem.classes[cls].requests;
+  for (size_t r = 0; r < problem.dimensions; ++r) {
+    if (requests[r] > 0 && requests[r] > capacity[r]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<FuturePlace> PlaceOnNode(const Draft& draft, int cls, int node) {
+  const Problem& problem = draft.problem();
+  const PodClass& c = problem.classes[cls];
+  if (problem.nodes[node].slices_as_resources) return std::nullopt;
+  if (!CouldEverHold(problem, cls, node)) return std::nullopt;
+  NodePlan plan(draft, node);
+  for (const SliceCount& s : c.slices) {
+    for (int n = 0; n < s.count; ++n) {
+      if (!plan.Take(s.slice)) return std::nullopt;
+    }
+  }
+  FuturePlace place = std::move(plan).Finish();
+  place.short_of_resources = !draft.HasResources(cls, node);
+  return place;
+}
+
+namespace {
+
+// At least how many instances are in the way of a slice on a GPU in some state; remembered, since
+// many GPUs are in equal states.
+class LeastInTheWay {
+ public:
+  explicit LeastInTheWay(const Draft& draft) : draft_(draft) {}
+
+  // kNever: the GPU could not serve it at all.
+  int Of(int gpu, uint16_t slice) {
+    const GpuStateId state = draft_.gpu(gpu);
+    const size_t at = state * draft_.problem().slices.size() + slice;
+    if (at >= known_.size()) known_.resize(at + 1, kUnknown);
+    if (known_[at] == kUnknown) known_[at] = Find(draft_.states().Get(state), slice);
+    return draft_.problem().gpus[gpu].recut ? known_[at] : kNever;
+  }
+
+  // No place for the class on this node has fewer instances in the way.
+  int OnNode(const PodClass& cls, const ProblemNode& node) {
+    int most = 0;
+    for (const SliceCount& s : cls.slices) {
+      int least = kNever;
+      for (int i = 0; i < node.gpu_count; ++i) {
+        least = std::min(least, Of(node.first_gpu + i, s.slice));
+      }
+      most = std::max(most, least);
+    }
+    return most;
+  }
+
+  static constexpr int kNever = 1000;
+
+ private:
+  static constexpr int kUnknown = -1;
+
+  int Find(const GpuState& state, uint16_t slice) const {
+    const gpu::ProfileId profile = draft_.problem().slices[slice].profile[state.model];
+    if (profile == kNoProfile) return kNever;
+    const gpu::LayoutTable& table = draft_.states().Table(state.model);
+    int least = kNever;
+    for (uint64_t rest = table.PlacementsOf(profile) & state.usable; rest != 0; rest &= rest - 1) {
+      const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(rest));
+      least = std::min(least, std::popcount(Against(table, state.occupied, placement)));
+    }
+    return least;
+  }
+
+  const Draft& draft_;
+  std::vector<int> known_;  // state x slice
+};
+
+}  // namespace
+
+std::optional<FuturePlace> SoonestPlace(const Draft& draft, int cls) {
+  const Problem& problem = draft.problem();
+  std::optional<FuturePlace> best;
+  const auto rank = [](const FuturePlace& p) {
+    return std::tuple(p.in_the_way.size(), p.short_of_resources);
+  };
+  LeastInTheWay least(draft);
+  const std::vector<bool>& allowed = problem.allowed[problem.classes[cls].allowed];
+  for (int n = 0; n < static_cast<int>(problem.nodes.size()); ++n) {
+    if (!allowed[n]) continue;
+    const int at_least = least.OnNode(problem.classes[cls], problem.nodes[n]);
+    if (at_least == LeastInTheWay::kNever) continue;
+    if (best && static_cast<size_t>(at_least) > best->in_the_way.size()) continue;
+    if (best && !best->short_of_resources &&
+        static_cast<size_t>(at_least) == best->in_the_way.size()) {
+      continue;
+    }
+    std::optional<FuturePlace> place = PlaceOnNode(draft, cls, n);
+    if (place && (!best || rank(*place) < rank(*best))) best = std::move(place);
+  }
+  return best;
+}
+
+void Block(Problem& problem, const FuturePlace& place, int cls) {
+  for (const Device& d : place.devices) {
+    ProblemGpu& gpu = problem.gpus[d.gpu];
+    gpu.blocked |= NodePlan::Conflicts(problem.models[gpu.model]->layouts(), d.placement);
+  }
+  int64_t* free = &problem.free[static_cast<size_t>(place.node) * problem.dimensions];
+  for (size_t r = 0; r < problem.dimensions; ++r) {
+    free[r] = std::max(free[r] - problem.classes[cls].requests[r], -kPlenty);
+  }
+}
+
+}  // namespace nos::planning

@@ -1,0 +1,48 @@
+// Clusters for planner tests in a few words.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/snapshot.h"
+#include "planning/planner.h"
+
+namespace nos::planning::testing {
+
+using SharedPods = std::vector<std::shared_ptr<const cluster::Pod>>;
+
+class ClusterBuilder {
+ public:
+  // A node opted in to partitioning with 64 cpu and room for 110 pods. `layouts`: of each GPU, as
+  // in the status annotation: "3g.20gb@4:used,1g.5gb@0:free".
+  cluster::Node& Node(const std::string& name, const std::string& product,
+                      const std::vector<std::string>& layouts);
+  // A node without GPUs.
+  cluster::Node& PlainNode(const std::string& name);
+  // A pending pod that asks for the profiles and for cpu; several slices: one container each.
+  cluster::Pod& Pod(const std::string& name, const std::vector<std::string>& profiles,
+                    int priority = 0, const std::string& cpu = "");
+  // A running one.
+  cluster::Pod& Running(const std::string& name, const std::string& node,
+                        const std::vector<std::string>& profiles, const std::string& cpu = "");
+
+  cluster::ClusterSnapshot Snapshot() const;
+  SharedPods Pending() const;
+  Plan MakePlan(const PlanOptions& options = {}) const;
+
+ private:
+  std::vector<std::unique_ptr<cluster::Node>> nodes_;
+  std::vector<std::unique_ptr<cluster::Pod>> running_, pending_;
+};
+
+// The target layout of a changed GPU as "profile@start" parts, '*' used, '+' new; "" if unchanged.
+std::string LayoutText(const Plan& plan, const std::string& node, int gpu);
+// By profile: how many instances the GPU holds after the plan, whether it changes or not.
+std::map<std::string, int> CountsAfter(const Plan& plan, const cluster::ClusterSnapshot& snapshot,
+                                       const std::string& node, int gpu);
+// What is wrong with the plan, seen from outside: see planner.h. Empty: nothing.
+std::string PlanFault(const Plan& plan, const cluster::ClusterSnapshot& snapshot);
+
+}  // namespace nos::planning::testing

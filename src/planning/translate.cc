@@ -1,0 +1,233 @@
+#include "planning/translate.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "planning/pod_classes.h"
+
+namespace nos::planning {
+namespace {
+
+using cluster::ResourceId;
+using scheduling::DependsOn;
+using scheduling::FilterPlugin;
+
+class Translator {
+ public:
+  Translator(const cluster::ClusterSnapshot& snapshot, Pods pending,
+             const scheduling::Framework& framework, const PlanOptions& options)
+      : snapshot_(snapshot), framework_(framework), options_(options) {
+    out_.pending = pending;
+  }
+
+  Translation Run() {
+    groups_ = GroupPods(out_.pending, options_, out_.class_of);
+    for (size_t n = 0; n < snapshot_.size(); ++n) out_.nodes.push_back(&snapshot_.node(n));
+    FindModels();
+    FindResources();
+    for (const cluster::NodeInfo* node : out_.nodes) AddNode(*node);
+    for (PodGroup& group : groups_) AddClass(group);
+    out_.problem.IndexShapes();
+    return std::move(out_);
+  }
+
+ private:
+  void FindModels() {
+    Problem& problem = out_.problem;
+    for (const cluster::NodeInfo* node : out_.nodes) {
+      for (const cluster::Gpu& gpu : node->gpus.gpus) {
+        const auto [it, fresh] =
+            model_index_.try_emplace(gpu.model, static_cast<uint16_t>(problem.models.size()));
+        if (fresh) problem.models.push_back(gpu.model);
+      }
+    }
+  }
+
+  // What pods ask for: MIG instances become slices, everything else a dimension. On nodes that nos
+  // does not partition MIG instances are plain resources, so they get a dimension too if such a
+  // node has any.
+  void FindResources() {
+    std::set<ResourceId> plain = {cluster::kPods}, mig;  // every pod counts as one
+    for (const PodGroup& group : groups_) {
+      for (const auto& [id, amount] : group.requests.entries()) {
+        if (amount > 0) (cluster::IsMigResource(id) ? mig : plain).insert(id);
+      }
+    }
+    std::map<std::string, ResourceId> by_name;  // ids depend on history, names do not
+    for (const ResourceId id : mig) by_name[cluster::ResourceName(id)] = id;
+    for (const auto& [name, id] : by_name) {
+      AddSlice(name, id);
+      const bool unmanaged = std::any_of(
+          out_.nodes.begin(), out_.nodes.end(), [mig_id = id](const cluster::NodeInfo* n) {
+            return !n->gpus.managed && n->allocatable.Get(mig_id) > 0;
+          });
+      if (unmanaged) plain.insert(id);
+      mig_as_resource_ = mig_as_resource_ || unmanaged;
+    }
+    std::map<std::string, ResourceId> names;
+    for (const ResourceId id : plain) names[cluster::ResourceName(id)] = id;
+    for (const auto& [name, id] : names) out_.dimensions.push_back(id);
+    out_.problem.dimensions = out_.dimensions.size();
+  }
+
+  // Names that mean the same profile on every model here are one slice.
+  void AddSlice(const std::string& name, ResourceId id) {
+    Slice slice;
+    for (const gpu::Model* model : out_.problem.models) {
+      const auto profile = model->FindProfile(name);
+      slice.profile.push_back(profile.value_or(kNoProfile));
+      if (!profile) continue;
+      const gpu::Profile& facts = model->profile(*profile);
+      slice.size = std::max(slice.size, 840 * facts.slots / model->slots());
+      slice.compute = std::max(slice.compute, facts.compute);
+    }
+    Problem& problem = out_.problem;
+    const bool known = slice.size > 0;
+    for (size_t s = 0; known && s < problem.slices.size(); ++s) {
+      if (problem.slices[s].profile != slice.profile) continue;
+      slice_of_[id] = static_cast<uint16_t>(s);
+      return;
+    }
+    for (const Slice& other : problem.slices) GiveWay(other, slice);
+    slice_of_[id] = static_cast<uint16_t>(problem.slices.size());
+    problem.slices.push_back(std::move(slice));
+    out_.slice_names.push_back(name);
+  }
+
+  // No profile of a model may serve two slices: counts would be taken twice.
+  static void GiveWay(const Slice& other, Slice& slice) {
+    for (size_t m = 0; m < slice.profile.size(); ++m) {
+      if (slice.profile[m] == other.profile[m]) slice.profile[m] = kNoProfile;
+    }
+  }
+
+  void AddNode(const cluster::NodeInfo& node) {
+    Problem& problem = out_.problem;
+    const int index = static_cast<int>(problem.nodes.size());
+    problem.nodes.push_back(
+        {static_cast<int>(problem.gpus.size()), 0, !node.gpus.managed && mig_as_resource_});
+    for (const cluster::Gpu& gpu : node.gpus.gpus) AddGpu(gpu, index);
+    problem.nodes.back().gpu_count =
+        static_cast<int>(problem.gpus.size()) - problem.nodes.back().first_gpu;
+    for (const ResourceId id : out_.dimensions) {
+      const bool cut_here = node.gpus.managed && cluster::IsMigResource(id);
+      const int64_t capacity = cut_here ? kPlenty : std::min(node.allocatable.Get(id), kPlenty);
+      problem.capacity.push_back(capacity);
+      problem.free.push_back(
+          cut_here ? kPlenty
+                   : std::max(capacity - std::min(node.requested.Get(id), kPlenty), -kPlenty));
+    }
+  }
+
+  // A GPU whose used instances contradict each other is left alone: it takes no pod.
+  void AddGpu(const cluster::Gpu& gpu, int node) {
+    ProblemGpu g{.node = node, .model = model_index_.at(gpu.model), .recut = !gpu.fixed};
+    g.used = gpu.UsedLayout();
+    const gpu::LayoutTable& table = gpu.model->layouts();
+    if (g.used == gpu::LayoutTable::kIllegal) {
+      g.used = gpu::LayoutTable::kEmpty;
+      g.recut = false;
+      g.blocked = ~uint64_t{0};
+    }
+    for (const cluster::Instance& instance : gpu.instances) {
+      const auto id = table.Find(instance.placement);
+      if (!instance.used && id) g.free |= uint64_t{1} << *id;
+    }
+    out_.problem.gpus.push_back(g);
+  }
+
+  void AddClass(PodGroup& group) {
+    PodClass cls;
+    std::map<uint16_t, int64_t> counts;
+    for (const auto& [id, amount] : group.requests.entries()) {
+      if (cluster::IsMigResource(id) && amount > 0) counts[slice_of_.at(id)] += amount;
+    }
+    for (const auto& [slice, count] : counts) {
+      // More than a node can have GPUs for is as impossible as 65,535.
+      cls.slices.push_back({slice, static_cast<uint16_t>(std::min<int64_t>(count, 0xffff))});
+    }
+    const std::vector<Slice>& slices = out_.problem.slices;
+    std::stable_sort(cls.slices.begin(), cls.slices.end(), [&](SliceCount a, SliceCount b) {
+      return slices[a.slice].size > slices[b.slice].size;
+    });
+    for (const ResourceId id : out_.dimensions) {
+      cls.requests.push_back(std::min(group.requests.Get(id), kPlenty));
+    }
+    cls.allowed = RowOf(group);
+    cls.level = group.level;
+    cls.aged = group.claim > 0;
+    cls.count = static_cast<int>(group.members.size());
+    cls.value = ValueOf(cls);
+    out_.problem.classes.push_back(std::move(cls));
+    out_.members.push_back(std::move(group.members));
+  }
+
+  int64_t ValueOf(const PodClass& cls) const {
+    if (options_.objective == Objective::kPods) return 1;
+    int64_t value = 0;
+    for (const SliceCount& s : cls.slices) {
+      const Slice& slice = out_.problem.slices[s.slice];
+      const bool compute = options_.objective == Objective::kCompute;
+      value += s.count * (compute ? int64_t{slice.compute} : MemoryOf(slice));
+    }
+    return value;
+  }
+  int64_t MemoryOf(const Slice& slice) const {
+    int most = 0;
+    for (size_t m = 0; m < slice.profile.size(); ++m) {
+      if (slice.profile[m] == kNoProfile) continue;
+      most = std::max(most, out_.problem.models[m]->profile(slice.profile[m]).memory_mib);
+    }
+    return most;
+  }
+
+  int RowOf(const PodGroup& group) {
+    const auto [it, fresh] =
+        row_of_.try_emplace(group.constraints, static_cast<int>(row_of_.size()));
+    if (!fresh) return it->second;
+    const int pod = group.members[0];
+    out_.row_pod.push_back(pod);
+    out_.row_cycle.push_back(framework_.PreFilter(*out_.pending[pod], snapshot_));
+    std::vector<bool>& row = out_.problem.allowed.emplace_back(out_.nodes.size());
+    for (size_t n = 0; n < row.size(); ++n) {
+      row[n] = StaticVerdict(framework_, out_.row_cycle.back(), *out_.pending[pod], *out_.nodes[n])
+                   .fits();
+    }
+    return it->second;
+  }
+
+  const cluster::ClusterSnapshot& snapshot_;
+  const scheduling::Framework& framework_;
+  const PlanOptions& options_;
+  Translation out_;
+  std::vector<PodGroup> groups_;
+  std::map<const gpu::Model*, uint16_t> model_index_;
+  std::map<ResourceId, uint16_t> slice_of_;
+  bool mig_as_resource_ = false;
+  std::unordered_map<std::string, int> row_of_;
+};
+
+}  // namespace
+
+scheduling::Verdict StaticVerdict(const scheduling::Framework& framework,
+                                  const scheduling::Cycle& cycle, const cluster::Pod& pod,
+                                  const cluster::NodeInfo& node) {
+  if (!cycle.verdict.fits()) return cycle.verdict;
+  if (cycle.nodes && !cycle.nodes->contains(node.node->meta.name)) return cycle.elsewhere;
+  for (const FilterPlugin* filter : framework.filters()) {
+    if (filter->Dependence() != DependsOn::kNodeObject || !filter->Concerns(pod)) continue;
+    scheduling::Verdict verdict = filter->Filter(cycle.state, pod, node);
+    if (!verdict.fits()) return verdict;
+  }
+  return scheduling::Verdict::Fits();
+}
+
+Translation Translate(const cluster::ClusterSnapshot& snapshot, Pods pending,
+                      const scheduling::Framework& framework, const PlanOptions& options) {
+  return Translator(snapshot, pending, framework, options).Run();
+}
+
+}  // namespace nos::planning

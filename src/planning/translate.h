@@ -1,0 +1,45 @@
+// From Kubernetes objects to a Problem: pods that are alike become classes, resources become
+// dimensions, and every filter that looks at the node object alone becomes a table of yes and no.
+//
+//   const Translation translation = Translate(snapshot, pending, framework, options);
+//   Search(translation.problem, ...);
+//
+// The pods and the snapshot must outlive it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cluster/resources.h"
+#include "cluster/snapshot.h"
+#include "planning/planner.h"
+#include "planning/problem.h"
+#include "scheduling/framework.h"
+
+namespace nos::planning {
+
+using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
+
+struct Translation {
+  Problem problem;
+  Pods pending;
+  std::vector<int> class_of;              // by pending pod; -1: it does not wait for a node
+  std::vector<std::vector<int>> members;  // by class: pending pods, longest waiting first
+  std::vector<const cluster::NodeInfo*> nodes;
+  std::vector<cluster::ResourceId> dimensions;
+  std::vector<std::string> slice_names;      // resource name of each slice
+  std::vector<int> row_pod;                  // by row of Problem::allowed: a pod that has it
+  std::vector<scheduling::Cycle> row_cycle;  // and its way through the pre-filters
+};
+
+Translation Translate(const cluster::ClusterSnapshot& snapshot, Pods pending,
+                      const scheduling::Framework& framework, const PlanOptions& options);
+
+// The verdict of the filters that look at the node object alone.
+scheduling::Verdict StaticVerdict(const scheduling::Framework& framework,
+                                  const scheduling::Cycle& cycle, const cluster::Pod& pod,
+                                  const cluster::NodeInfo& node);
+
+}  // namespace nos::planning

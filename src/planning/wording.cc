@@ -1,0 +1,86 @@
+#include "planning/wording.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/text.h"
+
+namespace nos::planning {
+namespace {
+
+constexpr size_t kMostNamed = 3;
+
+const cluster::Gpu& GpuInfo(const Translation& t, int gpu) {
+  const int node = t.problem.gpus[gpu].node;
+  return t.nodes[node]->gpus.gpus[gpu - t.problem.nodes[node].first_gpu];
+}
+
+std::string SlotText(const Translation& t, const SlotInTheWay& slot) {
+  const cluster::Gpu& info = GpuInfo(t, slot.gpu);
+  const gpu::Placement placement = info.model->layouts().placements()[slot.placement];
+  return fmt::format("{} of GPU {}", info.model->PlacementName(placement), info.index);
+}
+
+}  // namespace
+
+std::string ProfileText(const std::string& resource) {
+  const std::string prefix(cluster::kMigResourcePrefix);
+  return resource.starts_with(prefix) ? resource.substr(prefix.size()) : resource;
+}
+
+std::string SlicesText(const Translation& translation, const PodClass& cls) {
+  std::vector<std::string> parts;
+  for (const SliceCount& s : cls.slices) {
+    const std::string profile = ProfileText(translation.slice_names[s.slice]);
+    parts.push_back(s.count == 1 ? profile : fmt::format("{} x {}", s.count, profile));
+  }
+  return Join(parts, " and ");
+}
+
+std::string AmountText(cluster::ResourceId id, int64_t amount) {
+  const Quantity quantity =
+      id == cluster::kCpu ? Quantity::FromMilli(amount) : Quantity::FromValue(amount);
+  return fmt::format("{} {}", quantity.ToBinaryString(), cluster::ResourceName(id));
+}
+
+std::string InsufficientText(cluster::ResourceId id) {
+  return id == cluster::kPods ? "Too many pods" : "Insufficient " + cluster::ResourceName(id);
+}
+
+std::string HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {
+  const Draft& draft = result.draft;
+  for (const uint32_t index : draft.PodsOn(t.problem.gpus[slot.gpu].node)) {
+    const PlacedPod& pod = draft.pods()[index];
+    if (!pod.alive) continue;
+    for (const Device& d : draft.DevicesOf(pod)) {
+      if (d.gpu != slot.gpu || d.placement != slot.placement) continue;
+      return t.pending[t.members[pod.cls][result.members[index]]]->Key();
+    }
+  }
+  const cluster::Gpu& info = GpuInfo(t, slot.gpu);
+  const gpu::Placement placement = info.model->layouts().placements()[slot.placement];
+  for (const cluster::Instance& instance : info.instances) {
+    if (instance.placement == placement) return instance.pod;
+  }
+  return "";
+}
+
+std::string InTheWayText(const Translation& translation, const StagedResult& result,
+                         const FuturePlace& place) {
+  std::vector<std::string> parts;
+  for (const SlotInTheWay& slot : place.in_the_way) {
+    if (parts.size() == kMostNamed) {
+      parts.push_back(fmt::format("{} more", place.in_the_way.size() - kMostNamed));
+      break;
+    }
+    const std::string holder = HolderOf(translation, result, slot);
+    parts.push_back(fmt::format("{} ({})", holder.empty() ? "its unknown user" : "pod " + holder,
+                                SlotText(translation, slot)));
+  }
+  if (place.short_of_resources) parts.emplace_back("other resources in use");
+  return parts.empty() ? "nothing" : Join(parts, ", ");
+}
+
+}  // namespace nos::planning

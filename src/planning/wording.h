@@ -1,0 +1,27 @@
+// The words that reasons and remedies share.
+#pragma once
+
+#include <string>
+
+#include "planning/stages.h"
+#include "planning/translate.h"
+
+namespace nos::planning {
+
+// "3g.20gb" of "nvidia.com/mig-3g.20gb".
+std::string ProfileText(const std::string& resource);
+// "2 x 1g.5gb and 3g.20gb".
+std::string SlicesText(const Translation& translation, const PodClass& cls);
+// "500m cpu", "2Gi memory".
+std::string AmountText(cluster::ResourceId id, int64_t amount);
+// As kube-scheduler words it: "Insufficient cpu", "Too many pods".
+std::string InsufficientText(cluster::ResourceId id);
+
+// Who holds an instance, by the snapshot or by the plan in the making: "a/b", or "" if unknown.
+std::string HolderOf(const Translation& translation, const StagedResult& result,
+                     const SlotInTheWay& slot);
+// "pod a/b (3g.20gb@4 of GPU 2), cpu or the like".
+std::string InTheWayText(const Translation& translation, const StagedResult& result,
+                         const FuturePlace& place);
+
+}  // namespace nos::planning
