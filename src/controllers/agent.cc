@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "controllers/annotation_write.h"
 
 namespace nos::controllers {
 namespace {
@@ -45,14 +46,6 @@ std::string Describe(const std::vector<device::Obstacle>& obstacles) {
   return Join(parts, "; ");
 }
 
-Json AnnotationsMergePatch(const cluster::AnnotationPatch& patch) {
-  JsonObject annotations;
-  for (const auto& [key, value] : patch) {
-    annotations[key] = value ? Json(*value) : Json(nullptr);
-  }
-  return {{"metadata", {{"annotations", std::move(annotations)}}}};
-}
-
 }  // namespace
 
 Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalogue,
@@ -82,7 +75,8 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
 
 Result<Agent::Round> Agent::Assess(const cluster::Node& node, const Pods& pods) {
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
-  Round round{node, std::move(devices), false, {}, {}, {}, {}};
+  Round round{node, std::move(devices), false, {}, {}, {}, {}, false};
+  round.kubelet_lags = HeldByNobody(round.devices, pods);
   ReadTargets(round);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
@@ -194,7 +188,7 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::
   }
   if (result) Announce(round, *result, client, now);
   AnnounceProblems(round, client, now);
-  Time next = now + config_.poll;
+  Time next = now + (round.kubelet_lags ? config_.catch_up : config_.poll);
   if (const auto ready = withdrawals_.NextReady(now)) next = std::min(next, *ready);
   if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);
   return Outcome::Again(next - now);
@@ -227,10 +221,7 @@ Status Agent::Report(const Round& round, const std::optional<PlanResult>& result
     }
   }
   if (patch.empty()) return Status::Ok();
-  return client
-      .Patch(kube::kNodes, "", node_, kube::PatchType::kMerge, AnnotationsMergePatch(patch))
-      .status()
-      .Within("report GPUs of node " + node_);
+  return PatchNodeAnnotations(client, node_, patch).status().Within("report GPUs of node " + node_);
 }
 
 void Agent::Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now) {

@@ -31,6 +31,8 @@ namespace nos::controllers {
 struct AgentConfig {
   // Looks at devices and kubelet this often even if no event calls: neither of them notifies.
   Duration poll = std::chrono::seconds(10);
+  // And this often while the kubelet still counts devices to pods that have ended.
+  Duration catch_up = std::chrono::seconds(1);
   // How long to wait for the node's allocatable to show a withdrawal before going on without.
   Duration withdraw_timeout = std::chrono::seconds(15);
   // And then still, for schedulers that have not seen it yet.
@@ -64,6 +66,7 @@ class Agent final : public Reconciler {
     std::set<std::string> keep;                    // UUIDs not to be destroyed
     std::map<std::string, std::string> withdrawn;  // UUID -> resource
     std::vector<device::Obstacle> unreadable;      // parts of the spec
+    bool kubelet_lags = false;                     // devices are held by pods that have ended
   };
 
   Result<Round> Assess(const cluster::Node& node, const Pods& pods);

@@ -191,6 +191,7 @@ TEST_F(AgentTest, KeepsUsedInstancesAndSaysSo) {
   const auto used = gpus_.Place(0, "1g.5gb", 5).value();
   Run();
   ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  Bind("a", "1g.5gb");
   Plan("7", {{0, "3g.20gb@4,2g.10gb@0"}});
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,1g.5gb@5:used");
@@ -199,9 +200,25 @@ TEST_F(AgentTest, KeepsUsedInstancesAndSaysSo) {
   EXPECT_FALSE(result.applied);
   EXPECT_EQ(result.obstacles.at(0).code, "InUse");
   EXPECT_EQ(destroyed_, 0);
+  EXPECT_NE(result.obstacles.at(0).message.find(used.uuid), std::string::npos);
+  api_.Remove("pods", "ml/a");
   kubelet_.Remove("ml", "a");
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,3g.20gb@4:free");
+}
+
+TEST_F(AgentTest, SeesSoonThatAPodHasEnded) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  Bind("a", "1g.5gb");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used");
+  api_.Remove("pods", "ml/a");  // the kubelet gives its devices free a little later
+  Run(milliseconds(500));
+  kubelet_.Remove("ml", "a");
+  Run(seconds(2));
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
 }
 
 // Defect C2: the Go agent destroyed devices that the kubelet could hand out at that very moment.

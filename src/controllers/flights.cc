@@ -41,6 +41,13 @@ std::vector<FlightNotice> Flights::Update(const Nodes& nodes, Time now) {
   return notices;
 }
 
+void Flights::Sent(const std::string& node, const std::string& plan, Time now) {
+  State& state = states_[node];
+  state.plan = plan;
+  state.since = now;
+  state.silent = false;
+}
+
 std::optional<FlightNotice> Flights::Waiting(const std::string& plan, State& state, Time now) {
   if (state.plan != plan) {
     state.plan = plan;
@@ -56,6 +63,7 @@ std::optional<FlightNotice> Flights::Waiting(const std::string& plan, State& sta
 std::optional<FlightNotice> Flights::Landed(const cluster::Node& node, const std::string& plan,
                                             State& state, Time now) {
   const bool news = state.judged != plan;
+  const bool awaited = state.plan == plan;
   state.plan.clear();
   state.silent = false;
   state.silence = {};
@@ -64,6 +72,7 @@ std::optional<FlightNotice> Flights::Landed(const cluster::Node& node, const std
   PlanResult result = ResultOf(node, plan);
   if (result.applied) {
     state.gpus.clear();
+    if (!awaited) return std::nullopt;  // done before our time
     return FlightNotice{FlightNotice::Kind::kApplied, "", plan, {}, {}};
   }
   std::set<int> failed;

@@ -36,6 +36,9 @@ class Flights {
   // Nodes that are not among these are forgotten.
   std::vector<FlightNotice> Update(const Nodes& nodes, Time now);
 
+  // A plan was just written to the node.
+  void Sent(const std::string& node, const std::string& plan, Time now);
+
   // A plan is under way: what is asked is taken as what will be.
   bool InFlight(const std::string& node) const;
   // Must not be re-cut now.

@@ -131,6 +131,16 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
   return needed;
 }
 
+bool HeldByNobody(const NodeDevices& devices,
+                  std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::set<std::string> alive;
+  for (const auto& pod : pods) {
+    if (!pod->Finished()) alive.insert(pod->Key());
+  }
+  return std::any_of(devices.holders.begin(), devices.holders.end(),
+                     [&](const auto& holder) { return !alive.contains(holder.second); });
+}
+
 std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
                                             const std::set<std::string>& withdrawn) {
   std::vector<kubelet::OfferedDevice> offer;

@@ -44,6 +44,10 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
                                         std::span<const device::Target> targets,
                                         std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
+// Whether the kubelet counts devices to pods that have ended or are gone.
+bool HeldByNobody(const NodeDevices& devices,
+                  std::span<const std::shared_ptr<const cluster::Pod>> pods);
+
 // All complete instances but `withdrawn`, in order.
 std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
                                             const std::set<std::string>& withdrawn);

@@ -1,0 +1,338 @@
+#include "controllers/partitioner.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "controllers/annotation_write.h"
+#include "controllers/assumed.h"
+#include "scheduling/framework.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::controllers {
+namespace {
+
+// Whether more slices could help: the scheduler has tried, and nobody else takes care of the pod.
+bool CouldBeHelped(const cluster::Pod& pod, const gpu::Catalogue& catalogue) {
+  if (!scheduling::IsSchedulable(pod) || !pod.nominated_node.empty()) return false;
+  const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
+  if (scheduled == nullptr || scheduled->status != "False") return false;
+  if (scheduled->reason != "Unschedulable") return false;
+  for (const cluster::OwnerReference& owner : pod.meta.owners) {
+    if (owner.kind == "DaemonSet" || owner.kind == "Node") return false;  // tied to their nodes
+  }
+  return AsksForSlices(pod, catalogue);
+}
+
+std::string LayoutText(const gpu::Model& model, std::vector<gpu::Placement> placements) {
+  std::sort(placements.begin(), placements.end(),
+            [](const auto& left, const auto& right) { return left.start < right.start; });
+  std::vector<std::string> names;
+  for (const gpu::Placement& placement : placements) {
+    names.push_back(model.PlacementName(placement));
+  }
+  return Join(names, ",");
+}
+
+std::vector<gpu::Placement> PlacementsOf(const cluster::Gpu& gpu) {
+  std::vector<gpu::Placement> placements;
+  for (const cluster::Instance& instance : gpu.instances) placements.push_back(instance.placement);
+  return placements;
+}
+
+std::vector<gpu::Placement> PlacementsOf(const planning::PlannedGpu& gpu) {
+  std::vector<gpu::Placement> placements;
+  for (const auto& instance : gpu.layout) placements.push_back(instance.placement);
+  return placements;
+}
+
+// Greater than any that the node has seen: unique to the node without a clock, whoever leads.
+std::string NextPlanId(const cluster::Node& node) {
+  const int64_t spec = ParseInt(cluster::SpecPlan(node)).value_or(0);
+  const int64_t status = ParseInt(cluster::StatusPlan(node)).value_or(0);
+  return std::to_string(std::max({spec, status, int64_t{0}}) + 1);
+}
+
+// The layouts to ask for: of the GPUs that change, and of those where an earlier plan asked for
+// what did not come about, so that no agent goes on after it.
+std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planned,
+                                             const cluster::NodeInfo& info) {
+  std::vector<cluster::TargetLayout> targets;
+  std::set<int> changed;
+  for (const planning::PlannedGpu& gpu : planned.gpus) {
+    targets.push_back({gpu.index, gpu.model, PlacementsOf(gpu)});
+    changed.insert(gpu.index);
+  }
+  for (const cluster::TargetLayout& asked : cluster::ReadSpec(*info.node, info.gpus)) {
+    const auto gpu = std::find_if(info.gpus.gpus.begin(), info.gpus.gpus.end(),
+                                  [&](const auto& g) { return g.index == asked.index; });
+    if (changed.contains(asked.index) || !gpu->reported) continue;
+    std::vector<gpu::Placement> present = PlacementsOf(*gpu);
+    if (LayoutText(*gpu->model, present) == LayoutText(*asked.model, asked.placements)) continue;
+    targets.push_back({asked.index, asked.model, std::move(present)});
+  }
+  return targets;
+}
+
+Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& info) {
+  Decision decision;
+  decision.node = info.node->meta.name;
+  decision.gpu = gpu.index;
+  for (const cluster::Gpu& before : info.gpus.gpus) {
+    if (before.index == gpu.index) decision.before = LayoutText(*gpu.model, PlacementsOf(before));
+  }
+  decision.after = LayoutText(*gpu.model, PlacementsOf(gpu));
+  for (const planning::PlannedInstance& instance : gpu.layout) {
+    const bool made = instance.state == planning::PlannedInstance::State::kNew;
+    if (made && !instance.pod.empty()) decision.pods.push_back(instance.pod);
+  }
+  return decision;
+}
+
+std::string Describe(const std::vector<device::Obstacle>& obstacles) {
+  std::vector<std::string> parts;
+  for (const device::Obstacle& obstacle : obstacles) {
+    parts.push_back(fmt::format("GPU {}: {}", obstacle.gpu, obstacle.message));
+  }
+  return Join(parts, "; ");
+}
+
+kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
+
+}  // namespace
+
+Partitioner::Partitioner(PartitionerConfig config, const scheduling::Framework& framework,
+                         const gpu::Catalogue& catalogue)
+    : config_(config),
+      framework_(framework),
+      catalogue_(catalogue),
+      flights_({config.ack_deadline, config.longest_pause}),
+      claims_({config.claim_deadline, config.longest_pause}),
+      batch_({config.batch_idle, config.batch_timeout}),
+      verdicts_(config.pod_writes) {}
+
+Outcome Partitioner::Reconcile(const std::string&, const View& view, kube::Client& client,
+                               const Clock& clock) {
+  const Time now = clock.Now();
+  const std::vector<Node> nodes = NodesNow(view);
+  Learn(nodes, view, client, now);
+  const bool more_to_tell = verdicts_.TellSome(view, client, events_, now);
+  if (more_to_tell) return Outcome::Again(Duration::zero());
+  if (batch_.RestsUntil() > now) return Outcome::Again(batch_.RestsUntil() - now);
+  std::set<std::string> names;
+  for (const Pod& pod : Waiting(view, now)) names.insert(pod->Key() + "/" + pod->meta.uid);
+  const bool idle = names.empty() && claims_.all().empty();
+  batch_.Update(std::move(names), now);
+  if (idle || !News(view, now)) return Rest(now);
+  if (const Time due = batch_.Due(now); due > now) return Outcome::Again(due - now);
+  if (Status planned = PlanFor(nodes, view, client, clock); !planned.ok()) {
+    return Outcome::Failed(std::move(planned));
+  }
+  if (verdicts_.TellSome(view, client, events_, now)) return Outcome::Again(Duration::zero());
+  return Rest(clock.Now());
+}
+
+// The caches may lag behind what we wrote ourselves.
+std::vector<Partitioner::Node> Partitioner::NodesNow(const View& view) {
+  std::vector<Node> nodes = *view.nodes.Snapshot();
+  for (Node& node : nodes) {
+    const auto written = written_.find(node->meta.name);
+    if (written == written_.end()) continue;
+    const cluster::ObjectMeta& ours = written->second->meta;
+    if (ours.uid != node->meta.uid ||
+        kube::NotNewer(ours.resource_version, node->meta.resource_version)) {
+      written_.erase(written);
+    } else {
+      node = written->second;
+    }
+  }
+  return nodes;
+}
+
+void Partitioner::Learn(const std::vector<Node>& nodes, const View& view, kube::Client& client,
+                        Time now) {
+  for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, client, now);
+  const auto find = [&](const std::string& key) { return view.pods.Get(key); };
+  for (const Claim& missed : claims_.Update(find, now)) {
+    const cluster::ObjectMeta& pod = missed.pod->meta;
+    events_.Record(client, {"Pod", pod.ns, pod.name, pod.uid}, kube::EventType::kWarning,
+                   "SliceNotTaken",
+                   fmt::format("slices on node {} were kept for {}, but the pod was not bound; "
+                               "something else keeps it from running there",
+                               missed.node, FormatAge(config_.claim_deadline)),
+                   now);
+  }
+  verdicts_.Forget(view);
+}
+
+void Partitioner::TakeIn(const FlightNotice& notice, kube::Client& client, Time now) {
+  Decision decision;
+  decision.time = now;
+  decision.plan_id = notice.plan;
+  decision.node = notice.node;
+  switch (notice.kind) {
+    case FlightNotice::Kind::kApplied:
+      claims_.Renew(notice.node, now);
+      decision.note = "applied";
+      break;
+    case FlightNotice::Kind::kPartial:
+      claims_.DropNode(notice.node);
+      decision.note = "partial: " + Describe(notice.obstacles);
+      break;
+    case FlightNotice::Kind::kSilent:
+      claims_.DropNode(notice.node);
+      decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
+      events_.Record(client, NodeReference(notice.node), kube::EventType::kWarning,
+                     "PartitioningUnanswered",
+                     fmt::format("the agent has not answered plan {} for {}; planning goes on "
+                                 "without this node: look at the agent's pod there",
+                                 notice.plan, FormatAge(notice.waited)),
+                     now);
+      break;
+  }
+  Record(std::move(decision));
+}
+
+std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) const {
+  std::vector<Pod> waiting;
+  for (const Pod& pod : *view.pods.Snapshot()) {
+    if (!pod->node_name.empty() || !CouldBeHelped(*pod, catalogue_)) continue;
+    const std::string key = pod->Key();
+    if (!claims_.Holds(key) && !claims_.Pausing(key, now)) waiting.push_back(pod);
+  }
+  return waiting;
+}
+
+bool Partitioner::News(const View& view, Time now) const {
+  return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
+         now >= replan_at_;
+}
+
+Outcome Partitioner::Rest(Time now) const {
+  std::optional<Time> next = flights_.NextChange(now);
+  if (const auto claims = claims_.NextChange(now)) next = std::min(next.value_or(*claims), *claims);
+  if (replan_at_ > now && replan_at_ != Time::max()) {
+    next = std::min(next.value_or(replan_at_), replan_at_);
+  }
+  return next ? Outcome::Again(*next - now) : Outcome::Done();
+}
+
+Status Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
+                            const Clock& clock) {
+  const Time begin = clock.Now();
+  pods_version_ = view.pods.Version();
+  nodes_version_ = view.nodes.Version();
+  cluster::ClusterSnapshot snapshot = Picture(nodes, view, begin);
+  HonourClaims(snapshot, view);
+  const std::vector<Pod> waiting = Waiting(view, begin);
+  Status carried_out;
+  if (!waiting.empty()) {
+    planning::PlanOptions options;
+    options.objective = config_.objective;
+    options.now = begin;
+    options.starvation_after = config_.starvation_after;
+    options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
+    carried_out = CarryOut(planning::MakePlan(snapshot, waiting, framework_, options), snapshot,
+                           client, begin);
+  }
+  batch_.Planned(begin, clock.Now());
+  replan_at_ = Time::max();
+  for (const Pod& pod : waiting) {
+    const Time starving = pod->meta.created + config_.starvation_after;
+    if (starving > begin) replan_at_ = std::min(replan_at_, starving);
+  }
+  for (const auto& change : {flights_.NextChange(begin), claims_.NextChange(begin)}) {
+    if (change) replan_at_ = std::min(replan_at_, *change);
+  }
+  if (!carried_out.ok()) replan_at_ = begin;  // as soon as the caller tries again
+  return carried_out;
+}
+
+// The cluster as it is or is about to be, with what must not be touched marked.
+cluster::ClusterSnapshot Partitioner::Picture(const std::vector<Node>& nodes, const View& view,
+                                              Time now) {
+  auto snapshot = cluster::ClusterSnapshot::Build(nodes, *view.pods.Snapshot(), catalogue_);
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& info = snapshot.node(i);
+    if (!info.gpus.managed) continue;
+    const std::string name = info.node->meta.name;
+    cluster::NodeGpus gpus = flights_.InFlight(name) ? AssumeSpec(info) : info.gpus;
+    for (cluster::Gpu& gpu : gpus.gpus) {
+      // What no agent has reported may hold anything.
+      if (!gpu.reported || flights_.Resting(name, gpu.index, now)) gpu.fixed = true;
+    }
+    if (gpus.gpus == info.gpus.gpus) continue;
+    // The node is in the snapshot: this cannot fail.
+    (void)snapshot.SetGpus(name, std::move(gpus));
+  }
+  return snapshot;
+}
+
+// Promised slices count as used. A promise whose slices someone else got is void.
+void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view) {
+  std::vector<std::string> broken;
+  for (const auto& [key, claim] : claims_.all()) {
+    const cluster::NodeInfo* info = snapshot.Find(claim.node);
+    const Pod pod = view.pods.Get(key);
+    const bool kept = info != nullptr && pod != nullptr && HasFreeSlices(*info, *pod) &&
+                      snapshot.Bind(pod, claim.node).ok();
+    if (!kept) broken.push_back(key);
+  }
+  for (const std::string& key : broken) claims_.Drop(key);
+}
+
+Status Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
+                             kube::Client& client, Time now) {
+  Status error;
+  std::set<std::string> refused;
+  for (const planning::PlannedNode& planned : plan.nodes) {
+    Status asked = Ask(planned, *snapshot.Find(planned.name), client, now);
+    if (asked.ok()) continue;
+    refused.insert(planned.name);
+    error = std::move(asked);
+  }
+  for (planning::PodOutcome& outcome : plan.pods) {
+    if (outcome.placed && refused.contains(outcome.node)) continue;  // planned anew soon
+    if (outcome.placed) claims_.Add(outcome.pod, outcome.node, now);
+    verdicts_.Add(std::move(outcome));
+  }
+  return error;
+}
+
+Status Partitioner::Ask(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
+                        kube::Client& client, Time now) {
+  const cluster::Node& node = *info.node;
+  const std::string plan_id = NextPlanId(node);
+  NOS_ASSIGN(const Json answer,
+             PatchNodeAnnotations(client, planned.name,
+                                  cluster::SpecPatch(node, TargetsOf(planned, info), plan_id),
+                                  node.meta.resource_version));
+  if (Result<cluster::Node> updated = cluster::DecodeNode(answer); updated.ok()) {
+    written_[planned.name] = std::make_shared<const cluster::Node>(std::move(updated).value());
+  }
+  flights_.Sent(planned.name, plan_id, now);
+  std::vector<std::string> parts;
+  for (const planning::PlannedGpu& gpu : planned.gpus) {
+    Decision decision = DecisionOf(gpu, info);
+    decision.time = now;
+    decision.plan_id = plan_id;
+    parts.push_back(fmt::format("GPU {}: {} -> {}", gpu.index,
+                                decision.before.empty() ? "empty" : decision.before,
+                                decision.after));
+    Record(std::move(decision));
+  }
+  events_.Record(client, NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
+                 fmt::format("plan {}: {}", plan_id, Join(parts, "; ")), now);
+  return Status::Ok();
+}
+
+void Partitioner::Record(Decision decision) {
+  decision.sequence = ++last_sequence_;
+  decisions_.push_back(std::move(decision));
+  if (decisions_.size() > config_.remembered_decisions) decisions_.pop_front();
+}
+
+}  // namespace nos::controllers

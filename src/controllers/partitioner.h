@@ -1,0 +1,116 @@
+// The partitioner: decides how the GPUs of all managed nodes are cut, from the pods that wait.
+//
+// It gathers pods that the scheduler could not place (PodScheduled=False, Unschedulable) and that
+// ask for MIG slices, waits for a short window so that one plan serves many, plans
+// (planning::MakePlan), and patches the nodes that change with their new layouts and a plan id. The
+// node's agent cuts the GPUs and acknowledges. Until then the node keeps its asked layout as the
+// assumed one and is not re-cut; a node that stays silent past the deadline is taken as its status
+// says and left alone for a while, longer each time. Slices planned for a pod are kept for it until
+// it is bound or a deadline passes.
+//
+// What it decided is in decisions() and in Events on nodes and pods. A pod that it could not help
+// has the condition kPartitionedCondition with a machine-readable reason. One owner thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster/snapshot.h"
+#include "controllers/batch.h"
+#include "controllers/claims.h"
+#include "controllers/flights.h"
+#include "controllers/reconciler.h"
+#include "controllers/verdicts.h"
+#include "gpu/catalogue.h"
+#include "kube/event_recorder.h"
+#include "planning/planner.h"
+
+namespace nos::scheduling {
+class Framework;
+}
+
+namespace nos::controllers {
+
+struct PartitionerConfig {
+  planning::Objective objective = planning::Objective::kPods;
+  // A plan is made when no pod has joined for `batch_idle`, at the latest `batch_timeout` after the
+  // first one.
+  Duration batch_idle = std::chrono::milliseconds(300);
+  Duration batch_timeout = std::chrono::seconds(3);
+  Duration plan_budget = std::chrono::seconds(5);  // the planner returns its best by then
+  Duration ack_deadline = std::chrono::seconds(60);
+  Duration claim_deadline = std::chrono::seconds(60);  // planned, yet not bound
+  Duration starvation_after = std::chrono::minutes(10);
+  Duration longest_pause = std::chrono::minutes(10);  // limit of every growing pause
+  size_t pod_writes = 200;                            // conditions written in one call
+  size_t remembered_decisions = 1000;
+};
+
+// One GPU whose cutting was decided, or something noteworthy about a node.
+struct Decision {
+  uint64_t sequence = 0;  // 1, 2, ...
+  Time time;
+  std::string plan_id, node;
+  int gpu = -1;                   // -1: about the node
+  std::string before, after;      // "3g.20gb@4,1g.5gb@0"
+  std::vector<std::string> pods;  // for which ("ns/name")
+  std::string note;  // "" for a plan; else "applied", "partial: ...", "no answer for 60s", ...
+};
+
+class Partitioner final : public Reconciler {
+ public:
+  // `framework` and `catalogue` must outlive this.
+  Partitioner(PartitionerConfig config, const scheduling::Framework& framework,
+              const gpu::Catalogue& catalogue);
+
+  // Key: kClusterKey.
+  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+                    const Clock& clock) override;
+
+  const std::deque<Decision>& decisions() const { return decisions_; }
+  // The last plan's verdict on each pod it was asked about, by "ns/name".
+  const std::map<std::string, planning::PodOutcome>& verdicts() const { return verdicts_.all(); }
+
+ private:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+  using Node = std::shared_ptr<const cluster::Node>;
+
+  std::vector<Node> NodesNow(const View& view);
+  void Learn(const std::vector<Node>& nodes, const View& view, kube::Client& client, Time now);
+  void TakeIn(const FlightNotice& notice, kube::Client& client, Time now);
+  std::vector<Pod> Waiting(const View& view, Time now) const;
+  bool News(const View& view, Time now) const;
+  Outcome Rest(Time now) const;
+
+  Status PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
+                 const Clock& clock);
+  cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);
+  void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
+  Status CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
+                  kube::Client& client, Time now);
+  Status Ask(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
+             kube::Client& client, Time now);
+  void Record(Decision decision);
+
+  PartitionerConfig config_;
+  const scheduling::Framework& framework_;
+  const gpu::Catalogue& catalogue_;
+  kube::EventRecorder events_{"nos-partitioner"};
+  Flights flights_;
+  Claims claims_;
+  Batch batch_;
+  Verdicts verdicts_;
+  std::map<std::string, Node> written_;            // newer than what the cache shows
+  uint64_t pods_version_ = 0, nodes_version_ = 0;  // of the caches, at the last plan
+  Time replan_at_{};                               // even if the caches do not change
+  std::deque<Decision> decisions_;
+  uint64_t last_sequence_ = 0;
+};
+
+}  // namespace nos::controllers

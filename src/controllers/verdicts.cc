@@ -1,0 +1,102 @@
+#include "controllers/verdicts.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "controllers/pod_condition.h"
+
+namespace nos::controllers {
+namespace {
+
+// A message that only counts other nodes now is not written more often than this.
+constexpr Duration kRefresh = std::chrono::seconds(30);
+
+std::string Slices(const planning::PodOutcome& outcome) {
+  std::vector<std::string> parts;
+  for (const planning::AssignedDevice& device : outcome.devices) {
+    parts.push_back(
+        fmt::format("{}@{} on GPU {}", device.profile, device.placement.start, device.gpu));
+  }
+  return fmt::format("{}: {}", outcome.node, Join(parts, ", "));
+}
+
+WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
+  std::string type(kPartitionedCondition);
+  if (outcome.placed) return {std::move(type), "True", "Planned", Slices(outcome)};
+  if (outcome.reasons.empty())
+    return {std::move(type), "False", "NotPlaced", "no GPU can serve it"};
+  std::vector<std::string> parts;
+  for (const planning::Reason& reason : outcome.reasons) parts.push_back(reason.message);
+  std::string message = Join(parts, "; ");
+  if (!outcome.remedy.empty()) message += ". " + outcome.remedy;
+  return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
+}
+
+bool CutForIt(const planning::PodOutcome& outcome) {
+  for (const planning::AssignedDevice& device : outcome.devices) {
+    if (!device.existing) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Verdicts::Add(planning::PodOutcome outcome) {
+  std::string key = outcome.pod->Key();
+  untold_.push_back(key);
+  verdicts_.insert_or_assign(std::move(key), std::move(outcome));
+}
+
+void Verdicts::Forget(const View& view) {
+  const auto settled = [&](const auto& item) {
+    const auto pod = view.pods.Get(item.first);
+    return pod == nullptr || !pod->node_name.empty();
+  };
+  std::erase_if(verdicts_, settled);
+  std::erase_if(told_, settled);
+}
+
+bool Verdicts::TellSome(const View& view, kube::Client& client, kube::EventRecorder& events,
+                        Time now) {
+  size_t written = 0;
+  while (!untold_.empty() && written < writes_per_call_) {
+    const std::string key = std::move(untold_.front());
+    untold_.pop_front();
+    const auto verdict = verdicts_.find(key);
+    const auto pod = view.pods.Get(key);
+    if (verdict == verdicts_.end() || pod == nullptr || !pod->node_name.empty()) continue;
+    if (pod->meta.uid != verdict->second.pod->meta.uid) continue;
+    if (Tell(verdict->second, *pod, client, events, now)) ++written;
+  }
+  return !untold_.empty();
+}
+
+bool Verdicts::Tell(const planning::PodOutcome& outcome, const cluster::Pod& pod,
+                    kube::Client& client, kube::EventRecorder& events, Time now) {
+  const WantedCondition condition = ConditionOf(outcome);
+  bool written = false;
+  if (outcome.placed && CutForIt(outcome)) {
+    events.Record(client, {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
+                  kube::EventType::kNormal, "SlicePlanned", Slices(outcome), now);
+    written = true;
+  }
+  // A pod that never needed telling is served without a word.
+  const bool never_told = outcome.placed && pod.FindCondition(kPartitionedCondition) == nullptr;
+  if (never_told || HasCondition(pod, condition) || TooSoon(pod, condition.reason, now)) {
+    return written;
+  }
+  if (WriteCondition(client, pod, condition, now).ok()) told_[pod.Key()] = now;
+  return true;
+}
+
+bool Verdicts::TooSoon(const cluster::Pod& pod, const std::string& reason, Time now) const {
+  const cluster::Condition* known = pod.FindCondition(kPartitionedCondition);
+  const auto told = told_.find(pod.Key());
+  return known != nullptr && known->reason == reason && told != told_.end() &&
+         now - told->second < kRefresh;
+}
+
+}  // namespace nos::controllers
