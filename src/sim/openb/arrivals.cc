@@ -7,7 +7,7 @@ namespace {
 
 using scheduling::packing::PodKind;
 
-constexpr size_t kMaxArrivals = 10'000'000;
+constexpr size_t kMaxArrivals = 2'000'000;
 
 }  // namespace
 

@@ -18,7 +18,7 @@ int64_t RequestedMilli(const scheduling::packing::PodKind& pod);
 // replacement) from the whole trace until the next one would exceed it, or thinned by removing
 // random pods until it is not exceeded. As in the published simulator, the test before a draw
 // counts one device of a pod of several.
-// Error: kInvalid when that takes more than ten million pods.
+// Error: kInvalid when that takes more than two million pods.
 // REQUIRES: some pod asks for a GPU.
 Result<std::vector<scheduling::packing::PodKind>> ArrangeArrivals(
     std::span<const scheduling::packing::PodKind> trace, int64_t target_milli, Random random);

@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
+
+#include "scheduling/packing/size_prices.h"
+#include "sim/openb/trace.h"
 
 namespace nos::sim {
 namespace {
@@ -121,6 +126,10 @@ std::string ReadFile(const std::string& name) {
   return text.str();
 }
 
+bool HaveTraces() {
+  return std::ifstream(std::string(kTraces) + "openb_node_list_gpu_node.csv").good();
+}
+
 double AllocatedAt130(const std::string& trace, OpenbPolicy policy) {
   const std::string nodes = ReadFile("openb_node_list_gpu_node.csv");
   const std::string pods = ReadFile("openb_pod_list_" + trace + ".csv");
@@ -136,13 +145,38 @@ double AllocatedAt130(const std::string& trace, OpenbPolicy policy) {
 // One seed; the ten-seed means are in BENCHMARKS.md. The margins below are wider than the spread
 // between seeds (0.0006 for nos, 0.003 for FGD).
 TEST(OpenbTraces, NosAllocatesMoreThanFgd) {
-  if (!std::ifstream(std::string(kTraces) + "openb_node_list_gpu_node.csv")) {
-    GTEST_SKIP() << "the openb traces are not at " << kTraces;
-  }
+  if (!HaveTraces()) GTEST_SKIP() << "the openb traces are not at " << kTraces;
   EXPECT_NEAR(AllocatedAt130("default", OpenbPolicy::kFgd), 0.9539, 0.004);  // as published
   EXPECT_GT(AllocatedAt130("default", OpenbPolicy::kNos), 0.962);
   EXPECT_GT(AllocatedAt130("gpushare100", OpenbPolicy::kNos), 0.882);
   EXPECT_GT(AllocatedAt130("gpuspec10", OpenbPolicy::kNos), 0.962);
+}
+
+// Pairs of 480 to 460, thirds down to 320, quarters down to 230; what fits beside an 810 is scarce
+// and worth nothing.
+TEST(OpenbTraces, SizesHaveThePricesOfTheirPatterns) {
+  if (!HaveTraces()) GTEST_SKIP() << "the openb traces are not at " << kTraces;
+  const std::string nodes = ReadFile("openb_node_list_gpu_node.csv");
+  const std::string pods = ReadFile("openb_pod_list_default.csv");
+  const auto trace = ParseOpenb({"nodes", nodes}, {"pods", pods}).value();
+  std::map<int, double> counts;
+  for (const auto& pod : trace.pods) {
+    if (pod.gpus == 1) ++counts[pod.milli];
+  }
+  std::vector<scheduling::packing::SizeDemand> sizes;
+  sizes.reserve(counts.size());
+  for (const auto& [milli, count] : counts) sizes.push_back({milli, count});
+  const std::vector<double> prices = scheduling::packing::PriceSizes(sizes);
+  const std::map<int, double> expected = {{160, 0},       {220, 1 / 12.0}, {230, 1 / 4.0},
+                                          {290, 1 / 4.0}, {320, 1 / 3.0},  {440, 1 / 3.0},
+                                          {460, 1 / 2.0}, {480, 1 / 2.0},  {550, 2 / 3.0},
+                                          {650, 2 / 3.0}, {810, 1},        {1000, 1}};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto found = expected.find(sizes[i].milli);
+    if (found != expected.end()) {
+      EXPECT_NEAR(prices[i], found->second, 1e-4) << found->first;
+    }
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
+
 namespace nos::sim {
 namespace {
 
@@ -102,6 +104,24 @@ TEST(OpenbTrace, SaysWhereAPodListIsWrong) {
   EXPECT_THAT(PodsError("p,99999999999999999999,1,1,1\n"), HasSubstr("is not a whole number"));
   EXPECT_EQ(PodsError("p,1,1,0,0\n"), "pods.csv: no pod asks for a GPU");
   EXPECT_EQ(PodsError("p,1,1,1,1\nq,1,1,1,1\np,1,1,1,1\n"), "pods.csv: pod 'p' is listed twice");
+}
+
+// Whatever bytes arrive, the answer is a trace or an error that names a file.
+TEST(OpenbTrace, SurvivesDamagedFiles) {
+  constexpr std::string_view kDamage{",\n\r|-9x\"\0\xFF", 10};
+  Random random(1);
+  const auto damaged = [&](std::string_view text) {
+    std::string copy(text);
+    for (int i = 0; i < 3; ++i)
+      copy[random.Below(copy.size())] = kDamage[random.Below(kDamage.size())];
+    return copy.substr(0, 1 + random.Below(2 * copy.size()));
+  };
+  for (int i = 0; i < 2000; ++i) {
+    const auto trace = Parse(damaged(kNodes), damaged(kPods));
+    if (trace.ok()) continue;
+    EXPECT_EQ(trace.status().code(), Code::kInvalid);
+    EXPECT_THAT(trace.status().message(), HasSubstr(".csv:"));
+  }
 }
 
 }  // namespace
