@@ -1,0 +1,186 @@
+#include "sim/apiserver/custom_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace nos::sim {
+namespace {
+
+bool IsTrue(const Json& schema, std::string_view key) {
+  const Json* value = Find(schema, key);
+  return value != nullptr && *value == true;
+}
+
+std::string Join(const std::string& path, std::string_view field) {
+  return path.empty() ? std::string(field) : path + "." + std::string(field);
+}
+
+bool IsAlwaysKnown(std::string_view field) {
+  return field == "apiVersion" || field == "kind" || field == "metadata";
+}
+
+void Tidy(const Json& schema, Json& value, const std::string& path,
+          std::vector<std::string>* unknown);
+
+void TidyObject(const Json& schema, JsonObject& object, const std::string& path,
+                std::vector<std::string>* unknown) {
+  const Json* properties = Find(schema, "properties");
+  const Json* additional = Find(schema, "additionalProperties");
+  const bool keeps = IsTrue(schema, "x-kubernetes-preserve-unknown-fields") ||
+                     (additional != nullptr && *additional != false);
+  const bool root = path.empty() || IsTrue(schema, "x-kubernetes-embedded-resource");
+  if (properties != nullptr && properties->is_object()) {
+    for (const auto& [name, property] : properties->get_object()) {
+      const Json* preset = Find(property, "default");
+      if (preset != nullptr && !object.contains(name)) object[name] = *preset;
+    }
+  }
+  std::vector<std::string> gone;
+  for (auto& [key, member] : object) {
+    const std::string_view name(key.data(), key.size());
+    if (root && IsAlwaysKnown(name)) continue;
+    const Json* property = properties == nullptr ? nullptr : Find(*properties, name);
+    if (property != nullptr) {
+      Tidy(*property, member, Join(path, name), unknown);
+    } else if (additional != nullptr && additional->is_object()) {
+      Tidy(*additional, member, Join(path, name), unknown);
+    } else if (!keeps) {
+      gone.emplace_back(name);
+    }
+  }
+  for (const std::string& name : gone) {
+    if (unknown != nullptr) unknown->push_back(Join(path, name));
+    object.erase(name);
+  }
+}
+
+void Tidy(const Json& schema, Json& value, const std::string& path,
+          std::vector<std::string>* unknown) {
+  if (value.is_object()) {
+    TidyObject(schema, value.get_object(), path, unknown);
+  } else if (value.is_array()) {
+    const Json* items = Find(schema, "items");
+    if (items == nullptr) return;
+    for (size_t i = 0; i < value.get_array().size(); ++i) {
+      Tidy(*items, value.get_array()[i], fmt::format("{}[{}]", path, i), unknown);
+    }
+  }
+}
+
+bool IsType(const Json& value, std::string_view type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_bool();
+  if (type == "integer") return value.is_int64() || value.is_uint64();
+  if (type == "number") return value.is_number();
+  return true;
+}
+
+std::string_view TypeName(const Json& value) {
+  if (value.is_object()) return "object";
+  if (value.is_array()) return "array";
+  if (value.is_string()) return "string";
+  if (value.is_bool()) return "boolean";
+  if (value.is_number()) return value.is_double() ? "number" : "integer";
+  return "null";
+}
+
+std::optional<double> Number(const Json* value) {
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->to_number<double>();
+}
+
+// `measure` against the schema's bounds of the given names.
+void CheckBounds(const Json& schema, double measure, std::string_view lowest,
+                 std::string_view highest, std::string_view what, const std::string& path,
+                 Causes& causes) {
+  const auto low = Number(Find(schema, lowest));
+  const auto high = Number(Find(schema, highest));
+  if (low && (measure < *low || (measure == *low && IsTrue(schema, "exclusiveMinimum")))) {
+    causes.Invalid(path, fmt::format("{}", measure), fmt::format("{} at least {}", what, *low));
+  }
+  if (high && (measure > *high || (measure == *high && IsTrue(schema, "exclusiveMaximum")))) {
+    causes.Invalid(path, fmt::format("{}", measure), fmt::format("{} at most {}", what, *high));
+  }
+}
+
+void CheckEnum(const Json& schema, const Json& value, const std::string& path, Causes& causes) {
+  const Json* choices = Find(schema, "enum");
+  if (choices == nullptr || !choices->is_array()) return;
+  const JsonArray& list = choices->get_array();
+  if (std::find(list.begin(), list.end(), value) != list.end()) return;
+  const std::string shown = value.is_string() ? std::string(value.get_string()) : WriteJson(value);
+  causes.Unsupported(path, shown, WriteJson(*choices));
+}
+
+void CheckObject(const Json& schema, const JsonObject& object, const std::string& path,
+                 Causes& causes) {
+  const Json* required = Find(schema, "required");
+  if (required != nullptr && required->is_array()) {
+    for (const Json& name : required->get_array()) {
+      if (name.is_string() && !object.contains(name.get_string())) {
+        causes.Required(Join(path, View(name.get_string())));
+      }
+    }
+  }
+  const Json* properties = Find(schema, "properties");
+  const Json* additional = Find(schema, "additionalProperties");
+  for (const auto& [key, member] : object) {
+    const std::string_view name(key.data(), key.size());
+    if (path.empty() && IsAlwaysKnown(name)) continue;
+    const Json* property = properties == nullptr ? nullptr : Find(*properties, name);
+    if (property == nullptr && additional != nullptr && additional->is_object()) {
+      property = additional;
+    }
+    if (property != nullptr) ValidateSchema(*property, member, Join(path, name), causes);
+  }
+}
+
+void CheckContents(const Json& schema, const Json& value, const std::string& path, Causes& causes) {
+  if (value.is_number()) {
+    CheckBounds(schema, value.to_number<double>(), "minimum", "maximum", "must be", path, causes);
+  } else if (value.is_string()) {
+    CheckBounds(schema, static_cast<double>(value.get_string().size()), "minLength", "maxLength",
+                "length must be", path, causes);
+  } else if (value.is_array()) {
+    CheckBounds(schema, static_cast<double>(value.get_array().size()), "minItems", "maxItems",
+                "number of items must be", path, causes);
+    const Json* items = Find(schema, "items");
+    for (size_t i = 0; items != nullptr && i < value.get_array().size(); ++i) {
+      ValidateSchema(*items, value.get_array()[i], fmt::format("{}[{}]", path, i), causes);
+    }
+  } else if (value.is_object()) {
+    CheckObject(schema, value.get_object(), path, causes);
+  }
+}
+
+}  // namespace
+
+void PruneAndDefault(const Json& schema, Json& object, std::vector<std::string>* unknown) {
+  if (!schema.is_object()) return;
+  Tidy(schema, object, "", unknown);
+}
+
+void ValidateSchema(const Json& schema, const Json& value, const std::string& path,
+                    Causes& causes) {
+  if (!schema.is_object()) return;
+  if (value.is_null() && (path.empty() || IsTrue(schema, "nullable"))) return;
+  const std::string_view type = FindString(schema, "type");
+  if (IsTrue(schema, "x-kubernetes-int-or-string")) {
+    if (!value.is_string() && !IsType(value, "integer")) {
+      causes.Invalid(path, TypeName(value), "must be of type integer or string");
+    }
+    return;
+  }
+  if (!IsType(value, type)) {
+    return causes.Invalid(path, TypeName(value),
+                          fmt::format("{} in body must be of type {}", path, type));
+  }
+  CheckEnum(schema, value, path, causes);
+  CheckContents(schema, value, path, causes);
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,16 @@
+// The structural schema of a CustomResourceDefinition at work: what it does not know is pruned,
+// what is missing is defaulted, and what does not fit is reported.
+#pragma once
+
+#include "sim/apiserver/validation.h"
+
+namespace nos::sim {
+
+// Removes unknown fields (apiVersion, kind and metadata are always known) and sets defaults. With
+// `unknown`, the paths of removed fields are added there.
+void PruneAndDefault(const Json& schema, Json& object, std::vector<std::string>* unknown);
+// type, nullable, enum, required, minimum/maximum, lengths, item counts,
+// x-kubernetes-int-or-string. Not: pattern, oneOf/anyOf/not, CEL rules, formats.
+void ValidateSchema(const Json& schema, const Json& value, const std::string& path, Causes& causes);
+
+}  // namespace nos::sim

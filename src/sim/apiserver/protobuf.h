@@ -1,0 +1,19 @@
+// Kubernetes' binary encoding, read. Clients built on client-go 1.32 and later send it by default
+// for built-in types (`kubectl create namespace` does), and take JSON in answer.
+#pragma once
+
+#include <string_view>
+
+#include "codec/json.h"
+
+namespace nos::sim {
+
+// "application/vnd.kubernetes.protobuf": four bytes of magic, then an envelope with the kind and
+// the object. Empty strings and zero times are left out, as in JSON. Error: kInvalid for malformed
+// bytes and kinds that are not in the schema.
+Result<Json> DecodeProtobuf(std::string_view bytes);
+
+// See wire_schema.cc.
+extern const std::string_view kWireSchema;
+
+}  // namespace nos::sim

@@ -1,0 +1,179 @@
+#include "sim/apiserver/serve.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "codec/yaml.h"
+#include "net/loopback.h"
+#include "net/url.h"
+#include "sim/apiserver/discovery.h"
+#include "sim/apiserver/protobuf.h"
+#include "sim/apiserver/reply.h"
+
+namespace nos::sim {
+namespace {
+
+using kube::ApiRequest;
+using kube::ApiResponse;
+using net::HttpRequest;
+using net::HttpResponse;
+
+constexpr size_t kReadBytes = 64 * 1024;
+// A watch without a limit of its own ends after this, as on a real server.
+constexpr Duration kLongestWatch = std::chrono::hours(1);
+
+// A watch as lines of JSON.
+class WatchBody final : public net::BodyStream {
+ public:
+  explicit WatchBody(std::unique_ptr<WatchSubscription> watch) : watch_(std::move(watch)) {}
+
+  bool Read(std::string& out) override {
+    while (out.size() < kReadBytes) {
+      auto event = watch_->Next();
+      if (!event) return !watch_->Ended();
+      out += WriteJson({{"type", event->type}, {"object", std::move(event->object)}});
+      out += '\n';
+    }
+    return true;
+  }
+  void OnReady(std::function<void()> wake) override { watch_->OnReady(std::move(wake)); }
+
+ private:
+  std::unique_ptr<WatchSubscription> watch_;
+};
+
+HttpResponse ToHttp(const ApiResponse& answer) {
+  HttpResponse response;
+  response.code = answer.code;
+  if (answer.body.is_string()) {  // health checks
+    response.content_type = "text/plain; charset=utf-8";
+    response.body = answer.body.get_string();
+  } else {
+    response.body = WriteJson(answer.body) + "\n";
+  }
+  return response;
+}
+
+HttpResponse Refuse(const Refusal& refusal) { return ToHttp(ToResponse(refusal)); }
+
+// "kubectl/v1.32.4 (linux/amd64)": the program, which owns what it writes.
+std::string ManagerFrom(std::string_view user_agent) {
+  const std::string name(user_agent.substr(0, user_agent.find_first_of("/ ")));
+  return name.empty() ? "unknown" : name;
+}
+
+Outcome<Json> ParseBody(const HttpRequest& http) {
+  if (http.body.empty()) return Json();
+  const std::string type = ToLower(http.Header("content-type"));
+  // What a web page can send without asking first (text/plain, forms) is none of these.
+  const bool yaml = type.find("yaml") != std::string::npos;
+  const bool json = type.find("json") != std::string::npos;
+  if (type.starts_with("application/vnd.kubernetes.protobuf")) {
+    auto decoded = DecodeProtobuf(http.body);
+    if (!decoded.ok()) return BadRequest(decoded.status().message());
+    return std::move(*decoded);
+  }
+  if (!yaml && !json) {
+    Refusal refusal;
+    refusal.code = 415;
+    refusal.reason = "UnsupportedMediaType";
+    refusal.message = fmt::format(
+        "the body of the request was in an unknown format ({}); send "
+        "application/json",
+        type);
+    return refusal;
+  }
+  if (json) {
+    auto parsed = ParseJson(http.body);
+    if (!parsed.ok()) return BadRequest(parsed.status().message());
+    return std::move(*parsed);
+  }
+  auto documents = ParseYaml(http.body);
+  if (!documents.ok()) return BadRequest(documents.status().message());
+  if (documents->size() != 1) return BadRequest("the body must be one YAML document");
+  return std::move(documents->front());
+}
+
+Outcome<ApiRequest> ToApi(const HttpRequest& http) {
+  auto target = net::ParseTarget(http.target);
+  if (!target.ok()) return BadRequest(target.status().message());
+  ApiRequest request;
+  request.method = http.method;
+  request.path = std::move(target->path);
+  request.query = std::move(target->query);
+  request.content_type = http.Header("content-type");
+  request.accept = http.Header("accept");
+  NOS_ASSIGN(request.body, ParseBody(http));
+  const bool apply = request.content_type.find("apply-patch") != std::string::npos;
+  if (!apply && request.Query("fieldManager").empty()) {
+    std::erase_if(request.query, [](const auto& pair) { return pair.first == "fieldManager"; });
+    request.query.emplace_back("fieldManager", ManagerFrom(http.Header("user-agent")));
+  }
+  return request;
+}
+
+Duration LimitOf(const ApiRequest& request) {
+  const auto seconds = ParseInt(request.Query("timeoutSeconds"));
+  if (!seconds || *seconds <= 0 || *seconds > 3600) return kLongestWatch;
+  return std::chrono::seconds(*seconds);
+}
+
+HttpResponse ServeWatch(ApiServer& server, const ApiRequest& request) {
+  auto watch = server.OpenWatch(request);
+  if (const auto* refused = std::get_if<ApiResponse>(&watch)) return ToHttp(*refused);
+  HttpResponse response;
+  response.stream_limit = LimitOf(request);
+  response.stream =
+      std::make_unique<WatchBody>(std::move(std::get<std::unique_ptr<WatchSubscription>>(watch)));
+  return response;
+}
+
+HttpResponse Serve(ApiServer& server, const HttpRequest& http) {
+  if (const Status local = net::CheckLocal(http); !local.ok()) {
+    return Refuse(Forbidden(local.message()));
+  }
+  const auto request = ToApi(http);
+  if (!request.ok()) return Refuse(request.status());
+  if (request->method == "GET" && request->path == "/openapi/v2") {
+    HttpResponse response;
+    response.content_type = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    response.body = OpenApiV2();
+    return response;
+  }
+  const std::string watch = request->Query("watch");
+  if (request->method == "GET" && (watch == "true" || watch == "1")) {
+    return ServeWatch(server, *request);
+  }
+  const auto answer = server.Do(*request);
+  return ToHttp(*answer);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server, const std::string& address,
+                                                  uint16_t port) {
+  const bool v6 = address.find(':') != std::string::npos;
+  if (!net::IsLoopbackAuthority(v6 ? "[" + address + "]" : address)) {
+    return Invalid(
+        fmt::format("the API server has no authentication and listens on this machine "
+                    "only: {} is not a loopback address",
+                    address));
+  }
+  net::HttpServerOptions options;
+  options.address = address == "localhost" ? "127.0.0.1" : address;
+  options.port = port;
+  return net::HttpServer::Start(
+      options, [&server](const HttpRequest& request) { return Serve(server, request); });
+}
+
+std::string KubeconfigFor(const std::string& address, uint16_t port) {
+  const bool v6 = address.find(':') != std::string::npos;
+  return fmt::format(
+      "apiVersion: v1\nkind: Config\ncurrent-context: nos-sandbox\n"
+      "clusters:\n- name: nos-sandbox\n  cluster:\n    server: http://{}:{}\n"
+      "contexts:\n- name: nos-sandbox\n  context:\n    cluster: nos-sandbox\n"
+      "    user: nos-sandbox\nusers:\n- name: nos-sandbox\n  user: {{}}\n",
+      v6 ? "[" + address + "]" : address, port);
+}
+
+}  // namespace nos::sim

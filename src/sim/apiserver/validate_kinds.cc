@@ -1,0 +1,195 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/quantity.h"
+#include "base/text.h"
+#include "sim/apiserver/base64.h"
+#include "sim/apiserver/selectors.h"
+#include "sim/apiserver/validation.h"
+
+namespace nos::sim {
+namespace {
+
+void ValidateAmounts(const Json& node, std::string_view which, Causes& causes) {
+  const Json* amounts = Find(node, "status", which);
+  if (amounts == nullptr || !amounts->is_object()) return;
+  for (const auto& [name, value] : amounts->get_object()) {
+    const std::string text = value.is_string() ? std::string(value.get_string()) : WriteJson(value);
+    if (!Quantity::Parse(text).ok()) {
+      causes.Invalid(fmt::format("status.{}[{}]", which, std::string(name)), text,
+                     "quantities must be like 500m, 2 or 16Gi");
+    }
+  }
+}
+
+void ValidateNode(const Json& node, Causes& causes) {
+  ValidateAmounts(node, "capacity", causes);
+  ValidateAmounts(node, "allocatable", causes);
+  const Json* taints = Find(node, "spec", "taints");
+  if (taints == nullptr || !taints->is_array()) return;
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (size_t i = 0; i < taints->get_array().size(); ++i) {
+    const Json& taint = taints->get_array()[i];
+    const std::string field = fmt::format("spec.taints[{}]", i);
+    const std::string_view key = FindString(taint, "key");
+    const std::string_view effect = FindString(taint, "effect");
+    if (!IsQualifiedName(key)) causes.Invalid(field + ".key", key, "is not a qualified name");
+    if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute") {
+      causes.Unsupported(field + ".effect", effect,
+                         "\"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"");
+    } else if (!seen.insert({key, effect}).second) {
+      causes.Duplicate(field, fmt::format("{}:{}", key, effect));
+    }
+  }
+}
+
+// A map of strings under `field`, e.g. a ConfigMap's data.
+void ValidateStringMap(const Json& object, std::string_view field, bool base64, Causes& causes) {
+  const Json* map = Find(object, field);
+  if (map == nullptr || map->is_null()) return;
+  if (!map->is_object()) return causes.Invalid(std::string(field), "", "must be a map");
+  for (const auto& [key, value] : map->get_object()) {
+    const std::string path = fmt::format("{}[{}]", field, std::string(key));
+    const bool good_key =
+        !key.empty() && key.size() <= 253 && std::all_of(key.begin(), key.end(), [](char c) {
+          return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                 c == '-' || c == '_' || c == '.';
+        });
+    if (!good_key) {
+      causes.Invalid(path, std::string(key), "keys have letters, digits, '-', '_' or '.'");
+    } else if (!value.is_string() ||
+               (base64 && !Base64Decode(View(value.get_string())).has_value())) {
+      causes.Invalid(path, "", base64 ? "must be base64" : "must be a string");
+    }
+  }
+}
+
+void ValidateImmutable(const Json& object, const Json* old, Causes& causes) {
+  if (old == nullptr || Find(*old, "immutable") == nullptr || *Find(*old, "immutable") != true) {
+    return;
+  }
+  for (const std::string_view field : {"data", "binaryData", "immutable", "stringData"}) {
+    const Json* a = Find(object, field);
+    const Json* b = Find(*old, field);
+    if ((a == nullptr) != (b == nullptr) || (a != nullptr && *a != *b)) {
+      causes.Forbidden(std::string(field), "field is immutable when `immutable` is set");
+    }
+  }
+}
+
+const Json* TemplateOf(const ResourceType& type, const Json& object) {
+  const Json* at = &object;
+  for (const std::string_view step : Split(type.pod_template, '.')) {
+    at = at == nullptr ? nullptr : Find(*at, step);
+  }
+  return at;
+}
+
+void ValidateWorkload(const ResourceType& type, const Json& object, const Json* old,
+                      Causes& causes) {
+  const Json* pod = TemplateOf(type, object);
+  if (pod == nullptr || !pod->is_object()) return causes.Required(type.pod_template);
+  ValidatePodSpec(*pod, type.pod_template + ".spec", causes);
+  if (type.group == "batch") {
+    if (FindString(*pod, "spec", "restartPolicy") == "Always") {
+      causes.Unsupported(type.pod_template + ".spec.restartPolicy", "Always",
+                         "\"OnFailure\", \"Never\"");
+    }
+    return;
+  }
+  if (type.group != "apps") return;
+  const Json* selector = Find(object, "spec", "selector");
+  if (selector == nullptr || !selector->is_object()) return causes.Required("spec.selector");
+  if (!LabelSelector::FromJson(selector).Matches(*pod)) {
+    causes.Invalid("spec.template.metadata.labels", "",
+                   "`selector` does not match template `labels`");
+  }
+  const Json* before = old == nullptr ? nullptr : Find(*old, "spec", "selector");
+  if (before != nullptr && *before != *selector) {
+    causes.Invalid("spec.selector", WriteJson(*selector), "field is immutable");
+  }
+}
+
+void ValidatePriorityClass(const Json& object, const Json* old, Causes& causes) {
+  constexpr int64_t kHighestUserPriority = 1'000'000'000;
+  const Json* value = Find(object, "value");
+  const std::string_view name = FindString(object, "metadata", "name");
+  if (value == nullptr || !value->is_int64()) return causes.Required("value");
+  if (value->get_int64() > kHighestUserPriority && !name.starts_with("system-")) {
+    causes.Forbidden("value", fmt::format("maximum allowed value of a user defined priority is {}",
+                                          kHighestUserPriority));
+  }
+  if (old != nullptr && Find(*old, "value") != nullptr && *Find(*old, "value") != *value) {
+    causes.Forbidden("value", "may not be changed in an update.");
+  }
+}
+
+void ValidateDefinition(const Json& object, Causes& causes) {
+  const std::string_view group = FindString(object, "spec", "group");
+  const std::string_view plural = FindString(object, "spec", "names", "plural");
+  const std::string expected = fmt::format("{}.{}", plural, group);
+  // Groups of Kubernetes itself are not for the taking; "example.k8s.io" needs an approval there.
+  static const std::set<std::string, std::less<>> kBuiltIn = [] {
+    const auto groups = TypeRegistry().Groups();
+    return std::set<std::string, std::less<>>(groups.begin(), groups.end());
+  }();
+  if (!IsDnsSubdomain(group) || group.find('.') == std::string_view::npos ||
+      kBuiltIn.contains(group)) {
+    causes.Invalid("spec.group", group, "should be a domain with at least one dot, of your own");
+  }
+  if (!IsDnsLabel(plural)) causes.Invalid("spec.names.plural", plural, "is not a DNS label");
+  if (FindString(object, "spec", "names", "kind").empty()) causes.Required("spec.names.kind");
+  if (FindString(object, "metadata", "name") != expected) {
+    causes.Invalid("metadata.name", FindString(object, "metadata", "name"),
+                   fmt::format("must be spec.names.plural+\".\"+spec.group ({})", expected));
+  }
+  const std::string_view scope = FindString(object, "spec", "scope");
+  if (scope != "Namespaced" && scope != "Cluster") {
+    causes.Unsupported("spec.scope", scope, "\"Cluster\", \"Namespaced\"");
+  }
+  const Json* versions = Find(object, "spec", "versions");
+  if (versions == nullptr || !versions->is_array() || versions->get_array().empty()) {
+    return causes.Required("spec.versions");
+  }
+  int stored = 0;
+  for (size_t i = 0; i < versions->get_array().size(); ++i) {
+    const Json& version = versions->get_array()[i];
+    const std::string field = fmt::format("spec.versions[{}]", i);
+    if (!IsDnsLabel(FindString(version, "name"))) {
+      causes.Invalid(field + ".name", FindString(version, "name"), "is not a DNS label");
+    }
+    const Json* storage = Find(version, "storage");
+    if (storage != nullptr && *storage == true) ++stored;
+    const Json* schema = Find(version, "schema", "openAPIV3Schema");
+    if (schema == nullptr || !schema->is_object()) {
+      causes.Required(field + ".schema.openAPIV3Schema", "schemas are required");
+    }
+  }
+  if (stored != 1) {
+    causes.Invalid("spec.versions", "", "must have exactly one version marked as storage version");
+  }
+}
+
+}  // namespace
+
+void ValidateKind(const ResourceType& type, const Json& object, const Json* old, Causes& causes) {
+  const std::string_view kind = type.kind;
+  if (!type.pod_template.empty()) ValidateWorkload(type, object, old, causes);
+  if (kind == "Node") ValidateNode(object, causes);
+  if (kind == "ConfigMap" || kind == "Secret") {
+    ValidateStringMap(object, "data", kind == "Secret", causes);
+    ValidateImmutable(object, old, causes);
+  }
+  if (kind == "PriorityClass") ValidatePriorityClass(object, old, causes);
+  if (kind == "CustomResourceDefinition") ValidateDefinition(object, causes);
+  if (kind == "Lease") {
+    const Json* seconds = Find(object, "spec", "leaseDurationSeconds");
+    if (seconds != nullptr && seconds->is_int64() && seconds->get_int64() <= 0) {
+      causes.Invalid("spec.leaseDurationSeconds", WriteJson(*seconds), "must be greater than 0");
+    }
+  }
+}
+
+}  // namespace nos::sim
