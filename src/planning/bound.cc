@@ -33,11 +33,13 @@ class DualBound {
   double Best() {
     double best = 0;
     for (const int c : classes_) best += problem_.classes[c].count;
+    best_prices_.assign(Size(), 0);
     for (std::vector<double> prices : Starts()) {
       double start_best = best;
       for (int round = 0; round < kRounds; ++round) {
         std::vector<double> gradient(Size());
         const double value = Evaluate(prices, &gradient);
+        if (value < best) best_prices_ = prices;
         best = std::min(best, value);
         if (round > kRounds / 4 && best >= start_best) break;  // this start leads nowhere
         Descend(prices, gradient, value, round);
@@ -45,6 +47,9 @@ class DualBound {
     }
     return best;
   }
+
+  // At the prices of the best bound.
+  double PriceOf(const PodClass& cls) const { return PriceOf(cls, best_prices_); }
 
  private:
   size_t Size() const { return problem_.slices.size() + problem_.dimensions; }
@@ -165,7 +170,7 @@ class DualBound {
   GpuStates& states_;
   const std::vector<int>& classes_;
   std::map<GpuStateId, int> gpus_;  // states and how many GPUs are in them
-  std::vector<double> free_, demand_;
+  std::vector<double> free_, demand_, best_prices_;
   bool plain_ = false;
 };
 
@@ -194,10 +199,15 @@ int64_t ByNode(const Problem& problem, const std::vector<int>& classes,
   return std::min(sum, pods);
 }
 
+// Fills `prices` of the classes if it is not null.
 int64_t BoundOn(const Problem& problem, GpuStates& states, const std::vector<int>& classes,
-                const std::vector<bool>& nodes) {
-  const double dual = DualBound(problem, states, classes, nodes).Best();
-  const double rounded = std::floor(dual + 1e-6 * (1 + dual));  // against rounding errors
+                const std::vector<bool>& nodes, std::vector<double>* prices = nullptr) {
+  DualBound dual(problem, states, classes, nodes);
+  const double best = dual.Best();
+  if (prices != nullptr) {
+    for (const int c : classes) (*prices)[c] = dual.PriceOf(problem.classes[c]);
+  }
+  const double rounded = std::floor(best + 1e-6 * (1 + best));  // against rounding errors
   return std::min(ByNode(problem, classes, nodes), static_cast<int64_t>(rounded));
 }
 
@@ -205,8 +215,9 @@ constexpr size_t kMostRows = 16;
 
 }  // namespace
 
-int UpperBound(const Problem& problem, GpuStates& states, const std::vector<int>& candidates) {
-  if (candidates.empty()) return 0;
+Bound UpperBound(const Problem& problem, GpuStates& states, const std::vector<int>& candidates) {
+  Bound result{0, std::vector<double>(problem.classes.size())};
+  if (candidates.empty()) return result;
   int64_t all = 0;
   std::vector<bool> anywhere(problem.nodes.size());
   std::map<int, std::vector<int>> by_row;
@@ -217,8 +228,9 @@ int UpperBound(const Problem& problem, GpuStates& states, const std::vector<int>
     const std::vector<bool>& allowed = problem.allowed[cls.allowed];
     for (size_t n = 0; n < anywhere.size(); ++n) anywhere[n] = anywhere[n] || allowed[n];
   }
-  int64_t bound = std::min(all, BoundOn(problem, states, candidates, anywhere));
-  if (by_row.size() == 1 || by_row.size() > kMostRows) return static_cast<int>(bound);
+  int64_t bound = std::min(all, BoundOn(problem, states, candidates, anywhere, &result.prices));
+  result.pods = static_cast<int>(bound);
+  if (by_row.size() == 1 || by_row.size() > kMostRows) return result;
   // Pods that may only go to some nodes compete for those alone.
   int64_t by_rows = 0;
   for (const auto& [row, classes] : by_row) {
@@ -228,7 +240,8 @@ int UpperBound(const Problem& problem, GpuStates& states, const std::vector<int>
     bound = std::min(bound, all - pods + here);
     by_rows += here;
   }
-  return static_cast<int>(std::min(bound, by_rows));
+  result.pods = static_cast<int>(std::min(bound, by_rows));
+  return result;
 }
 
 }  // namespace nos::planning

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "planning/remedy.h"
@@ -17,7 +17,22 @@ namespace {
 // Pairs of class and node that a remedy is looked for on: beyond, classes go without one.
 constexpr size_t kMostLookedAt = 4'000'000;
 
-using CodeAndMessage = std::pair<std::string, std::string>;
+// Codes and messages by number, so that adding up over nodes compares no text.
+class ReasonBook {
+ public:
+  int Number(std::string code, std::string message) {
+    const auto [it, fresh] = numbers_.try_emplace({code, message}, static_cast<int>(all_.size()));
+    if (fresh) all_.push_back({std::move(code), std::move(message), 0});
+    return it->second;
+  }
+  const Reason& Get(int number) const { return all_[number]; }
+
+ private:
+  std::map<std::pair<std::string, std::string>, int> numbers_;
+  std::vector<Reason> all_;
+};
+
+constexpr int kNothing = -1;
 
 class Explainer {
  public:
@@ -28,61 +43,97 @@ class Explainer {
         framework_(framework),
         before_(translation.problem, states, Draft::Free::kKeep),
         after_(result.draft),
-        verdicts_(translation.row_pod.size()),
-        had_room_(translation.problem.shapes.size()),
-        has_room_(translation.problem.shapes.size()) {}
+        rows_(translation.row_pod.size()),
+        shapes_(translation.problem.shapes.size()) {
+    for (const cluster::ResourceId id : t_.dimensions) {
+      const std::string code = id == cluster::kPods ? "TooManyPods" : "InsufficientResource";
+      insufficient_.push_back(book_.Number(code, InsufficientText(id)));
+    }
+    taken_ =
+        book_.Number("TakenByPendingPods", "node(s) had room, which goes to other pending pods");
+    kept_ = book_.Number("SlotsKeptForOthers",
+                         "node(s) had room, which is kept for pods that wait longer");
+  }
 
   std::vector<Explanation> Run() {
     std::vector<Explanation> all(t_.problem.classes.size());
     size_t looked_at = 0;
     for (size_t c = 0; c < all.size(); ++c) {
       const int cls = static_cast<int>(c);
-      if (after_.PlacedOf(cls) == t_.problem.classes[c].count) continue;
+      const PodClass& pods = t_.problem.classes[c];
+      if (after_.PlacedOf(cls) == pods.count) continue;
       all[c].reasons = ReasonsOf(cls);
       looked_at += t_.nodes.size();
       if (looked_at > kMostLookedAt) continue;
-      const auto& verdicts = VerdictsOf(t_.problem.classes[c].allowed);
-      all[c].remedy = FindRemedy({t_, result_, verdicts}, cls, after_);
+      const RemedyInput input{t_, result_, rows_[pods.allowed].verdicts,
+                              shapes_[pods.shape].has_room};
+      all[c].remedy = FindRemedy(input, cls);
     }
     return all;
   }
 
  private:
-  // What the filters say of each node, for pods of this row.
-  const std::vector<scheduling::Verdict>& VerdictsOf(int row) {
-    std::vector<scheduling::Verdict>& verdicts = verdicts_[row];
-    if (!verdicts.empty()) return verdicts;
-    const cluster::Pod& pod = *t_.pending[t_.row_pod[row]];
-    for (const cluster::NodeInfo* node : t_.nodes) {
-      verdicts.push_back(StaticVerdict(framework_, t_.row_cycle[row], pod, *node));
+  // What holds for all pods of a row, by node.
+  struct Row {
+    std::vector<scheduling::Verdict> verdicts;
+    std::vector<int> reasons;  // kNothing where it fits
+  };
+  // What holds for all pods of a shape, by node.
+  struct ShapeFacts {
+    int no_room = kNothing;
+    std::vector<int> lacks;  // what no cutting can change, or kNothing
+    std::vector<bool> had_room, has_room;
+  };
+
+  const Row& RowOf(int index) {
+    Row& row = rows_[index];
+    const cluster::Pod& pod = *t_.pending[t_.row_pod[index]];
+    for (size_t n = row.verdicts.size(); n < t_.nodes.size(); ++n) {
+      const auto objection = t_.objections.find({index, static_cast<int>(n)});
+      row.verdicts.push_back(objection != t_.objections.end()
+                                 ? objection->second
+                                 : VerdictNow(framework_, t_.row_cycle[index], pod, *t_.nodes[n]));
+      const scheduling::Verdict& verdict = row.verdicts.back();
+      row.reasons.push_back(verdict.fits() ? kNothing
+                                           : book_.Number(verdict.code, verdict.message));
     }
-    return verdicts;
+    return row;
   }
 
-  // Whether the node's GPUs have room for the shape, by node.
-  const std::vector<bool>& RoomFor(int shape, Draft& draft, std::vector<std::vector<bool>>& known) {
-    std::vector<bool>& room = known[shape];
-    for (size_t n = room.size(); n < t_.nodes.size(); ++n) {
-      room.push_back(draft.FindSlices(shape, static_cast<int>(n), &devices_).has_value());
+  const ShapeFacts& FactsOf(const PodClass& cls) {
+    ShapeFacts& facts = shapes_[cls.shape];
+    if (facts.no_room == kNothing) {
+      facts.no_room = book_.Number("NoRoomForSlices",
+                                   fmt::format("node(s) had no room for {} beside the instances in "
+                                               "use",
+                                               SlicesText(t_, cls)));
     }
-    return room;
+    for (size_t n = facts.lacks.size(); n < t_.nodes.size(); ++n) {
+      const int node = static_cast<int>(n);
+      facts.lacks.push_back(LackOfGpus(cls, node));
+      facts.had_room.push_back(before_.FindSlices(cls.shape, node, &devices_).has_value());
+      facts.has_room.push_back(after_.FindSlices(cls.shape, node, &devices_).has_value());
+    }
+    return facts;
   }
 
   std::vector<Reason> ReasonsOf(int cls) {
     const PodClass& c = t_.problem.classes[cls];
-    const std::vector<scheduling::Verdict>& verdicts = VerdictsOf(c.allowed);
-    const std::vector<bool>& had_room = RoomFor(c.shape, before_, had_room_);
-    const std::vector<bool>& has_room = RoomFor(c.shape, after_, has_room_);
-    std::map<CodeAndMessage, int> nodes;
+    const Row& row = RowOf(c.allowed);
+    const ShapeFacts& facts = FactsOf(c);
+    std::map<int, int> nodes;
     for (size_t n = 0; n < t_.nodes.size(); ++n) {
-      const int node = static_cast<int>(n);
-      ++nodes[verdicts[n].fits() ? AtNode(cls, node, had_room[n], has_room[n])
-                                 : CodeAndMessage{verdicts[n].code, verdicts[n].message}];
+      const int filter = row.reasons[n];
+      ++nodes[filter != kNothing ? filter : AtNode(cls, static_cast<int>(n), facts)];
     }
     std::vector<Reason> reasons;
-    for (const auto& [what, count] : nodes) reasons.push_back({what.first, what.second, count});
-    std::stable_sort(reasons.begin(), reasons.end(),
-                     [](const Reason& a, const Reason& b) { return a.nodes > b.nodes; });
+    for (const auto& [number, count] : nodes) {
+      reasons.push_back(book_.Get(number));
+      reasons.back().nodes = count;
+    }
+    std::sort(reasons.begin(), reasons.end(), [](const Reason& a, const Reason& b) {
+      return std::tuple(-a.nodes, a.code, a.message) < std::tuple(-b.nodes, b.code, b.message);
+    });
     if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
     AddReservation(cls, reasons);
     return reasons;
@@ -99,48 +150,40 @@ class Explainer {
     }
   }
 
-  CodeAndMessage AtNode(int cls, int node, bool had_room, bool has_room) const {
-    const PodClass& c = t_.problem.classes[cls];
-    if (const auto lack = LackOfGpus(c, node)) return *lack;
-    if (const int r = LackingDimension(before_, cls, node); r >= 0) {
-      const cluster::ResourceId id = t_.dimensions[r];
-      return {id == cluster::kPods ? "TooManyPods" : "InsufficientResource", InsufficientText(id)};
-    }
-    if (!had_room) {
-      return {
-          "NoRoomForSlices",
-          fmt::format("node(s) had no room for {} beside the instances in use", SlicesText(t_, c))};
-    }
-    if (!has_room || LackingDimension(after_, cls, node) >= 0) {
-      return {"TakenByPendingPods", "node(s) had room, which goes to other pending pods"};
-    }
-    return {"SlotsKeptForOthers", "node(s) had room, which is kept for pods that wait longer"};
+  int AtNode(int cls, int node, const ShapeFacts& facts) const {
+    if (facts.lacks[node] != kNothing) return facts.lacks[node];
+    if (const int r = LackingDimension(before_, cls, node); r >= 0) return insufficient_[r];
+    if (!facts.had_room[node]) return facts.no_room;
+    const bool taken = !facts.has_room[node] || LackingDimension(after_, cls, node) >= 0;
+    return taken ? taken_ : kept_;
   }
 
-  // What no cutting of this node's GPUs can change.
-  std::optional<CodeAndMessage> LackOfGpus(const PodClass& cls, int node) const {
+  int LackOfGpus(const PodClass& cls, int node) {
     const cluster::NodeGpus& gpus = t_.nodes[node]->gpus;
-    if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return std::nullopt;
+    if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return kNothing;
     if (!gpus.managed) {
-      return CodeAndMessage{"NotPartitioned", "node(s) were not opted in to MIG partitioning"};
+      return book_.Number("NotPartitioned", "node(s) were not opted in to MIG partitioning");
     }
     for (const SliceCount& s : cls.slices) {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
-        return CodeAndMessage{"GpuProblem", "node(s) had no usable GPU: " + gpus.problems[0]};
+        return book_.Number("GpuProblem", "node(s) had no usable GPU: " + gpus.problems[0]);
       }
-      return CodeAndMessage{"NoGpuForProfile", fmt::format("node(s) had no GPU that has profile {}",
-                                                           ProfileText(t_.slice_names[s.slice]))};
+      return book_.Number("NoGpuForProfile", fmt::format("node(s) had no GPU that has profile {}",
+                                                         ProfileText(t_.slice_names[s.slice])));
     }
-    return std::nullopt;
+    return kNothing;
   }
 
   const Translation& t_;
   const StagedResult& result_;
   const scheduling::Framework& framework_;
   Draft before_, after_;
-  std::vector<std::vector<scheduling::Verdict>> verdicts_;  // row x node
-  std::vector<std::vector<bool>> had_room_, has_room_;      // shape x node
+  ReasonBook book_;
+  std::vector<int> insufficient_;  // by dimension
+  int taken_ = kNothing, kept_ = kNothing;
+  std::vector<Row> rows_;
+  std::vector<ShapeFacts> shapes_;
   std::vector<Device> devices_;
 };
 

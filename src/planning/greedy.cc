@@ -47,16 +47,19 @@ bool Greedy::KnownToFail(const Queue& queue, int cls) const {
   });
 }
 
-int Greedy::Place(int cls, int count) {
+int Greedy::Place(int cls, int count, int most_tries) {
   const int shape = draft_.problem().classes[cls].shape;
   Queue& queue = queues_[shape];
   if (count == 0 || KnownToFail(queue, cls)) return 0;
   std::vector<Entry> set_aside;
   int placed = 0;
-  while (placed < count && PlaceOne(cls, queue, set_aside)) ++placed;
+  const auto tries = static_cast<size_t>(most_tries);
+  while (placed < count && PlaceOne(cls, queue, tries, set_aside)) ++placed;
   if (queue.failed_epoch != draft_.epoch()) queue.failed.clear();
   queue.failed_epoch = draft_.epoch();
-  if (placed < count && queue.failed.size() < kMostFailures) queue.failed.push_back(cls);
+  const bool everywhere = set_aside.size() < tries;  // nothing was left untried
+  if (placed < count && everywhere && queue.failed.size() < kMostFailures)
+    queue.failed.push_back(cls);
   for (const Entry& e : set_aside) {
     queue.heap.push_back(e);
     std::push_heap(queue.heap.begin(), queue.heap.end(), std::greater<>());
@@ -64,10 +67,10 @@ int Greedy::Place(int cls, int count) {
   return placed;
 }
 
-bool Greedy::PlaceOne(int cls, Queue& queue, std::vector<Entry>& set_aside) {
+bool Greedy::PlaceOne(int cls, Queue& queue, size_t most_tries, std::vector<Entry>& set_aside) {
   const int shape = draft_.problem().classes[cls].shape;
   CatchUp(shape, queue);
-  while (!queue.heap.empty()) {
+  while (!queue.heap.empty() && set_aside.size() < most_tries) {
     const Entry top = queue.heap.front();
     std::pop_heap(queue.heap.begin(), queue.heap.end(), std::greater<>());
     queue.heap.pop_back();
@@ -128,6 +131,16 @@ std::vector<int> Ordered(const Problem& problem, std::vector<int> classes, Order
   for (const int c : classes) keys.push_back(KeyOf(problem, c, order));
   std::sort(keys.begin(), keys.end());
   for (size_t i = 0; i < keys.size(); ++i) classes[i] = std::get<4>(keys[i]);
+  return classes;
+}
+
+std::vector<int> OrderedByPrice(const Problem& problem, std::vector<int> classes,
+                                const std::vector<double>& prices) {
+  const auto key = [&](int c) {
+    const double value = static_cast<double>(problem.classes[c].value);
+    return std::tuple(value > 0 ? prices[c] / value : 1e9, c);
+  };
+  std::sort(classes.begin(), classes.end(), [&](int a, int b) { return key(a) < key(b); });
   return classes;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "planning/draft.h"
@@ -17,7 +18,8 @@ namespace nos::planning {
 class Greedy {
  public:
   explicit Greedy(Draft& draft);
-  int Place(int cls, int count);
+  // Gives a pod up after `most_tries` nodes whose resources did not suffice.
+  int Place(int cls, int count, int most_tries = std::numeric_limits<int>::max());
   // A pod of the class on this node, if it fits there.
   bool PlaceOn(int cls, int node);
 
@@ -43,7 +45,7 @@ class Greedy {
   void CatchUp(int shape, Queue& queue);
   void Consider(int shape, int node, Queue& queue);
   bool KnownToFail(const Queue& queue, int cls) const;
-  bool PlaceOne(int cls, Queue& queue, std::vector<Entry>& set_aside);
+  bool PlaceOne(int cls, Queue& queue, size_t most_tries, std::vector<Entry>& set_aside);
 
   Draft& draft_;
   std::vector<Queue> queues_;  // by shape
@@ -62,5 +64,8 @@ inline constexpr Order kOrders[] = {Order::kLargestFirst, Order::kSmallestFirst,
 
 // The classes in this order; ties by index.
 std::vector<int> Ordered(const Problem& problem, std::vector<int> classes, Order order);
+// Least price for the value first (bound.h); ties by index.
+std::vector<int> OrderedByPrice(const Problem& problem, std::vector<int> classes,
+                                const std::vector<double>& prices);
 
 }  // namespace nos::planning

@@ -11,30 +11,35 @@ namespace {
 constexpr int kMostAttempts = 4000;
 constexpr int kMostFruitless = 400;
 constexpr size_t kMostWaiting = 12;  // classes of waiting pods tried beside those of a node
+constexpr int kMostTries = 32;       // nodes a released pod is tried on elsewhere
 
 class Improver {
  public:
-  Improver(Draft& draft, const std::vector<int>& candidates)
+  Improver(Draft& draft, const std::vector<int>& candidates,
+           const std::vector<std::vector<int>>& orders)
       : draft_(draft), greedy_(draft), candidates_(candidates), random_(1) {
-    for (const Order order : kOrders) {
+    for (const std::vector<int>& ordered : orders) {
       std::vector<int>& rank = rank_.emplace_back(draft.problem().classes.size());
-      const std::vector<int> ordered = Ordered(draft.problem(), candidates, order);
       for (size_t i = 0; i < ordered.size(); ++i) rank[ordered[i]] = static_cast<int>(i);
     }
-    for (const int c : candidates) {
-      if (Waiting(c) > 0) waiting_.push_back(c);
-    }
+    FindWaiting();
   }
 
   bool Run(const std::function<bool()>& out_of_time) {
     int fruitless = 0;
     for (int i = 0; i < kMostAttempts && fruitless < kMostFruitless && !waiting_.empty(); ++i) {
       if (i % 8 == 0 && out_of_time()) return false;
-      const bool better = Attempt();
-      fruitless = better ? 0 : fruitless + 1;
-      if (better) {
-        std::erase_if(waiting_, [this](int c) { return Waiting(c) == 0; });
-        for (const int c : candidates_) AddWaiting(c);
+      const std::vector<int64_t> before = draft_.score();
+      const size_t mark = draft_.Mark();
+      Attempt();
+      fruitless = draft_.score() > before ? 0 : fruitless + 1;
+      // An equally good plan is taken now and then, to get away from where nothing else helps.
+      const bool keep =
+          draft_.score() > before || (draft_.score() == before && random_.Chance(0.5));
+      if (keep) {
+        FindWaiting();
+      } else {
+        draft_.Rollback(mark);
       }
     }
     return true;
@@ -42,9 +47,11 @@ class Improver {
 
  private:
   int Waiting(int cls) const { return draft_.problem().classes[cls].count - draft_.PlacedOf(cls); }
-  void AddWaiting(int cls) {
-    if (Waiting(cls) == 0) return;
-    if (std::find(waiting_.begin(), waiting_.end(), cls) == waiting_.end()) waiting_.push_back(cls);
+  void FindWaiting() {
+    waiting_.clear();
+    for (const int c : candidates_) {
+      if (Waiting(c) > 0) waiting_.push_back(c);
+    }
   }
 
   // A node that this class may use, at random; -1 if none was found.
@@ -72,32 +79,44 @@ class Improver {
     }
   }
 
-  bool Attempt() {
+  void Attempt() {
     const int wanted = waiting_[random_.Below(waiting_.size())];
     const int node = PickNode(wanted);
-    if (node < 0) return false;
-    const std::vector<int64_t> before = draft_.score();
-    const size_t mark = draft_.Mark();
-    std::vector<int> released;
+    if (node < 0) return;
+    std::vector<int> emptied = {node}, released;
     Empty(node, random_.Chance(0.6), released);
     if (random_.Chance(0.5)) {
       const int second = PickNode(wanted);
-      if (second >= 0 && second != node) Empty(second, random_.Chance(0.6), released);
+      if (second >= 0 && second != node) {
+        Empty(second, random_.Chance(0.6), released);
+        emptied.push_back(second);
+      }
     }
     if (random_.Chance(0.5)) greedy_.PlaceOn(wanted, node);
-    PlaceAgain(released);
-    if (draft_.score() > before) return true;
-    // An equally good plan is taken now and then, to get away from where nothing else helps.
-    if (draft_.score() < before || random_.Chance(0.5)) draft_.Rollback(mark);
-    return false;
+    PlaceAgain(released, emptied);
   }
 
-  void PlaceAgain(const std::vector<int>& released) {
+  // Released pods may go anywhere; those that waited before have found every other node full.
+  void PlaceAgain(const std::vector<int>& released, const std::vector<int>& emptied) {
     std::vector<int> classes = released;
     for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
-      classes.push_back(
-          waiting_[waiting_.size() <= kMostWaiting ? i : random_.Below(waiting_.size())]);
+      const bool all = waiting_.size() <= kMostWaiting;
+      classes.push_back(waiting_[all ? i : random_.Below(waiting_.size())]);
     }
+    SortRandomly(classes);
+    for (const int c : classes) {
+      for (const int node : emptied) {
+        while (Waiting(c) > 0 && greedy_.PlaceOn(c, node)) {
+        }
+      }
+      if (Waiting(c) > 0 && std::find(released.begin(), released.end(), c) != released.end()) {
+        greedy_.Place(c, Waiting(c), kMostTries);
+      }
+    }
+  }
+
+  // By one of the orders, usually level by level.
+  void SortRandomly(std::vector<int>& classes) {
     const std::vector<int>& rank = rank_[random_.Below(rank_.size())];
     const bool by_level = random_.Chance(0.8);
     std::sort(classes.begin(), classes.end(), [&](int a, int b) {
@@ -107,7 +126,6 @@ class Improver {
       return rank[a] < rank[b];
     });
     classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-    for (const int c : classes) greedy_.Place(c, Waiting(c));
   }
 
   Draft& draft_;
@@ -121,8 +139,9 @@ class Improver {
 }  // namespace
 
 bool Improve(Draft& draft, const std::vector<int>& candidates,
+             const std::vector<std::vector<int>>& orders,
              const std::function<bool()>& out_of_time) {
-  return Improver(draft, candidates).Run(out_of_time);
+  return Improver(draft, candidates, orders).Run(out_of_time);
 }
 
 }  // namespace nos::planning

@@ -10,8 +10,8 @@
 namespace nos::planning {
 
 // Never makes the score worse. Deterministic; ends by itself after a number of fruitless attempts.
-// Returns false when out_of_time ended it.
+// Returns false when out_of_time ended it. `orders`: the candidates in several orders worth trying.
 bool Improve(Draft& draft, const std::vector<int>& candidates,
-             const std::function<bool()>& out_of_time);
+             const std::vector<std::vector<int>>& orders, const std::function<bool()>& out_of_time);
 
 }  // namespace nos::planning

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "planning/explain.h"
+#include "planning/live_filters.h"
 #include "planning/stages.h"
 #include "planning/translate.h"
 
@@ -137,16 +138,31 @@ class PlanWriter {
 
 }  // namespace
 
+namespace {
+
+// Searches until the live filters agree with the plan.
+StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
+                            const scheduling::Framework& framework, Translation& translation,
+                            GpuStates& states, const std::function<bool()>& out_of_time) {
+  const int gpus = static_cast<int>(translation.problem.gpus.size());
+  const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
+  for (int round = 1;; ++round) {
+    StagedResult result = SearchInStages(translation.problem, states, reservations, out_of_time);
+    const auto objections = FindObjections(snapshot, framework, translation, result);
+    if (objections.empty()) return result;
+    Heed(objections, round, translation);
+  }
+}
+
+}  // namespace
+
 Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
               const scheduling::Framework& framework, const PlanOptions& options) {
-  const Translation translation = Translate(snapshot, pending, framework, options);
+  Translation translation = Translate(snapshot, pending, framework, options);
   GpuStates states(translation.problem);
   const std::function<bool()> out_of_time =
       options.out_of_time ? options.out_of_time : [] { return false; };
-  const int gpus = static_cast<int>(translation.problem.gpus.size());
-  const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
-  const StagedResult result =
-      SearchInStages(translation.problem, states, reservations, out_of_time);
+  const StagedResult result = SearchAndCheck(snapshot, framework, translation, states, out_of_time);
   const auto explanations = ExplainWaiting(translation, result, framework, states);
   return PlanWriter(translation, result, states).Write(explanations);
 }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "planning/live_filters.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::planning {
@@ -73,8 +74,9 @@ std::string ContainerKey(const Pod& pod) {
 
 class Grouper {
  public:
-  Grouper(Pods pods, const PlanOptions& options, std::vector<int>& group_of)
-      : pods_(pods), options_(options), group_of_(group_of) {
+  Grouper(Pods pods, const scheduling::Framework& framework, const PlanOptions& options,
+          std::vector<int>& group_of)
+      : pods_(pods), framework_(framework), options_(options), group_of_(group_of) {
     group_of_.assign(pods.size(), -1);
   }
 
@@ -105,6 +107,7 @@ class Grouper {
     const int claim = Claim(pod, options_);
     const cluster::ResourceVector& requests = RequestsFor(pod);
     std::string constraints = ConstraintKey(pod);
+    if (HasLiveFilter(framework_, pod)) Append(constraints, std::to_string(i));
     std::string key = constraints;
     key += '\n';
     key.append(reinterpret_cast<const char*>(&pod.priority), sizeof pod.priority);
@@ -140,6 +143,7 @@ class Grouper {
   }
 
   const Pods pods_;
+  const scheduling::Framework& framework_;
   const PlanOptions& options_;
   std::vector<int>& group_of_;
   std::vector<PodGroup> groups_;
@@ -173,8 +177,9 @@ int Claim(const Pod& pod, const PlanOptions& options) {
   return claim;
 }
 
-std::vector<PodGroup> GroupPods(Pods pods, const PlanOptions& options, std::vector<int>& group_of) {
-  return Grouper(pods, options, group_of).Run();
+std::vector<PodGroup> GroupPods(Pods pods, const scheduling::Framework& framework,
+                                const PlanOptions& options, std::vector<int>& group_of) {
+  return Grouper(pods, framework, options, group_of).Run();
 }
 
 }  // namespace nos::planning

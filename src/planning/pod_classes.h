@@ -28,8 +28,9 @@ struct PodGroup {
   std::vector<int> members;  // indices of pods, longest waiting first
 };
 
-// The pods that wait for a node, in groups sorted by level, then by their first pod. `group_of`
-// gets the group of every pod, -1 for those that do not wait.
-std::vector<PodGroup> GroupPods(Pods pods, const PlanOptions& options, std::vector<int>& group_of);
+// The pods that wait for a node, in groups (pods with live filters one by one) sorted by level,
+// then by their first pod. `group_of` gets the group of every pod, -1 for those that do not wait.
+std::vector<PodGroup> GroupPods(Pods pods, const scheduling::Framework& framework,
+                                const PlanOptions& options, std::vector<int>& group_of);
 
 }  // namespace nos::planning

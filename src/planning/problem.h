@@ -75,7 +75,7 @@ struct Problem {
   std::vector<PodClass> classes;
   std::vector<Shape> shapes;
   std::vector<ProblemNode> nodes;
-  std::vector<ProblemGpu> gpus;  // grouped by node
+  std::vector<ProblemGpu> gpus;            // grouped by node
   size_t dimensions = 0;                   // at least 1
   std::vector<int64_t> free;               // nodes x dimensions
   std::vector<int64_t> capacity;           // nodes x dimensions: free if nothing ran there

@@ -35,18 +35,18 @@ enum class Kind { kWait, kFreeResource, kLiftFilter, kOptIn, kBiggerNode };
 
 class RemedyFinder {
  public:
-  RemedyFinder(const RemedyInput& input, int cls, Draft& after)
+  RemedyFinder(const RemedyInput& input, int cls)
       : input_(input),
         t_(input.translation),
         class_(cls),
         cls_(t_.problem.classes[cls]),
-        after_(after) {}
+        after_(input.result.draft) {}
 
   std::string Find() {
     for (int n = 0; n < static_cast<int>(t_.nodes.size()) && !NothingSmaller(); ++n) {
       if (NeedsOptIn(n)) {
         OptIn(n);
-      } else if (after_.FindSlices(cls_.shape, n, &devices_)) {
+      } else if (input_.has_room[n]) {
         SlicesFit(n);
       } else if (input_.verdicts[n].fits()) {
         WaitForInstances(n);
@@ -169,17 +169,16 @@ class RemedyFinder {
   const Translation& t_;
   const int class_;
   const PodClass& cls_;
-  Draft& after_;
+  const Draft& after_;
   size_t changes_ = 0;  // of the best change so far; 0: none found
   Kind kind_ = Kind::kWait;
   std::string text_;
-  std::vector<Device> devices_;
 };
 
 }  // namespace
 
-std::string FindRemedy(const RemedyInput& input, int cls, Draft& after) {
-  return RemedyFinder(input, cls, after).Find();
+std::string FindRemedy(const RemedyInput& input, int cls) {
+  return RemedyFinder(input, cls).Find();
 }
 
 }  // namespace nos::planning

@@ -13,12 +13,13 @@ struct RemedyInput {
   const Translation& translation;
   const StagedResult& result;
   const std::vector<scheduling::Verdict>& verdicts;  // of the filters on the class, by node
+  const std::vector<bool>& has_room;                 // of the GPUs for the class's slices, by node
 };
 
-// Looks at every node: what keeps a pod of the class away from it when all that is planned is there
-// (`after`), and how many things would have to change. Of equally many, waiting for others to end
-// comes before asking people for changes.
-std::string FindRemedy(const RemedyInput& input, int cls, Draft& after);
+// Looks at every node: what keeps a pod of the class away from it when all that is planned is
+// there, and how many things would have to change. Of equally many, waiting for others to end comes
+// before asking people for changes.
+std::string FindRemedy(const RemedyInput& input, int cls);
 
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
 // The first dimension of which the node has too little left; -1: none.

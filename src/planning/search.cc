@@ -50,7 +50,7 @@ class Searcher {
     const Draft best = FindBest(&bound);
     bool complete = !TimeIsUp();
     Draft tidy = Tidy(best, out_of_time_, &complete);
-    return {std::move(tidy), possible, std::max(bound, best.placed()), complete && !cut_short_};
+    return {std::move(tidy), std::max(bound, best.placed()), complete && !cut_short_};
   }
 
  private:
@@ -72,9 +72,11 @@ class Searcher {
         return std::move(exact->draft);
       }
     }
-    tight = ByLevels();
-    if (!TimeIsUp() && !Improve(tight, candidates_, out_of_time_)) cut_short_ = true;
-    *bound = UpperBound(problem_, states_, candidates_);
+    const Bound proven = UpperBound(problem_, states_, candidates_);
+    *bound = proven.pods;
+    const std::vector<std::vector<int>> orders = AllOrders(proven.prices);
+    tight = ByLevels(orders);
+    if (!TimeIsUp() && !Improve(tight, candidates_, orders, out_of_time_)) cut_short_ = true;
     return tight;
   }
 
@@ -103,8 +105,15 @@ class Searcher {
     return true;
   }
 
+  std::vector<std::vector<int>> AllOrders(const std::vector<double>& prices) const {
+    std::vector<std::vector<int>> orders;
+    for (const Order order : kOrders) orders.push_back(Ordered(problem_, candidates_, order));
+    orders.push_back(OrderedByPrice(problem_, candidates_, prices));
+    return orders;
+  }
+
   // The first levels that can be placed wholly are placed at once, the others one by one.
-  Draft ByLevels() {
+  Draft ByLevels(const std::vector<std::vector<int>>& orders) {
     int whole = 0, partly = problem_.levels;
     Draft draft = NewTight();
     while (whole + 1 < partly && !TimeIsUp()) {
@@ -117,42 +126,44 @@ class Searcher {
       whole = middle;
       draft = std::move(attempt);
     }
-    std::vector<std::vector<int>> by_level(problem_.levels);
-    for (const int c : candidates_) by_level[problem_.classes[c].level].push_back(c);
+    // By level and order.
+    std::vector<std::vector<std::vector<int>>> by_level(problem_.levels);
+    for (auto& level : by_level) level.resize(orders.size());
+    for (size_t o = 0; o < orders.size(); ++o) {
+      for (const int c : orders[o]) by_level[problem_.classes[c].level][o].push_back(c);
+    }
     Greedy greedy(draft);
     for (int level = whole; level < problem_.levels; ++level) {
-      PlaceLevel(draft, greedy, level, by_level[level]);
+      if (!by_level[level][0].empty()) PlaceLevel(draft, greedy, level, by_level[level]);
     }
     return draft;
   }
 
   // As much of the level as the best of several orders places.
-  void PlaceLevel(Draft& draft, Greedy& greedy, int level, const std::vector<int>& classes) {
-    if (classes.empty()) return;
+  void PlaceLevel(Draft& draft, Greedy& greedy, int level,
+                  const std::vector<std::vector<int>>& orders) {
     const size_t mark = draft.Mark();
     int64_t best = -1, whole = 0;
-    for (const int c : classes) {
+    for (const int c : orders[0]) {
       whole += problem_.classes[c].count * (problem_.classes[c].value * kValueUnit + 1);
     }
-    Order best_order = Order::kLargestFirst, last = best_order;
-    for (const Order order : kOrders) {
-      if (best >= 0 && (classes.size() == 1 || best == whole || TimeIsUp())) break;
+    size_t best_order = 0, last = 0;
+    for (size_t o = 0; o < orders.size(); ++o) {
+      if (best >= 0 && (orders[o].size() == 1 || best == whole || TimeIsUp())) break;
       draft.Rollback(mark);
-      PlaceInOrder(greedy, classes, order);
-      last = order;
+      PlaceInOrder(greedy, orders[o]);
+      last = o;
       if (draft.score()[level] <= best) continue;
       best = draft.score()[level];
-      best_order = order;
+      best_order = o;
     }
     if (last == best_order) return;
     draft.Rollback(mark);
-    PlaceInOrder(greedy, classes, best_order);
+    PlaceInOrder(greedy, orders[best_order]);
   }
 
-  void PlaceInOrder(Greedy& greedy, const std::vector<int>& classes, Order order) const {
-    for (const int c : Ordered(problem_, classes, order)) {
-      greedy.Place(c, problem_.classes[c].count);
-    }
+  void PlaceInOrder(Greedy& greedy, const std::vector<int>& classes) const {
+    for (const int c : classes) greedy.Place(c, problem_.classes[c].count);
   }
 
   const Problem& problem_;

@@ -16,7 +16,6 @@ namespace nos::planning {
 
 struct SearchResult {
   Draft draft;
-  std::vector<bool> possible;  // by class: a pod of it could be placed if it were alone
   int upper_bound = 0;
   bool complete = true;
 };

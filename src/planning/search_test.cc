@@ -116,5 +116,37 @@ TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) {
   }
 }
 
+// Too big to be solved exactly: what the improved search finds must be legal, at most the bound,
+// and the same every time.
+TEST(SearchTest, BiggerProblemsKeepTheRules) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    ProblemBuilder builder;
+    const int nodes = 2 + static_cast<int>(random.Below(5));
+    for (int n = 0; n < nodes; ++n) {
+      std::vector<std::string> gpus;
+      for (uint64_t g = 1 + random.Below(6); g > 0; --g) {
+        gpus.push_back(RandomGpu(random, kModels[random.Below(3)]));
+      }
+      builder.Node(5 + static_cast<int64_t>(random.Below(40)), gpus);
+    }
+    for (uint64_t c = 20 + random.Below(20); c > 0; --c) {
+      std::vector<std::string> slices;
+      for (uint64_t s = 1 + random.Below(2) * random.Below(3); s > 0; --s) {
+        slices.push_back(RandomProfile(random, kModels[random.Below(3)]));
+      }
+      const int cls =
+          builder.Pods(1 + static_cast<int>(random.Below(5)), slices,
+                       static_cast<int>(random.Below(3)), static_cast<int64_t>(random.Below(5)));
+      if (random.Chance(0.2)) builder.Only(cls, {static_cast<int>(random.Below(nodes))});
+    }
+    const Problem problem = builder.Build();
+    const Found once = Solve(problem), again = Solve(problem);
+    EXPECT_EQ(once.result.draft.score(), again.result.draft.score());
+    EXPECT_EQ(once.cost, again.cost);
+  }
+}
+
 }  // namespace
 }  // namespace nos::planning

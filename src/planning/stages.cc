@@ -30,8 +30,7 @@ class Stager {
 
   StagedResult Run() {
     SearchResult found = Search(rest_, states_, out_of_time_);
-    StagedResult result{Draft(whole_, states_, Draft::Free::kKeep), {}, {}, {}, 0, true};
-    result.possible = found.possible;
+    StagedResult result{Draft(whole_, states_, Draft::Free::kKeep), {}, {}, 0, true};
     result.upper_bound = found.upper_bound;
     result.complete = found.complete;
     int first_level = 0;

@@ -24,7 +24,6 @@ struct StagedResult {
   Draft draft;               // of the whole problem
   std::vector<int> members;  // by index of draft.pods(): the member of its class placed there
   std::vector<Reservation> reservations;
-  std::vector<bool> possible;  // by class, before anything was placed
   int upper_bound = 0;
   bool complete = true;
 };

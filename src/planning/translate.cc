@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "planning/live_filters.h"
 #include "planning/pod_classes.h"
 
 namespace nos::planning {
@@ -24,7 +25,7 @@ class Translator {
   }
 
   Translation Run() {
-    groups_ = GroupPods(out_.pending, options_, out_.class_of);
+    groups_ = GroupPods(out_.pending, framework_, options_, out_.class_of);
     for (size_t n = 0; n < snapshot_.size(); ++n) out_.nodes.push_back(&snapshot_.node(n));
     FindModels();
     FindResources();
@@ -189,12 +190,13 @@ class Translator {
         row_of_.try_emplace(group.constraints, static_cast<int>(row_of_.size()));
     if (!fresh) return it->second;
     const int pod = group.members[0];
+    if (HasLiveFilter(framework_, *out_.pending[pod])) out_.live_rows.insert(it->second);
     out_.row_pod.push_back(pod);
     out_.row_cycle.push_back(framework_.PreFilter(*out_.pending[pod], snapshot_));
     std::vector<bool>& row = out_.problem.allowed.emplace_back(out_.nodes.size());
     for (size_t n = 0; n < row.size(); ++n) {
-      row[n] = StaticVerdict(framework_, out_.row_cycle.back(), *out_.pending[pod], *out_.nodes[n])
-                   .fits();
+      row[n] =
+          VerdictNow(framework_, out_.row_cycle.back(), *out_.pending[pod], *out_.nodes[n]).fits();
     }
     return it->second;
   }
@@ -212,13 +214,14 @@ class Translator {
 
 }  // namespace
 
-scheduling::Verdict StaticVerdict(const scheduling::Framework& framework,
-                                  const scheduling::Cycle& cycle, const cluster::Pod& pod,
-                                  const cluster::NodeInfo& node) {
+scheduling::Verdict VerdictNow(const scheduling::Framework& framework,
+                               const scheduling::Cycle& cycle, const cluster::Pod& pod,
+                               const cluster::NodeInfo& node) {
   if (!cycle.verdict.fits()) return cycle.verdict;
   if (cycle.nodes && !cycle.nodes->contains(node.node->meta.name)) return cycle.elsewhere;
   for (const FilterPlugin* filter : framework.filters()) {
-    if (filter->Dependence() != DependsOn::kNodeObject || !filter->Concerns(pod)) continue;
+    const bool counts = filter->Dependence() == DependsOn::kNodeObject || IsLive(*filter);
+    if (!counts || !filter->Concerns(pod)) continue;
     scheduling::Verdict verdict = filter->Filter(cycle.state, pod, node);
     if (!verdict.fits()) return verdict;
   }

@@ -7,9 +7,12 @@
 // The pods and the snapshot must outlive it.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/resources.h"
@@ -32,14 +35,18 @@ struct Translation {
   std::vector<std::string> slice_names;      // resource name of each slice
   std::vector<int> row_pod;                  // by row of Problem::allowed: a pod that has it
   std::vector<scheduling::Cycle> row_cycle;  // and its way through the pre-filters
+  // Rows of pods that live filters concern (live_filters.h), one pod each, and what those filters
+  // said when the plan was played through, by row and node.
+  std::set<int> live_rows;
+  std::map<std::pair<int, int>, scheduling::Verdict> objections;
 };
 
 Translation Translate(const cluster::ClusterSnapshot& snapshot, Pods pending,
                       const scheduling::Framework& framework, const PlanOptions& options);
 
-// The verdict of the filters that look at the node object alone.
-scheduling::Verdict StaticVerdict(const scheduling::Framework& framework,
-                                  const scheduling::Cycle& cycle, const cluster::Pod& pod,
-                                  const cluster::NodeInfo& node);
+// The verdict of the filters on the cluster as it is, resources aside.
+scheduling::Verdict VerdictNow(const scheduling::Framework& framework,
+                               const scheduling::Cycle& cycle, const cluster::Pod& pod,
+                               const cluster::NodeInfo& node);
 
 }  // namespace nos::planning

@@ -1,0 +1,35 @@
+// Filters whose verdict depends on what else runs (spreading, affinity between pods...). The search
+// knows only verdicts that stand still, so it starts from what these filters say of the cluster as
+// it is; then its plan is played through, and where a filter objects, the search runs again without
+// that pair of pod and node.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "planning/stages.h"
+#include "planning/translate.h"
+
+namespace nos::planning {
+
+// Whether a filter looks at more than the node object; resources aside, which the search counts.
+bool IsLive(const scheduling::FilterPlugin& filter);
+// Whether any live filter concerns the pod.
+bool HasLiveFilter(const scheduling::Framework& framework, const cluster::Pod& pod);
+
+struct Objection {
+  int cls = 0, node = 0;
+  scheduling::Verdict verdict;
+};
+
+// Binds the planned pods one after the other, in the order of their levels, and asks the live
+// filters before each.
+std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
+                                      const scheduling::Framework& framework,
+                                      const Translation& translation, const StagedResult& result);
+
+// Takes back what the filters object to: the class may not use the node any more. After several
+// rounds its pods wait for the next plan instead, so that this ends.
+void Heed(const std::vector<Objection>& objections, int round, Translation& translation);
+
+}  // namespace nos::planning
