@@ -43,7 +43,8 @@ class AgentTest : public testing::Test {
     hooks.fault = [this](const device::SimAttempt& attempt) {
       return fault_ ? fault_(attempt) : device::SimFault::kNone;
     };
-    hooks.held = [this](const std::string& uuid) { return kubelet_.Holds(uuid); };
+    // No SimHooks::held: the driver refuses only while a process runs, so caution must be the
+    // agent's.
     hooks.on_destroy = [this](const device::GpuInstance& instance) {
       ++destroyed_;
       EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
