@@ -38,6 +38,9 @@ TEST(QuantityTest, ParsesEveryNotation) {
   EXPECT_EQ(value("100n").MilliValue(), 1);
   EXPECT_EQ(value("16Gi").ToBinaryString(), "16Gi");
   EXPECT_EQ(value("1500m").ToString(), "1500m");
+  EXPECT_EQ(value("575667223685758047.7").ToString(), "575667223685758047700m");
+  const Quantity most = value("9223372036854775807");
+  EXPECT_EQ((most + most).Value(), 9223372036854775807);
 }
 
 TEST(QuantityTest, RefusesWhatKubernetesRefuses) {
@@ -52,6 +55,8 @@ TEST(ClockTest, TimesRoundTrip) {
   ASSERT_TRUE(t.ok());
   EXPECT_EQ(FormatTime(*t), "2026-01-02T03:04:05Z");
   EXPECT_EQ(FormatTime(*ParseTime("2026-01-02T03:04:05.123+02:00")), "2026-01-02T01:04:05Z");
+  EXPECT_EQ(FormatTime(*ParseTime("0001-01-01T00:00:00Z")), "1678-01-01T00:00:00Z");
+  EXPECT_TRUE(ParseTime("9999-12-31T23:59:60-99:99").ok());
   EXPECT_FALSE(ParseTime("2026-13-02T03:04:05Z").ok());
   EXPECT_FALSE(ParseTime("2026-01-02").ok());
 }

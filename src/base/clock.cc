@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -104,7 +105,7 @@ Result<Time> ParseTime(std::string_view text) {
   if (!s) return error;
   const Duration fraction = TakeFraction(text);
   const auto offset = TakeOffset(text);
-  const std::chrono::year_month_day date{std::chrono::year(*year),
+  const std::chrono::year_month_day date{std::chrono::year(std::clamp(*year, 1678, 2261)),
                                          std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
   if (!offset || !text.empty() || !date.ok() || *h > 23 || *m > 59 || *s > 60) return error;

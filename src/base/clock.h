@@ -38,7 +38,8 @@ class ManualClock final : public Clock {
 
 // RFC 3339 in UTC with second precision, as Kubernetes writes metav1.Time: "2026-01-02T03:04:05Z".
 std::string FormatTime(Time t);
-// Accepts RFC 3339 with fractional seconds and any offset. Error: kInvalid.
+// Accepts RFC 3339 with fractional seconds and any offset. Years before 1678 or after 2261, which
+// Time cannot hold, are taken as those. Error: kInvalid.
 Result<Time> ParseTime(std::string_view text);
 // Go's duration text as Kubernetes uses it: "300ms", "1.5s", "1h30m". Error: kInvalid.
 Result<Duration> ParseDuration(std::string_view text);

@@ -116,18 +116,17 @@ int64_t Quantity::Value() const { return CeilDiv(nano_, kNano); }
 int64_t Quantity::MilliValue() const { return CeilDiv(nano_, kNano / 1000); }
 
 std::string Quantity::ToString() const {
-  if (nano_ % kNano == 0) return fmt::format("{}", static_cast<int64_t>(nano_ / kNano));
-  if (nano_ % 1'000'000 == 0) return fmt::format("{}m", static_cast<int64_t>(nano_ / 1'000'000));
-  if (nano_ % 1000 == 0) return fmt::format("{}u", static_cast<int64_t>(nano_ / 1000));
-  return fmt::format("{}n", static_cast<int64_t>(nano_));
+  if (nano_ % kNano == 0) return fmt::format("{}", nano_ / kNano);
+  if (nano_ % 1'000'000 == 0) return fmt::format("{}m", nano_ / 1'000'000);
+  if (nano_ % 1000 == 0) return fmt::format("{}u", nano_ / 1000);
+  return fmt::format("{}n", nano_);
 }
 
 std::string Quantity::ToBinaryString() const {
   if (nano_ == 0) return "0";
   for (size_t i = kSuffixes.size() - 1; i > 9; --i) {
     if (nano_ % kSuffixes[i].nano == 0) {
-      return fmt::format("{}{}", static_cast<int64_t>(nano_ / kSuffixes[i].nano),
-                         kSuffixes[i].text);
+      return fmt::format("{}{}", nano_ / kSuffixes[i].nano, kSuffixes[i].text);
     }
   }
   return ToString();

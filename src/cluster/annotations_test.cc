@@ -40,6 +40,7 @@ std::string Text(const Gpu& gpu) {
 
 std::vector<std::string> Texts(const NodeGpus& gpus) {
   std::vector<std::string> texts;
+  texts.reserve(gpus.gpus.size());
   for (const Gpu& gpu : gpus.gpus) texts.push_back(Text(gpu));
   return texts;
 }
@@ -221,7 +222,7 @@ TEST(SpecPatchTest, TouchesNamedGpusOnlyAndDifferencesOnly) {
                                 {N("spec-gpu-1-7g.40gb"), "1"},
                                 {N("spec-partitioning-plan"), "1"},
                                 {"unrelated", "x"}});
-  const auto profile = [](std::string_view name) { return *A100().FindProfile(name); };
+  const auto profile = [](std::string_view name) { return A100().FindProfile(name).value_or(0); };
   const AnnotationPatch patch = SpecPatch(
       node, {{0, &A100(), {{profile("3g.20gb"), 4}, {profile("3g.20gb"), 0}}}, {2, &A100(), {}}},
       "2");
@@ -240,7 +241,7 @@ TEST(StatusPatchTest, ReplacesEverythingOfTheStatus) {
                                 {"n8s.nebuly.ai/status-partitioning-plan", "0"},
                                 {N("status-model-0"), "A100-40GB"},
                                 {N("spec-layout-0"), ""}});
-  const auto me = *A100().FindProfile("1g.5gb+me");
+  const auto me = A100().FindProfile("1g.5gb+me").value_or(0);
   const Gpu gpu{.index = 0, .model = &A100(), .instances = {{{me, 3}, true, "a/b"}}};
   const AnnotationPatch expected{{N("status-layout-0"), "1g.5gb+me@3:used"},
                                  {N("status-gpu-0-1g.5gb.me-used"), "1"},
@@ -274,12 +275,11 @@ TEST(AnnotationsTest, AnyStatusAndSpecComeBackAsTheyWere) {
   Random random(7);
   Node node = MigNode(0);
   for (int round = 0; round < 2000; ++round) {
-    std::vector<Gpu> gpus;
-    std::vector<TargetLayout> targets;
-    for (int i = 0; i < 4; ++i) gpus.push_back(RandomGpu(i, random));
-    for (const Gpu& gpu : gpus) targets.push_back({gpu.index, gpu.model, {}});
-    for (const Gpu& gpu : gpus) {
-      for (const auto& i : gpu.instances) targets[gpu.index].placements.push_back(i.placement);
+    std::vector<Gpu> gpus(4);
+    std::vector<TargetLayout> targets(4);
+    for (int i = 0; i < 4; ++i) {
+      gpus[i] = RandomGpu(i, random);
+      targets[i] = {i, gpus[i].model, PlacementsOf(*gpus[i].model, gpus[i].Layout())};
     }
     Apply(StatusPatch(node, gpus, "s"), node.meta.annotations);
     Apply(SpecPatch(node, targets, "p"), node.meta.annotations);

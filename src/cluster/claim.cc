@@ -36,7 +36,8 @@ bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
   std::vector<Instance> kept{{placement, true, pod}};
   for (const Instance& instance : gpu.instances) {
     if (!instance.used) {
-      const LayoutId with = table.Add(layout, *table.Find(instance.placement));
+      const auto free = table.Find(instance.placement);
+      const LayoutId with = free ? table.Add(layout, *free) : LayoutTable::kIllegal;
       if (with == LayoutTable::kIllegal) continue;
       layout = with;
     }

@@ -264,6 +264,7 @@ std::string PlanId(const Node& node, std::string_view key) {
 
 gpu::LayoutId Gpu::Layout() const {
   std::vector<gpu::Placement> placements;
+  placements.reserve(instances.size());
   for (const Instance& instance : instances) placements.push_back(instance.placement);
   return LayoutOf(*model, std::move(placements));
 }

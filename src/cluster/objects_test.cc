@@ -94,9 +94,11 @@ TEST(DecodePodTest, ReadsEveryFieldThatMatters) {
   EXPECT_EQ(pod.priority_class, "high");
   EXPECT_EQ(pod.priority, 1000);
   EXPECT_EQ(pod.node_selector, (StringMap{{"disk", "ssd"}}));
-  ASSERT_TRUE(pod.node_affinity && pod.node_affinity->required);
-  EXPECT_EQ(pod.node_affinity->required->at(0).match_fields.at(0).values.at(0), "n1");
-  EXPECT_EQ(pod.node_affinity->preferred.at(0).weight, 10);
+  const NodeAffinity affinity = pod.node_affinity.value_or(NodeAffinity{});
+  const std::vector<NodeSelectorTerm> required =
+      affinity.required.value_or(std::vector<NodeSelectorTerm>{});
+  EXPECT_EQ(required.at(0).match_fields.at(0).values.at(0), "n1");
+  EXPECT_EQ(affinity.preferred.at(0).weight, 10);
   EXPECT_EQ(pod.tolerations.at(0).op, "Exists");
   EXPECT_EQ(pod.containers.size(), 2u);
   EXPECT_TRUE(pod.init_containers.at(0).restart_always);
@@ -243,7 +245,7 @@ TEST(PodRequestsTest, PodLevelResourcesReplaceTheSum) {
 }
 
 TEST(ResourceVectorTest, AddsSubtractsAndForgetsZero) {
-  const auto make = [](ResourceList list) { return ResourceVector::From(list); };
+  const auto make = [](const ResourceList& list) { return ResourceVector::From(list); };
   ResourceVector a =
       make({{"cpu", Quantity::FromMilli(1500)}, {"x.com/gpu", Quantity::FromValue(2)}});
   const ResourceVector b =

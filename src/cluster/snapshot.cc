@@ -9,11 +9,11 @@
 namespace nos::cluster {
 namespace {
 
-void AddPod(const std::shared_ptr<const Pod>& pod, Prefer prefer, NodeInfo& info) {
+void AddPod(std::shared_ptr<const Pod> pod, Prefer prefer, NodeInfo& info) {
   const ResourceVector requests = RequestsOf(*pod);
   ClaimInstances(*pod, requests, prefer, info);
   info.requested.Add(requests);
-  info.pods.push_back(pod);
+  info.pods.push_back(std::move(pod));
 }
 
 // Sorts by name; of equal names only the last stays.
@@ -38,7 +38,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
     return a->meta.ns != b->meta.ns ? a->meta.ns < b->meta.ns : a->meta.name < b->meta.name;
   });
   info.pods.reserve(pods.size());
-  for (const auto& pod : pods) AddPod(pod, Prefer::kUsed, info);
+  for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, info);
   return info;
 }
 
@@ -81,7 +81,7 @@ Status ClusterSnapshot::Bind(std::shared_ptr<const Pod> pod, std::string_view na
   const auto i = IndexOf(name);
   if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
   NodeInfo info = node(*i);
-  AddPod(pod, Prefer::kFree, info);
+  AddPod(std::move(pod), Prefer::kFree, info);
   Replace(*i, std::move(info));
   return Status::Ok();
 }

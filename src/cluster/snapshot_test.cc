@@ -8,17 +8,18 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 using Annotations = StringMap;
 
-std::shared_ptr<const Node> MakeNode(std::string name, int gpus, Annotations annotations = {}) {
+std::shared_ptr<const Node> MakeNode(std::string name, int gpus,
+                                     const Annotations& annotations = {}) {
   Node node;
   node.meta.name = std::move(name);
   node.meta.labels = {{std::string(kPartitioningLabel), "mig"},
                       {std::string(kCountLabel), std::to_string(gpus)},
                       {std::string(kProductLabel), "NVIDIA-A100-SXM4-40GB"}};
-  for (auto& [key, value] : annotations) node.meta.annotations[std::string(kPrefix) + key] = value;
+  for (const auto& [key, value] : annotations)
+    node.meta.annotations[std::string(kPrefix) + key] = value;
   node.allocatable = {{"cpu", Quantity::FromValue(64)}, {"pods", Quantity::FromValue(110)}};
   return std::make_shared<const Node>(std::move(node));
 }
@@ -37,8 +38,8 @@ ResourceList Mig(std::string_view profile, int count = 1) {
   return {{"nvidia.com/mig-" + std::string(profile), Quantity::FromValue(count)}};
 }
 
-ClusterSnapshot Build(std::vector<std::shared_ptr<const Node>> nodes,
-                      std::vector<std::shared_ptr<const Pod>> pods = {}) {
+ClusterSnapshot Build(const std::vector<std::shared_ptr<const Node>>& nodes,
+                      const std::vector<std::shared_ptr<const Pod>>& pods = {}) {
   return ClusterSnapshot::Build(nodes, pods, gpu::Catalogue::Builtin());
 }
 
@@ -127,6 +128,7 @@ TEST(SnapshotTest, WithoutASpecItIsAssumedWhereFreeInstancesCanStay) {
 
 TEST(SnapshotTest, AForkDoesNotChangeTheOriginal) {
   std::vector<std::shared_ptr<const Node>> nodes;
+  nodes.reserve(200);
   for (int i = 0; i < 200; ++i) {
     nodes.push_back(MakeNode("n" + std::to_string(1000 + i), 1,
                              {{"status-layout-0", "1g.5gb@0:used,1g.5gb@1:free"}}));

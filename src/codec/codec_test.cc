@@ -19,6 +19,7 @@ TEST(JsonTest, RefusesRubbishWithItsPlace) {
   EXPECT_FALSE(ParseJson("{} x").ok());
   EXPECT_FALSE(ParseJson("{\"a\":").ok());
   EXPECT_FALSE(ParseJson(std::string(200, '[')).ok());
+  EXPECT_FALSE(ParseJson("[{\"a\":1e400}]").ok());
   EXPECT_TRUE(ParseJson("7").ok());
 }
 
@@ -34,6 +35,34 @@ TEST(YamlTest, NamesDocumentAndLineOfAnError) {
   const auto documents = ParseYaml("a: 1\n---\nb: [1,\n");
   ASSERT_FALSE(documents.ok());
   EXPECT_NE(documents.status().message().find("line"), std::string::npos);
+}
+
+TEST(YamlTest, EndsOnTextAfterADocument) {
+  for (const char* text : {"{a: b\"c\": d},\"e\": f}]}", "}", "a: 1\n}", "]", "{a: 1}}", "--- }"}) {
+    const auto documents = ParseYaml(text);
+    EXPECT_FALSE(documents.ok()) << text;
+  }
+}
+
+TEST(YamlTest, AliasesStandForWhatTheyName) {
+  const auto documents = ParseYaml("a: &x {k: [1, ~]}\nb: *x\n&y z: *x\n*y : 2\n---\n- 1\n--- \n");
+  ASSERT_TRUE(documents.ok()) << documents.status().ToString();
+  ASSERT_EQ(documents->size(), 2u);
+  EXPECT_EQ(WriteJson((*documents)[0]), R"({"a":{"k":[1,null]},"b":{"k":[1,null]},"z":2})");
+  EXPECT_FALSE(ParseYaml("a: &x [*x]").ok());
+  EXPECT_FALSE(ParseYaml("[1]: 2").ok());
+  EXPECT_FALSE(ParseYaml("? {a: 1}\n: 2").ok());
+  EXPECT_FALSE(ParseYaml("~: 2").ok());
+  EXPECT_FALSE(ParseYaml("a: &x [[1]]\nb: *y").ok());
+}
+
+TEST(YamlTest, RefusesDepthBeyondItsLimit) {
+  EXPECT_TRUE(ParseYaml(std::string(90, '[') + std::string(90, ']')).ok());
+  EXPECT_FALSE(ParseYaml(std::string(101, '[') + std::string(101, ']')).ok());
+  const std::string half = std::string(60, '[') + "1" + std::string(60, ']');
+  const std::string nested = std::string(60, '[') + "*a" + std::string(60, ']');
+  EXPECT_TRUE(ParseYaml("a: &a " + half + "\nb: *a\n").ok());
+  EXPECT_FALSE(ParseYaml("a: &a " + half + "\nb: " + nested + "\n").ok());
 }
 
 TEST(YamlTest, RefusesAliasBombs) {

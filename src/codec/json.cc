@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json/parse_options.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/stream_parser.hpp>
+#include <cmath>
 
 namespace nos {
 namespace {
@@ -43,6 +45,19 @@ void WritePretty(const Json& value, std::string& out, size_t indent) {
   }
 }
 
+// Numbers beyond the range of double are read as infinities, which cannot be written again.
+bool AllFinite(const Json& value) {
+  if (value.is_double()) return std::isfinite(value.get_double());
+  if (value.is_array()) {
+    const JsonArray& array = value.get_array();
+    return std::all_of(array.begin(), array.end(), AllFinite);
+  }
+  if (!value.is_object()) return true;
+  const JsonObject& object = value.get_object();
+  return std::all_of(object.begin(), object.end(),
+                     [](const auto& member) { return AllFinite(member.value()); });
+}
+
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text) {
@@ -57,7 +72,9 @@ Result<Json> ParseJson(std::string_view text) {
   if (rest != std::string_view::npos) {
     return Invalid(fmt::format("JSON: unexpected text after the value at byte {}", rest));
   }
-  return parser.release();
+  Json value = parser.release();
+  if (!AllFinite(value)) return Invalid("JSON: a number is beyond the range of double precision");
+  return value;
 }
 
 std::string WriteJson(const Json& value) { return boost::json::serialize(value); }

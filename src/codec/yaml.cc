@@ -1,17 +1,22 @@
 #include "codec/yaml.h"
 
 #include <fmt/core.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <limits>
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 
 namespace nos {
 namespace {
 
-constexpr int kMaxDepth = 100;
+constexpr size_t kMaxDepth = 100;
 // Without aliases a document holds fewer values than bytes.
 constexpr size_t kMaxAliasedValues = 1'000'000;
 
@@ -35,39 +40,126 @@ Json FromPlain(const std::string& text) {
   return boost::json::string(text);
 }
 
-class Converter {
- public:
-  explicit Converter(size_t budget) : budget_(budget) {}
+// A finished value, or one under construction. `count` values in all, `depth` levels below it.
+struct Sized {
+  Json value;
+  size_t count = 1;
+  size_t depth = 0;
+};
 
-  Json Convert(const YAML::Node& node, int depth) {
-    if (depth > kMaxDepth) throw Refused{node.Mark(), "nested too deeply"};
-    if (budget_-- == 0) throw Refused{node.Mark(), "expands to too many values"};
-    if (node.IsScalar()) {
-      const std::string& text = node.Scalar();
-      return node.Tag() == "?" ? FromPlain(text) : Json(boost::json::string(text));
-    }
-    if (node.IsSequence()) return ConvertSequence(node, depth);
-    if (node.IsMap()) return ConvertMap(node, depth);
-    return {};
+// Turns the parser's events into JSON, one document after another. (YAML::LoadAll would build a
+// graph of nodes first, and does not end when text follows a flow-style document.)
+class Builder final : public YAML::EventHandler {
+ public:
+  explicit Builder(size_t budget) : budget_(budget) {}
+
+  // The last document; null when it was empty.
+  Json Take() { return std::exchange(root_, nullptr); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == last_start_) throw Refused{mark, "unexpected text after the document"};
+    last_start_ = mark.pos;
+    anchors_.clear();
+    open_.clear();
+    root_ = nullptr;
   }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (ExpectsKey()) throw Refused{mark, "a key must be a scalar"};
+    Add(mark, anchor, {});
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    if (ExpectsKey()) {
+      if (anchor != 0) Remember(mark, anchor, {boost::json::string(text)});
+      open_.back().key = text;
+    } else {
+      Add(mark, anchor, {tag == "?" ? FromPlain(text) : Json(boost::json::string(text))});
+    }
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto it = anchors_.find(anchor);
+    if (it == anchors_.end()) throw Refused{mark, "an alias may not refer to what contains it"};
+    if (ExpectsKey()) {
+      if (!it->second.value.is_string()) throw Refused{mark, "a key must be a scalar"};
+      open_.back().key = View(it->second.value.get_string());
+    } else {
+      Spend(mark, it->second.count);
+      Add(mark, 0, it->second);
+    }
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, anchor, JsonArray());
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, anchor, JsonObject());
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapEnd() override { Close(); }
 
  private:
-  Json ConvertSequence(const YAML::Node& node, int depth) {
-    JsonArray array;
-    for (const YAML::Node& element : node) array.push_back(Convert(element, depth + 1));
-    return array;
+  struct Container {
+    Sized made;
+    YAML::Mark mark;
+    YAML::anchor_t anchor = 0;
+    std::optional<std::string> key;  // of a map: read, its value not yet
+  };
+
+  bool ExpectsKey() const {
+    return !open_.empty() && open_.back().made.value.is_object() && !open_.back().key;
   }
 
-  Json ConvertMap(const YAML::Node& node, int depth) {
-    JsonObject object;
-    for (const auto& member : node) {
-      if (!member.first.IsScalar()) throw Refused{member.first.Mark(), "a key must be a scalar"};
-      object.insert_or_assign(member.first.Scalar(), Convert(member.second, depth + 1));
+  void Spend(const YAML::Mark& mark, size_t values) {
+    if (values > budget_) throw Refused{mark, "expands to too many values"};
+    budget_ -= values;
+  }
+
+  void Remember(const YAML::Mark& mark, YAML::anchor_t anchor, const Sized& made) {
+    Spend(mark, made.count);
+    anchors_[anchor] = made;
+  }
+
+  void Open(const YAML::Mark& mark, YAML::anchor_t anchor, Json empty) {
+    if (ExpectsKey()) throw Refused{mark, "a key must be a scalar"};
+    if (open_.size() >= kMaxDepth) throw Refused{mark, "nested too deeply"};
+    open_.push_back({{std::move(empty)}, mark, anchor, std::nullopt});
+  }
+
+  void Close() {
+    Container done = std::move(open_.back());
+    open_.pop_back();
+    Add(done.mark, done.anchor, std::move(done.made));
+  }
+
+  void Add(const YAML::Mark& mark, YAML::anchor_t anchor, Sized made) {
+    if (anchor != 0) Remember(mark, anchor, made);
+    if (open_.size() + made.depth > kMaxDepth) throw Refused{mark, "nested too deeply"};
+    if (open_.empty()) {
+      root_ = std::move(made.value);
+      return;
     }
-    return object;
+    Container& parent = open_.back();
+    parent.made.count += made.count;
+    parent.made.depth = std::max(parent.made.depth, made.depth + 1);
+    if (parent.key) {
+      parent.made.value.get_object().insert_or_assign(*parent.key, std::move(made.value));
+      parent.key.reset();
+    } else {
+      parent.made.value.get_array().push_back(std::move(made.value));
+    }
   }
 
-  size_t budget_;
+  size_t budget_;  // values that aliases and anchors may still copy
+  int last_start_ = -1;
+  Json root_;
+  std::vector<Container> open_;  // from the outermost inwards
+  std::map<YAML::anchor_t, Sized> anchors_;
 };
 
 Status ErrorAt(size_t document, const YAML::Mark& mark, const std::string& what) {
@@ -81,11 +173,12 @@ Result<std::vector<Json>> ParseYaml(std::string_view text) {
   std::vector<Json> documents;
   size_t number = 1;
   try {
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
-      if (node.IsDefined() && !node.IsNull()) {
-        documents.push_back(Converter(text.size() + kMaxAliasedValues).Convert(node, 0));
-      }
-      ++number;
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    Builder builder(text.size() + kMaxAliasedValues);
+    for (; parser.HandleNextDocument(builder); ++number) {
+      Json document = builder.Take();
+      if (!document.is_null()) documents.push_back(std::move(document));
     }
   } catch (const Refused& refused) {
     return ErrorAt(number, refused.mark, refused.what);

@@ -92,6 +92,7 @@ class Scripted final : public PreFilterPlugin, public FilterPlugin, public Score
 
 Framework Of(std::vector<std::pair<Scripted, int>> scripted) {
   std::vector<Framework::Entry> entries;
+  entries.reserve(scripted.size());
   for (auto& [plugin, weight] : scripted) {
     entries.push_back({std::make_unique<Scripted>(std::move(plugin)), weight});
   }

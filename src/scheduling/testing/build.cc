@@ -34,6 +34,8 @@ Node NodeOf(std::string name, Amounts allocatable, cluster::StringMap labels) {
 ClusterSnapshot Snap(const std::vector<Node>& nodes, const std::vector<Pod>& pods) {
   std::vector<std::shared_ptr<const Node>> shared_nodes;
   std::vector<std::shared_ptr<const Pod>> shared_pods;
+  shared_nodes.reserve(nodes.size());
+  shared_pods.reserve(pods.size());
   for (const Node& node : nodes) shared_nodes.push_back(std::make_shared<const Node>(node));
   for (const Pod& pod : pods) shared_pods.push_back(std::make_shared<const Pod>(pod));
   return ClusterSnapshot::Build(shared_nodes, shared_pods, gpu::Catalogue::Builtin());

@@ -5,8 +5,12 @@
 namespace nos::scheduling {
 namespace {
 
-bool HasRequired(const cluster::Pod& pod) {
-  return pod.node_affinity.has_value() && pod.node_affinity->required.has_value();
+using Terms = std::vector<cluster::NodeSelectorTerm>;
+
+const Terms* RequiredTerms(const cluster::Pod& pod) {
+  if (!pod.node_affinity.has_value()) return nullptr;
+  const std::optional<Terms>& required = pod.node_affinity->required;
+  return required.has_value() ? &*required : nullptr;
 }
 
 Verdict Mismatch() {
@@ -27,15 +31,16 @@ const std::string* NamedNode(const cluster::NodeSelectorTerm& term) {
 }  // namespace
 
 bool NodeAffinity::Concerns(const cluster::Pod& pod) const {
-  return !pod.node_selector.empty() || HasRequired(pod);
+  return !pod.node_selector.empty() || RequiredTerms(pod) != nullptr;
 }
 
 PreFilterPlugin::Outcome NodeAffinity::PreFilter(const cluster::Pod& pod,
                                                  const cluster::ClusterSnapshot&,
                                                  CycleState&) const {
-  if (!HasRequired(pod)) return {};
+  const Terms* required = RequiredTerms(pod);
+  if (required == nullptr) return {};
   std::set<std::string> names;
-  for (const cluster::NodeSelectorTerm& term : *pod.node_affinity->required) {
+  for (const cluster::NodeSelectorTerm& term : *required) {
     const std::string* name = NamedNode(term);
     if (name == nullptr) return {};
     names.insert(*name);

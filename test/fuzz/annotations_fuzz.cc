@@ -1,0 +1,57 @@
+// Node annotations, one "key=value" a line below the prefix: whatever they say, GPUs come out
+// legal, and their status written and read again is the same.
+#include "cluster/annotations.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "fuzz.h"
+
+using namespace nos;           // NOLINT
+using namespace nos::cluster;  // NOLINT
+
+namespace {
+
+Node NodeOf(std::string_view text) {
+  Node node;
+  node.meta.name = "n";
+  node.meta.labels = {{std::string(kPartitioningLabel), "mig"},
+                      {std::string(kCountLabel), "2"},
+                      {std::string(kProductLabel), "NVIDIA-A100-SXM4-40GB"}};
+  for (const std::string_view line : Split(text, '\n')) {
+    const size_t at = line.find('=');
+    if (at == std::string_view::npos) continue;
+    const std::string_view key = line.substr(0, at);
+    const std::string_view prefix = key.starts_with('~') ? kOldPrefix : kPrefix;
+    const std::string_view rest = key.starts_with('~') ? key.substr(1) : key;
+    node.meta.annotations[std::string(prefix) + std::string(rest)] = line.substr(at + 1);
+  }
+  return node;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Node node = NodeOf(FuzzText(data, size));
+  const NodeGpus gpus = ReadNodeGpus(node, gpu::Catalogue::Builtin());
+  for (const Gpu& gpu : gpus.gpus) {
+    Require(gpu.Layout() != gpu::LayoutTable::kIllegal, "layouts are legal");
+    Require(gpu.UsedLayout() != gpu::LayoutTable::kIllegal, "used instances are legal");
+  }
+  const std::vector<TargetLayout> spec = ReadSpec(node, gpus);
+  for (const TargetLayout& target : spec) {
+    Require(target.model->layouts().FromPlacements(target.placements).ok(), "targets are legal");
+  }
+  Apply(SpecPatch(node, spec, "1"), node.meta.annotations);
+  Apply(StatusPatch(node, gpus.gpus, "1"), node.meta.annotations);
+  const NodeGpus again = ReadNodeGpus(node, gpu::Catalogue::Builtin());
+  for (const Gpu& gpu : gpus.gpus) {
+    const auto same = [&](const Gpu& other) {
+      return other.index == gpu.index && other.model == gpu.model &&
+             other.instances == gpu.instances;
+    };
+    Require(std::any_of(again.gpus.begin(), again.gpus.end(), same), "the status is read back");
+  }
+  Require(StatusPatch(node, gpus.gpus, "1").empty(), "nothing is left to write");
+  return 0;
+}

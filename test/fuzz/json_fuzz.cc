@@ -1,0 +1,19 @@
+// ParseJson: what it accepts can be written, and what is written is accepted and the same.
+#include "codec/json.h"
+#include "fuzz.h"
+
+using namespace nos;  // NOLINT
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const Result<Json> json = ParseJson(FuzzText(data, size));
+  if (!json.ok()) {
+    Require(json.status().code() == Code::kInvalid, "refused as invalid");
+    return 0;
+  }
+  const std::string text = WriteJson(*json);
+  const Result<Json> again = ParseJson(text);
+  Require(again.ok(), "written JSON is read");
+  const Result<Json> pretty = ParseJson(WriteJsonPretty(*json));
+  Require(pretty.ok() && WriteJson(*pretty) == WriteJson(*again), "pretty JSON is the same");
+  return 0;
+}
