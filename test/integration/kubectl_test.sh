@@ -122,7 +122,7 @@ expect 'n1 +Ready,SchedulingDisabled' k get nodes
 expect 'n1' k get nodes --field-selector spec.unschedulable=true
 expect 'node/n1 uncordoned' k uncordon n1
 expect 'node/n1 labeled' k label node n1 zone=a
-expect 'node/n1 annotated' k annotate node n1 nos.nebuly.com/spec-gpu-0-1g.5gb=7
+expect 'node/n1 annotate' k annotate node n1 nos.nebuly.com/spec-gpu-0-1g.5gb=7
 expect 'n1' k get nodes -l 'zone in (a,b),!missing' -o name
 expect 'node/n1 tainted' k taint node n1 gpu=yes:NoSchedule
 expect 'gpu=yes:NoSchedule' k describe node n1
@@ -152,7 +152,7 @@ expect 'pod/p1 patched' k patch pod p1 -p '{"metadata":{"labels":{"tier":"y"}}}'
 expect 'pod/p1 patched' k patch pod p1 --type=merge -p '{"metadata":{"labels":{"a":"b"}}}'
 expect 'pod/p1 patched' k patch pod p1 --type=json \
   -p '[{"op":"test","path":"/metadata/labels/a","value":"b"},{"op":"remove","path":"/metadata/labels/a"}]'
-refuse 'failed test' k patch pod p1 --type=json \
+refuse 'failed test|The request is invalid' k patch pod p1 --type=json \
   -p '[{"op":"test","path":"/metadata/labels/tier","value":"zzz"}]'
 expect '^y $' k get pod p1 -o 'jsonpath={.metadata.labels.tier} {.metadata.labels.a}'
 expect 'image updated' k set image pod/p1 main=registry.example/app:2
@@ -273,6 +273,15 @@ expect 'quota.nos.example.com/q1 patched' k patch quota q1 --type=merge -p '{"sp
 expect 'deleted' k delete crd quotas.nos.example.com
 refuse "doesn't have a resource type|NotFound" k get quotas
 
+# --- replace, diff, explain what is not there
+expect 'configmap/c1 replaced' from "$(k create configmap c1 --from-literal=a=before --dry-run=client -o yaml)" replace
+expect '^before$' k get cm c1 -o 'jsonpath={.data.a}'
+out=$(k diff -f - <<< "$(k create configmap c1 --from-literal=a=changed --dry-run=client -o yaml)" 2>&1)
+grep -q '+  a: changed' <<< "$out" || fail "kubectl diff"
+expect '^before$' k get cm c1 -o 'jsonpath={.data.a}'
+expect 'configmap/c1 edited' env KUBE_EDITOR="sed -i s/before/after/" "$kubectl" edit cm c1
+expect '^after$' k get cm c1 -o 'jsonpath={.data.a}'
+
 # --- deletion
 expect 'pod "p1" deleted|pod "p1" force deleted' k delete pod p1 --grace-period=0 --force
 refuse 'NotFound' k get pod p1
@@ -285,6 +294,10 @@ expect 'namespace "team-a" deleted' k delete ns team-a --timeout=20s
 refuse 'NotFound' k get ns team-a
 refuse 'may not be deleted' k delete ns kube-system
 expect 'node "n2" deleted' k delete node n2
-expect 'node/n1 drained|node/n1 (already )?cordoned' k drain n1 --ignore-daemonsets --timeout=20s
+expect 'pod/p4 created' from "$(pod p4 | sed 's/^spec:/spec:\n  terminationGracePeriodSeconds: 0/')" create
+expect 'HTTP/1.1 201' api POST /api/v1/namespaces/default/pods/p4/binding application/json \
+  '{"target":{"kind":"Node","name":"n1"}}'
+expect 'node/n1 drained|node/n1 evicted' k drain n1 --force --ignore-daemonsets --timeout=20s
+refuse 'NotFound' k get pod p4
 
 echo "passed: $steps steps with $("$kubectl" version --client 2>/dev/null | head -1)"

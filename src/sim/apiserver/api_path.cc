@@ -8,7 +8,7 @@ namespace nos::sim {
 
 std::optional<ApiPath> ParseApiPath(std::string_view path) {
   if (!path.starts_with('/')) return std::nullopt;
-  if (path.ends_with('/')) path.remove_suffix(1);
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   std::vector<std::string_view> parts = Split(path.substr(1), '/');
   ApiPath result;
   size_t at = 1;

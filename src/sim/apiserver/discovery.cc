@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "sim/apiserver/openapi.h"
 
 namespace nos::sim {
 namespace {
@@ -101,52 +102,6 @@ std::optional<Json> ApisPath(const TypeRegistry& types, std::string_view rest) {
   return group;
 }
 
-std::string OpenApiKey(const ResourceType& type) {
-  return type.group.empty() ? "api/" + type.version
-                            : fmt::format("apis/{}/{}", type.group, type.version);
-}
-
-Json OpenApiIndex(const TypeRegistry& types) {
-  JsonObject paths;
-  for (const TypeRef& type : types.All()) {
-    const std::string key = OpenApiKey(*type);
-    paths[key] = {{"serverRelativeURL", "/openapi/v3/" + key}};
-  }
-  return {{"paths", std::move(paths)}};
-}
-
-// kubectl looks here whether the server takes the fieldValidation parameter for a kind.
-std::optional<Json> OpenApiOf(const TypeRegistry& types, std::string_view key) {
-  JsonObject paths;
-  for (const TypeRef& type : types.All()) {
-    if (OpenApiKey(*type) != key) continue;
-    const std::string path = fmt::format(
-        "/{}/{}{}/{{name}}", key, type->namespaced ? "namespaces/{namespace}/" : "", type->plural);
-    const Json parameter = {{"name", "fieldValidation"},
-                            {"in", "query"},
-                            {"schema", {{"type", "string"}, {"uniqueItems", true}}}};
-    const Json kind = {{"group", type->group}, {"kind", type->kind}, {"version", type->version}};
-    paths[path] = {{"patch",
-                    {{"parameters", JsonArray{parameter}},
-                     {"x-kubernetes-action", "patch"},
-                     {"x-kubernetes-group-version-kind", kind},
-                     {"responses", {{"200", {{"description", "OK"}}}}}}}};
-  }
-  if (paths.empty()) return std::nullopt;
-  return Json{{"openapi", "3.0.0"},
-              {"info", {{"title", "Kubernetes"}, {"version", "v1.32.4"}}},
-              {"paths", std::move(paths)},
-              {"components", {{"schemas", JsonObject()}}}};
-}
-
-// A length-delimited protobuf field.
-std::string Field(int number, std::string_view bytes) {
-  std::string field;
-  field += static_cast<char>(number << 3 | 2);
-  field += static_cast<char>(bytes.size());
-  return field.append(bytes);
-}
-
 }  // namespace
 
 std::optional<Json> Discover(const TypeRegistry& types, std::string_view path) {
@@ -161,17 +116,11 @@ std::optional<Json> Discover(const TypeRegistry& types, std::string_view path) {
   if (path == "/api/v1") return Resources(types, "", "v1");
   if (path == "/apis") return GroupList(types);
   if (path.starts_with("/apis/")) return ApisPath(types, path.substr(6));
+  if (path == "/openapi/v2") return Json(boost::json::string(OpenApiV2(types)));
   if (path == "/openapi/v3") return OpenApiIndex(types);
   if (path.starts_with("/openapi/v3/")) return OpenApiOf(types, path.substr(12));
   if (path == "/") return Json{{"paths", {"/api", "/apis", "/healthz", "/readyz", "/version"}}};
   return std::nullopt;
-}
-
-std::string OpenApiV2() {
-  // message Document of gnostic's openapi_v2: swagger = 1, info = 2, paths = 8, definitions = 9;
-  // message Info: title = 1, version = 2.
-  return Field(1, "2.0") + Field(2, Field(1, "Kubernetes") + Field(2, "v1.32.4")) + Field(8, "") +
-         Field(9, "");
 }
 
 }  // namespace nos::sim

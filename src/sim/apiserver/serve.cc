@@ -6,7 +6,6 @@
 #include "codec/yaml.h"
 #include "net/loopback.h"
 #include "net/url.h"
-#include "sim/apiserver/discovery.h"
 #include "sim/apiserver/protobuf.h"
 #include "sim/apiserver/reply.h"
 
@@ -18,6 +17,8 @@ using kube::ApiResponse;
 using net::HttpRequest;
 using net::HttpResponse;
 
+constexpr std::string_view kOpenApiV2Type =
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 constexpr size_t kReadBytes = 64 * 1024;
 // A watch without a limit of its own ends after this, as on a real server.
 constexpr Duration kLongestWatch = std::chrono::hours(1);
@@ -65,9 +66,9 @@ std::string ManagerFrom(std::string_view user_agent) {
 Outcome<Json> ParseBody(const HttpRequest& http) {
   if (http.body.empty()) return Json();
   const std::string type = ToLower(http.Header("content-type"));
-  // What a web page can send without asking first (text/plain, forms) is none of these.
   const bool yaml = type.find("yaml") != std::string::npos;
-  const bool json = type.find("json") != std::string::npos;
+  // kubectl 1.20 names no type for what it creates.
+  const bool json = type.empty() || type.find("json") != std::string::npos;
   if (type.starts_with("application/vnd.kubernetes.protobuf")) {
     auto decoded = DecodeProtobuf(http.body);
     if (!decoded.ok()) return BadRequest(decoded.status().message());
@@ -134,18 +135,14 @@ HttpResponse Serve(ApiServer& server, const HttpRequest& http) {
   }
   const auto request = ToApi(http);
   if (!request.ok()) return Refuse(request.status());
-  if (request->method == "GET" && request->path == "/openapi/v2") {
-    HttpResponse response;
-    response.content_type = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    response.body = OpenApiV2();
-    return response;
-  }
   const std::string watch = request->Query("watch");
   if (request->method == "GET" && (watch == "true" || watch == "1")) {
     return ServeWatch(server, *request);
   }
   const auto answer = server.Do(*request);
-  return ToHttp(*answer);
+  HttpResponse response = ToHttp(*answer);
+  if (request->path == "/openapi/v2") response.content_type = std::string(kOpenApiV2Type);
+  return response;
 }
 
 }  // namespace

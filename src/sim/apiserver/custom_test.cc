@@ -1,0 +1,226 @@
+// CustomResourceDefinitions, Tables and discovery.
+#include "sim/apiserver/api_fixture_test.h"
+#include "sim/apiserver/json_path.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr char kDefinition[] = R"({"metadata":{"name":"quotas.nos.example.com"},"spec":{
+    "group":"nos.example.com","scope":"Namespaced",
+    "names":{"plural":"quotas","kind":"Quota","shortNames":["q"]},
+    "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+      "additionalPrinterColumns":[{"name":"Min","type":"integer","jsonPath":".spec.min"},
+        {"name":"Ok","type":"string","jsonPath":".status.conditions[?(@.type==\"Ok\")].status"}],
+      "schema":{"openAPIV3Schema":{"type":"object","properties":{
+        "spec":{"type":"object","required":["min"],"properties":{
+          "min":{"type":"integer","minimum":0},"mode":{"type":"string","enum":["a","b"],
+          "default":"a"},"any":{"x-kubernetes-int-or-string":true},
+          "free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+          "map":{"type":"object","additionalProperties":{"type":"string"}}}},
+        "status":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}})";
+constexpr char kDefinitions[] = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+constexpr char kQuotas[] = "/apis/nos.example.com/v1/namespaces/default/quotas";
+
+class CustomTest : public ApiServerTest {
+ protected:
+  void SetUp() override { ASSERT_EQ(Post(kDefinitions, kDefinition).code, 201); }
+};
+
+TEST_F(CustomTest, ADefinitionIsServedAtOnceAndGoesWithItsObjects) {
+  const auto definition = Get(kDefinitions + std::string("/quotas.nos.example.com"));
+  EXPECT_EQ(FindString(Find(definition.body, "status", "conditions")->at(1), "type"),
+            "Established");
+  EXPECT_EQ(Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":1}})").code, 201);
+  EXPECT_EQ(Get("/apis/nos.example.com/v1").code, 200);
+  auto watch = Watch(kQuotas);
+  Delete(kDefinitions + std::string("/quotas.nos.example.com"));
+  EXPECT_TRUE(watch->Ended() || !Read(*watch).empty());
+  EXPECT_EQ(Get(kQuotas).code, 404);
+  EXPECT_EQ(Get("/apis/nos.example.com/v1").code, 404);
+  ASSERT_EQ(Post(kDefinitions, kDefinition).code, 201);
+  EXPECT_TRUE(Names(Get(kQuotas)).empty());
+}
+
+TEST_F(CustomTest, AFinalizerOfAnObjectHoldsItsDefinition) {
+  Post(kQuotas, R"({"metadata":{"name":"q","finalizers":["x.y/z"]},"spec":{"min":1}})");
+  const std::string path = kDefinitions + std::string("/quotas.nos.example.com");
+  Delete(path);
+  EXPECT_EQ(Get(path).code, 200);
+  Patch(kQuotas + std::string("/q"), "merge", R"({"metadata":{"finalizers":null}})");
+  EXPECT_EQ(Get(path).code, 404);
+}
+
+TEST_F(CustomTest, TheSchemaPrunesDefaultsAndRefuses) {
+  const auto created = Post(kQuotas, R"({"metadata":{"name":"q"},"rubbish":1,
+      "spec":{"min":1,"unknown":2,"free":{"x":1},"map":{"a":"b"},"any":"50%"}})");
+  ASSERT_EQ(created.code, 201) << WriteJson(created.body);
+  EXPECT_EQ(Find(created.body, "rubbish"), nullptr);
+  EXPECT_EQ(Find(created.body, "spec", "unknown"), nullptr);
+  EXPECT_EQ(FindString(created.body, "spec", "mode"), "a");
+  EXPECT_EQ(*Find(created.body, "spec", "free", "x"), 1);
+  const auto strict = Post(std::string(kQuotas) + "?fieldValidation=Strict",
+                           R"({"metadata":{"name":"r"},"spec":{"min":1,"unknown":2}})");
+  EXPECT_EQ(strict.code, 400);
+  EXPECT_NE(FindString(strict.body, "message").find("spec.unknown"), std::string_view::npos);
+  for (const char* spec : {R"({})", R"({"min":-1})", R"({"min":"1"})", R"({"min":1,"mode":"c"})",
+                           R"({"min":1,"any":1.5})", R"({"min":1,"map":{"a":1}})", R"([])", "7"}) {
+    const auto refused =
+        Post(kQuotas, std::string(R"({"metadata":{"name":"x"},"spec":)") + spec + "}");
+    EXPECT_EQ(refused.code, 422) << spec;
+  }
+}
+
+TEST_F(CustomTest, StatusIsItsOwnAndStrategicPatchesAreNotForThem) {
+  Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":1},"status":{"x":1}})");
+  const std::string path = kQuotas + std::string("/q");
+  EXPECT_EQ(Find(Get(path).body, "status"), nullptr);
+  EXPECT_EQ(Patch(path + "/status", "merge", R"({"status":{"x":1}})").code, 200);
+  const auto object = Get(path);
+  EXPECT_EQ(*Find(object.body, "status", "x"), 1);
+  EXPECT_EQ(*Find(object.body, "metadata", "generation"), 1);
+  EXPECT_EQ(Patch(path, "strategic", R"({})").code, 415);
+  EXPECT_EQ(Patch(path, "json", R"([{"op":"replace","path":"/spec/min","value":2}])").code, 200);
+  EXPECT_EQ(*Find(Get(path).body, "metadata", "generation"), 2);
+}
+
+TEST_F(CustomTest, BadDefinitionsAreRefused) {
+  const std::pair<const char*, const char*> edits[] = {
+      {"nos.example.com\",\"scope", "apps\",\"scope"},  // a group of Kubernetes' own
+      {"\"Namespaced\"", "\"Everywhere\""},
+      {"\"storage\":true", "\"storage\":false"},
+      {"\"kind\":\"Quota\"", "\"kind\":\"\""},
+      {"\"plural\":\"quotas\"", "\"plural\":\"others\""},
+      {"openAPIV3Schema", "noSchema"},
+  };
+  Delete(kDefinitions + std::string("/quotas.nos.example.com"));
+  for (const auto& [from, to] : edits) {
+    std::string text = kDefinition;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, std::string_view(from).size(), to);
+    EXPECT_EQ(Post(kDefinitions, text).code, 422) << to;
+  }
+}
+
+TEST_F(CustomTest, TablesHaveTheColumnsOfTheDefinition) {
+  Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":4}})");
+  Patch(kQuotas + std::string("/q/status"), "merge",
+        R"({"status":{"conditions":[{"type":"No","status":"False"},
+            {"type":"Ok","status":"True"}]}})");
+  accept_ = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+  const auto table = Get(kQuotas);
+  EXPECT_EQ(FindString(table.body, "kind"), "Table");
+  EXPECT_EQ(*Find(Find(table.body, "rows")->at(0), "cells"), FromText(R"(["q",4,"True"])"));
+}
+
+class TableTest : public ApiServerTest {
+ protected:
+  std::string Cells(const std::string& path) {
+    accept_ = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    const auto table = Get(path);
+    accept_.clear();
+    EXPECT_EQ(table.code, 200);
+    std::string text;
+    for (const Json& cell : Find(Find(table.body, "rows")->at(0), "cells")->get_array()) {
+      text += (cell.is_string() ? std::string(cell.get_string()) : WriteJson(cell)) + "|";
+    }
+    return text;
+  }
+};
+
+TEST_F(TableTest, PodsAsKubectlPrintsThem) {
+  AddPod("a");
+  const std::string path = kPodsPath + std::string("/a");
+  clock_.Advance(std::chrono::seconds(65));
+  EXPECT_EQ(Cells(path), "a|0/1|Pending|0|65s|<none>|<none>|<none>|<none>|");
+  Bind("a", "n1");
+  const auto status = [&](const std::string& text) {
+    ASSERT_EQ(Patch(path + "/status", "merge", R"({"status":)" + text + "}").code, 200);
+  };
+  status(R"({"phase":"Running","podIP":"10.0.0.1","containerStatuses":[
+      {"name":"c","ready":true,"restartCount":2,"state":{"running":{}},
+       "lastState":{"terminated":{"finishedAt":"2026-01-02T03:04:05Z"}}}]})");
+  EXPECT_EQ(Cells(path), "a|1/1|Running|2 (65s ago)|65s|10.0.0.1|n1|<none>|<none>|");
+  status(R"({"containerStatuses":[{"name":"c","ready":false,"restartCount":0,
+      "state":{"waiting":{"reason":"CrashLoopBackOff"}}}]})");
+  EXPECT_EQ(Cells(path).substr(0, 28), "a|0/1|CrashLoopBackOff|0|65s");
+  status(R"({"phase":"Succeeded","containerStatuses":[{"name":"c","ready":false,"restartCount":0,
+      "state":{"terminated":{"reason":"Completed","exitCode":0}}}]})");
+  EXPECT_EQ(Cells(path).substr(0, 21), "a|0/1|Completed|0|65s");
+}
+
+TEST_F(TableTest, NodesEventsAndLeases) {
+  Post("/api/v1/nodes", R"({"metadata":{"name":"n","labels":{"node-role.kubernetes.io/w":""}},
+      "spec":{"unschedulable":true},"status":{"conditions":[{"type":"Ready","status":"True"}],
+      "nodeInfo":{"kubeletVersion":"v1"}}})");
+  EXPECT_EQ(Cells("/api/v1/nodes").substr(0, 35), "n|Ready,SchedulingDisabled|w|0s|v1|");
+  Post("/apis/coordination.k8s.io/v1/namespaces/default/leases",
+       R"({"metadata":{"name":"l"},"spec":{"holderIdentity":"me"}})");
+  EXPECT_EQ(Cells("/apis/coordination.k8s.io/v1/leases"), "l|me|0s|");
+  Post("/api/v1/namespaces/default/events", R"({"metadata":{"name":"e"},"type":"Normal",
+      "reason":"R","message":"m ","involvedObject":{"kind":"Pod","name":"p"},
+      "source":{"component":"s"},"count":3,"lastTimestamp":"2026-01-02T03:04:00Z"})");
+  EXPECT_EQ(Cells("/api/v1/events"), "5s|Normal|R|pod/p||s|m|<unknown>|3|e|");
+}
+
+TEST_F(TableTest, NoObjectIsTooStrangeForATable) {
+  // Everything that can be stored can be listed.
+  const std::string paths[] = {"/api/v1/nodes", "/api/v1/namespaces/default/events",
+                               "/api/v1/namespaces/default/services",
+                               "/apis/batch/v1/namespaces/default/jobs"};
+  const std::string bodies[] = {
+      R"({"metadata":{"name":"x","labels":{}},"spec":7,"status":"x","involvedObject":[],
+          "source":3,"count":"x","lastTimestamp":5})",
+      R"({"metadata":{"name":"y"},"spec":{"ports":[7,{"port":{}}],"taints":null},
+          "status":{"conditions":[3],"addresses":{"a":1},"nodeInfo":[]},"type":9})"};
+  for (const std::string& path : paths) {
+    for (const std::string& body : bodies) (void)Post(path, body);
+    accept_ = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    EXPECT_EQ(Get(path).code, 200) << path;
+    accept_.clear();
+  }
+}
+
+TEST(JsonPathTest, WhatColumnsUse) {
+  const Json value = FromText(R"({"a":{"b.c":1,"d":[{"t":"x","v":1},{"t":"y","v":2}]},"e":[5,6]})");
+  const auto text = [&](std::string_view path) {
+    std::string all;
+    for (const Json* found : EvaluatePath(path, value)) all += WriteJson(*found) + " ";
+    return all;
+  };
+  EXPECT_EQ(text(".a['b.c']"), "1 ");
+  EXPECT_EQ(text(R"(.a.b\.c)"), "1 ");
+  EXPECT_EQ(text(".e[0]"), "5 ");
+  EXPECT_EQ(text(".e[-1]"), "6 ");
+  EXPECT_EQ(text(".e[*]"), "5 6 ");
+  EXPECT_EQ(text(".a.d[*].v"), "1 2 ");
+  EXPECT_EQ(text(".a.d[?(@.t==\"y\")].v"), "2 ");
+  for (const char* bad :
+       {".x", "..", ".a[", ".a[?(", ".a[?(@.t==)]", "[", "[]", ".e[9]", ".e[x]"}) {
+    EXPECT_EQ(text(bad), "") << bad;
+  }
+}
+
+TEST_F(CustomTest, DiscoveryListsWhatIsServed) {
+  EXPECT_EQ(FindString(Get("/version").body, "major"), "1");
+  EXPECT_EQ(Get("/readyz").body, "ok");
+  const auto has = [](const Json& list, std::string_view key, std::string_view name) {
+    for (const Json& entry : Find(list, key)->get_array()) {
+      if (FindString(entry, "name") == name) return true;
+    }
+    return false;
+  };
+  const auto core = Get("/api/v1");
+  for (const char* name : {"pods", "pods/binding", "pods/eviction", "nodes/status"}) {
+    EXPECT_TRUE(has(core.body, "resources", name)) << name;
+  }
+  EXPECT_TRUE(has(Get("/apis").body, "groups", "nos.example.com"));
+  EXPECT_TRUE(has(Get("/apis/nos.example.com/v1").body, "resources", "quotas/status"));
+  EXPECT_NE(Find(Get("/openapi/v3").body, "paths", "apis/nos.example.com/v1"), nullptr);
+  EXPECT_EQ(Get("/openapi/v3/apis/nos.example.com/v1").code, 200);
+  EXPECT_EQ(Get("/openapi/v3/apis/none/v1").code, 404);
+  EXPECT_EQ(Get("/apis/none").code, 404);
+}
+
+}  // namespace
+}  // namespace nos::sim

@@ -1,0 +1,19 @@
+// As much OpenAPI as stock kubectl needs before it writes something: which kinds take the
+// fieldValidation and dryRun parameters. It holds no schemas: what kubectl cannot look up it leaves
+// to the server.
+#pragma once
+
+#include <optional>
+
+#include "sim/apiserver/types.h"
+
+namespace nos::sim {
+
+// /openapi/v3: {paths: {"apis/apps/v1": {serverRelativeURL}}}.
+Json OpenApiIndex(const TypeRegistry& types);
+// /openapi/v3/<key>; nothing for a group version that is not served.
+std::optional<Json> OpenApiOf(const TypeRegistry& types, std::string_view key);
+// /openapi/v2 in protobuf (openapi.v2.Document of gnostic), the only form that kubectl reads.
+std::string OpenApiV2(const TypeRegistry& types);
+
+}  // namespace nos::sim
