@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "controllers/annotation_write.h"
 
 namespace nos::controllers {
@@ -36,14 +35,6 @@ std::map<std::string, std::string> ToWithdraw(const std::vector<device::GpuInsta
     withdrawn[instance.uuid] = ResourceOf(*gpu, instance);
   }
   return withdrawn;
-}
-
-std::string Describe(const std::vector<device::Obstacle>& obstacles) {
-  std::vector<std::string> parts;
-  for (const device::Obstacle& obstacle : obstacles) {
-    parts.push_back(fmt::format("GPU {}: {}", obstacle.gpu, obstacle.message));
-  }
-  return Join(parts, "; ");
 }
 
 }  // namespace

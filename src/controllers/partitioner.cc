@@ -31,6 +31,7 @@ std::string LayoutText(const gpu::Model& model, std::vector<gpu::Placement> plac
   std::sort(placements.begin(), placements.end(),
             [](const auto& left, const auto& right) { return left.start < right.start; });
   std::vector<std::string> names;
+  names.reserve(placements.size());
   for (const gpu::Placement& placement : placements) {
     names.push_back(model.PlacementName(placement));
   }
@@ -39,12 +40,14 @@ std::string LayoutText(const gpu::Model& model, std::vector<gpu::Placement> plac
 
 std::vector<gpu::Placement> PlacementsOf(const cluster::Gpu& gpu) {
   std::vector<gpu::Placement> placements;
+  placements.reserve(gpu.instances.size());
   for (const cluster::Instance& instance : gpu.instances) placements.push_back(instance.placement);
   return placements;
 }
 
 std::vector<gpu::Placement> PlacementsOf(const planning::PlannedGpu& gpu) {
   std::vector<gpu::Placement> placements;
+  placements.reserve(gpu.layout.size());
   for (const auto& instance : gpu.layout) placements.push_back(instance.placement);
   return placements;
 }
@@ -90,14 +93,6 @@ Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& in
     if (made && !instance.pod.empty()) decision.pods.push_back(instance.pod);
   }
   return decision;
-}
-
-std::string Describe(const std::vector<device::Obstacle>& obstacles) {
-  std::vector<std::string> parts;
-  for (const device::Obstacle& obstacle : obstacles) {
-    parts.push_back(fmt::format("GPU {}: {}", obstacle.gpu, obstacle.message));
-  }
-  return Join(parts, "; ");
 }
 
 kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }

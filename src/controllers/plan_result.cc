@@ -1,10 +1,22 @@
 #include "controllers/plan_result.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
+#include "base/text.h"
 #include "codec/json.h"
 
 namespace nos::controllers {
+
+std::string Describe(const std::vector<device::Obstacle>& obstacles) {
+  std::vector<std::string> parts;
+  parts.reserve(obstacles.size());
+  for (const device::Obstacle& obstacle : obstacles) {
+    parts.push_back(fmt::format("GPU {}: {}", obstacle.gpu, obstacle.message));
+  }
+  return Join(parts, "; ");
+}
 
 std::string WritePlanResult(const PlanResult& result) {
   JsonArray obstacles;

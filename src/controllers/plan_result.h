@@ -20,6 +20,9 @@ struct PlanResult {
   std::vector<device::Obstacle> obstacles;
 };
 
+// For people: "GPU 0: 3g.20gb@4 cannot be made: ...; GPU 1: ...".
+std::string Describe(const std::vector<device::Obstacle>& obstacles);
+
 std::string WritePlanResult(const PlanResult& result);
 // Error: kInvalid.
 Result<PlanResult> ReadPlanResult(std::string_view text);

@@ -16,6 +16,7 @@ constexpr Duration kRefresh = std::chrono::seconds(30);
 
 std::string Slices(const planning::PodOutcome& outcome) {
   std::vector<std::string> parts;
+  parts.reserve(outcome.devices.size());
   for (const planning::AssignedDevice& device : outcome.devices) {
     parts.push_back(
         fmt::format("{}@{} on GPU {}", device.profile, device.placement.start, device.gpu));
@@ -29,6 +30,7 @@ WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   if (outcome.reasons.empty())
     return {std::move(type), "False", "NotPlaced", "no GPU can serve it"};
   std::vector<std::string> parts;
+  parts.reserve(outcome.reasons.size());
   for (const planning::Reason& reason : outcome.reasons) parts.push_back(reason.message);
   std::string message = Join(parts, "; ");
   if (!outcome.remedy.empty()) message += ". " + outcome.remedy;
