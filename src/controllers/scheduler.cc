@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -58,14 +59,10 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   std::vector<Pod> waiting = Waiting(view);
   const bool more = waiting.size() > config_.binds_per_call;
   if (more) waiting.resize(config_.binds_per_call);
-  Status error;
   if (!waiting.empty()) {
-    cluster::ClusterSnapshot snapshot = Picture(view);
-    for (const Pod& pod : waiting) {
-      if (Status tried = TryOne(pod, snapshot, client, now); !tried.ok()) error = std::move(tried);
-    }
+    const Status error = TryAll(waiting, view, client, now);
+    if (!error.ok()) return Outcome::Failed(error);
   }
-  if (!error.ok()) return Outcome::Failed(error);
   if (more) return Outcome::Again(Duration::zero());
   return assumed_.empty() ? Outcome::Done() : Outcome::Again(config_.assume_for);
 }
@@ -138,9 +135,26 @@ cluster::ClusterSnapshot Scheduler::Picture(const View& view) const {
   return snapshot;
 }
 
-Status Scheduler::TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot, kube::Client& client,
+Status Scheduler::TryAll(const std::vector<Pod>& waiting, const View& view, kube::Client& client,
                          Time now) {
-  const scheduling::Decision decision = framework_.Schedule(*pod, snapshot);
+  cluster::ClusterSnapshot snapshot = Picture(view);
+  // Pods tried in vain are demand too.
+  std::vector<Pod> pending;
+  std::ranges::copy_if(*view.pods.Snapshot(), std::back_inserter(pending),
+                       [](const Pod& pod) { return scheduling::IsPending(*pod); });
+  const scheduling::CycleState learnt = framework_.Learn(snapshot, pending);
+  Status error;
+  for (const Pod& pod : waiting) {
+    if (Status tried = TryOne(pod, snapshot, learnt, client, now); !tried.ok()) {
+      error = std::move(tried);
+    }
+  }
+  return error;
+}
+
+Status Scheduler::TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot,
+                         const scheduling::CycleState& learnt, kube::Client& client, Time now) {
+  const scheduling::Decision decision = framework_.Schedule(*pod, snapshot, learnt);
   if (decision.node == nullptr) return Refuse(pod, decision.diagnosis.ToString(), client, now);
   return BindTo(decision.node->node->meta.name, pod, snapshot, client, now);
 }

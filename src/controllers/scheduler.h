@@ -16,8 +16,9 @@
 #include "kube/event_recorder.h"
 
 namespace nos::scheduling {
+class CycleState;
 class Framework;
-}
+}  // namespace nos::scheduling
 
 namespace nos::controllers {
 
@@ -53,7 +54,9 @@ class Scheduler final : public Reconciler {
   std::vector<Pod> Waiting(const View& view) const;
   bool AlreadyTried(const Pod& pod) const;
   cluster::ClusterSnapshot Picture(const View& view) const;
-  Status TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot, kube::Client& client, Time now);
+  Status TryAll(const std::vector<Pod>& waiting, const View& view, kube::Client& client, Time now);
+  Status TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot,
+                const scheduling::CycleState& learnt, kube::Client& client, Time now);
   Status BindTo(const std::string& node, const Pod& pod, cluster::ClusterSnapshot& snapshot,
                 kube::Client& client, Time now);
   Status Refuse(const Pod& pod, const std::string& why, kube::Client& client, Time now);

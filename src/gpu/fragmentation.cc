@@ -12,14 +12,6 @@ bool Plainer(const Profile& a, const Profile& b) {
   return std::tuple(-a.max_count, a.slots) < std::tuple(-b.max_count, b.slots);
 }
 
-int PotentialOf(const Model& model, const std::vector<ProfileId>& plain, LayoutId layout) {
-  int sum = 0;
-  for (const ProfileId p : plain) {
-    sum += model.profile(p).compute * model.layouts().Copies(layout, p);
-  }
-  return sum;
-}
-
 }  // namespace
 
 std::vector<ProfileId> PlainProfiles(const Model& model) {
@@ -34,10 +26,18 @@ std::vector<ProfileId> PlainProfiles(const Model& model) {
   return plain;
 }
 
+int Potential(const Model& model, std::span<const ProfileId> plain, LayoutId layout) {
+  int sum = 0;
+  for (const ProfileId p : plain) {
+    sum += model.profile(p).compute * model.layouts().Copies(layout, p);
+  }
+  return sum;
+}
+
 Fragmentation::Fragmentation(const Model& model) : layouts_(&model.layouts()) {
   const std::vector<ProfileId> plain = PlainProfiles(model);
   for (size_t s = 0; s < layouts_->size(); ++s) {
-    potential_.push_back(PotentialOf(model, plain, static_cast<LayoutId>(s)));
+    potential_.push_back(gpu::Potential(model, plain, static_cast<LayoutId>(s)));
   }
   FillBest();
   FillPreferred();

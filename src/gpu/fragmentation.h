@@ -28,6 +28,10 @@ namespace nos::gpu {
 // 7g.40gb.
 std::vector<ProfileId> PlainProfiles(const Model& model);
 
+// g0 of a layout, for callers that look at few layouts and so want no tables. `plain`:
+// PlainProfiles(model).
+int Potential(const Model& model, std::span<const ProfileId> plain, LayoutId layout);
+
 class Fragmentation {
  public:
   static constexpr PlacementId kNoPlacement = 0xff;

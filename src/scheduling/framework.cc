@@ -51,6 +51,9 @@ Framework::Framework(std::vector<Entry> entries) : entries_(std::move(entries)) 
       pre_filters_.push_back(point);
     }
     if (const auto* point = dynamic_cast<const FilterPlugin*>(plugin)) filters_.push_back(point);
+    if (const auto* point = dynamic_cast<const PreScorePlugin*>(plugin)) {
+      pre_scorers_.push_back(point);
+    }
     const auto* scorer = dynamic_cast<const ScorePlugin*>(plugin);
     if (scorer != nullptr && entry.weight != 0) scorers_.push_back({scorer, entry.weight});
   }
@@ -90,30 +93,67 @@ Verdict Framework::Filter(const Cycle& cycle, const Pod& pod, const NodeInfo& no
   return Verdict::Fits();
 }
 
-std::vector<int64_t> Framework::Score(const Cycle& cycle, const Pod& pod,
-                                      std::span<const NodeInfo* const> nodes) const {
+CycleState Framework::Learn(const ClusterSnapshot& snapshot, Pods waiting) const {
+  CycleState learnt;
+  for (const PreScorePlugin* plugin : pre_scorers_) plugin->Learn(snapshot, waiting, learnt);
+  return learnt;
+}
+
+CycleState Framework::PreScore(const Cycle& cycle, const Pod& pod, const CycleState& learnt) const {
+  CycleState state = cycle.state;
+  state.Merge(learnt);
+  for (const PreScorePlugin* plugin : pre_scorers_) plugin->PreScore(pod, state);
+  return state;
+}
+
+std::vector<int64_t> Framework::ScoreAll(const CycleState& state, const Pod& pod,
+                                         std::span<const NodeInfo* const> nodes) const {
   std::vector<int64_t> totals(nodes.size());
   std::vector<int64_t> scores(nodes.size());
   for (const auto& [plugin, weight] : scorers_) {
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      scores[i] = plugin->Score(cycle.state, pod, *nodes[i]);
-    }
+    for (size_t i = 0; i < nodes.size(); ++i) scores[i] = plugin->Score(state, pod, *nodes[i]);
     plugin->Normalize(scores);
     for (size_t i = 0; i < nodes.size(); ++i) totals[i] += weight * scores[i];
   }
   return totals;
 }
 
-Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot) const {
+std::vector<int64_t> Framework::Score(const Cycle& cycle, const Pod& pod,
+                                      std::span<const NodeInfo* const> nodes,
+                                      const CycleState& learnt) const {
+  return ScoreAll(PreScore(cycle, pod, learnt), pod, nodes);
+}
+
+bool Framework::ComesFirst(const CycleState& state, const Pod& pod, const NodeInfo& left,
+                           const NodeInfo& right) const {
+  for (const auto& [plugin, weight] : scorers_) {
+    const uint64_t l = plugin->Order(state, pod, left), r = plugin->Order(state, pod, right);
+    if (l != r) return l < r;
+  }
+  return left.node->meta.name < right.node->meta.name;
+}
+
+Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot,
+                             const CycleState& learnt) const {
   const Cycle cycle = PreFilter(pod, snapshot);
   std::vector<const NodeInfo*> feasible;
   ForEachCandidate(cycle, snapshot, [&](const NodeInfo& node) {
     if (Filter(cycle, pod, node).fits()) feasible.push_back(&node);
   });
   if (feasible.empty()) return {nullptr, 0, Diagnose(pod, snapshot)};
-  const std::vector<int64_t> scores = Score(cycle, pod, feasible);
-  const auto best = std::max_element(scores.begin(), scores.end());
-  return {feasible[static_cast<size_t>(best - scores.begin())], *best, {}};
+  const CycleState state = PreScore(cycle, pod, learnt);
+  const std::vector<int64_t> scores = ScoreAll(state, pod, feasible);
+  size_t best = 0;
+  for (size_t i = 1; i < feasible.size(); ++i) {
+    if (scores[i] < scores[best]) continue;
+    if (scores[i] > scores[best] || ComesFirst(state, pod, *feasible[i], *feasible[best])) best = i;
+  }
+  return {feasible[best], scores[best], {}};
+}
+
+Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot) const {
+  const std::shared_ptr<const Pod> waiting[] = {std::make_shared<const Pod>(pod)};
+  return Schedule(pod, snapshot, Learn(snapshot, waiting));
 }
 
 Diagnosis Framework::Diagnose(const Pod& pod, const ClusterSnapshot& snapshot) const {

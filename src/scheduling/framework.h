@@ -1,7 +1,8 @@
 // kube-scheduler's extension points that a simulation needs, over snapshots, without I/O.
 //
 //   const Framework framework = Framework::Default();
-//   const Decision decision = framework.Schedule(pod, snapshot);
+//   const CycleState learnt = framework.Learn(snapshot, waiting);  // once for a batch of pods
+//   const Decision decision = framework.Schedule(pod, snapshot, learnt);
 //   if (decision.node == nullptr) Say(decision.diagnosis.ToString());
 //
 // A plugin is one folder below scheduling/plugins/ with a class implementing the points it needs,
@@ -10,7 +11,7 @@
 // on this node will (kUnresolvable).
 //
 // Plugins are immutable: a framework may be used from any number of threads, each with its own
-// cycle.
+// cycle and its own learnt state.
 #pragma once
 
 #include <any>
@@ -55,7 +56,8 @@ enum class DependsOn {
   kCluster,     // also what runs elsewhere
 };
 
-// What pre-filters leave for the filters and scores of the same pod, by plugin name.
+// What a plugin's earlier points leave for its later ones, by plugin name. Copies share what is
+// held by shared pointers.
 class CycleState {
  public:
   template <typename T>
@@ -67,6 +69,10 @@ class CycleState {
   const T* Get(std::string_view plugin) const {
     const auto it = entries_.find(plugin);
     return it == entries_.end() ? nullptr : std::any_cast<T>(&it->second);
+  }
+  // Takes over what `other` has of plugins that have left nothing here.
+  void Merge(const CycleState& other) {
+    entries_.insert(other.entries_.begin(), other.entries_.end());
   }
 
  private:
@@ -102,6 +108,19 @@ class FilterPlugin : public virtual Plugin {
                          const cluster::NodeInfo& node) const = 0;
 };
 
+// Pods, by shared pointers, as caches hold them.
+using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
+
+class PreScorePlugin : public virtual Plugin {
+ public:
+  // Once for a batch of pods: what scores need to know of the cluster as a whole. `waiting` are all
+  // pods without a node, whether the batch has them or not.
+  virtual void Learn(const cluster::ClusterSnapshot&, Pods /*waiting*/,
+                     CycleState& /*learnt*/) const {}
+  // Once per pod, before any score. `state` has what Learn left, if it was called.
+  virtual void PreScore(const cluster::Pod& pod, CycleState& state) const = 0;
+};
+
 inline constexpr int64_t kMaxScore = 100;
 
 class ScorePlugin : public virtual Plugin {
@@ -110,6 +129,10 @@ class ScorePlugin : public virtual Plugin {
                         const cluster::NodeInfo& node) const = 0;
   // Brings the scores of all feasible nodes into 0 (worst) to kMaxScore (best), in place.
   virtual void Normalize(std::vector<int64_t>&) const {}
+  // Of nodes with equal sums the one with the least order is taken, then the first by name.
+  virtual uint64_t Order(const CycleState&, const cluster::Pod&, const cluster::NodeInfo&) const {
+    return 0;
+  }
 };
 
 // Scales so that the highest becomes kMaxScore; `reverse` makes it 0 and 0 becomes kMaxScore.
@@ -162,11 +185,19 @@ class Framework {
   Cycle PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // The first verdict against the node, in the order of plugins.
   Verdict Filter(const Cycle& cycle, const cluster::Pod& pod, const cluster::NodeInfo& node) const;
+  // What scores need to know of the cluster and of all pods; serves any number of pods while the
+  // cluster changes little.
+  CycleState Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting) const;
   // Weighted sums, one for each node.
   std::vector<int64_t> Score(const Cycle& cycle, const cluster::Pod& pod,
-                             std::span<const cluster::NodeInfo* const> nodes) const;
+                             std::span<const cluster::NodeInfo* const> nodes,
+                             const CycleState& learnt = {}) const;
 
-  // The best node that fits; of equal ones the first by name.
+  // The best node that fits.
+  Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
+                    const CycleState& learnt) const;
+  // For a single pod: learns from those that run and from it, which takes time with the number of
+  // all pods.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // What every node says to the pod.
   Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
@@ -176,8 +207,15 @@ class Framework {
     const ScorePlugin* plugin;
     int weight;
   };
+  CycleState PreScore(const Cycle& cycle, const cluster::Pod& pod, const CycleState& learnt) const;
+  std::vector<int64_t> ScoreAll(const CycleState& state, const cluster::Pod& pod,
+                                std::span<const cluster::NodeInfo* const> nodes) const;
+  bool ComesFirst(const CycleState& state, const cluster::Pod& pod, const cluster::NodeInfo& left,
+                  const cluster::NodeInfo& right) const;
+
   std::vector<Entry> entries_;
   std::vector<const PreFilterPlugin*> pre_filters_;
+  std::vector<const PreScorePlugin*> pre_scorers_;
   std::vector<const FilterPlugin*> filters_;
   std::vector<Scorer> scorers_;
 };

@@ -6,8 +6,7 @@
 namespace nos::scheduling::packing {
 namespace {
 
-// Losses that differ by less count as equal, in GPUs. Pods without GPU get wider steps: where they
-// go matters less than keeping them together.
+// In GPUs.
 constexpr double kStep = 0.01;
 constexpr double kStepWithoutGpu = 1 / 30.0;
 // Keeps a loss that is a whole number of steps from falling below it by rounding.
@@ -18,6 +17,12 @@ int64_t NextEstimate(int64_t learned) {
 }
 
 }  // namespace
+
+int32_t LossSteps(const PodKind& kind, const Node& node, double loss) {
+  if (kind.gpus > 0) return static_cast<int32_t>(std::floor(loss / kStep + kRounding));
+  const auto steps = static_cast<int32_t>(std::floor(loss / kStepWithoutGpu + kRounding));
+  return steps + (node.gpu_milli.empty() ? 0 : 1);
+}
 
 Packer::Packer(std::vector<Node> nodes, Demand demand)
     : nodes_(std::move(nodes)),
@@ -51,9 +56,7 @@ std::optional<Packer::Placement> Packer::Evaluate(const PodKind& kind, size_t no
 std::optional<Score> Packer::Steps(const PodKind& kind, size_t node) {
   const std::optional<Placement> placement = Evaluate(kind, node);
   if (!placement) return std::nullopt;
-  const double step = kind.gpus == 0 ? kStepWithoutGpu : kStep;
-  const double steps = std::floor(placement->loss / step + kRounding);
-  return Score{static_cast<int32_t>(steps), placement->device};
+  return Score{LossSteps(kind, nodes_[node], placement->loss), placement->device};
 }
 
 std::optional<Choice> Packer::Choose(const PodKind& kind) {

@@ -29,6 +29,11 @@ struct Choice {
   std::vector<int> devices;  // as many as the kind asks for, ascending
 };
 
+// The loss in steps: nodes whose losses differ by less than one count as equal. A step is 0.01 GPU;
+// for pods without GPU, which matter less than keeping them together, 1/30 GPU, and one step more
+// on nodes that have GPUs than on nodes that have none and so can lose nothing, now or later.
+int32_t LossSteps(const PodKind& kind, const Node& node, double loss);
+
 class Packer {
  public:
   explicit Packer(std::vector<Node> nodes, Demand demand = {});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduling/packing/view.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
 namespace nos::scheduling {
@@ -67,6 +68,7 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
 
 int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod,
                                 const cluster::NodeInfo& node) const {
+  if (packing::HasGpus(node)) return 0;
   cluster::ResourceVector computed;
   const cluster::ResourceVector& requests = Requests(state, pod, computed);
   int64_t sum = 0;

@@ -1,9 +1,10 @@
 // The node must have what the pod requests: cpu, memory, ephemeral storage, a place for one more
 // pod, extended resources. Among nodes that do, it prefers the emptiest (or, by option, the
-// fullest).
+// fullest); nodes with GPUs come last and are all the same to it: spreading pods over them would
+// strand GPUs, so gpu_packing decides there.
 //
-// Semantics: kube-scheduler's NodeResourcesFit with its defaults, except that pods which request
-// nothing count as nothing in the score (kube-scheduler then assumes 100m cpu and 200 MB).
+// Semantics otherwise: kube-scheduler's NodeResourcesFit with its defaults, except that pods which
+// request nothing count as nothing in the score (kube-scheduler then assumes 100m cpu and 200 MB).
 #pragma once
 
 #include <string>

@@ -1,0 +1,185 @@
+#include "scheduling/packing/view.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/random.h"
+#include "cluster/selectors.h"
+
+namespace nos::scheduling::packing {
+namespace {
+
+using cluster::NodeInfo;
+using cluster::ResourceVector;
+
+constexpr int64_t kMebibyte = int64_t{1} << 20;
+// More devices of one pod or node are not believed.
+constexpr int64_t kMostDevices = 256;
+static_assert(kMostDevices >= cluster::kMaxGpusPerNode);
+
+std::string ProductOf(const cluster::Node& node) {
+  const auto label = node.meta.labels.find(cluster::kProductLabel);
+  return label == node.meta.labels.end() ? "" : label->second;
+}
+
+int64_t Devices(int64_t amount) { return std::clamp<int64_t>(amount, 0, kMostDevices); }
+
+int64_t Free(const NodeInfo& node, cluster::ResourceId id) {
+  // Both may be near the end of int64_t and `requested` may be the larger one.
+  return std::max<int64_t>(node.allocatable.Get(id), 0) -
+         std::max<int64_t>(node.requested.Get(id), 0);
+}
+
+// Thousandths of the GPU whose slots are not in use. One that contradicts itself has none.
+int FreeMilli(const cluster::Gpu& gpu) {
+  const gpu::LayoutId used = gpu.UsedLayout();
+  if (used == gpu::LayoutTable::kIllegal) return 0;
+  const int slots = gpu.model->slots();
+  return kWholeGpu * (slots - std::popcount(gpu.model->layouts().Slots(used))) / slots;
+}
+
+bool IsOfDaemonSet(const cluster::Pod& pod) {
+  return std::ranges::any_of(pod.meta.owners, [](const cluster::OwnerReference& owner) {
+    return owner.controller && owner.kind == "DaemonSet";
+  });
+}
+
+// What the term says of the product label, or nothing.
+cluster::NodeSelectorTerm ProductTerm(const cluster::NodeSelectorTerm& term) {
+  cluster::NodeSelectorTerm product;
+  for (const cluster::SelectorRequirement& requirement : term.match_expressions) {
+    if (requirement.key == cluster::kProductLabel) product.match_expressions.push_back(requirement);
+  }
+  return product;
+}
+
+// Whether the pod can use the GPUs of nodes with this product label, whatever else they have.
+bool AllowsProduct(const cluster::Pod& pod, const cluster::Node& product) {
+  const auto selected = pod.node_selector.find(cluster::kProductLabel);
+  if (selected != pod.node_selector.end() && selected->second != ProductOf(product)) return false;
+  if (!pod.node_affinity || !pod.node_affinity->required) return true;
+  return std::ranges::any_of(*pod.node_affinity->required, [&](const auto& term) {
+    const cluster::NodeSelectorTerm about = ProductTerm(term);
+    return about.match_expressions.empty() || cluster::Matches(about, product);
+  });
+}
+
+}  // namespace
+
+cluster::ResourceId WholeGpuResource() {
+  static const cluster::ResourceId id = cluster::InternResource("nvidia.com/gpu");
+  return id;
+}
+
+bool HasGpus(const NodeInfo& node) {
+  if (!node.gpus.gpus.empty()) return true;
+  return std::ranges::any_of(node.allocatable.entries(), [](const auto& entry) {
+    return entry.second > 0 &&
+           (entry.first == WholeGpuResource() || cluster::IsMigResource(entry.first));
+  });
+}
+
+uint32_t TieOrder(const std::string& node_name) {
+  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a, then mixed, as similar names hash alike
+  for (const char c : node_name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
+  return static_cast<uint32_t>(Random(hash).Next() >> 32);
+}
+
+View::View(const cluster::ClusterSnapshot& snapshot) {
+  std::map<std::string, const gpu::Model*> found;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const NodeInfo& info = snapshot.node(i);
+    if (!HasGpus(info)) continue;
+    const gpu::Model*& mig = found[ProductOf(*info.node)];
+    if (mig == nullptr && !info.gpus.gpus.empty()) mig = info.gpus.gpus.front().model;
+  }
+  for (const auto& [product, mig] : found) {
+    const auto number = std::min<size_t>(products_.size(), kMaxModels - 1);
+    number_of_[product] = static_cast<int>(number);
+    if (products_.size() == kMaxModels) continue;
+    products_.push_back({{}, mig});
+    if (!product.empty()) {
+      products_.back().node.meta.labels.emplace(cluster::kProductLabel, product);
+    }
+  }
+}
+
+Node View::NodeOf(const NodeInfo& info) const {
+  Node node{.cpu_milli = Free(info, cluster::kCpu),
+            .memory_mib = Free(info, cluster::kMemory) / kMebibyte,
+            .pods = Free(info, cluster::kPods)};
+  const auto number = number_of_.find(ProductOf(*info.node));
+  if (number != number_of_.end()) node.model = number->second;
+  for (const cluster::Gpu& gpu : info.gpus.gpus) node.gpu_milli.push_back(FreeMilli(gpu));
+  const int64_t whole = Devices(info.allocatable.Get(WholeGpuResource()));
+  const int64_t free = std::min(whole, Devices(Free(info, WholeGpuResource())));
+  for (int64_t i = 0; i < whole; ++i) node.gpu_milli.push_back(i < free ? kWholeGpu : 0);
+  return node;
+}
+
+PodKind View::KindOf(const cluster::Pod& pod, const ResourceVector& requests) const {
+  const int64_t memory = std::max<int64_t>(requests.Get(cluster::kMemory), 0);
+  PodKind kind{.cpu_milli = std::max<int64_t>(requests.Get(cluster::kCpu), 0),
+               .memory_mib = memory / kMebibyte + (memory % kMebibyte != 0 ? 1 : 0),
+               .gpus = static_cast<int>(Devices(requests.Get(WholeGpuResource())))};
+  if (kind.gpus == 0) return kind;
+  kind.milli = kWholeGpu;
+  kind.models = ModelsOf(pod);
+  return kind;
+}
+
+uint64_t View::ModelsOf(const cluster::Pod& pod) const {
+  uint64_t models = 0;
+  for (size_t i = 0; i < products_.size(); ++i) {
+    if (AllowsProduct(pod, products_[i].node)) models |= uint64_t{1} << i;
+  }
+  return std::popcount(models) == static_cast<int>(products_.size()) ? kAnyModel : models;
+}
+
+View::Slice View::SliceOf(cluster::ResourceId resource) const {
+  Slice slice;
+  for (size_t i = 0; i < products_.size(); ++i) {
+    const gpu::Model* model = products_[i].mig;
+    if (model == nullptr) continue;
+    const auto profile = model->FindProfile(cluster::ResourceName(resource));
+    if (!profile) continue;
+    slice.milli =
+        std::max(slice.milli, kWholeGpu * model->profile(*profile).slots / model->slots());
+    slice.models |= uint64_t{1} << i;
+  }
+  return slice;
+}
+
+void View::Learn(const cluster::Pod& pod, Demand& demand) const {
+  if (IsOfDaemonSet(pod)) return;
+  const ResourceVector requests = cluster::RequestsOf(pod);
+  PodKind kind = KindOf(pod, requests);
+  int64_t slices = 0;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (cluster::IsMigResource(id)) slices += Devices(amount);
+  }
+  if (slices == 0) return demand.Learn(kind);
+  kind.cpu_milli /= slices;
+  kind.memory_mib /= slices;
+  const uint64_t allowed = ModelsOf(pod);
+  for (const auto& [id, amount] : requests.entries()) {
+    if (!cluster::IsMigResource(id)) continue;
+    const Slice slice = SliceOf(id);
+    kind.gpus = 1;
+    kind.milli = slice.milli;
+    kind.models = slice.models & allowed;
+    for (int64_t i = 0; slice.milli > 0 && i < Devices(amount); ++i) demand.Learn(kind);
+  }
+}
+
+Demand View::DemandOf(const cluster::ClusterSnapshot& snapshot,
+                      std::span<const std::shared_ptr<const cluster::Pod>> waiting) const {
+  Demand demand;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    for (const auto& pod : snapshot.node(i).pods) Learn(*pod, demand);
+  }
+  for (const auto& pod : waiting) Learn(*pod, demand);
+  return demand;
+}
+
+}  // namespace nos::scheduling::packing
