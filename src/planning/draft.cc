@@ -119,6 +119,11 @@ bool Draft::FindGreedily(const Shape& shape, const ProblemNode& node, bool node_
 
 bool Draft::FindExactly(const Shape& shape, const ProblemNode& node, std::vector<Device>* devices) {
   devices->clear();
+  int slots = 0;  // no instance takes less than one
+  for (int i = 0; i < node.gpu_count; ++i) {
+    slots += problem_->models[problem_->gpus[node.first_gpu + i].model]->slots();
+  }
+  if (shape.slice_count > slots) return false;
   const std::span<const GpuStateId> gpus(gpu_.data() + node.first_gpu,
                                          static_cast<size_t>(node.gpu_count));
   const auto packed = PackSlices(*states_, gpus, shape.slices, problem_->slices.size());

@@ -10,7 +10,13 @@
 //   3. fewest instances destroyed and created, fewest GPUs and nodes touched;
 //   4. least fragmentation left (gpu/fragmentation.h) for the demand seen.
 // A pod that has waited longer than `starvation_after` goes first among its equals in priority, and
-// when it cannot be placed, slots are kept free for it as they fall free.
+// when it cannot be placed, slots are kept free for it as they fall free: where fewest instances
+// are in the way, for up to 32 pods at a time and one for every four GPUs. Every further doubling
+// of the wait puts it before those that have waited less.
+//
+// A plan with room for more is an answer too: a search that ends early (out_of_time) returns what
+// it has. Between equal plans the choice is fixed by names and ages, never by memory or hash order.
+// docs/planner.md tells how it works.
 //
 // Pure: same input, same plan. The only outside influence is `out_of_time`.
 #pragma once
@@ -45,7 +51,10 @@ struct AssignedDevice {
   bool existing = false;  // a free instance that is there already
 };
 
-// Machine-readable reasons. Also the names in JSON: "NoGpuForProfile", ...
+// Machine-readable reasons; the codes are also the names in JSON. Codes of filters stand beside
+// these: NoNodes, NotPartitioned, GpuProblem, NoGpuForProfile, InsufficientResource, TooManyPods,
+// NoRoomForSlices, TakenByPendingPods, SlotsKept (for this pod), SlotsKeptForOthers,
+// SchedulingGated, NotPending.
 struct Reason {
   std::string code;
   std::string message;  // one sentence for a person

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "base/random.h"
 #include "planning/testing/clusters.h"
+#include "planning/testing/problems.h"
+#include "planning/translate.h"
 
 namespace nos::planning {
 namespace {
@@ -351,6 +354,56 @@ TEST(PlannerTest, SameInputSamePlan) {
     cluster.Pod("p" + std::to_string(i), {profiles[i % 5]}, i % 3, std::to_string(i % 4));
   }
   EXPECT_EQ(Dump(Checked(cluster)), Dump(Checked(cluster)));
+}
+
+// Small clusters as Kubernetes objects, with all that keeps pods away from nodes.
+ClusterBuilder RandomCluster(Random& random) {
+  ClusterBuilder cluster;
+  const char* small[] = {"1g.6gb@0:used", "2g.12gb@2:free", "1g.6gb@3:free,2g.12gb@0:used", ""};
+  const char* big[] = {"3g.20gb@4:used", "7g.40gb@0:free", "1g.5gb@1:used,2g.10gb@4:free", ""};
+  for (int n = 0; n < 3; ++n) {
+    const bool a30 = random.Chance(0.4);
+    std::vector<std::string> layouts;
+    for (uint64_t g = 1 + random.Below(2); g > 0; --g) {
+      layouts.emplace_back((a30 ? small : big)[random.Below(4)]);
+    }
+    auto& node = cluster.Node("n" + std::to_string(n), a30 ? kA30 : kA100, layouts);
+    node.allocatable["cpu"] = Quantity::FromValue(1 + static_cast<int64_t>(random.Below(8)));
+    node.meta.labels["zone"] = random.Chance(0.5) ? "a" : "b";
+    if (random.Chance(0.2)) node.taints = {{"dedicated", "ml", "NoSchedule"}};
+    if (random.Chance(0.1)) node.unschedulable = true;
+  }
+  const char* profiles[] = {"1g.5gb", "2g.10gb", "3g.20gb", "7g.40gb", "1g.6gb", "2g.12gb"};
+  for (uint64_t i = 1 + random.Below(9); i > 0; --i) {
+    std::vector<std::string> wants(1 + random.Below(2), profiles[random.Below(6)]);
+    if (random.Chance(0.1)) wants.clear();
+    auto& pod = cluster.Pod("p" + std::to_string(i), wants, static_cast<int>(random.Below(2)),
+                            std::to_string(random.Below(4)));
+    if (random.Chance(0.3)) pod.tolerations = {{"dedicated", "Exists", "", ""}};
+    if (random.Chance(0.2)) pod.node_selector = {{"zone", "a"}};
+  }
+  return cluster;
+}
+
+TEST(PlannerTest, ServesEachPriorityAsWellAsAnExhaustiveSolver) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const ClusterBuilder cluster = RandomCluster(random);
+    const Plan plan = Checked(cluster);
+    const auto snapshot = cluster.Snapshot();
+    const auto pending = cluster.Pending();
+    const Translation translation =
+        Translate(snapshot, pending, scheduling::Framework::Default(), {});
+    const testing::Reference reference = testing::SolveByForce(translation.problem);
+    std::vector<int64_t> score(translation.problem.levels);
+    for (size_t i = 0; i < plan.pods.size(); ++i) {
+      const PodClass& cls = translation.problem.classes[translation.class_of[i]];
+      if (plan.pods[i].placed) score[cls.level] += cls.value * kValueUnit + 1;
+    }
+    ASSERT_EQ(score, reference.score);
+    ASSERT_GE(plan.upper_bound, reference.most_pods);
+  }
 }
 
 }  // namespace
