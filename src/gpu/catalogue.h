@@ -64,6 +64,7 @@ class Model {
   const std::vector<uint32_t>& pci_ids() const { return pci_ids_; }
 
   // By canonical name, alias, either with '.' for '+' ("1g.5gb.me"), or resource name; exactly.
+  // Resources are named canonically only: an agent offers no device under an alias.
   std::optional<ProfileId> FindProfile(std::string_view name) const;
   // "3g.20gb@4".
   std::string PlacementName(Placement placement) const;
@@ -99,7 +100,7 @@ class Catalogue {
   const Model* FindByPciId(uint32_t device_and_vendor) const;  // 0x20B010DE
   // For a product that FindByProduct does not know: one sentence that says why and what to do.
   std::string WhyUnknown(std::string_view product) const;
-  // Whether any model has a profile whose pods ask for this resource.
+  // Whether any model has a profile whose pods ask for this resource, by any of its names.
   bool IsMigResource(std::string_view resource) const;
 
  private:

@@ -21,13 +21,14 @@ std::string ResourceName(const std::string& profile) {
 }
 
 // Every name a profile goes by.
+// An alias is no resource: the agent offers each device under one name, the canonical one, so a pod
+// that asks for another waits for what nobody will ever offer.
 std::vector<std::string> NamesOf(const Profile& profile) {
-  std::vector<std::string> names;
-  const auto add = [&names](const std::string& name) {
-    names.insert(names.end(), {name, WithDots(name), ResourceName(name)});
-  };
-  add(profile.name);
-  for (const std::string& alias : profile.aliases) add(alias);
+  std::vector<std::string> names = {profile.name, WithDots(profile.name),
+                                    ResourceName(profile.name)};
+  for (const std::string& alias : profile.aliases) {
+    names.insert(names.end(), {alias, WithDots(alias)});
+  }
   return names;
 }
 
@@ -255,8 +256,11 @@ Catalogue CatalogueBuilder::Build() && {
     for (const std::string& product : spec.products) {
       catalogue.products_.push_back({ProductWords(product), model.get(), {}});
     }
-    for (const auto& [name, id] : model->profile_by_name_) {
-      if (name.starts_with("nvidia.com/")) catalogue.resources_.insert(name);
+    for (const Profile& profile : model->profiles_) {
+      catalogue.resources_.insert(profile.resource_name);
+      for (const std::string& alias : profile.aliases) {
+        catalogue.resources_.insert(ResourceName(alias));
+      }
     }
     catalogue.models_.push_back(std::move(model));
   }

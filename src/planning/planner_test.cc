@@ -49,7 +49,7 @@ std::vector<std::string> Codes(const PodOutcome& outcome) {
 //  - "A30s empty, pods of 2, 3 and 2 x 1g.6gb -> both GPUs 1g.6gb x 4": the eighth instance would
 //    serve nobody. The same pods are placed, with seven.
 //  - pods whose slices fit only spread over two GPUs were refused; the kubelet allows it.
-//  - "used 2g.20gb, need 7g.79gb -> unchanged": holds, although 7g.79gb is now an alias.
+//  - "used 2g.20gb, need 7g.79gb -> unchanged": holds, with the name of today, 7g.80gb.
 //  - an idle instance of no allowed geometry counted as room even where it does not block anything.
 
 TEST(ConformanceTest, FiltersRejectingEverythingLeaveTheClusterAsItIs) {
@@ -146,7 +146,7 @@ TEST(ConformanceTest, DestroysFreeInstancesForABiggerOne) {
 TEST(ConformanceTest, NeverDropsAUsedInstance) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100Big, {"2g.20gb@0:used"});
-  cluster.Pod("p", {"7g.79gb"});
+  cluster.Pod("p", {"7g.80gb"});
   const Plan plan = Checked(cluster);
   EXPECT_THAT(plan.nodes, IsEmpty());
   EXPECT_THAT(Codes(plan.pods[0]), ElementsAre("NoRoomForSlices"));
