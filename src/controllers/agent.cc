@@ -212,7 +212,10 @@ Status Agent::Report(const Round& round, const std::optional<PlanResult>& result
     }
   }
   if (patch.empty()) return Status::Ok();
-  return PatchNodeAnnotations(client, node_, patch).status().Within("report GPUs of node " + node_);
+  // A patch holds differences from the node as this agent knows it: only that very node may take it.
+  return PatchNodeAnnotations(client, node_, patch, round.node.meta.resource_version)
+      .status()
+      .Within("report GPUs of node " + node_);
 }
 
 void Agent::Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now) {
