@@ -1,0 +1,17 @@
+// The statements of a scenario that describe what is there: nodes, GPUs, pods. Not for use outside
+// this folder. Errors: kInvalid with file and line.
+#pragma once
+
+#include "sim/scenario/scenario.h"
+#include "sim/scenario/words.h"
+
+namespace nos::sim {
+
+// After the word "node".
+Result<NodeSpec> ParseNode(Words& words);
+// After the word "gpu": "0-3 model=A30: 1g.6gb@0 used by a, 2g.12gb@2 free".
+Status ParseGpu(Words& words, NodeSpec& node);
+// After the word "pod" (count 1) or "pods N".
+Result<AddPods> ParsePods(Words& words, int count);
+
+}  // namespace nos::sim

@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/text.h"
+#include "sim/scenario/parse_cluster.h"
+#include "sim/scenario/parse_steps.h"
+
+namespace nos::sim {
+namespace {
+
+using Verb = Operate::Verb;
+using Parser = Result<Action> (*)(Words&);
+
+template <Verb verb>
+Result<Action> OnNode(Words& words) {
+  Operate operate;
+  operate.verb = verb;
+  NOS_ASSIGN(operate.target, words.Require("a node name"));
+  return Action(std::move(operate));
+}
+
+// "cordon n1" and the like; "annotate n1 key=value" with an empty value removing the key.
+template <Verb verb>
+Result<Action> SetOnNode(Words& words) {
+  Operate operate;
+  operate.verb = verb;
+  NOS_ASSIGN(operate.target, words.Require("a node name"));
+  NOS_ASSIGN(const std::string pair, words.Require("key=value"));
+  const size_t equals = pair.find('=');
+  if (equals == 0 || equals == std::string::npos) return words.Expected("key=value", pair);
+  operate.key = pair.substr(0, equals);
+  operate.value = pair.substr(equals + 1);
+  return Action(std::move(operate));
+}
+
+Result<Action> ParseDelete(Words& words) {
+  Operate operate;
+  NOS_ASSIGN(const std::string kind, words.Require("'pod' or 'node'"));
+  if (kind != "pod" && kind != "node") return words.Expected("'pod' or 'node'", kind);
+  operate.verb = kind == "pod" ? Verb::kDeletePod : Verb::kDeleteNode;
+  NOS_ASSIGN(operate.target, words.Require("its name"));
+  return Action(std::move(operate));
+}
+
+Result<Action> ParseCrash(Words& words) {
+  Operate operate;
+  operate.verb = Verb::kCrash;
+  NOS_ASSIGN(operate.target, words.Require("'partitioner', 'scheduler' or 'agent NODE'"));
+  if (operate.target == "agent") {
+    NOS_ASSIGN(const std::string node, words.Require("a node name"));
+    operate.target += " " + node;
+  } else if (operate.target != "partitioner" && operate.target != "scheduler") {
+    return words.Expected("'partitioner', 'scheduler' or 'agent NODE'", operate.target);
+  }
+  return Action(std::move(operate));
+}
+
+// "fail create n1 3".
+Result<Action> ParseFail(Words& words) {
+  Operate operate;
+  NOS_ASSIGN(const std::string what, words.Require("'create' or 'destroy'"));
+  if (what != "create" && what != "destroy") return words.Expected("'create' or 'destroy'", what);
+  operate.verb = what == "create" ? Verb::kFailCreate : Verb::kFailDestroy;
+  NOS_ASSIGN(operate.target, words.Require("a node name"));
+  NOS_ASSIGN(operate.count, words.RequireInt("how many operations fail"));
+  return Action(std::move(operate));
+}
+
+Result<Action> ParsePlan(Words&) { return Action(PlanNow{}); }
+
+Result<Action> ParseRun(Words& words) {
+  NOS_ASSIGN(const std::string text, words.Require("a time such as 5m"));
+  const auto time = ParseDuration(text);
+  if (!time.ok() || *time <= Duration{}) return words.Expected("a time such as 30s or 5m", text);
+  return Action(RunFor{*time});
+}
+
+Result<Action> ParseOnePod(Words& words) {
+  NOS_ASSIGN(AddPods pods, ParsePods(words, 1));
+  return Action(std::move(pods));
+}
+
+Result<Action> ParseManyPods(Words& words) {
+  NOS_ASSIGN(const int count, words.RequireInt("how many pods"));
+  if (count < 1 || count > 100'000) return words.Fail("1 to 100000 pods");
+  NOS_ASSIGN(AddPods pods, ParsePods(words, count));
+  return Action(std::move(pods));
+}
+
+const std::map<std::string_view, Parser>& Parsers() {
+  static const std::map<std::string_view, Parser> parsers = {
+      {"pod", ParseOnePod},
+      {"pods", ParseManyPods},
+      {"plan", ParsePlan},
+      {"run", ParseRun},
+      {"delete", ParseDelete},
+      {"crash", ParseCrash},
+      {"fail", ParseFail},
+      {"cordon", OnNode<Verb::kCordon>},
+      {"uncordon", OnNode<Verb::kUncordon>},
+      {"reboot", OnNode<Verb::kReboot>},
+      {"annotate", SetOnNode<Verb::kAnnotate>},
+      {"label", SetOnNode<Verb::kLabel>}};
+  return parsers;
+}
+
+}  // namespace
+
+Result<std::optional<Action>> ParseOperation(std::string_view keyword, Words& words) {
+  const auto parser = Parsers().find(keyword);
+  if (parser == Parsers().end()) return std::optional<Action>();
+  NOS_ASSIGN(Action action, parser->second(words));
+  NOS_RETURN_IF_ERROR(words.End());
+  return std::optional<Action>(std::move(action));
+}
+
+std::string OperationKeywords() {
+  std::string out;
+  for (const auto& [keyword, parser] : Parsers()) out += fmt::format("{}, ", keyword);
+  return out;
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sim/scenario/parse_cluster.h"
+#include "sim/scenario/parse_steps.h"
+#include "sim/scenario/scenario.h"
+
+namespace nos::sim {
+namespace {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view source) { scenario_.source = source; }
+
+  Result<Scenario> Parse(std::string_view text) && {
+    int number = 0;
+    for (const std::string_view line : Split(text, '\n')) {
+      NOS_RETURN_IF_ERROR(ParseLine(line, ++number));
+    }
+    if (!expects_) {
+      return Invalid(
+          fmt::format("{}: nothing is expected: add an 'expect' line", scenario_.source));
+    }
+    return std::move(scenario_);
+  }
+
+ private:
+  Status ParseLine(std::string_view line, int number) {
+    Words words(line, fmt::format("{}:{}", scenario_.source, number));
+    if (words.empty()) return Status::Ok();
+    const std::string keyword(words.Take());
+    if (keyword == "node") return ParseNodeLine(words);
+    if (keyword == "gpu") return ParseGpuLine(words);
+    if (keyword == "seed" || keyword == "objective" || keyword == "starvation") {
+      return ParseOption(keyword, words);
+    }
+    if (keyword == "expect") return ParseExpect(words, line, number);
+    NOS_ASSIGN(std::optional<Action> action, ParseOperation(keyword, words));
+    if (action) {
+      scenario_.steps.push_back({number, std::string(Trim(line)), std::move(*action)});
+      return Status::Ok();
+    }
+    return words.Expected(
+        fmt::format("one of {}expect, gpu, node, objective, seed, starvation", OperationKeywords()),
+        keyword);
+  }
+
+  Status ParseNodeLine(Words& words) {
+    if (!scenario_.steps.empty()) return words.Fail("nodes come before all pods and steps");
+    NOS_ASSIGN(NodeSpec node, ParseNode(words));
+    const auto same = [&](const NodeSpec& other) { return other.name == node.name; };
+    if (std::any_of(scenario_.nodes.begin(), scenario_.nodes.end(), same)) {
+      return words.Fail(fmt::format("node '{}' is there already", node.name));
+    }
+    scenario_.nodes.push_back(std::move(node));
+    return Status::Ok();
+  }
+
+  Status ParseGpuLine(Words& words) {
+    if (scenario_.nodes.empty() || !scenario_.steps.empty()) {
+      return words.Fail("'gpu' belongs below the node that has it");
+    }
+    return ParseGpu(words, scenario_.nodes.back());
+  }
+
+  Status ParseOption(std::string_view keyword, Words& words) {
+    NOS_ASSIGN(const std::string value, words.Require("a value"));
+    if (keyword == "seed") {
+      const auto seed = ParseInt(value);
+      if (!seed) return words.Expected("a number", value);
+      scenario_.seed = static_cast<uint64_t>(*seed);
+    } else if (keyword == "starvation") {
+      const auto after = ParseDuration(value);
+      if (!after.ok()) return words.Expected("a time such as 10m", value);
+      scenario_.options.starvation_after = *after;
+    } else {
+      NOS_RETURN_IF_ERROR(SetObjective(value, words));
+    }
+    return words.End();
+  }
+
+  Status SetObjective(std::string_view value, const Words& words) {
+    using planning::Objective;
+    if (value != "pods" && value != "compute" && value != "memory") {
+      return words.Expected("pods, compute or memory", value);
+    }
+    scenario_.options.objective = value == "pods"      ? Objective::kPods
+                                  : value == "compute" ? Objective::kCompute
+                                                       : Objective::kMemory;
+    return Status::Ok();
+  }
+
+  Status ParseExpect(Words& words, std::string_view line, int number) {
+    NOS_ASSIGN(std::vector<Action> actions, ParseExpectation(words));
+    for (Action& action : actions) {
+      scenario_.steps.push_back({number, std::string(Trim(line)), std::move(action)});
+    }
+    expects_ = true;
+    return Status::Ok();
+  }
+
+  Scenario scenario_;
+  bool expects_ = false;
+};
+
+}  // namespace
+
+Result<Scenario> ParseScenario(std::string_view text, std::string_view source) {
+  return Parser(source).Parse(text);
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/scenario/scenario.h"
+
+namespace nos::sim {
+namespace {
+
+using testing::HasSubstr;
+
+Scenario Parse(std::string_view text) {
+  auto scenario = ParseScenario(text, "a.scenario");
+  EXPECT_TRUE(scenario.ok()) << scenario.status().ToString();
+  return scenario.ok() ? std::move(*scenario) : Scenario();
+}
+
+std::string ErrorOf(std::string_view text) {
+  const auto scenario = ParseScenario(text, "a.scenario");
+  return scenario.ok() ? "no error" : scenario.status().message();
+}
+
+TEST(ParserTest, ReadsNodesWithTheirGpus) {
+  const Scenario scenario = Parse(R"(
+# comment
+node n1 model=A30 gpus=3 cpu=8 memory=16Gi labels=zone=a,team=x taints=k=v:NoSchedule cordoned
+  gpu 0-1: 1g.6gb@0 used by a, 2g.12gb@2 free   # comment
+  gpu 2 model=A100-40GB: empty
+expect placed 0
+)");
+  ASSERT_EQ(scenario.nodes.size(), 1u);
+  const NodeSpec& node = scenario.nodes[0];
+  EXPECT_EQ(node.name, "n1");
+  EXPECT_EQ(node.cpu, Quantity::FromValue(8));
+  EXPECT_EQ(node.labels.at("team"), "x");
+  EXPECT_EQ(node.taints.at(0).effect, "NoSchedule");
+  EXPECT_TRUE(node.unschedulable);
+  ASSERT_EQ(node.gpus.size(), 3u);
+  EXPECT_EQ(node.gpus[1].instances.at(0).pod, "a");
+  EXPECT_FALSE(node.gpus[1].instances.at(1).used);
+  EXPECT_EQ(node.gpus[2].model, "A100-40GB");
+  EXPECT_TRUE(node.gpus[2].instances.empty());
+}
+
+TEST(ParserTest, ReadsPods) {
+  const Scenario scenario = Parse(R"(
+pods 3 web 1g.5gb 2x2g.10gb + 1g.5gb priority=-5 run=90s at=5s tolerate=a=b:NoSchedule,c select=z=1
+expect web-1 waiting
+)");
+  const auto& add = std::get<AddPods>(scenario.steps.at(0).action);
+  ASSERT_EQ(add.pods.size(), 3u);
+  const PodSpec& pod = add.pods[2];
+  EXPECT_EQ(pod.name, "web-3");
+  ASSERT_EQ(pod.containers.size(), 2u);
+  EXPECT_EQ(pod.containers[0].at("2g.10gb"), 2);
+  EXPECT_EQ(pod.containers[1].at("1g.5gb"), 1);
+  EXPECT_EQ(pod.priority, -5);
+  EXPECT_EQ(pod.run, Duration(std::chrono::seconds(90)));
+  EXPECT_EQ(pod.tolerations.at(1).op, "Exists");
+}
+
+TEST(ParserTest, ReadsExpectations) {
+  const Scenario scenario = Parse(R"(
+expect a placed on n1|n2 and b pending because NoRoom and destroyed <= 2
+expect gpu n1/0: 3g.20gb@4 used, 2x1g.5gb | empty
+)");
+  ASSERT_EQ(scenario.steps.size(), 4u);
+  EXPECT_EQ(std::get<ExpectPod>(scenario.steps[0].action).nodes.size(), 2u);
+  EXPECT_EQ(std::get<ExpectPod>(scenario.steps[1].action).code, "NoRoom");
+  EXPECT_EQ(std::get<ExpectCount>(scenario.steps[2].action).op, "<=");
+  const auto& gpu = std::get<ExpectGpu>(scenario.steps[3].action);
+  ASSERT_EQ(gpu.alternatives.size(), 2u);
+  EXPECT_EQ(gpu.alternatives[0].size(), 3u);
+  EXPECT_EQ(gpu.alternatives[0][0].start, 4);
+  EXPECT_TRUE(gpu.alternatives[1].empty());
+}
+
+TEST(ParserTest, SaysWhereAndWhatWasExpected) {
+  EXPECT_EQ(ErrorOf("\nnode"), "a.scenario:2: expected a node name, but the line ends");
+  EXPECT_THAT(ErrorOf("nod n1"), HasSubstr("a.scenario:1: expected one of annotate, cordon"));
+  EXPECT_THAT(ErrorOf("node n1 gpus=x"), HasSubstr("expected a whole number, got 'x'"));
+  EXPECT_THAT(ErrorOf("node n1 colour=red"), HasSubstr("expected one of annotations, cordoned"));
+  EXPECT_THAT(ErrorOf("node n1\ngpu 1: empty"), HasSubstr("a GPU of 'n1' (0 to 0), got '1'"));
+  EXPECT_THAT(ErrorOf("node n1\ngpu 0: 1g.5gb@0"), HasSubstr("'used' or 'free'"));
+  EXPECT_THAT(ErrorOf("node n1\nnode n1"), HasSubstr("a.scenario:2: node 'n1' is there already"));
+  EXPECT_THAT(ErrorOf("pod a 1g.5gb run=soon"), HasSubstr("30s, 5m or 1h30m, got 'soon'"));
+  EXPECT_THAT(ErrorOf("run"), HasSubstr("expected a time such as 5m, but the line ends"));
+  EXPECT_THAT(ErrorOf("expect a happy"), HasSubstr("expected one of placed, pending"));
+  EXPECT_THAT(ErrorOf("expect colours 3"), HasSubstr("expected one of placed, pending, bound"));
+  EXPECT_THAT(ErrorOf("expect gpu n1: empty"), HasSubstr("gpu NODE/INDEX: INSTANCES"));
+  EXPECT_THAT(ErrorOf("plan now"), HasSubstr("the end of the line, got 'now'"));
+  EXPECT_THAT(ErrorOf("plan"), HasSubstr("a.scenario: nothing is expected"));
+}
+
+TEST(ParserTest, SurvivesAnyText) {
+  const std::string whole = R"(node n1 model=A30 gpus=2 taints=a=b:NoSchedule
+gpu 0: 1g.6gb@0 used by a
+pods 2 web 1g.5gb + 2x1g.5gb priority=3 run=1m
+fail create n1 2
+expect gpu n1/0: 2x1g.5gb | empty
+expect a placed on n1 and placed <= 2)";
+  for (size_t i = 0; i < whole.size(); ++i) {
+    (void)ParseScenario(whole.substr(0, i), "a");
+    std::string broken = whole;
+    broken[i] = static_cast<char>(broken[i] ^ 0x15);
+    (void)ParseScenario(broken, "a");
+    broken.erase(i, 1);
+    (void)ParseScenario(broken, "a");
+  }
+}
+
+}  // namespace
+}  // namespace nos::sim

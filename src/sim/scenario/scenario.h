@@ -1,0 +1,99 @@
+// A behaviour written down as text: a cluster, what happens to it, and what must come of it.
+// The format is described for its writers in test/scenarios/README.md.
+//
+//   NOS_ASSIGN(Scenario scenario, ParseScenario(text, "test/scenarios/spans-gpus.scenario"));
+//   ScenarioReport report = RunScenario(scenario);
+//
+// Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "planning/planner.h"
+#include "sim/world/specs.h"
+
+namespace nos::sim {
+
+// Creates pods, `spec.arrival` after the step is reached; `waiting` says since when they have been
+// pending already (only before the first run).
+struct AddPods {
+  std::vector<PodSpec> pods;
+  Duration waiting{};
+};
+// A dry run over what is there now.
+struct PlanNow {};
+// Lets virtual time pass under the real controllers.
+struct RunFor {
+  Duration time{};
+};
+// Something done to the cluster: "cordon n1", "delete pod a", "crash agent n1".
+struct Operate {
+  enum class Verb {
+    kDeletePod,
+    kDeleteNode,
+    kCordon,
+    kUncordon,
+    kReboot,
+    kCrash,     // target: "partitioner", "scheduler", "agent NODE"
+    kAnnotate,  // target: node; key and value
+    kLabel,     // target: node; key and value
+    kFailCreate,
+    kFailDestroy,  // target: node; `count` device operations fail
+  } verb = Verb::kCordon;
+  std::string target, key, value;
+  int count = 0;
+};
+
+struct ExpectPod {
+  std::string pod, outcome;        // placed pending | running succeeded failed waiting gone
+  std::vector<std::string> nodes;  // alternatives; empty: any
+  std::string code;                // a reason that must be among those given
+};
+struct ExpectCount {
+  std::string what;  // placed, pending, bound, created, destroyed, gpus-touched, ...
+  std::string op;    // = <= >=
+  int count = 0;
+};
+struct ExpectedInstance {
+  std::string profile;
+  std::optional<int> start;
+  std::string state;  // used free new; empty: any
+};
+using ExpectedLayout = std::vector<ExpectedInstance>;
+struct ExpectGpu {
+  std::string node;
+  int gpu = 0;
+  std::vector<ExpectedLayout> alternatives;
+};
+// No GPU of the node (of any node, when empty) is cut otherwise.
+struct ExpectUnchanged {
+  std::string node;
+};
+
+using Action = std::variant<AddPods, PlanNow, RunFor, Operate, ExpectPod, ExpectCount, ExpectGpu,
+                            ExpectUnchanged>;
+struct Step {
+  int line = 0;
+  std::string text;  // as written, for messages
+  Action action;
+};
+
+struct Scenario {
+  std::string source;  // file name, for messages
+  uint64_t seed = 1;
+  planning::PlanOptions options;
+  std::vector<NodeSpec> nodes;
+  std::vector<Step> steps;
+};
+
+// Error: kInvalid, "FILE:LINE: what was expected and what was found".
+Result<Scenario> ParseScenario(std::string_view text, std::string_view source);
+
+}  // namespace nos::sim

@@ -1,0 +1,41 @@
+// One line of a scenario, word by word. Not for use outside this folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace nos::sim {
+
+class Words {
+ public:
+  // `line` must outlive the object. Everything from a '#' at a word's begin is a comment.
+  Words(std::string_view line, std::string where);
+
+  bool empty() const { return next_ >= words_.size(); }
+  std::string_view Peek() const { return empty() ? std::string_view() : words_[next_]; }
+  std::string_view Take() { return empty() ? std::string_view() : words_[next_++]; }
+  // Takes the next word if it is this one.
+  bool TakeIf(std::string_view word);
+  // Takes the next word. Error: there is none; `what` describes it: "a node name".
+  Result<std::string> Require(std::string_view what);
+  Result<int> RequireInt(std::string_view what);
+  // All remaining words, joined by single spaces.
+  std::string Rest();
+  // Error unless all words have been taken.
+  Status End() const;
+  // "FILE:LINE: expected `what`, got 'x'".
+  Status Expected(std::string_view what, std::string_view got) const;
+  Status Fail(std::string_view message) const;
+
+ private:
+  std::string where_;
+  std::vector<std::string_view> words_;
+  size_t next_ = 0;
+};
+
+}  // namespace nos::sim

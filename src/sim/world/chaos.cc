@@ -1,0 +1,253 @@
+#include "sim/world/chaos.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cluster/annotations.h"
+#include "sim/world/satisfiable.h"
+#include "sim/world/workload.h"
+#include "sim/world/world.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr Duration kProbe = std::chrono::seconds(5);
+constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopped
+constexpr size_t kShownEvents = 60;
+
+// Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
+// hides what only happens without it.
+FaultRates DrawRates(Random& random) {
+  const auto rate = [&](double most) { return random.Chance(0.4) ? 0 : random.Uniform() * most; };
+  FaultRates rates;
+  rates.conflict = rate(0.2);
+  rates.request_lost = rate(0.1);
+  rates.response_lost = rate(0.1);
+  rates.event_delayed = rate(0.3);
+  rates.event_repeated = rate(0.2);
+  rates.stream_dropped = rate(0.03);
+  rates.stream_expired = rate(0.02);
+  rates.crash = rate(0.03);
+  rates.create_failed = rate(0.2);
+  rates.destroy_in_use = rate(0.3);
+  rates.offer_failed = rate(0.1);
+  rates.reboots_per_hour = rate(20);
+  return rates;
+}
+
+WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
+  WorldOptions world;
+  world.seed = random.Next();
+  world.faults = DrawRates(random);
+  world.faults_last = options.faults_last;
+  world.check_annotations = true;
+  world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
+  world.partitioner.longest_pause = std::chrono::minutes(1);
+  world.times.agent.longest_pause = std::chrono::seconds(20);
+  return world;
+}
+
+class Chaos {
+ public:
+  explicit Chaos(const ChaosOptions& options)
+      : options_(options),
+        random_(options.seed),
+        world_(DrawWorld(options, random_), gpu::Catalogue::Builtin()) {
+    report_.seed = options.seed;
+    if (options_.on_event) {
+      world_.log().SetSink(options_.on_event);
+    }
+  }
+
+  ChaosReport Run() && {
+    AddNodes();
+    AddPods();
+    world_.StartControllers();
+    const Time start = world_.Now();
+    world_.RunUntil(start + options_.faults_last);
+    last_bind_ = world_.Now();
+    while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
+      world_.RunFor(kProbe);
+      CheckProgress();
+      if (world_.Now() - start > options_.faults_last + kLongest) {
+        report_.violations.push_back("the cluster does not come to rest");
+      }
+    }
+    Finish(start);
+    return std::move(report_);
+  }
+
+ private:
+  void AddNodes() {
+    const auto& catalogue = gpu::Catalogue::Builtin();
+    const int nodes = options_.nodes > 0 ? options_.nodes : 1 + static_cast<int>(random_.Below(4));
+    for (int i = 0; i < nodes; ++i) {
+      const auto& model = *catalogue.models()[random_.Below(catalogue.models().size())];
+      const int gpus = options_.gpus > 0 ? options_.gpus : 1 + static_cast<int>(random_.Below(4));
+      NodeSpec node;
+      node.name = fmt::format("n{}", i + 1);
+      node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{model.name(), {}});
+      node.cpu = Quantity::FromValue(8 + static_cast<int64_t>(random_.Below(25)));
+      Note(world_.AddNode(node));
+      models_.push_back(&model);
+      report_.gpus += gpus;
+    }
+    report_.nodes = nodes;
+  }
+
+  void AddPods() {
+    RandomWorkload workload;
+    workload.pods = options_.pods > 0 ? options_.pods : 10 + static_cast<int>(random_.Below(21));
+    workload.arrivals_last = options_.faults_last;
+    report_.pods = workload.pods;
+    for (const PodSpec& pod : DrawWorkload(workload, models_, random_)) {
+      world_.Submit(pod, world_.Now() + pod.arrival);
+    }
+  }
+
+  void Note(const Status& status) {
+    if (!status.ok()) report_.violations.push_back(status.ToString());
+  }
+
+  std::vector<Judged> JudgedNodes(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+    std::vector<Judged> judged;
+    nodes_ = world_.Nodes();
+    for (const auto& node : nodes_) {
+      const Machine* machine = world_.FindMachine(node->meta.name);
+      if (machine == nullptr) continue;
+      judged.push_back({node.get(), machine, {}});
+      for (const auto& pod : pods) {
+        const bool here = pod->node_name == node->meta.name && !pod->Finished();
+        if (here) judged.back().bound.push_back(pod.get());
+      }
+    }
+    return judged;
+  }
+
+  // A pod waits that could run, and nobody with a better claim does.
+  std::string Neglected(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+    const std::vector<Judged> nodes = JudgedNodes(pods);
+    const auto could = [&](const cluster::Pod& pod, bool empty) {
+      return std::any_of(nodes.begin(), nodes.end(),
+                         [&](const Judged& node) { return CouldRun(pod, node, empty); });
+    };
+    for (const auto& pod : pods) {
+      if (!Waits(*pod) || !could(*pod, false)) continue;
+      const bool yields = std::any_of(pods.begin(), pods.end(), [&](const auto& other) {
+        return Waits(*other) && GoesFirst(*other, *pod) && could(*other, true);
+      });
+      if (!yields) return pod->Key();
+    }
+    return {};
+  }
+
+  static bool Waits(const cluster::Pod& pod) { return pod.node_name.empty() && !pod.Finished(); }
+
+  // Slots may be kept free for `other` although `pod` could use them now.
+  bool GoesFirst(const cluster::Pod& other, const cluster::Pod& pod) const {
+    if (world_.Now() - other.meta.created < world_.options().partitioner.starvation_after) {
+      return false;
+    }
+    return other.priority > pod.priority ||
+           (other.priority == pod.priority && other.meta.created <= pod.meta.created);
+  }
+
+  void CheckProgress() {
+    const auto pods = world_.Pods();
+    for (const auto& pod : pods) {
+      if (!pod->node_name.empty() && bound_.insert(pod->meta.uid).second) last_bind_ = world_.Now();
+    }
+    neglected_ = Neglected(pods);
+    if (neglected_.empty()) last_bind_ = world_.Now();
+    if (world_.Now() - last_bind_ > options_.bound) {
+      report_.violations.push_back(fmt::format("{} could run, but no pod has been bound for {}",
+                                               neglected_, FormatAge(options_.bound)));
+    }
+  }
+
+  // Nothing runs that will end, and nobody waits who could run.
+  bool AtRest() {
+    const auto pods = world_.Pods();
+    const bool busy = std::any_of(pods.begin(), pods.end(), [](const auto& pod) {
+      const bool endless = !pod->meta.annotations.contains(kRunSeconds);
+      const bool up = pod->phase == "Running" && endless;
+      return !pod->node_name.empty() && !pod->Finished() && !up;
+    });
+    return !busy && Neglected(pods).empty();
+  }
+
+  void Finish(Time start) {
+    report_.violations.insert(report_.violations.end(), world_.violations().begin(),
+                              world_.violations().end());
+    for (const auto& pod : world_.Pods()) {
+      report_.succeeded += pod->phase == "Succeeded" ? 1 : 0;
+      report_.running += pod->phase == "Running" ? 1 : 0;
+      report_.pending += pod->phase == "Pending" ? 1 : 0;
+    }
+    report_.recreated = world_.recreated();
+    report_.time = world_.Now() - start;
+    report_.steps = world_.steps();
+    report_.events = world_.log().count();
+    report_.hash = world_.log().hash();
+    if (report_.ok()) return;
+    const auto& lines = world_.log().lines();
+    const size_t skip = lines.size() > kShownEvents ? lines.size() - kShownEvents : 0;
+    report_.last_events.assign(lines.begin() + static_cast<std::ptrdiff_t>(skip), lines.end());
+    DescribeState();
+  }
+
+  void DescribeState() {
+    for (const auto& pod : world_.Pods()) {
+      if (!Waits(*pod)) continue;
+      std::string line = fmt::format("{} priority {} asks", pod->Key(), pod->priority);
+      for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+        line += fmt::format(" {}x{}", amount.ToString(), resource);
+      }
+      for (const auto& condition : pod->conditions) {
+        line += fmt::format("; {}={} {}", condition.type, condition.status, condition.message);
+      }
+      report_.state.push_back(std::move(line));
+    }
+    for (const auto& node : world_.Nodes()) {
+      std::string line =
+          fmt::format("{} cpu {}:", node->meta.name, node->allocatable.at("cpu").ToString());
+      for (const auto& [key, value] : node->meta.annotations) {
+        if (key.starts_with(cluster::kPrefix)) line += fmt::format("\n    {}={}", key, value);
+      }
+      report_.state.push_back(std::move(line));
+    }
+  }
+
+  ChaosOptions options_;
+  Random random_;
+  World world_;
+  ChaosReport report_;
+  std::vector<const gpu::Model*> models_;
+  std::vector<std::shared_ptr<const cluster::Node>> nodes_;
+  std::set<std::string> bound_;
+  std::string neglected_;
+  Time last_bind_{};
+};
+
+}  // namespace
+
+ChaosReport RunChaos(const ChaosOptions& options) { return Chaos(options).Run(); }
+
+std::string FormatChaosReport(const ChaosReport& report) {
+  std::string out = fmt::format(
+      "seed {}: {}: {} nodes, {} GPUs, {} pods: {} succeeded, {} running, {} cannot run; "
+      "{} recreated; {} virtual, {} steps\n",
+      report.seed, report.ok() ? "ok" : "BROKEN", report.nodes, report.gpus, report.pods,
+      report.succeeded, report.running, report.pending, report.recreated, FormatAge(report.time),
+      report.steps);
+  if (report.ok()) return out;
+  for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
+  for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
+  for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}\n", report.seed);
+  return out;
+}
+
+}  // namespace nos::sim

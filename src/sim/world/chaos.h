@@ -1,0 +1,51 @@
+// A small random cluster under a random workload while everything that can go wrong does, from one
+// seed; then a time without faults in which every pod that can run must get to run.
+//
+//   ChaosReport report = RunChaos({.seed = 17});
+//   if (!report.ok()) fmt::print("{}", FormatChaosReport(report));
+//
+// The same seed gives the same run, event by event. Safe to call from several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "sim/world/faults.h"
+
+namespace nos::sim {
+
+struct ChaosOptions {
+  uint64_t seed = 1;
+  // 0: drawn from the seed (1 to 4 nodes of 1 to 4 GPUs, 10 to 30 pods).
+  int nodes = 0, gpus = 0, pods = 0;
+  Duration faults_last = std::chrono::minutes(5);
+  // Once faults have stopped: when some pod could run, a pod is bound at least this often.
+  Duration bound = std::chrono::minutes(4);
+  // Called for every line of the event log as it happens.
+  std::function<void(std::string_view line)> on_event = {};
+};
+
+struct ChaosReport {
+  uint64_t seed = 0;
+  std::vector<std::string> violations;  // empty: all promises held
+  int nodes = 0, gpus = 0;
+  int pods = 0;                                 // asked for
+  int succeeded = 0, running = 0, pending = 0;  // at the end; pending: they cannot run
+  int recreated = 0;                            // pods refused by a kubelet and created again
+  Duration time{};                              // virtual
+  uint64_t steps = 0, events = 0, hash = 0;     // hash: of the whole event log
+  // When a promise was broken: some of the last events, and who waits, and what nodes look like.
+  std::vector<std::string> last_events, state;
+  bool ok() const { return violations.empty(); }
+};
+
+ChaosReport RunChaos(const ChaosOptions& options);
+
+// One line when all is well; else what was broken, the last events, and how to see it again.
+std::string FormatChaosReport(const ChaosReport& report);
+
+}  // namespace nos::sim

@@ -1,0 +1,60 @@
+#include "sim/world/chaos.h"
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr int kSeedsPerShard = 25;
+
+// Every promise holds under all faults at once, from 200 seeds. A shard is a test of its own, so
+// that shards run side by side.
+class ChaosTest : public testing::TestWithParam<int> {};
+
+TEST_P(ChaosTest, PromisesHold) {
+  SetLogLevel(LogLevel::kError);
+  int succeeded = 0;
+  for (int i = 1; i <= kSeedsPerShard; ++i) {
+    const auto seed = static_cast<uint64_t>(GetParam() * kSeedsPerShard + i);
+    const ChaosReport report = RunChaos({.seed = seed});
+    EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
+    succeeded += report.succeeded;
+  }
+  // A world in which nothing runs would keep every promise, too.
+  EXPECT_GT(succeeded, 5 * kSeedsPerShard);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, ChaosTest, testing::Range(0, 8));
+
+TEST(ChaosReplayTest, SameSeedSameEvents) {
+  SetLogLevel(LogLevel::kError);
+  for (const uint64_t seed : {3, 17, 99}) {
+    std::vector<std::string> first, second;
+    ChaosOptions options{.seed = seed};
+    options.on_event = [&](std::string_view line) { first.emplace_back(line); };
+    const ChaosReport a = RunChaos(options);
+    options.on_event = [&](std::string_view line) { second.emplace_back(line); };
+    const ChaosReport b = RunChaos(options);
+    ASSERT_EQ(first.size(), second.size());
+    for (size_t i = 0; i < first.size(); ++i) ASSERT_EQ(first[i], second[i]) << "event " << i;
+    EXPECT_EQ(a.hash, b.hash);
+    EXPECT_EQ(a.steps, b.steps);
+  }
+  EXPECT_NE(RunChaos({.seed = 1}).hash, RunChaos({.seed = 2}).hash);
+}
+
+TEST(ChaosReportTest, ABrokenPromiseSaysHowToSeeItAgain) {
+  ChaosReport report;
+  report.seed = 42;
+  report.violations = {"n1: a and b hold the same nvidia.com/mig-1g.5gb"};
+  report.last_events = {"    1.000 n1: admits a"};
+  const std::string text = FormatChaosReport(report);
+  EXPECT_NE(text.find("nos simulate chaos --seed 42"), std::string::npos);
+  EXPECT_NE(text.find("hold the same"), std::string::npos);
+  EXPECT_NE(text.find("admits a"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nos::sim

@@ -1,0 +1,70 @@
+#include "sim/world/cluster_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cluster/annotations.h"
+
+namespace nos::sim {
+namespace {
+
+Quantity CapacityOf(const cluster::Node& node, std::string_view resource, Quantity fallback) {
+  const auto found = node.capacity.find(resource);
+  return found == node.capacity.end() ? fallback : found->second;
+}
+
+void AddGpus(const cluster::Node& node, const gpu::Catalogue& catalogue, NodeSpec& spec) {
+  const auto label = [&](std::string_view key) {
+    const auto found = node.meta.labels.find(key);
+    return found == node.meta.labels.end() ? std::string() : found->second;
+  };
+  const std::string product = label(cluster::kProductLabel);
+  const int64_t count = ParseInt(label(cluster::kCountLabel)).value_or(product.empty() ? 0 : 1);
+  spec.gpus.assign(static_cast<size_t>(std::clamp<int64_t>(count, 0, cluster::kMaxGpusPerNode)),
+                   GpuSpec{.model = product});
+  for (const cluster::Gpu& gpu : cluster::ReadNodeGpus(node, catalogue).gpus) {
+    if (gpu.index < 0 || static_cast<size_t>(gpu.index) >= spec.gpus.size()) continue;
+    GpuSpec& target = spec.gpus[static_cast<size_t>(gpu.index)];
+    target.model = gpu.model->name();
+    for (const auto& instance : gpu.instances) {
+      target.instances.push_back({gpu.model->PlacementName(instance.placement), instance.used});
+    }
+  }
+}
+
+// What the virtual node writes by itself is left to it.
+bool IsKept(const std::string& annotation) {
+  return !annotation.starts_with(cluster::kPrefix) && !annotation.starts_with(cluster::kOldPrefix);
+}
+
+NodeSpec SpecOf(const cluster::Node& node, const gpu::Catalogue& catalogue) {
+  NodeSpec spec;
+  spec.name = node.meta.name;
+  spec.labels = node.meta.labels;
+  spec.taints = node.taints;
+  spec.unschedulable = node.unschedulable;
+  spec.managed = node.meta.labels.contains(cluster::kPartitioningLabel);
+  spec.cpu = CapacityOf(node, "cpu", spec.cpu);
+  spec.memory = CapacityOf(node, "memory", spec.memory);
+  spec.max_pods = static_cast<int>(CapacityOf(node, "pods", Quantity::FromValue(110)).Value());
+  for (const auto& [key, value] : node.meta.annotations) {
+    if (IsKept(key)) spec.annotations[key] = value;
+  }
+  AddGpus(node, catalogue, spec);
+  return spec;
+}
+
+}  // namespace
+
+Result<std::vector<NodeSpec>> ReadCluster(std::string_view text, std::string_view source,
+                                          const gpu::Catalogue& catalogue) {
+  NOS_ASSIGN(const cluster::Objects objects, cluster::ReadObjects(text, source));
+  if (objects.nodes.empty()) return Invalid(fmt::format("{}: there is no Node in it", source));
+  std::vector<NodeSpec> specs;
+  for (const cluster::Node& node : objects.nodes) specs.push_back(SpecOf(node, catalogue));
+  return specs;
+}
+
+}  // namespace nos::sim

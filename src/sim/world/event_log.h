@@ -1,0 +1,42 @@
+// What happened in a virtual world, line by line, in order. Two runs from one seed give the same
+// log. One thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace nos::sim {
+
+class EventLog {
+ public:
+  using Sink = std::function<void(std::string_view line)>;
+
+  EventLog(const Clock& clock, Time start) : clock_(clock), start_(start) {}
+
+  // "  12.350 node-1: pod a runs on 3g.20gb@4".
+  void Note(std::string_view who, std::string_view what);
+  // Called for every line from now on, in addition.
+  void SetSink(Sink sink) { sink_ = std::move(sink); }
+
+  // The latest lines, at most kKept.
+  const std::deque<std::string>& lines() const { return lines_; }
+  uint64_t count() const { return count_; }
+  // Of all lines ever noted, in order.
+  uint64_t hash() const { return hash_; }
+
+ private:
+  static constexpr size_t kKept = 4000;
+  const Clock& clock_;
+  Time start_;
+  Sink sink_;
+  std::deque<std::string> lines_;
+  uint64_t count_ = 0;
+  uint64_t hash_ = 0xcbf29ce484222325ULL;  // FNV-1a, 64 bit
+};
+
+}  // namespace nos::sim

@@ -1,0 +1,58 @@
+// What goes wrong, how often and until when; drawn from a seed, so that a run repeats exactly.
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "sim/world/event_log.h"
+
+namespace nos::sim {
+
+// Chances per occasion (0 to 1): a request, a watch event, a device call.
+struct FaultRates {
+  double conflict = 0;          // a write is refused: 409
+  double request_lost = 0;      // no answer, and nothing happened
+  double response_lost = 0;     // no answer, though it happened
+  double event_delayed = 0;     // and with it all later ones of its stream
+  double event_repeated = 0;    // delivered twice
+  double stream_dropped = 0;    // the stream ends instead
+  double stream_expired = 0;    // the stream says 410 Gone and ends: list anew
+  double crash = 0;             // the process dies at this very call
+  double create_failed = 0;     // of a GPU instance
+  double destroy_in_use = 0;    // "in use by another client"
+  double offer_failed = 0;      // the kubelet does not take the offer
+  double reboots_per_hour = 0;  // of each node
+  Duration max_delay = std::chrono::seconds(20);
+};
+
+class Faults {
+ public:
+  Faults(FaultRates rates, Time until, Random random, const Clock& clock)
+      : rates_(rates), until_(until), random_(random), clock_(clock) {}
+
+  const FaultRates& rates() const { return rates_; }
+  Time until() const { return until_; }
+  bool Strike(double chance) {
+    return chance > 0 && clock_.Now() < until_ && random_.Chance(chance);
+  }
+  // Uniform in [0, max_delay).
+  Duration Delay() {
+    return Duration(static_cast<Duration::rep>(random_.Below(
+        static_cast<uint64_t>(std::max<Duration::rep>(1, rates_.max_delay.count())))));
+  }
+
+ private:
+  FaultRates rates_;
+  Time until_;
+  Random random_;
+  const Clock& clock_;
+};
+
+// Whether a process lives. A crash in the midst of its code is played like this: once dead, none of
+// its calls reaches anything any more, and the object is destroyed when its code returns.
+struct Life {
+  bool alive = true;
+};
+
+}  // namespace nos::sim

@@ -1,0 +1,43 @@
+// The agent's two unix sockets to the kubelet, with faults. One thread.
+#pragma once
+
+#include <vector>
+
+#include "kubelet/device_plugin.h"
+#include "kubelet/pod_resources.h"
+#include "sim/world/faults.h"
+
+namespace nos::sim {
+
+class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodResources {
+ public:
+  // All must outlive the object.
+  FaultyKubelet(kubelet::DevicePlugin& plugin, kubelet::PodResources& resources, Faults& faults,
+                Life& life)
+      : plugin_(plugin), resources_(resources), faults_(faults), life_(life) {}
+
+  Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
+    NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
+    return plugin_.Offer(devices);
+  }
+  Result<std::vector<kubelet::DeviceAssignment>> List() override {
+    NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
+    return resources_.List();
+  }
+
+ private:
+  Status Reach(double failure) {
+    if (life_.alive && faults_.Strike(faults_.rates().crash)) life_.alive = false;
+    if (!life_.alive || faults_.Strike(failure)) {
+      return {Code::kUnavailable, "the kubelet does not answer (injected)"};
+    }
+    return Status::Ok();
+  }
+
+  kubelet::DevicePlugin& plugin_;
+  kubelet::PodResources& resources_;
+  Faults& faults_;
+  Life& life_;
+};
+
+}  // namespace nos::sim

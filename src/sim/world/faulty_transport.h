@@ -1,0 +1,45 @@
+// One process's way to the API server, with the faults that networks, servers and crashes bring.
+// One thread; never blocks.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kube/transport.h"
+#include "sim/world/event_queue.h"
+#include "sim/world/faults.h"
+
+namespace nos::sim {
+
+class FaultyTransport final : public kube::Transport {
+ public:
+  // All arguments must outlive the object and its streams.
+  FaultyTransport(std::string owner, kube::Transport& under, Faults& faults, Life& life,
+                  EventQueue& queue, const Clock& clock, EventLog& log)
+      : owner_(std::move(owner)),
+        under_(under),
+        faults_(faults),
+        life_(life),
+        queue_(queue),
+        clock_(clock),
+        log_(log) {}
+
+  Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override;
+  Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override;
+
+ private:
+  // The fault that keeps the request from reaching the server, if any.
+  std::optional<Result<kube::ApiResponse>> Before(const kube::ApiRequest& request);
+  Status Crash(const kube::ApiRequest& request, std::string_view when);
+  void Note(const kube::ApiRequest& request, std::string_view what);
+
+  std::string owner_;
+  kube::Transport& under_;
+  Faults& faults_;
+  Life& life_;
+  EventQueue& queue_;
+  const Clock& clock_;
+  EventLog& log_;
+};
+
+}  // namespace nos::sim

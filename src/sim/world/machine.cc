@@ -1,0 +1,125 @@
+#include "sim/world/machine.h"
+
+#include <fmt/format.h>
+
+namespace nos::sim {
+namespace {
+
+using device::SimAttempt;
+using device::SimFault;
+
+std::string Describe(const SimAttempt& attempt) {
+  const bool create = attempt.kind == SimAttempt::Kind::kCreate;
+  return fmt::format("{} {}@{} on GPU {}", create ? "create" : "destroy", attempt.profile,
+                     attempt.start, attempt.gpu);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> Machine::Make(const NodeSpec& spec, const Environment& env,
+                                               const MachineTimes& times) {
+  std::unique_ptr<Machine> machine(new Machine(spec, env, times));
+  NOS_RETURN_IF_ERROR(machine->PlaceInstances(spec).Within("node " + spec.name));
+  return machine;
+}
+
+Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTimes& times)
+    : name_(spec.name),
+      env_(env),
+      times_(times),
+      kubelet_transport_(name_, env.api, env.kubelet_faults, kubelet_life_, env.queue, env.clock,
+                         env.log),
+      agent_transport_("agent " + name_, env.api, env.faults, agent_life_, env.queue, env.clock,
+                       env.log),
+      kubelet_(std::make_unique<VirtualNode>(spec, kubelet_transport_, env.clock, env.log,
+                                             env.random.Fork(), times.kubelet)) {
+  std::vector<device::SimGpuSpec> gpus;
+  for (const GpuSpec& gpu : spec.gpus) {
+    const auto model = FindModel(env.catalogue, gpu.model);
+    if (!model.ok()) {  // nobody knows how to cut it: a node without usable GPUs
+      models_.clear();
+      return;
+    }
+    models_.push_back(*model);
+    gpus.push_back({*model, ProductLabel(gpu.model), true});
+  }
+  if (gpus.empty()) return;
+  gpus_ = std::make_unique<device::SimGpus>(std::move(gpus), name_, Hooks(), times.devices);
+  if (spec.managed) MakeAgent();
+}
+
+void Machine::MakeAgent() {
+  sockets_ = std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_);
+  agent_ = std::make_unique<Process>(
+      "agent " + name_,
+      [this] {
+        return std::make_unique<controllers::Agent>(times_.agent, name_, env_.catalogue, *gpus_,
+                                                    *sockets_, *sockets_);
+      },
+      agent_transport_, controllers::ForNode(name_), agent_life_, env_.clock, env_.log);
+}
+
+Status Machine::PlaceInstances(const NodeSpec& spec) {
+  for (size_t i = 0; i < models_.size(); ++i) {
+    for (const InstanceSpec& instance : spec.gpus[i].instances) {
+      NOS_ASSIGN(const gpu::Placement placement, models_[i]->ParsePlacement(instance.placement));
+      const std::string& profile = models_[i]->profile(placement.profile).name;
+      const auto placed = gpus_->Place(static_cast<int>(i), profile, placement.start);
+      if (!placed.ok()) {
+        return Invalid(fmt::format("GPU {}: {} does not fit with the instances before it", i,
+                                   instance.placement));
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+device::SimHooks Machine::Hooks() {
+  return {.spend = [this](Duration time) { agent_->Spend(time); },
+          .fault = [this](const SimAttempt& attempt) { return DrawFault(attempt); },
+          .held = {},
+          .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); }};
+}
+
+SimFault Machine::DrawFault(const SimAttempt& attempt) {
+  const FaultRates& rates = env_.faults.rates();
+  if (!agent_life_.alive) return SimFault::kFails;  // a dead process calls nothing
+  const bool create = attempt.kind == SimAttempt::Kind::kCreate;
+  const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
+  SimFault fault = SimFault::kNone;
+  int& fail = create ? fail_creates_ : fail_destroys_;
+  if ((create || destroy) && fail > 0) {
+    --fail;
+    fault = create ? SimFault::kFails : SimFault::kBusy;
+  } else if (env_.faults.Strike(rates.crash)) {
+    fault = env_.random.Chance(0.5) ? SimFault::kCrashBetween : SimFault::kFails;
+    agent_life_.alive = false;
+  } else if (create && env_.faults.Strike(rates.create_failed)) {
+    fault = env_.random.Chance(0.5) ? SimFault::kFails : SimFault::kTimeout;
+  } else if (destroy && env_.faults.Strike(rates.destroy_in_use)) {
+    fault = SimFault::kBusy;
+  }
+  const bool noted = fault != SimFault::kNone;
+  env_.log.Note("agent " + name_, (noted ? "fault: " : "") + Describe(attempt));
+  return fault;
+}
+
+void Machine::OnDestroy(const device::GpuInstance& instance) {
+  const auto* holder = kubelet_->Holder(instance.uuid);
+  if (holder == nullptr) return;
+  env_.violations.push_back(fmt::format("{}: {}@{} on GPU {} was destroyed while pod {} holds it",
+                                        name_, instance.profile, instance.start, instance.gpu,
+                                        holder->pod == nullptr ? "(deleted)" : holder->pod->Key()));
+}
+
+void Machine::Reboot() {
+  kubelet_->Reboot();
+  if (gpus_ != nullptr) gpus_->Reboot();
+  if (agent_ != nullptr) agent_->Crash(times_.kubelet.boot);
+}
+
+void Machine::FailNext(SimAttempt::Kind kind, int count) {
+  (kind == SimAttempt::Kind::kCreate ? fail_creates_ : fail_destroys_) += count;
+}
+
+}  // namespace nos::sim

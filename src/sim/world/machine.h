@@ -1,0 +1,62 @@
+// One node with all that is on it: simulated GPUs, the kubelet, and the agent as a process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sim/world/environment.h"
+#include "sim/world/faulty_kubelet.h"
+#include "sim/world/faulty_transport.h"
+#include "sim/world/process.h"
+
+namespace nos::sim {
+
+struct MachineTimes {
+  KubeletTimes kubelet;
+  device::SimLatency devices;
+  controllers::AgentConfig agent;
+};
+
+class Machine {
+ public:
+  // The node's instances exist from the start; what `used` ones need beyond that is the caller's.
+  // Error: kInvalid: a layout that its GPU cannot have.
+  static Result<std::unique_ptr<Machine>> Make(const NodeSpec& spec, const Environment& env,
+                                               const MachineTimes& times);
+
+  VirtualNode& kubelet() { return *kubelet_; }
+  const VirtualNode& kubelet() const { return *kubelet_; }
+  // Null: the node has no GPUs that the catalogue knows, or no agent because it is not managed.
+  device::SimGpus* gpus() { return gpus_.get(); }
+  const device::SimGpus* gpus() const { return gpus_.get(); }
+  Process* agent() { return agent_.get(); }
+  size_t gpu_count() const { return models_.size(); }
+  const gpu::Model& model(size_t gpu) const { return *models_[gpu]; }
+
+  // Power off and on: instances are gone, kubelet and agent start anew.
+  void Reboot();
+  // The next device operations of this kind fail.
+  void FailNext(device::SimAttempt::Kind kind, int count);
+
+ private:
+  Machine(const NodeSpec& spec, const Environment& env, const MachineTimes& times);
+  Status PlaceInstances(const NodeSpec& spec);
+  void MakeAgent();
+  device::SimHooks Hooks();
+  device::SimFault DrawFault(const device::SimAttempt& attempt);
+  void OnDestroy(const device::GpuInstance& instance);
+
+  std::string name_;
+  Environment env_;
+  MachineTimes times_;
+  Life kubelet_life_, agent_life_;
+  FaultyTransport kubelet_transport_, agent_transport_;
+  std::vector<const gpu::Model*> models_;
+  std::unique_ptr<VirtualNode> kubelet_;
+  std::unique_ptr<device::SimGpus> gpus_;
+  std::unique_ptr<FaultyKubelet> sockets_;
+  std::unique_ptr<Process> agent_;
+  int fail_creates_ = 0, fail_destroys_ = 0;
+};
+
+}  // namespace nos::sim

@@ -1,0 +1,62 @@
+#include "sim/world/node_status.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace nos::sim {
+
+Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now) {
+  JsonObject resources = {{"cpu", spec.cpu.ToString()},
+                          {"memory", spec.memory.ToBinaryString()},
+                          {"pods", fmt::to_string(spec.max_pods)}};
+  for (const auto& [resource, count] : devices) resources[resource] = fmt::to_string(count);
+  JsonArray conditions = {JsonObject{{"type", "Ready"},
+                                     {"status", "True"},
+                                     {"reason", "KubeletReady"},
+                                     {"message", "kubelet is posting ready status"},
+                                     {"lastHeartbeatTime", FormatTime(now)}}};
+  return JsonObject{
+      {"status", JsonObject{{"capacity", resources},
+                            {"allocatable", resources},
+                            {"conditions", std::move(conditions)},
+                            {"addresses",
+                             JsonArray{JsonObject{{"type", "Hostname"}, {"address", spec.name}}}},
+                            {"nodeInfo", JsonObject{{"kubeletVersion", "v1.31.0"},
+                                                    {"osImage", "nos sandbox"},
+                                                    {"containerRuntimeVersion", "none://0"},
+                                                    {"architecture", "amd64"},
+                                                    {"operatingSystem", "linux"}}}}}};
+}
+
+std::string PodIp(uint32_t number) {
+  return fmt::format("10.244.{}.{}", (number >> 8) & 0xff, number & 0xff);
+}
+
+std::optional<Duration> RunTime(const cluster::Pod& pod) {
+  const auto found = pod.meta.annotations.find(kRunSeconds);
+  if (found == pod.meta.annotations.end()) return std::nullopt;
+  const std::optional<double> seconds = ParseDouble(found->second);
+  if (!seconds || !(*seconds >= 0 && *seconds < 1e9)) return std::nullopt;
+  return FromSeconds(*seconds);
+}
+
+void AssignToContainers(const cluster::Pod& pod, const std::string& resource,
+                        const std::vector<std::string>& device_ids,
+                        std::vector<kubelet::DeviceAssignment>& assignments) {
+  size_t next = 0;
+  const auto give = [&](const std::string& container, size_t count) {
+    for (; count > 0 && next < device_ids.size(); --count) {
+      assignments.push_back({pod.meta.ns, pod.meta.name, container, resource, device_ids[next++]});
+    }
+  };
+  for (const auto& container : pod.containers) {
+    const auto& asked =
+        container.requests.contains(resource) ? container.requests : container.limits;
+    const auto found = asked.find(resource);
+    if (found != asked.end()) give(container.name, static_cast<size_t>(found->second.Value()));
+  }
+  if (!pod.init_containers.empty()) give(pod.init_containers[0].name, device_ids.size());
+}
+
+}  // namespace nos::sim

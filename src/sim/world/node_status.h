@@ -1,0 +1,35 @@
+// What a kubelet writes about its node, and small facts it derives from pods. Not for use outside
+// this folder.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/objects.h"
+#include "codec/json.h"
+#include "kubelet/pod_resources.h"
+#include "sim/world/specs.h"
+
+namespace nos::sim {
+
+// A merge patch for nodes/<name>/status. `devices`: how many of each extended resource; 0 for one
+// that is no longer offered.
+Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now);
+
+// 10.244.x.y.
+std::string PodIp(uint32_t number);
+
+// How long the pod runs (specs.h); none: for ever. An unreadable annotation counts as none.
+std::optional<Duration> RunTime(const cluster::Pod& pod);
+
+// Hands the devices to the containers that ask for the resource, in order; what init containers ask
+// beyond that goes to the first of them.
+void AssignToContainers(const cluster::Pod& pod, const std::string& resource,
+                        const std::vector<std::string>& device_ids,
+                        std::vector<kubelet::DeviceAssignment>& assignments);
+
+}  // namespace nos::sim

@@ -1,0 +1,148 @@
+#include "sim/world/pod_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sim/world/specs.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr std::string_view kAttempt = "sim.nos.nebuly.com/attempt";
+
+Result<Json> Keep(const Json& object) { return object; }
+
+bool Finished(const Json& pod) {
+  const std::string_view phase = FindString(pod, "status", "phase");
+  return phase == "Failed" || phase == "Succeeded";
+}
+
+// A node's refusal to run a pod, not the pod's own failure.
+bool Refused(const Json& pod) {
+  const std::string_view reason = FindString(pod, "status", "reason");
+  return FindString(pod, "status", "phase") == "Failed" &&
+         (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf"));
+}
+
+int64_t Attempt(const Json& pod) {
+  return ParseInt(FindString(pod, "metadata", "annotations", kAttempt)).value_or(0);
+}
+
+// What a user would submit to get the same pod again.
+Json Successor(const Json& pod, std::string_view base, int64_t attempt) {
+  Json spec = *Find(pod, "spec");
+  spec.get_object().erase("nodeName");
+  JsonObject annotations;
+  if (const Json* old = Find(pod, "metadata", "annotations"); old && old->is_object()) {
+    annotations = old->get_object();
+  }
+  annotations[kAttempt] = fmt::to_string(attempt);
+  const Json* labels = Find(pod, "metadata", "labels");
+  return JsonObject{{"apiVersion", "v1"},
+                    {"kind", "Pod"},
+                    {"metadata", JsonObject{{"name", fmt::format("{}-r{}", base, attempt)},
+                                            {"namespace", FindString(pod, "metadata", "namespace")},
+                                            {"labels", *labels},
+                                            {"annotations", std::move(annotations)}}},
+                    {"spec", std::move(spec)},
+                    {"status", JsonObject{{"phase", "Pending"}}}};
+}
+
+}  // namespace
+
+PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
+                     std::optional<Duration> keep_finished)
+    : client_(api),
+      clock_(clock),
+      log_(log),
+      keep_finished_(keep_finished),
+      pods_(kube::kPods, Keep),
+      nodes_(kube::kNodes, Keep) {
+  pods_.AddHandler([this](const std::string&, const JsonPtr& before, const JsonPtr& after) {
+    if (after == nullptr || !Finished(*after)) return;
+    if (before != nullptr && Finished(*before)) return;
+    if (Refused(*after) && !FindString(*after, "metadata", "labels", kPodLabel).empty()) {
+      ReplaceLater(after);
+    }
+    finished_.emplace_back(clock_.Now(), after);
+  });
+  nodes_.AddHandler([this](const std::string& key, const JsonPtr&, const JsonPtr& after) {
+    if (after == nullptr) gone_nodes_.push_back(key);
+  });
+}
+
+bool PodKeeper::Step() {
+  pods_.Pump(client_, clock_.Now());
+  nodes_.Pump(client_, clock_.Now());
+  return TakeChange();
+}
+
+bool PodKeeper::TakeChange() {
+  if (!to_replace_.empty() && to_replace_.begin()->first <= clock_.Now()) {
+    Replace(*to_replace_.begin()->second);
+    to_replace_.erase(to_replace_.begin());
+    return true;
+  }
+  if (!gone_nodes_.empty()) {
+    RemovePodsOf(gone_nodes_.front());
+    gone_nodes_.pop_front();
+    return true;
+  }
+  if (!keep_finished_) finished_.clear();
+  if (finished_.empty() || clock_.Now() < finished_.front().first + *keep_finished_) return false;
+  Remove(*finished_.front().second);
+  finished_.pop_front();
+  return true;
+}
+
+std::optional<Time> PodKeeper::NextWake() const {
+  std::optional<Time> wake;
+  if (!to_replace_.empty()) wake = to_replace_.begin()->first;
+  if (keep_finished_ && !finished_.empty()) {
+    const Time removal = finished_.front().first + *keep_finished_;
+    wake = std::min(wake.value_or(removal), removal);
+  }
+  return wake;
+}
+
+void PodKeeper::ReplaceLater(const JsonPtr& pod) {
+  const auto attempt = Attempt(*pod);
+  Duration pause = kFirstPause;
+  for (int64_t i = 0; i < attempt && pause < kLongestPause; ++i) pause *= 2;
+  to_replace_.emplace(clock_.Now() + std::min(pause, kLongestPause), pod);
+}
+
+void PodKeeper::Replace(const Json& pod) {
+  const std::string_view base = FindString(pod, "metadata", "labels", kPodLabel);
+  const Json successor = Successor(pod, base, Attempt(pod) + 1);
+  const auto created =
+      client_.Create(kube::kPods, FindString(pod, "metadata", "namespace"), successor);
+  if (!created.ok()) return;
+  ++recreated_;
+  log_.Note(name_,
+            fmt::format("creates {} in place of {}", FindString(successor, "metadata", "name"),
+                        FindString(pod, "metadata", "name")));
+}
+
+void PodKeeper::Remove(const Json& pod) {
+  const Json options =
+      JsonObject{{"gracePeriodSeconds", 0},
+                 {"preconditions", JsonObject{{"uid", FindString(pod, "metadata", "uid")}}}};
+  // Gone already, or another pod's name by now: both are what is wanted.
+  (void)client_.Delete(kube::kPods, FindString(pod, "metadata", "namespace"),
+                       FindString(pod, "metadata", "name"), options);
+}
+
+void PodKeeper::RemovePodsOf(const std::string& node) {
+  const auto pods = pods_.Snapshot();
+  for (const JsonPtr& pod : *pods) {
+    if (FindString(*pod, "spec", "nodeName") != node) continue;
+    const bool owned = !FindString(*pod, "metadata", "labels", kPodLabel).empty();
+    if (owned && !Finished(*pod)) ReplaceLater(pod);
+    Remove(*pod);
+  }
+}
+
+}  // namespace nos::sim

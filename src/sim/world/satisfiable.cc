@@ -1,0 +1,151 @@
+#include "sim/world/satisfiable.h"
+
+#include <algorithm>
+
+namespace nos::sim {
+namespace {
+
+bool Tolerates(const cluster::Pod& pod, const cluster::Taint& taint) {
+  if (taint.effect == "PreferNoSchedule") return true;
+  return std::any_of(
+      pod.tolerations.begin(), pod.tolerations.end(), [&](const cluster::Toleration& toleration) {
+        const bool effect = toleration.effect.empty() || toleration.effect == taint.effect;
+        const bool key = toleration.key.empty() || toleration.key == taint.key;
+        return effect && key && (toleration.op == "Exists" || toleration.value == taint.value);
+      });
+}
+
+bool Admits(const cluster::Node& node, const cluster::Pod& pod) {
+  if (node.unschedulable) return false;
+  for (const auto& taint : node.taints) {
+    if (!Tolerates(pod, taint)) return false;
+  }
+  return std::all_of(pod.node_selector.begin(), pod.node_selector.end(), [&](const auto& wanted) {
+    const auto label = node.meta.labels.find(wanted.first);
+    return label != node.meta.labels.end() && label->second == wanted.second;
+  });
+}
+
+bool HasRoom(const NodeSpec& spec, const cluster::Pod& pod,
+             const std::vector<const cluster::Pod*>& bound) {
+  Quantity cpu, memory;
+  const auto add = [&](const cluster::Pod& taker) {
+    for (const auto& [resource, amount] : cluster::PodRequests(taker)) {
+      if (resource == "cpu") cpu = cpu + amount;
+      if (resource == "memory") memory = memory + amount;
+    }
+  };
+  add(pod);
+  for (const auto* other : bound) add(*other);
+  return cpu <= spec.cpu && memory <= spec.memory && static_cast<int>(bound.size()) < spec.max_pods;
+}
+
+struct GpuState {
+  const gpu::Model* model;
+  gpu::LayoutId used;
+};
+
+// Tries every way to place the slices, but for those that differ only by the order of equal slices
+// or by the names of GPUs in equal state.
+class Search {
+ public:
+  Search(std::vector<std::string> slices, std::vector<GpuState> gpus)
+      : slices_(std::move(slices)), gpus_(std::move(gpus)) {
+    std::sort(slices_.begin(), slices_.end());
+  }
+
+  bool Run() { return HaveSlots() && Place(0, 0, 0); }
+
+ private:
+  // Cheap and necessary: every slice takes one slot at least.
+  bool HaveSlots() const {
+    size_t slots = 0;
+    for (const GpuState& gpu : gpus_) slots += static_cast<size_t>(gpu.model->slots());
+    return slices_.size() <= slots;
+  }
+
+  bool Place(size_t next, size_t first_gpu, size_t first_placement) {
+    if (next == slices_.size()) return true;
+    for (size_t g = first_gpu; g < gpus_.size(); ++g) {
+      const auto profile = gpus_[g].model->FindProfile(slices_[next]);
+      if (!profile || SameAsEarlier(g, first_placement > 0 ? first_gpu + 1 : first_gpu)) continue;
+      if (PlaceOn(next, g, *profile, g == first_gpu ? first_placement : 0)) return true;
+    }
+    return false;
+  }
+
+  bool PlaceOn(size_t next, size_t g, gpu::ProfileId profile, size_t first_placement) {
+    const auto& table = gpus_[g].model->layouts();
+    const gpu::LayoutId before = gpus_[g].used;
+    const bool again = next + 1 < slices_.size() && slices_[next + 1] == slices_[next];
+    for (size_t p = first_placement; p < table.placements().size(); ++p) {
+      if (table.placements()[p].profile != profile) continue;
+      const gpu::LayoutId after = table.Add(before, static_cast<gpu::PlacementId>(p));
+      if (after == gpu::LayoutTable::kIllegal) continue;
+      gpus_[g].used = after;
+      const bool placed = again ? Place(next + 1, g, p + 1) : Place(next + 1, 0, 0);
+      gpus_[g].used = before;
+      if (placed) return true;
+    }
+    return false;
+  }
+
+  bool SameAsEarlier(size_t g, size_t first_whole) const {
+    for (size_t e = first_whole; e < g; ++e) {
+      if (gpus_[e].model == gpus_[g].model && gpus_[e].used == gpus_[g].used) return true;
+    }
+    return false;
+  }
+
+  std::vector<std::string> slices_;
+  std::vector<GpuState> gpus_;
+};
+
+// What pods hold now, and nothing else.
+std::vector<GpuState> UsedGpus(const Machine& machine, bool empty) {
+  std::vector<GpuState> gpus;
+  for (size_t i = 0; i < machine.gpu_count(); ++i) {
+    GpuState gpu{&machine.model(i), gpu::LayoutTable::kEmpty};
+    for (const auto& instance : machine.gpus()->Truth(static_cast<int>(i))) {
+      if (empty || machine.kubelet().Holder(instance.uuid) == nullptr) continue;
+      const auto placement =
+          gpu.model->layouts().Find({*gpu.model->FindProfile(instance.profile), instance.start});
+      gpu.used = gpu.model->layouts().Add(gpu.used, *placement);
+    }
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+// Slices of bound pods that the kubelet has not handed out yet: they will take room as well.
+void AddPromised(const Judged& node, std::vector<std::string>& resources) {
+  for (const auto* pod : node.bound) {
+    const auto& known = node.machine->kubelet().pods();
+    if (known.contains(pod->meta.uid)) continue;
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      if (!resource.starts_with("nvidia.com/mig-")) continue;
+      resources.insert(resources.end(), static_cast<size_t>(amount.Value()), resource);
+    }
+  }
+}
+
+}  // namespace
+
+bool CouldRun(const cluster::Pod& pod, const Judged& node, bool empty) {
+  const VirtualNode& kubelet = node.machine->kubelet();
+  if (kubelet.down() || kubelet.removed() || !Admits(*node.node, pod)) return false;
+  if (!HasRoom(kubelet.spec(), pod, empty ? std::vector<const cluster::Pod*>() : node.bound)) {
+    return false;
+  }
+  std::vector<std::string> slices;
+  for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
+    if (resource.find('/') == std::string::npos) continue;
+    slices.insert(slices.end(), static_cast<size_t>(amount.Value()), resource);
+  }
+  if (slices.empty()) return true;
+  if (node.machine->gpus() == nullptr || !kubelet.spec().managed) return false;
+  if (!empty) AddPromised(node, slices);
+  return Search(std::move(slices), UsedGpus(*node.machine, empty)).Run();
+}
+
+}  // namespace nos::sim

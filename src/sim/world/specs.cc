@@ -1,0 +1,167 @@
+#include "sim/world/specs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "cluster/annotations.h"
+
+namespace nos::sim {
+namespace {
+
+JsonObject ToJson(const cluster::StringMap& map) {
+  JsonObject out;
+  for (const auto& [key, value] : map) out[key] = value;
+  return out;
+}
+
+JsonArray TaintsJson(const std::vector<cluster::Taint>& taints) {
+  JsonArray out;
+  for (const auto& taint : taints) {
+    out.push_back(JsonObject{{"key", taint.key}, {"value", taint.value}, {"effect", taint.effect}});
+  }
+  return out;
+}
+
+JsonArray TolerationsJson(const std::vector<cluster::Toleration>& tolerations) {
+  JsonArray out;
+  for (const auto& toleration : tolerations) {
+    JsonObject entry;
+    if (!toleration.key.empty()) entry["key"] = toleration.key;
+    entry["operator"] = toleration.op.empty() ? "Equal" : toleration.op;
+    if (!toleration.value.empty()) entry["value"] = toleration.value;
+    if (!toleration.effect.empty()) entry["effect"] = toleration.effect;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+JsonArray ContainersJson(const PodSpec& spec) {
+  JsonArray out;
+  const size_t count = std::max<size_t>(1, spec.containers.size());
+  for (size_t i = 0; i < count; ++i) {
+    JsonObject limits, requests;
+    if (i < spec.containers.size()) {
+      for (const auto& [profile, n] : spec.containers[i]) {
+        limits[SliceResource(profile)] = fmt::to_string(n);
+      }
+      requests = limits;
+    }
+    if (i == 0 && spec.cpu > Quantity()) requests["cpu"] = spec.cpu.ToString();
+    if (i == 0 && spec.memory > Quantity()) requests["memory"] = spec.memory.ToBinaryString();
+    out.push_back(JsonObject{{"name", count == 1 ? "main" : fmt::format("c{}", i)},
+                             {"image", "registry.k8s.io/pause:3.9"},
+                             {"resources", JsonObject{{"limits", std::move(limits)},
+                                                      {"requests", std::move(requests)}}}});
+  }
+  return out;
+}
+
+cluster::StringMap NodeLabels(const NodeSpec& spec) {
+  cluster::StringMap labels = {{"kubernetes.io/hostname", spec.name},
+                               {"kubernetes.io/arch", "amd64"},
+                               {"kubernetes.io/os", "linux"}};
+  if (!spec.gpus.empty()) {
+    labels[std::string(cluster::kProductLabel)] = ProductLabel(spec.gpus[0].model);
+    labels[std::string(cluster::kCountLabel)] = fmt::to_string(spec.gpus.size());
+    const auto model = FindModel(gpu::Catalogue::Builtin(), spec.gpus[0].model);
+    if (model.ok()) labels["nvidia.com/gpu.memory"] = fmt::to_string((*model)->memory_gib() * 1024);
+    labels["nvidia.com/mig.strategy"] = "mixed";
+    if (spec.managed) labels[std::string(cluster::kPartitioningLabel)] = "mig";
+  }
+  for (const auto& [key, value] : spec.labels) labels[key] = value;
+  return labels;
+}
+
+}  // namespace
+
+std::string SliceResource(std::string_view profile) {
+  std::string name = fmt::format("nvidia.com/mig-{}", profile);
+  std::replace(name.begin(), name.end(), '+', '.');
+  return name;
+}
+
+Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string_view name) {
+  if (const auto* model = catalogue.FindByName(name)) return model;
+  if (const auto* model = catalogue.FindByProduct(name)) return model;
+  std::string known;
+  for (const auto& model : catalogue.models()) {
+    known += (known.empty() ? "" : ", ") + model->name();
+  }
+  return NotFound(fmt::format("no GPU model '{}'; there are {}", name, known));
+}
+
+std::string ProductLabel(std::string_view model) {
+  // As GPU feature discovery prints them, where that is not "NVIDIA-" and the model's name.
+  static const std::map<std::string_view, std::string_view> products = {
+      {"A100-40GB", "NVIDIA-A100-SXM4-40GB"},
+      {"A100-80GB", "NVIDIA-A100-SXM4-80GB"},
+      {"H100-80GB", "NVIDIA-H100-80GB-HBM3"},
+      {"H100-PCIE-80GB", "NVIDIA-H100-PCIe"},
+      {"H100-NVL-94GB", "NVIDIA-H100-NVL"},
+      {"H100-96GB", "NVIDIA-GH200-480GB"},
+      {"GH200-144GB", "NVIDIA-GH200-144G-HBM3e"},
+      {"H200-141GB", "NVIDIA-H200"},
+      {"RTX-PRO-6000", "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition"}};
+  const auto known = products.find(model);
+  if (known != products.end()) return std::string(known->second);
+  if (model.starts_with("NVIDIA")) return std::string(model);
+  return fmt::format("NVIDIA-{}", model);
+}
+
+Json NodeObject(const NodeSpec& spec) {
+  const JsonObject resources = {{"cpu", spec.cpu.ToString()},
+                                {"memory", spec.memory.ToBinaryString()},
+                                {"pods", fmt::to_string(spec.max_pods)}};
+  JsonObject node_spec;
+  if (!spec.taints.empty()) node_spec["taints"] = TaintsJson(spec.taints);
+  if (spec.unschedulable) node_spec["unschedulable"] = true;
+  return JsonObject{{"apiVersion", "v1"},
+                    {"kind", "Node"},
+                    {"metadata", JsonObject{{"name", spec.name},
+                                            {"labels", ToJson(NodeLabels(spec))},
+                                            {"annotations", ToJson(spec.annotations)}}},
+                    {"spec", std::move(node_spec)},
+                    {"status", JsonObject{{"capacity", resources}, {"allocatable", resources}}}};
+}
+
+std::string PriorityClassName(int priority) {
+  return fmt::format("priority-{}{}", priority < 0 ? "minus-" : "", std::abs(priority));
+}
+
+Json PriorityClassObject(int priority) {
+  return JsonObject{{"apiVersion", "scheduling.k8s.io/v1"},
+                    {"kind", "PriorityClass"},
+                    {"metadata", JsonObject{{"name", PriorityClassName(priority)}}},
+                    {"value", priority}};
+}
+
+Json PodObject(const PodSpec& spec) {
+  cluster::StringMap labels = spec.labels;
+  labels.emplace(kPodLabel, spec.name);
+  JsonObject annotations;
+  if (spec.run) annotations[kRunSeconds] = fmt::format("{}", ToSeconds(*spec.run));
+  JsonObject pod_spec = {{"containers", ContainersJson(spec)},
+                         {"restartPolicy", "Never"},
+                         {"schedulerName", "default-scheduler"},
+                         {"terminationGracePeriodSeconds", 5}};
+  if (spec.priority != 0) {
+    pod_spec["priorityClassName"] = PriorityClassName(spec.priority);
+    pod_spec["priority"] = spec.priority;
+  }
+  if (!spec.node_selector.empty()) pod_spec["nodeSelector"] = ToJson(spec.node_selector);
+  if (!spec.tolerations.empty()) pod_spec["tolerations"] = TolerationsJson(spec.tolerations);
+  if (!spec.node.empty()) pod_spec["nodeName"] = spec.node;
+  return JsonObject{{"apiVersion", "v1"},
+                    {"kind", "Pod"},
+                    {"metadata", JsonObject{{"name", spec.name},
+                                            {"namespace", spec.ns},
+                                            {"labels", ToJson(labels)},
+                                            {"annotations", std::move(annotations)}}},
+                    {"spec", std::move(pod_spec)},
+                    {"status", JsonObject{{"phase", "Pending"}}}};
+}
+
+}  // namespace nos::sim

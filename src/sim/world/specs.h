@@ -1,0 +1,86 @@
+// Nodes and pods of a virtual cluster as short descriptions, and the Kubernetes objects they
+// become.
+//
+//   NodeSpec node{.name = "gpu-1", .gpus = {{"A100-40GB"}, {"A100-40GB"}}};
+//   PodSpec pod{.name = "train", .containers = {{{"3g.20gb", 2}}}, .run = std::chrono::minutes(5)};
+//   Json object = PodObject(pod);
+//
+// Plain values.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "cluster/objects.h"
+#include "codec/json.h"
+#include "gpu/catalogue.h"
+
+namespace nos::sim {
+
+// How long a virtual pod runs before it succeeds, in seconds (a decimal number). Absent: for ever.
+inline constexpr std::string_view kRunSeconds = "sim.nos.nebuly.com/run-seconds";
+// When a pod of a workload file is created, in seconds after the start. Absent: at once.
+inline constexpr std::string_view kArrivalSeconds = "sim.nos.nebuly.com/arrival-seconds";
+// The name under which a pod was first asked for; its replacements carry it on.
+inline constexpr std::string_view kPodLabel = "sim.nos.nebuly.com/pod";
+
+// An instance that is there from the start.
+struct InstanceSpec {
+  std::string placement = {};  // "3g.20gb@4"
+  bool used = false;           // a pod holds it when the world begins
+  std::string pod = {};        // its name; empty: one is made up
+};
+
+struct GpuSpec {
+  std::string model;  // catalogue name ("A100-40GB") or product ("NVIDIA-A100-SXM4-40GB")
+  std::vector<InstanceSpec> instances = {};
+};
+
+struct NodeSpec {
+  std::string name = {};
+  std::vector<GpuSpec> gpus = {};
+  cluster::StringMap labels = {}, annotations = {};
+  std::vector<cluster::Taint> taints = {};
+  bool unschedulable = false;
+  bool managed = true;  // carries nos.nebuly.com/gpu-partitioning=mig
+  Quantity cpu = Quantity::FromValue(96);
+  Quantity memory = Quantity::FromValue(int64_t{768} << 30);
+  int max_pods = 110;
+};
+
+struct PodSpec {
+  std::string ns = "default";
+  std::string name = {};
+  // MIG profiles and how many of each, per container.
+  std::vector<std::map<std::string, int>> containers = {};
+  Quantity cpu = {}, memory = {};  // asked by the first container
+  int priority = 0;
+  cluster::StringMap labels = {}, node_selector = {};
+  std::vector<cluster::Toleration> tolerations = {};
+  std::string node = {};  // bound from the start when not empty
+  Duration arrival{};
+  std::optional<Duration> run = {};  // absent: for ever
+};
+
+// "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me".
+std::string SliceResource(std::string_view profile);
+
+// The model that a spec names. Error: kNotFound, with the names there are.
+Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string_view name);
+// The product name that such a GPU reports, as the gpu.product label spells it.
+std::string ProductLabel(std::string_view model);
+
+// As the kubelet and GPU feature discovery register it: labels, capacity, no GPU resources yet.
+Json NodeObject(const NodeSpec& spec);
+// The class that gives pods this priority: the API server takes no number from a pod alone.
+std::string PriorityClassName(int priority);
+Json PriorityClassObject(int priority);
+// As a user submits it, with restartPolicy Never. Its priority class must exist.
+Json PodObject(const PodSpec& spec);
+
+}  // namespace nos::sim

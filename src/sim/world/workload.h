@@ -1,0 +1,42 @@
+// What pods a virtual cluster is asked to run, and when: drawn from a seed, read from a file, or
+// the one that the sandbox shows by default.
+//
+// Pure functions of values.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "gpu/catalogue.h"
+#include "sim/world/specs.h"
+
+namespace nos::sim {
+
+// Objects to create, each `at` so long after the start.
+struct Arrival {
+  Duration at{};
+  Json pod;
+};
+using Workload = std::vector<Arrival>;  // sorted by time
+
+// Pods as kubectl would create them (YAML or JSON; lists too), with the annotations of specs.h.
+// Error: kInvalid, naming `source`, document and pod.
+Result<Workload> ReadWorkload(std::string_view text, std::string_view source);
+
+// A few minutes that show what partitioning is good for, on GPUs of these models (one entry a GPU):
+// services that run for ever and leave half of the GPUs to waves of batch pods, small, then whole,
+// then large; one pod whose slices lie on two GPUs; an urgent one; and one that no GPU can serve.
+std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, uint64_t seed);
+
+struct RandomWorkload {
+  int pods = 20;
+  Duration arrivals_last = std::chrono::minutes(3);
+  Duration shortest_run = std::chrono::seconds(5), longest_run = std::chrono::seconds(90);
+  double endless = 0.05;     // share of pods that run for ever
+  double impossible = 0.05;  // share of pods that ask for what no node has
+};
+std::vector<PodSpec> DrawWorkload(const RandomWorkload& options,
+                                  const std::vector<const gpu::Model*>& models, Random& random);
+
+}  // namespace nos::sim

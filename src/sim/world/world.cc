@@ -1,0 +1,228 @@
+#include "sim/world/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sim/world/invariants.h"
+
+namespace nos::sim {
+
+// A controller that is not bound to a node, with its own connection.
+struct World::Controller {
+  Controller(std::string name, Process::Make make, World& world)
+      : transport(name, world.api_, world.faults_, life, world.queue_, world.clock_, world.log_),
+        process(name, std::move(make), transport, {}, life, world.clock_, world.log_) {}
+
+  Life life;
+  FaultyTransport transport;
+  Process process;
+};
+
+namespace {
+
+const kube::Resource kPriorityClasses = {"scheduling.k8s.io", "v1", "priorityclasses",
+                                         "PriorityClass", false};
+
+FaultRates WithoutCrashes(FaultRates rates) {
+  rates.crash = 0;
+  return rates;
+}
+
+}  // namespace
+
+World::World(WorldOptions options, const gpu::Catalogue& catalogue)
+    : options_(std::move(options)),
+      catalogue_(catalogue),
+      clock_(options_.start),
+      random_(options_.seed),
+      log_(clock_, options_.start),
+      faults_(options_.faults, options_.start + options_.faults_last, random_.Fork(), clock_),
+      kubelet_faults_(WithoutCrashes(options_.faults), faults_.until(), random_.Fork(), clock_),
+      api_(clock_),
+      client_(api_),
+      pods_(kube::kPods, cluster::DecodePod),
+      nodes_(kube::kNodes, cluster::DecodeNode),
+      keeper_(api_, clock_, log_, options_.keep_finished) {
+  nodes_.AddHandler([this](const std::string& name, const auto&, const auto& after) {
+    if (after == nullptr) return RemoveMachine(name);
+    if (!options_.check_annotations) return;
+    for (std::string& problem : CheckNode(*after, catalogue_)) Violation(std::move(problem));
+  });
+}
+
+World::~World() = default;
+
+Environment World::Env() {
+  return {catalogue_, api_, clock_, queue_, log_, faults_, kubelet_faults_, random_, violations_};
+}
+
+Status World::AddNode(const NodeSpec& spec) {
+  if (machines_.contains(spec.name)) {
+    return {Code::kAlreadyExists, fmt::format("node '{}' is there already", spec.name)};
+  }
+  NOS_ASSIGN(std::unique_ptr<Machine> machine, Machine::Make(spec, Env(), options_.times));
+  machines_.emplace(spec.name, std::move(machine));
+  ScheduleReboots(spec.name);
+  return Status::Ok();
+}
+
+void World::ScheduleReboots(const std::string& node) {
+  const double per_hour = faults_.rates().reboots_per_hour;
+  if (per_hour <= 0) return;
+  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
+  if (when >= faults_.until()) return;
+  queue_.At(when, [this, node] {
+    if (Machine* machine = FindMachine(node)) machine->Reboot();
+    ScheduleReboots(node);
+  });
+}
+
+void World::Submit(const PodSpec& pod, Time when) {
+  queue_.At(when, [this, pod] {
+    if (pod.priority != 0) {  // there already is as good
+      (void)client_.Create(kPriorityClasses, "", PriorityClassObject(pod.priority));
+    }
+    const auto created = client_.Create(kube::kPods, pod.ns, PodObject(pod));
+    log_.Note("user", created.ok() ? fmt::format("creates {}", pod.name)
+                                   : fmt::format("cannot create {}: {}", pod.name,
+                                                 created.status().ToString()));
+  });
+}
+
+void World::StartControllers() {
+  partitioner_host_ = std::make_unique<Controller>(
+      "partitioner",
+      [this] {
+        return std::make_unique<controllers::Partitioner>(options_.partitioner, framework_,
+                                                          catalogue_);
+      },
+      *this);
+  scheduler_host_ = std::make_unique<Controller>(
+      "scheduler",
+      [this] {
+        return std::make_unique<controllers::Scheduler>(options_.scheduler, framework_, catalogue_);
+      },
+      *this);
+}
+
+void World::RunUntil(Time end) {
+  while (true) {
+    Settle();
+    const std::optional<Time> next = NextTime();
+    if (!next || *next > end) break;
+    clock_.AdvanceTo(*next);
+    while (queue_.Due(clock_.Now())) queue_.RunNext();
+  }
+  clock_.AdvanceTo(end);
+}
+
+std::optional<Time> World::NextTime() const {
+  std::optional<Time> next = queue_.NextTime();
+  const auto consider = [&](const Actor* actor) {
+    const std::optional<Time> wake = actor == nullptr ? std::nullopt : actor->NextWake();
+    if (wake && *wake > clock_.Now()) next = std::min(next.value_or(*wake), *wake);
+  };
+  for (const auto& [name, machine] : machines_) {
+    consider(&machine->kubelet());
+    consider(machine->agent());
+  }
+  consider(partitioner_host_ ? &partitioner_host_->process : nullptr);
+  consider(scheduler_host_ ? &scheduler_host_->process : nullptr);
+  consider(&keeper_);
+  return next;
+}
+
+void World::Settle() {
+  constexpr int kMaxRounds = 10'000;  // real work ends after some dozens
+  int rounds = 0;
+  while (Round()) {
+    if (++rounds < kMaxRounds) continue;
+    Violation(fmt::format("no end of work at {}", FormatTime(Now())));
+    return;
+  }
+}
+
+// Lets everyone act once; says whether anyone did.
+bool World::Round() {
+  std::vector<std::pair<Actor*, Machine*>> actors;
+  for (const auto& [name, machine] : machines_) {
+    actors.emplace_back(&machine->kubelet(), machine.get());
+    if (machine->agent() != nullptr) actors.emplace_back(machine->agent(), machine.get());
+  }
+  if (partitioner_host_) actors.emplace_back(&partitioner_host_->process, nullptr);
+  if (scheduler_host_) actors.emplace_back(&scheduler_host_->process, nullptr);
+  actors.emplace_back(&keeper_, nullptr);
+  if (options_.shuffle) random_.Shuffle(actors);
+  bool did = false;
+  for (const auto& [actor, machine] : actors) {
+    if (!actor->Step()) continue;
+    did = true;
+    ++steps_;
+    AfterStep(machine);
+  }
+  nodes_.Pump(client_, clock_.Now());
+  std::erase_if(machines_, [](const auto& entry) { return entry.second->kubelet().removed(); });
+  return did;
+}
+
+void World::AfterStep(Machine* machine) {
+  if (!options_.check_invariants) return;
+  nodes_.Pump(client_, clock_.Now());
+  if (machine == nullptr) return;
+  for (std::string& problem : CheckMachine(*machine)) Violation(std::move(problem));
+}
+
+void World::Violation(std::string what) {
+  if (violations_.size() >= kMaxViolations) return;
+  log_.Note("VIOLATION", what);
+  violations_.push_back(std::move(what));
+}
+
+// Its node object was deleted: the machine goes away at the end of the round.
+void World::RemoveMachine(const std::string& name) {
+  if (Machine* machine = FindMachine(name)) machine->kubelet().Remove();
+}
+
+std::vector<std::shared_ptr<const cluster::Pod>> World::Pods() {
+  pods_.Pump(client_, clock_.Now());
+  return *pods_.Snapshot();
+}
+
+std::vector<std::shared_ptr<const cluster::Node>> World::Nodes() {
+  nodes_.Pump(client_, clock_.Now());
+  return *nodes_.Snapshot();
+}
+
+std::shared_ptr<const cluster::Pod> World::FindPod(std::string_view name) {
+  std::shared_ptr<const cluster::Pod> found;
+  for (const auto& pod : Pods()) {
+    const auto label = pod->meta.labels.find(kPodLabel);
+    const bool mine =
+        pod->meta.name == name || (label != pod->meta.labels.end() && label->second == name);
+    if (mine && (found == nullptr || found->meta.created <= pod->meta.created)) found = pod;
+  }
+  return found;
+}
+
+Machine* World::FindMachine(std::string_view name) {
+  const auto found = machines_.find(name);
+  return found == machines_.end() ? nullptr : found->second.get();
+}
+
+Process* World::FindProcess(std::string_view name) {
+  if (name == "partitioner") return partitioner_host_ ? &partitioner_host_->process : nullptr;
+  if (name == "scheduler") return scheduler_host_ ? &scheduler_host_->process : nullptr;
+  if (!name.starts_with("agent ")) return nullptr;
+  Machine* machine = FindMachine(name.substr(6));
+  return machine == nullptr ? nullptr : machine->agent();
+}
+
+const controllers::Partitioner* World::partitioner() const {
+  return partitioner_host_ == nullptr ? nullptr
+                                      : static_cast<const controllers::Partitioner*>(
+                                            partitioner_host_->process.reconciler());
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,136 @@
+// A virtual cluster on one thread: API server, nodes with kubelet, GPUs and agent, partitioner and
+// scheduler (the very controllers of production), a workload, and what goes wrong. It has its own
+// time, which jumps from one event to the next; the same options give the same run, bit for bit.
+//
+//   World world({.seed = 7}, gpu::Catalogue::Builtin());
+//   NOS_RETURN_IF_ERROR(world.AddNode({.name = "gpu-1", .gpus = {{"A100-40GB"}}}));
+//   NOS_RETURN_IF_ERROR(world.Boot());
+//   world.Submit({.name = "train", .containers = {{{"3g.20gb", 1}}}}, world.Now());
+//   world.StartControllers();
+//   world.RunFor(std::chrono::minutes(1));
+//
+// One thread, but for api() and clock().
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controllers/partitioner.h"
+#include "controllers/scheduler.h"
+#include "scheduling/framework.h"
+#include "sim/apiserver/api_server.h"
+#include "sim/world/machine.h"
+#include "sim/world/pod_keeper.h"
+
+namespace nos::sim {
+
+struct WorldOptions {
+  uint64_t seed = 1;
+  Time start = Time(std::chrono::seconds(1'767'225'600));  // 2026-01-01T00:00:00Z
+  FaultRates faults;
+  Duration faults_last{};  // from the start
+  MachineTimes times;
+  controllers::PartitionerConfig partitioner;
+  controllers::SchedulerConfig scheduler;
+  std::optional<Duration> keep_finished;  // how long finished pods stay; none: for ever
+  // Who acts first among those that can is drawn anew each time. Else: always in the same order.
+  bool shuffle = true;
+  bool check_invariants = true;
+  // That node annotations can be read, too: not where someone writes broken ones on purpose.
+  bool check_annotations = false;
+};
+
+class World {
+ public:
+  // `catalogue` must outlive the world.
+  World(WorldOptions options, const gpu::Catalogue& catalogue);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World();
+
+  // Error: kInvalid, kAlreadyExists.
+  Status AddNode(const NodeSpec& spec);
+  // Runs until every node is registered, its agent has reported, and pods hold the instances that
+  // the specs call used. Error: kDeadline when that does not come about.
+  Status Boot();
+  // Creates the pod then.
+  void Submit(const PodSpec& pod, Time when);
+  void StartControllers();
+
+  Time Now() const { return clock_.Now(); }
+  void RunUntil(Time end);
+  void RunFor(Duration time) { RunUntil(Now() + time); }
+  // Does all there is to do at this moment.
+  void Settle();
+  // When something will happen next by itself.
+  std::optional<Time> NextTime() const;
+  void At(Time when, EventQueue::Action action) { queue_.At(when, std::move(action)); }
+
+  const WorldOptions& options() const { return options_; }
+  ApiServer& api() { return api_; }
+  const WorldClock& clock() const { return clock_; }
+  EventLog& log() { return log_; }
+  Random& random() { return random_; }
+  const gpu::Catalogue& catalogue() const { return catalogue_; }
+  const scheduling::Framework& framework() const { return framework_; }
+
+  // What the API server has now.
+  std::vector<std::shared_ptr<const cluster::Pod>> Pods();
+  std::vector<std::shared_ptr<const cluster::Node>> Nodes();
+  // The latest pod submitted under this name (or its successor), or null.
+  std::shared_ptr<const cluster::Pod> FindPod(std::string_view name);
+
+  // By name; null: no such node.
+  Machine* FindMachine(std::string_view name);
+  const std::map<std::string, std::unique_ptr<Machine>, std::less<>>& machines() const {
+    return machines_;
+  }
+  // "partitioner", "scheduler", "agent NODE"; null: no such process.
+  Process* FindProcess(std::string_view name);
+  // Null before StartControllers and while it is dead.
+  const controllers::Partitioner* partitioner() const;
+  int recreated() const { return keeper_.recreated(); }
+
+  // Promises broken so far, in words; at most kMaxViolations.
+  const std::vector<std::string>& violations() const { return violations_; }
+  // Steps taken by all actors.
+  uint64_t steps() const { return steps_; }
+
+ private:
+  static constexpr size_t kMaxViolations = 20;
+
+  Environment Env();
+  void ScheduleReboots(const std::string& node);
+  bool Round();
+  void AfterStep(Machine* machine);
+  void Violation(std::string what);
+  bool Registered();
+  bool HoldersRun();
+  void CreateHolders();
+  void RemoveMachine(const std::string& name);
+
+  WorldOptions options_;
+  const gpu::Catalogue& catalogue_;
+  WorldClock clock_;
+  Random random_;
+  EventQueue queue_;
+  EventLog log_;
+  Faults faults_, kubelet_faults_;
+  ApiServer api_;
+  kube::Client client_;
+  kube::Cache<cluster::Pod> pods_;
+  kube::Cache<cluster::Node> nodes_;
+  PodKeeper keeper_;
+  scheduling::Framework framework_ = scheduling::Framework::Default();
+  std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
+  struct Controller;
+  std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
+  std::vector<std::string> violations_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace nos::sim
