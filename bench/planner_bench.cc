@@ -142,6 +142,25 @@ void BM_Scaling(benchmark::State& state) {
 }
 BENCHMARK(BM_Scaling)->Arg(625)->Arg(1250)->Arg(2500)->Arg(5000)->Unit(benchmark::kMillisecond);
 
+// The same, half of them without slices, of 60 sizes in cpu, a third of these with a whole GPU.
+void BM_HalfWithoutSlices(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  SharedPods pods = SmallPods(5 * nodes);
+  for (int i = 0; i < 5 * nodes; ++i) {
+    cluster::Pod pod = *PodOf(5 * nodes + i, {}, 100 * (1 + i % 60));
+    if (i % 3 == 0) pod.containers[0].requests["nvidia.com/gpu"] = Quantity::FromValue(1);
+    pods.push_back(std::make_shared<const cluster::Pod>(std::move(pod)));
+  }
+  std::vector<std::shared_ptr<const cluster::Node>> list;
+  for (int n = 0; n < nodes; ++n) {
+    cluster::Node node = *NodeOf(n, 64, std::vector<std::string>(n % 2 == 0 ? 8 : 0, kWhole));
+    if (n % 2 == 1) node.allocatable["nvidia.com/gpu"] = Quantity::FromValue(8);
+    list.push_back(std::make_shared<const cluster::Node>(std::move(node)));
+  }
+  Run(state, {cluster::ClusterSnapshot::Build(list, {}, gpu::Catalogue::Builtin()), pods});
+}
+BENCHMARK(BM_HalfWithoutSlices)->Arg(200)->Arg(1250)->Arg(5000)->Unit(benchmark::kMillisecond);
+
 // Nodes as they are in use: random used and free instances, cpu partly taken, pods of 40 sizes in
 // cpu, some with several slices. `load`: slots asked for, in percent of those
 // free.

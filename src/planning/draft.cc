@@ -17,8 +17,6 @@ uint64_t PackCost(int changes, bool opens_gpu, int loss, int free_slots) {
          static_cast<uint64_t>(free_slots);
 }
 constexpr uint64_t kOpensNode = uint64_t{1} << 35;
-// A pod without slices had better leave the GPU nodes alone.
-constexpr uint64_t kHasGpus = uint64_t{1} << 34;
 
 }  // namespace
 
@@ -75,9 +73,7 @@ std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
   const Shape& shape = problem_->shapes[shape_index];
   const ProblemNode& node = problem_->nodes[node_index];
   const bool node_open = open_gpus_[node_index] > 0;
-  if (shape.slices.empty() || node.slices_as_resources) {
-    return (shape.slices.empty() && node.gpu_count > 0) ? kHasGpus : 0;
-  }
+  if (shape.slices.empty() || node.slices_as_resources) return 0;
   scratch_.assign(gpu_.begin() + node.first_gpu, gpu_.begin() + node.first_gpu + node.gpu_count);
   uint64_t cost = 0;
   if (FindGreedily(shape, node, node_open, devices, &cost)) return cost;

@@ -57,8 +57,9 @@ class Draft {
     return Covers(problem_->classes[cls].requests, node);
   }
   bool Covers(const std::vector<int64_t>& requests, int node) const;
-  // What placing a pod of this shape on the node costs, smaller is better; none: its slices do not
-  // fit. Fills `devices`. Looks at slices and filters, not at resources.
+  // What taking slices for a pod of this shape on the node costs, smaller is better, 0 for a pod
+  // without (packing_cost.h); none: they do not fit. Fills `devices`. Looks at slices and filters,
+  // not at resources.
   std::optional<uint64_t> Find(int shape, int node, std::vector<Device>* devices);
   // The same, whatever the filters say.
   std::optional<uint64_t> FindSlices(int shape, int node, std::vector<Device>* devices);

@@ -38,7 +38,8 @@ size_t GpuStates::Hash::operator()(const GpuState& s) const {
   return h ^ (h >> 31);
 }
 
-GpuStates::GpuStates(const Problem& problem) : problem_(problem) {
+GpuStates::GpuStates(const Problem& problem)
+    : problem_(problem), node_value_(problem.packing.demand) {
   for (size_t m = 0; m < problem.models.size(); ++m) {
     const gpu::Model& model = *problem.models[m];
     std::vector<int>& weight = weight_.emplace_back(model.profiles().size());

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "planning/problem.h"
+#include "scheduling/packing/node_value.h"
 
 namespace nos::planning {
 
@@ -66,6 +67,8 @@ class GpuStates {
   // What a GPU with this layout is still good for, as gpu/fragmentation.h defines it, with the same
   // again many times over for the slices that pods ask for now.
   int Potential(uint16_t model, gpu::LayoutId layout);
+  // Weighs nodes for pods without slices (packing_cost.h). Here because it, too, is a cache.
+  scheduling::packing::NodeValue& node_value() { return node_value_; }
   // Those of the free instances that can stay beside this layout.
   uint64_t KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free) const;
   const gpu::LayoutTable& Table(uint16_t model) const { return problem_.models[model]->layouts(); }
@@ -78,6 +81,7 @@ class GpuStates {
   std::vector<Counts> FindMaximalSets(const GpuState& state) const;
 
   const Problem& problem_;
+  scheduling::packing::NodeValue node_value_;
   std::vector<GpuState> states_;
   std::unordered_map<GpuState, GpuStateId, Hash> ids_;
   std::vector<Step> steps_;                   // state x slice

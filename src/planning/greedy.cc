@@ -4,6 +4,8 @@
 #include <functional>
 #include <tuple>
 
+#include "planning/packing_cost.h"
+
 namespace nos::planning {
 namespace {
 
@@ -20,7 +22,8 @@ void Greedy::Consider(int shape, int node, Queue& queue) {
   if (!draft_.Covers(draft_.problem().shapes[shape].min_requests, node)) return;
   const auto cost = draft_.Find(shape, node, &devices_);
   if (!cost) return;
-  queue.heap.push_back({*cost, node, version});
+  const bool sliced = !draft_.problem().shapes[shape].slices.empty();
+  queue.heap.push_back({sliced ? *cost : PackingCost(draft_, shape, node), node, version});
   if (queue.built) std::push_heap(queue.heap.begin(), queue.heap.end(), std::greater<>());
 }
 

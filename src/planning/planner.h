@@ -8,7 +8,9 @@
 //   1. priority: a lower-priority pod never takes the place of a higher one that could be served;
 //   2. most pods, or most compute, or most memory served (Objective);
 //   3. fewest instances destroyed and created, fewest GPUs and nodes touched;
-//   4. least fragmentation left (gpu/fragmentation.h) for the demand seen.
+//   4. least fragmentation left (gpu/fragmentation.h) for the demand seen; pods without slices go
+//      where the node loses least worth for it (scheduling/packing/packer.h), as the scheduler
+//      does.
 // A pod that has waited longer than `starvation_after` goes first among its equals in priority, and
 // when it cannot be placed, slots are kept free for it as they fall free: where fewest instances
 // are in the way, for up to 32 pods at a time and one for every four GPUs. Every further doubling

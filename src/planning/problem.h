@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "gpu/catalogue.h"
+#include "scheduling/packing/demand.h"
+#include "scheduling/packing/node.h"
 
 namespace nos::planning {
 
@@ -42,9 +44,11 @@ struct PodClass {
   int64_t value = 1;               // what the objective counts for one pod
   int count = 0;
   bool aged = false;  // has waited so long that slots are kept for it when it cannot be placed
-  int shape = 0;      // classes of equal slices and row share it; set by IndexShapes
+  int shape = 0;      // set by IndexShapes
 };
 
+// Pods without slices whose requests differ by less than a factor of two, with as many whole GPUs,
+// are of one shape too.
 struct Shape {
   std::vector<SliceCount> slices;
   int allowed = 0;
@@ -69,6 +73,15 @@ struct ProblemNode {
   bool slices_as_resources = false;
 };
 
+// How nodes are weighed for pods without slices (packing_cost.h). Empty when all pods have some.
+struct Packing {
+  scheduling::packing::Demand demand;
+  // By node, as it is: its MIG GPUs first, then its whole ones.
+  std::vector<scheduling::packing::Node> nodes;
+  std::vector<uint32_t> tie_order;      // by node: the least goes first among equals
+  int cpu = -1, memory = -1, gpu = -1;  // resource dimensions; -1: no pod asks for any
+};
+
 struct Problem {
   std::vector<const gpu::Model*> models;
   std::vector<Slice> slices;
@@ -80,6 +93,7 @@ struct Problem {
   std::vector<int64_t> free;               // nodes x dimensions
   std::vector<int64_t> capacity;           // nodes x dimensions: free if nothing ran there
   std::vector<std::vector<bool>> allowed;  // row x node: no filter keeps the pod away
+  Packing packing;
   // Filled by IndexShapes:
   int levels = 0;
   std::vector<int64_t> row_nodes;  // by row of allowed: how many nodes

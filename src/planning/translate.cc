@@ -8,6 +8,7 @@
 
 #include "planning/live_filters.h"
 #include "planning/pod_classes.h"
+#include "scheduling/packing/view.h"
 
 namespace nos::planning {
 namespace {
@@ -31,6 +32,9 @@ class Translator {
     FindResources();
     for (const cluster::NodeInfo* node : out_.nodes) AddNode(*node);
     for (PodGroup& group : groups_) AddClass(group);
+    if (std::ranges::any_of(out_.problem.classes, [](auto& cls) { return cls.slices.empty(); })) {
+      AddPacking();
+    }
     out_.problem.IndexShapes();
     return std::move(out_);
   }
@@ -183,6 +187,23 @@ class Translator {
       most = std::max(most, out_.problem.models[m]->profile(slice.profile[m]).memory_mib);
     }
     return most;
+  }
+
+  void AddPacking() {
+    const scheduling::packing::View view(snapshot_);
+    Packing& packing = out_.problem.packing;
+    packing.demand = view.DemandOf(snapshot_, out_.pending);
+    for (const cluster::NodeInfo* node : out_.nodes) {
+      packing.nodes.push_back(view.NodeOf(*node));
+      packing.tie_order.push_back(scheduling::packing::TieOrder(node->node->meta.name));
+    }
+    packing.cpu = DimensionOf(cluster::kCpu);
+    packing.memory = DimensionOf(cluster::kMemory);
+    packing.gpu = DimensionOf(scheduling::packing::WholeGpuResource());
+  }
+  int DimensionOf(ResourceId resource) const {
+    const auto found = std::ranges::find(out_.dimensions, resource);
+    return found == out_.dimensions.end() ? -1 : static_cast<int>(found - out_.dimensions.begin());
   }
 
   int RowOf(const PodGroup& group) {

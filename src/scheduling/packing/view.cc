@@ -13,8 +13,6 @@ using cluster::NodeInfo;
 using cluster::ResourceVector;
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
-// More devices of one pod or node are not believed.
-constexpr int64_t kMostDevices = 256;
 static_assert(kMostDevices >= cluster::kMaxGpusPerNode);
 
 std::string ProductOf(const cluster::Node& node) {

@@ -23,6 +23,9 @@
 
 namespace nos::scheduling::packing {
 
+// More devices of one pod or node are not believed.
+constexpr int64_t kMostDevices = 256;
+
 // Whole GPUs as the device plugin offers them: "nvidia.com/gpu".
 cluster::ResourceId WholeGpuResource();
 
