@@ -23,7 +23,8 @@ void Batch::Update(std::set<std::string> waiting, Time now) {
 }
 
 Time Batch::Due(Time now) const {
-  const Time joined = first_ ? std::min(*last_ + times_.idle, *first_ + times_.timeout) : now;
+  const Time joined =
+      first_ && last_ ? std::min(*last_ + times_.idle, *first_ + times_.timeout) : now;
   return std::max(joined, rest_until_);
 }
 

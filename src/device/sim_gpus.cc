@@ -33,8 +33,9 @@ uint32_t LowestFreeId(const std::vector<GpuInstance>& instances) {
 
 gpu::LayoutId LayoutOf(const gpu::Model& model, const std::vector<GpuInstance>& instances) {
   std::vector<gpu::Placement> placements;
+  placements.reserve(instances.size());
   for (const GpuInstance& instance : instances) {
-    placements.push_back({*model.FindProfile(instance.profile), instance.start});
+    placements.push_back({model.FindProfile(instance.profile).value(), instance.start});
   }
   return model.layouts().FromPlacements(placements).value();
 }
@@ -66,7 +67,7 @@ bool Prevents(SimFault fault) {
 
 }  // namespace
 
-SimGpus::SimGpus(std::vector<SimGpuSpec> gpus, std::string seed_name, SimHooks hooks,
+SimGpus::SimGpus(const std::vector<SimGpuSpec>& gpus, const std::string& seed_name, SimHooks hooks,
                  SimLatency latency)
     : hooks_(std::move(hooks)), latency_(latency) {
   for (const SimGpuSpec& spec : gpus) {
@@ -100,6 +101,7 @@ SimFault SimGpus::Begin(const SimAttempt& attempt, Duration cost) {
 
 Result<std::vector<GpuInfo>> SimGpus::ListGpus() {
   std::vector<GpuInfo> infos;
+  infos.reserve(gpus_.size());
   for (const SimGpu& gpu : gpus_) infos.push_back(gpu.info);
   return infos;
 }

@@ -70,7 +70,7 @@ struct SimLatency {
 class SimGpus final : public Backend {
  public:
   // `seed_name` (a node's name) makes UUIDs differ between nodes. Models must outlive this.
-  SimGpus(std::vector<SimGpuSpec> gpus, std::string seed_name, SimHooks hooks = {},
+  SimGpus(const std::vector<SimGpuSpec>& gpus, const std::string& seed_name, SimHooks hooks = {},
           SimLatency latency = {});
 
   Result<std::vector<GpuInfo>> ListGpus() override;

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
-
 namespace nos::device {
 namespace {
 
@@ -31,10 +29,9 @@ TEST(SimGpus, IdsDoNotFollowFromStartsAndUuidsComeBackWithIds) {
   const GpuInstance first = gpus.Create(0, "1g.5gb", 6).value();
   const GpuInstance second = gpus.Create(0, "1g.5gb", 0).value();
   EXPECT_LT(first.id, second.id);
-  EXPECT_TRUE(std::regex_match(
-      first.uuid, std::regex("MIG-[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-"
-                             "[0-9a-f]{12}")))
-      << first.uuid;
+  ASSERT_EQ(first.uuid.size(), 40u) << first.uuid;
+  EXPECT_EQ(first.uuid.substr(0, 4), "MIG-");
+  EXPECT_EQ(first.uuid[18], '5') << "a name-based UUID, as drivers give: " << first.uuid;
   ASSERT_TRUE(gpus.Destroy(0, first.id).ok());
   EXPECT_EQ(gpus.Create(0, "2g.10gb", 2)->uuid, first.uuid) << "same GPU, GI and CI: same UUID";
   EXPECT_NE(Node({}, "m").Create(0, "1g.5gb", 6)->uuid, first.uuid);

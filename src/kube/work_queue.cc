@@ -51,7 +51,8 @@ std::optional<std::string> WorkQueue::Take(Time now) {
 void WorkQueue::Done(const std::string& key) {
   const std::scoped_lock lock(mutex_);
   const auto active = active_.extract(key);
-  if (!active.empty() && active.mapped()) AddLocked(key, *active.mapped());
+  if (active.empty()) return;
+  if (const std::optional<Time>& again = active.mapped()) AddLocked(key, *again);
 }
 
 std::optional<Time> WorkQueue::NextDue() const {
