@@ -35,9 +35,9 @@ std::vector<Entry> ReadEntries(const Json& object) {
   return entries;
 }
 
-void WriteEntries(Json& object, const std::vector<Entry>& entries) {
+void WriteEntries(Json& object, std::vector<Entry> entries) {
   JsonArray list;
-  for (const Entry& entry : entries) {
+  for (Entry& entry : entries) {
     if (entry.fields.empty()) continue;
     JsonObject json{{"manager", entry.manager},        {"operation", entry.operation},
                     {"apiVersion", entry.api_version}, {"time", entry.time},
@@ -102,6 +102,7 @@ void RecordUpdate(const Json& before, Json& after, const FieldManager& manager,
   std::vector<Entry> entries =
       ReadEntries(Find(after, "metadata", "managedFields") != nullptr ? after : before);
   bool recorded = changes.changed.empty();
+  if (recorded && changes.removed.empty()) return WriteEntries(after, std::move(entries));
   for (Entry& entry : entries) {
     const bool mine = entry.IsOf(manager, "Update") && entry.api_version == manager.api_version;
     entry.fields = Subtract(entry.fields, changes.removed);
@@ -114,7 +115,7 @@ void RecordUpdate(const Json& before, Json& after, const FieldManager& manager,
     }
   }
   if (!recorded) entries.push_back(NewEntry(manager, "Update", changes.changed));
-  WriteEntries(after, entries);
+  WriteEntries(after, std::move(entries));
 }
 
 Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json& config_in,
@@ -154,7 +155,7 @@ Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json
     if (mine->fields == applied && merged == before) entry.time = mine->time;
     *mine = std::move(entry);
   }
-  WriteEntries(merged, entries);
+  WriteEntries(merged, std::move(entries));
   return merged;
 }
 

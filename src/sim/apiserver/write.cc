@@ -72,21 +72,39 @@ void KeepMetadata(const Json& old, Json& object) {
   if (!metadata.contains("managedFields")) Keep(metadata, before, "managedFields");
 }
 
+// Puts everything back but the status, and what of the metadata a status writer may set: labels
+// and annotations of built-in types (the kubelet does).
+void KeepAllButStatus(const WriteRequest& request, const Json& old, Json& object) {
+  JsonObject& root = object.get_object();
+  std::vector<std::string> foreign;
+  for (const auto& [key, value] : root) {
+    if (!old.get_object().contains(key) && key != "status") foreign.emplace_back(key);
+  }
+  for (const std::string& key : foreign) root.erase(key);
+  for (const auto& [key, value] : old.get_object()) {
+    const Json* now = root.if_contains(key);
+    // Comparing is cheaper than copying, and nearly always there is nothing to put back.
+    if (key != "status" && key != "metadata" && (now == nullptr || *now != value)) {
+      root[key] = value;
+    }
+  }
+  Json sent = std::move(root["metadata"]);
+  root["metadata"] = *Find(old, "metadata");
+  JsonObject& metadata = root["metadata"].get_object();
+  Keep(metadata, &sent, "managedFields");
+  if (request.type->custom != nullptr) return;
+  for (const std::string_view field : {"labels", "annotations"}) Keep(metadata, &sent, field);
+}
+
 // The status subresource writes the status, the resource itself all else.
 void KeepOtherHalf(const WriteRequest& request, const Json& old, Json& object) {
   if (request.subresource == "status") {
-    Json result = old;
-    Keep(result.get_object(), &object, "status");
-    // Status writers of built-in types may also set labels and annotations (the kubelet does).
-    JsonObject& metadata = MakeObject(result, "metadata");
-    const Json* sent = Find(object, "metadata");
-    if (request.type->custom == nullptr) {
-      for (const std::string_view field : {"labels", "annotations"}) Keep(metadata, sent, field);
-    }
-    Keep(metadata, sent, "managedFields");
-    object = std::move(result);
+    KeepAllButStatus(request, old, object);
   } else if (request.type->has_status) {
-    Keep(object.get_object(), &old, "status");
+    const Json* now = Find(object, "status");
+    const Json* before = Find(old, "status");
+    const bool same = now != nullptr && before != nullptr && *now == *before;
+    if (!same) Keep(object.get_object(), &old, "status");
   }
 }
 
