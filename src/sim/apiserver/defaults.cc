@@ -61,12 +61,12 @@ void DefaultRequests(JsonObject& container) {
   Default(container, "resources", JsonObject());
   JsonObject* resources = Member(container, "resources");
   if (resources == nullptr) return;
-  const JsonObject* limits = Member(*resources, "limits");
-  if (limits == nullptr || limits->empty()) return;
+  if (const JsonObject* limits = Member(*resources, "limits"); !limits || limits->empty()) return;
+  // Adding a member moves its neighbours: the limits are looked up after.
   Default(*resources, "requests", JsonObject());
   JsonObject* requests = Member(*resources, "requests");
   if (requests == nullptr) return;
-  for (const auto& [name, value] : *limits) {
+  for (const auto& [name, value] : *Member(*resources, "limits")) {
     if (!requests->contains(name)) (*requests)[name] = value;
   }
 }
