@@ -1,0 +1,85 @@
+#include "cmd/command.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+namespace nos::cmd {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  nos sandbox                                    a cluster with virtual GPUs, live\n"
+    "  kubectl get nodes,pods -A -o yaml | nos plan -f -\n"
+    "                                                 what nos would do on your cluster\n"
+    "  nos simulate churn --gpus 100 --model A100-40GB --mix uniform --load 0.95\n"
+    "Help on one command: nos COMMAND --help";
+
+// CLI11 ends some messages with advice of its own on further lines; people get one sentence.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string CommandPath(const CLI::App& root) {
+  std::string path = "nos";
+  const CLI::App* at = &root;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return path;
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path) {
+  if (path == "-") {
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return NotFound("cannot read '" + path + "': " + std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) return Invalid("cannot read '" + path + "': it is not a readable file");
+  return text;
+}
+
+int Fail(const std::string& command, const Status& error) {
+  std::cerr << command << ": " << error.message() << "\n";
+  const bool usage = error.code() == Code::kInvalid || error.code() == Code::kNotFound;
+  return usage ? kExitUsage : kExitFailed;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App root("nos shares the GPUs of a Kubernetes cluster: it cuts them so that pods run.",
+                "nos");
+  root.require_subcommand(1);
+  root.footer(kFooter);
+  root.get_formatter()->column_width(38);
+  Chosen chosen;
+  AddSandboxCommand(root, chosen);
+  AddPlanCommand(root, chosen);
+  AddSimulateCommand(root, chosen);
+  AddGetCommand(root, chosen);
+  AddVersionCommand(root, chosen);
+  AddCompletionCommand(root, chosen);
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return root.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << CommandPath(root) << ": " << FirstLine(error.what()) << " (try --help)\n";
+    return kExitUsage;
+  }
+  try {
+    return chosen.action();
+  } catch (const std::exception& error) {
+    std::cerr << CommandPath(root) << ": internal error: " << error.what()
+              << "; please report this with the command and its input\n";
+    return kExitFailed;
+  }
+}
+
+}  // namespace nos::cmd

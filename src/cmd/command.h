@@ -1,0 +1,42 @@
+// How a subcommand plugs into `nos`: one file a subcommand, with a function that declares its
+// options and sets the action to run. Wiring only; the work is done by the rooms below.
+//
+// Exit codes: 0 done, 1 ran but failed, 2 wrong flags, files or objects (one sentence on stderr,
+// nothing half done).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace nos::cmd {
+
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+
+// Filled by the chosen subcommand while parsing; run afterwards.
+struct Chosen {
+  std::function<int()> action;
+};
+
+void AddSandboxCommand(CLI::App& root, Chosen& chosen);
+void AddPlanCommand(CLI::App& root, Chosen& chosen);
+void AddSimulateCommand(CLI::App& root, Chosen& chosen);
+void AddGetCommand(CLI::App& root, Chosen& chosen);
+void AddVersionCommand(CLI::App& root, Chosen& chosen);
+void AddCompletionCommand(CLI::App& root, Chosen& chosen);
+
+// Parses the command line and runs what was chosen. Returns the exit code.
+int Main(int argc, char** argv);
+
+// The whole file; "-" is standard input. Error: kNotFound or kInvalid with the path and the cause.
+Result<std::string> ReadFile(const std::string& path);
+// Prints "nos plan: <message>" to stderr and returns the exit code that fits the error.
+int Fail(const std::string& command, const Status& error);
+
+}  // namespace nos::cmd

@@ -1,0 +1,95 @@
+// Shell completion, generated from the declared commands so that it cannot fall behind them.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cmd/command.h"
+
+namespace nos::cmd {
+namespace {
+
+struct Words {
+  std::string path;   // "nos simulate churn"
+  std::string words;  // what may follow: subcommands and flags
+};
+
+void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& out) {
+  std::string words;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    words += sub->get_name() + " ";
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
+    for (const std::string& name : option->get_snames()) words += "-" + name + " ";
+  }
+  out.push_back({path, words});
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    Collect(*sub, path + " " + sub->get_name(), out);
+  }
+}
+
+// Every shell gets the same function: the words after the longest known command path.
+std::string CaseTable(const std::vector<Words>& all) {
+  std::string table;
+  for (const Words& entry : all) {
+    table += "    '" + entry.path + "') words='" + entry.words + "' ;;\n";
+  }
+  return table;
+}
+
+std::string BashScript(const std::vector<Words>& all) {
+  return "# bash completion for nos; load with: source <(nos completion bash)\n"
+         "_nos() {\n"
+         "  local path=nos word words=\n"
+         "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+         "    case $word in -*) break ;; esac\n"
+         "    path=\"$path $word\"\n"
+         "  done\n"
+         "  case $path in\n" +
+         CaseTable(all) +
+         "  esac\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+         "  [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "
+         "\"${COMP_WORDS[COMP_CWORD]}\"))\n"
+         "}\n"
+         "complete -F _nos nos\n";
+}
+
+std::string ZshScript(const std::vector<Words>& all) {
+  return "# zsh completion for nos; load with: source <(nos completion zsh)\n"
+         "autoload -Uz bashcompinit && bashcompinit\n" +
+         BashScript(all);
+}
+
+std::string FishScript(const std::vector<Words>& all) {
+  std::string script = "# fish completion for nos; load with: nos completion fish | source\n";
+  for (const Words& entry : all) {
+    script += "complete -c nos -n 'string match -rq \"^" + entry.path +
+              "( -.*)?\\$\" (commandline -poc | string join \" \")' -a '" + entry.words + "'\n";
+  }
+  return script;
+}
+
+}  // namespace
+
+void AddCompletionCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand("completion", "Print a shell completion script");
+  command->footer("Example:\n  source <(nos completion bash)");
+  auto shell = std::make_shared<std::string>();
+  command->add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->callback([&root, &chosen, shell] {
+    chosen.action = [&root, shell] {
+      std::vector<Words> all;
+      Collect(root, "nos", all);
+      std::cout << (*shell == "bash"  ? BashScript(all)
+                    : *shell == "zsh" ? ZshScript(all)
+                                      : FishScript(all));
+      return 0;
+    };
+  });
+}
+
+}  // namespace nos::cmd

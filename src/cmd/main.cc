@@ -1,0 +1,3 @@
+#include "cmd/command.h"
+
+int main(int argc, char** argv) { return nos::cmd::Main(argc, argv); }

@@ -1,0 +1,125 @@
+// nos plan: what the partitioner would do, from a dump of a cluster. Changes nothing anywhere.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cluster/objects.h"
+#include "cluster/snapshot.h"
+#include "cmd/command.h"
+#include "cmd/plan_report.h"
+#include "planning/planner.h"
+#include "scheduling/framework.h"
+
+namespace nos::cmd {
+namespace {
+
+struct PlanFlags {
+  std::vector<std::string> files;
+  planning::Objective objective = planning::Objective::kPods;
+  std::string output = "table", catalogue;
+  double seconds = 10;
+};
+
+struct Input {
+  std::vector<std::shared_ptr<const cluster::Node>> nodes;
+  std::vector<std::shared_ptr<const cluster::Pod>> pods;
+};
+
+Result<Input> ReadInput(const std::vector<std::string>& files) {
+  Input input;
+  for (const std::string& path : files) {
+    NOS_ASSIGN(const std::string text, ReadFile(path));
+    NOS_ASSIGN(cluster::Objects objects, cluster::ReadObjects(text, path == "-" ? "stdin" : path));
+    for (cluster::Node& node : objects.nodes) {
+      input.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
+    }
+    for (cluster::Pod& pod : objects.pods) {
+      input.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
+    }
+  }
+  if (input.nodes.empty()) {
+    return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
+  }
+  return input;
+}
+
+Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
+  if (path.empty()) return gpu::Catalogue::Load("");
+  NOS_ASSIGN(const std::string text, ReadFile(path));
+  auto catalogue = gpu::Catalogue::Load(text);
+  if (!catalogue.ok()) return catalogue.status().Within(path);
+  return catalogue;
+}
+
+bool IsPending(const cluster::Pod& pod) {
+  return pod.node_name.empty() && !pod.Finished() && !pod.meta.deleted &&
+         pod.scheduling_gates.empty();
+}
+
+Status RunPlan(const PlanFlags& flags) {
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(const Input input, ReadInput(flags.files));
+  const auto snapshot = cluster::ClusterSnapshot::Build(input.nodes, input.pods, catalogue);
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    for (const std::string& problem : snapshot.node(i).gpus.problems) {
+      std::cerr << "warning: node " << snapshot.node(i).node->meta.name << ": " << problem << "\n";
+    }
+  }
+  std::vector<std::shared_ptr<const cluster::Pod>> pending;
+  for (const auto& pod : input.pods) {
+    if (IsPending(*pod)) pending.push_back(pod);
+  }
+  const SystemClock clock;
+  const Time start = clock.Now();
+  planning::PlanOptions options;
+  options.objective = flags.objective;
+  options.now = start;
+  options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
+  const auto framework = scheduling::Framework::Default();
+  const planning::Plan plan = planning::MakePlan(snapshot, pending, framework, options);
+  const Duration took = clock.Now() - start;
+  std::cout << (flags.output == "json"
+                    ? WriteJsonPretty(PlanToJson(plan, flags.objective, took)) + "\n"
+                    : PlanToText(plan, took));
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command =
+      root.add_subcommand("plan", "Show what nos would do on a cluster, from a dump of it");
+  auto flags = std::make_shared<PlanFlags>();
+  command->add_option("-f,--file", flags->files, "YAML or JSON of nodes and pods; - is stdin")
+      ->required();
+  const std::map<std::string, planning::Objective> objectives = {
+      {"pods", planning::Objective::kPods},
+      {"compute", planning::Objective::kCompute},
+      {"memory", planning::Objective::kMemory}};
+  command
+      ->add_option("--objective", flags->objective, "What to serve most of: pods, compute, memory")
+      ->transform(CLI::CheckedTransformer(objectives))
+      ->option_text("NAME");
+  command->add_option("-o,--output", flags->output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->option_text("FORMAT");
+  command->add_option("--catalogue", flags->catalogue, "File with further or changed GPU models");
+  command
+      ->add_option("--time-limit", flags->seconds,
+                   "Seconds after which the best plan so far counts")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n"
+      "  kubectl get nodes,pods -A -o yaml > cluster.yaml\n"
+      "  nos plan -f cluster.yaml\n"
+      "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json");
+  command->callback([&chosen, flags] {
+    chosen.action = [flags] {
+      const Status status = RunPlan(*flags);
+      return status.ok() ? 0 : Fail("nos plan", status);
+    };
+  });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,97 @@
+#include "cmd/sandbox_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cluster/objects.h"
+
+namespace nos::cmd {
+namespace {
+
+GpuRow ReadGpu(const sim::Machine& machine, size_t index) {
+  const gpu::Model& model = machine.model(index);
+  GpuRow row{machine.kubelet().name(), static_cast<int>(index), model.name(), model.slots(), {}};
+  for (const device::GpuInstance& instance : machine.gpus()->Truth(static_cast<int>(index))) {
+    SlotSpan span{instance.start, instance.size, instance.profile, ""};
+    if (const auto* holder = machine.kubelet().Holder(instance.uuid)) span.pod = holder->pod->Key();
+    row.changing = row.changing || !instance.complete;
+    row.spans.push_back(std::move(span));
+  }
+  std::sort(row.spans.begin(), row.spans.end(),
+            [](const SlotSpan& a, const SlotSpan& b) { return a.start < b.start; });
+  return row;
+}
+
+std::string Asks(const cluster::Pod& pod) {
+  constexpr std::string_view kMig = "nvidia.com/mig-";
+  std::string text;
+  for (const auto& [name, quantity] : cluster::PodRequests(pod)) {
+    if (!name.starts_with(kMig)) continue;
+    text +=
+        fmt::format("{}{}x{}", text.empty() ? "" : " ", quantity.Value(), name.substr(kMig.size()));
+  }
+  return text;
+}
+
+// The partitioner's reason where there is one, else the scheduler's.
+std::string Why(const cluster::Pod& pod, const controllers::Partitioner* partitioner) {
+  if (partitioner != nullptr) {
+    const auto verdict = partitioner->verdicts().find(pod.Key());
+    if (verdict != partitioner->verdicts().end() && !verdict->second.placed &&
+        !verdict->second.reasons.empty()) {
+      return verdict->second.reasons.front().message;
+    }
+  }
+  const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
+  return scheduled == nullptr ? "not looked at yet" : scheduled->message;
+}
+
+std::string DecisionText(const controllers::Decision& decision) {
+  std::string text = decision.node;
+  if (decision.gpu >= 0) text += fmt::format(" gpu {}", decision.gpu);
+  if (!decision.note.empty()) return text + ": " + decision.note;
+  const auto or_empty = [](const std::string& layout) {
+    return layout.empty() ? std::string("empty") : layout;
+  };
+  text += fmt::format(": {} -> {}", or_empty(decision.before), or_empty(decision.after));
+  for (size_t i = 0; i < decision.pods.size(); ++i) {
+    text += (i == 0 ? " for " : ", ") + decision.pods[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+ViewModel Observe(sim::World& world, Time started) {
+  ViewModel model;
+  model.elapsed = world.Now() - started;
+  for (const auto& [name, machine] : world.machines()) {
+    for (size_t i = 0; machine->gpus() != nullptr && i < machine->gpu_count(); ++i) {
+      model.gpus.push_back(ReadGpu(*machine, i));
+    }
+  }
+  const controllers::Partitioner* partitioner = world.partitioner();
+  for (const auto& pod : world.Pods()) {
+    if (pod->Finished()) {
+      ++model.finished;
+    } else if (pod->phase == "Running") {
+      ++model.running;
+    } else if (pod->node_name.empty()) {
+      model.waiting.push_back(
+          {pod->Key(), Asks(*pod), Why(*pod, partitioner), world.Now() - pod->meta.created});
+    }
+  }
+  std::sort(model.waiting.begin(), model.waiting.end(),
+            [](const WaitingRow& a, const WaitingRow& b) {
+              return a.age != b.age ? a.age > b.age : a.pod < b.pod;
+            });
+  if (partitioner != nullptr) {
+    for (const controllers::Decision& decision : partitioner->decisions()) {
+      model.decisions.push_back({decision.time - started, DecisionText(decision)});
+    }
+  }
+  return model;
+}
+
+}  // namespace nos::cmd

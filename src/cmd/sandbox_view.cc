@@ -1,0 +1,145 @@
+#include "cmd/sandbox_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/table.h"
+
+namespace nos::cmd {
+namespace {
+
+// ANSI select-graphic-rendition sequences (ECMA-48).
+constexpr std::string_view kReset = "\x1b[0m";
+constexpr std::string_view kBold = "\x1b[1m";
+constexpr std::string_view kDim = "\x1b[2m";
+constexpr std::string_view kUsed = "\x1b[30;42m";
+constexpr std::string_view kFree = "\x1b[30;46m";
+constexpr std::string_view kChanging = "\x1b[33m";
+
+constexpr size_t kLabelWidth = 24;
+
+std::string Paint(std::string_view text, std::string_view how, bool colour) {
+  if (!colour || text.empty()) return std::string(text);
+  return std::string(how) + std::string(text) + std::string(kReset);
+}
+
+std::string Pad(std::string_view text, size_t width) {
+  std::string out = Truncate(text, width);
+  out.append(width - DisplayWidth(out), ' ');
+  return out;
+}
+
+std::string PodName(std::string_view key) {
+  return std::string(key.substr(key.find('/') == std::string_view::npos ? 0 : key.find('/') + 1));
+}
+
+std::string SpanText(const SlotSpan& span, size_t width) {
+  const std::string label =
+      span.pod.empty() ? span.profile + " free" : PodName(span.pod) + " " + span.profile;
+  return Pad(label, width);
+}
+
+std::string Header(const ViewModel& model) {
+  return fmt::format("nos sandbox   time {}   speed {:g}x   running {}   waiting {}   finished {}",
+                     FormatAge(model.elapsed), model.speed, model.running, model.waiting.size(),
+                     model.finished);
+}
+
+std::string GpuLine(const GpuRow& gpu, size_t columns, bool colour) {
+  const std::string label =
+      Pad(fmt::format("{} gpu {} {}", gpu.node, gpu.index, gpu.model), kLabelWidth);
+  const size_t room = columns > kLabelWidth + 2 ? columns - kLabelWidth - 2 : 0;
+  const size_t cell = std::clamp<size_t>(room / static_cast<size_t>(gpu.slots), 2, 9);
+  const std::string mark = gpu.changing ? Paint("*", kChanging, colour) : " ";
+  return label + mark + RenderSlots(gpu, cell, colour);
+}
+
+// How many lines each part gets: GPUs first, then who waits, then decisions.
+struct Shares {
+  size_t gpus, waiting, decisions;
+};
+Shares Share(const ViewModel& model, size_t lines) {
+  constexpr size_t kFixed = 8;  // header, titles, blank lines, hint
+  const size_t room = lines > kFixed + 3 ? lines - kFixed : 3;
+  Shares shares{};
+  shares.gpus = std::min(model.gpus.size(), std::max<size_t>(1, room / 2));
+  shares.waiting = std::min(model.waiting.size(), std::max<size_t>(1, room / 4));
+  shares.decisions =
+      std::min(model.decisions.size(), room - std::min(room - 1, shares.gpus + shares.waiting));
+  return shares;
+}
+
+class Frame {
+ public:
+  Frame(ViewSize size, bool colour) : size_(size), colour_(colour) {}
+  void Plain(std::string_view text) { Add(Truncate(text, size_.columns)); }
+  void Painted(std::string_view text, std::string_view how) {
+    Add(Paint(Truncate(text, size_.columns), how, colour_));
+  }
+  // `text` already has its colours and fits.
+  void Add(std::string text) {
+    if (lines_ >= size_.lines) return;
+    out_ += std::move(text) + "\n";
+    ++lines_;
+  }
+  void More(size_t all, size_t shown, std::string_view what) {
+    if (all > shown) Painted(fmt::format("  … {} more {}", all - shown, what), kDim);
+  }
+  std::string Take() { return std::move(out_); }
+
+ private:
+  ViewSize size_;
+  bool colour_;
+  std::string out_;
+  size_t lines_ = 0;
+};
+
+}  // namespace
+
+std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour) {
+  std::string out = "|";
+  int slot = 0;
+  const auto empty_until = [&](int end) {
+    for (; slot < end; ++slot) {
+      out += Paint(std::string(cell - 1, '.'), kDim, colour) + (slot + 1 < end ? "." : "|");
+    }
+  };
+  for (const SlotSpan& span : gpu.spans) {
+    empty_until(span.start);
+    const size_t width = cell * static_cast<size_t>(span.size) - 1;
+    out += Paint(SpanText(span, width), span.pod.empty() ? kFree : kUsed, colour) + "|";
+    slot = span.start + span.size;
+  }
+  empty_until(gpu.slots);
+  return out;
+}
+
+std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
+  Frame frame(size, colour);
+  const Shares shares = Share(model, size.lines);
+  frame.Painted(Header(model), kBold);
+  frame.Plain("");
+  for (size_t i = 0; i < shares.gpus; ++i) {
+    frame.Add(GpuLine(model.gpus[i], size.columns, colour));
+  }
+  frame.More(model.gpus.size(), shares.gpus, "GPUs");
+  frame.Plain("");
+  frame.Painted("WAITING", kBold);
+  if (model.waiting.empty()) frame.Painted("  no pod is waiting", kDim);
+  for (size_t i = 0; i < shares.waiting; ++i) {
+    const WaitingRow& row = model.waiting[i];
+    frame.Plain(fmt::format("  {:<24} {:<16} {:>6}  {}", Truncate(PodName(row.pod), 24),
+                            Truncate(row.asks, 16), FormatAge(row.age), row.why));
+  }
+  frame.More(model.waiting.size(), shares.waiting, "pods");
+  frame.Painted("DECISIONS", kBold);
+  for (size_t i = model.decisions.size() - shares.decisions; i < model.decisions.size(); ++i) {
+    const DecisionRow& row = model.decisions[i];
+    frame.Plain(fmt::format("  {:>6}  {}", FormatAge(row.at), row.text));
+  }
+  frame.Painted(model.hint, kDim);
+  return frame.Take();
+}
+
+}  // namespace nos::cmd

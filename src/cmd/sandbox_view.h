@@ -1,0 +1,59 @@
+// The sandbox's live picture as text: GPUs as rows of slots, who waits and why, what was decided.
+// Pure: a model in, a frame out; the caller owns the terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace nos::cmd {
+
+struct SlotSpan {
+  int start = 0, size = 1;  // placement slots
+  std::string profile;      // "3g.20gb"
+  std::string pod;          // "namespace/name" that holds it; empty: free
+};
+
+struct GpuRow {
+  std::string node;
+  int index = 0;
+  std::string model;
+  int slots = 8;
+  std::vector<SlotSpan> spans;  // sorted by start, not overlapping
+  bool changing = false;        // the agent is cutting it now
+};
+
+struct WaitingRow {
+  std::string pod, asks, why;
+  Duration age{};
+};
+
+struct DecisionRow {
+  Duration at{};  // since the sandbox started
+  std::string text;
+};
+
+struct ViewModel {
+  Duration elapsed{};  // virtual time
+  double speed = 1;
+  int running = 0, finished = 0;
+  std::vector<GpuRow> gpus;
+  std::vector<WaitingRow> waiting;
+  std::vector<DecisionRow> decisions;  // oldest first
+  std::string hint;                    // the command to try next
+};
+
+struct ViewSize {
+  size_t columns = 100, lines = 40;
+};
+
+// A whole frame: at most `size.lines` lines of at most `size.columns` characters, '\n' after each.
+// `colour` adds ANSI colour sequences, which take no room.
+std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour);
+
+// The slots of one GPU: "|3g.20gb train-1        |1g.5gb  |··|". Each slot takes `cell` characters.
+std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour);
+
+}  // namespace nos::cmd

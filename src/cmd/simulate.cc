@@ -1,0 +1,173 @@
+// nos simulate: how good the policies are (churn, openb) and how safe the controllers (chaos).
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <memory>
+
+#include "cmd/command.h"
+#include "cmd/terminal.h"
+#include "sim/churn/churn.h"
+#include "sim/openb/openb.h"
+#include "sim/world/chaos.h"
+#include "sim/world/specs.h"
+
+namespace nos::cmd {
+namespace {
+
+void AddOutput(CLI::App& command, std::string& output) {
+  command.add_option("-o,--output", output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->option_text("FORMAT");
+}
+
+template <typename Report>
+void Print(const Report& report, const std::string& output) {
+  std::cout << (output == "json" ? WriteJsonPretty(sim::ToJson(report)) + "\n"
+                                 : sim::ToText(report));
+}
+
+struct ChurnFlags {
+  sim::ChurnOptions options;
+  std::string model = "A100-40GB", policy = "nos", output = "table";
+};
+
+Status RunChurn(ChurnFlags flags) {
+  NOS_ASSIGN(flags.options.model, sim::FindModel(gpu::Catalogue::Builtin(), flags.model));
+  NOS_ASSIGN(flags.options.policy, sim::ParsePolicy(flags.policy));
+  NOS_ASSIGN(const sim::ChurnReport report, sim::RunChurn(flags.options));
+  Print(report, flags.output);
+  return Status::Ok();
+}
+
+void AddChurn(CLI::App& simulate, Chosen& chosen) {
+  CLI::App* command = simulate.add_subcommand(
+      "churn", "Requests for MIG slices come and go; how many does a policy accept?");
+  auto flags = std::make_shared<ChurnFlags>();
+  sim::ChurnOptions& options = flags->options;
+  command->add_option("--gpus", options.gpus, "How many GPUs")->capture_default_str();
+  command->add_option("--model", flags->model, "GPU model")->capture_default_str();
+  command
+      ->add_option("--mix", options.mix,
+                   "uniform, skew-small, skew-big, bimodal, inference, or a FILE")
+      ->capture_default_str();
+  command->add_option("--load", options.load, "Slots asked for / slots there")
+      ->capture_default_str();
+  command->add_option("--arrivals", options.arrivals, "How many requests")->capture_default_str();
+  command->add_option("--seed", options.seed, "Of the random numbers")->capture_default_str();
+  command
+      ->add_option("--policy", flags->policy,
+                   "nos, first-fit, best-fit, largest-free-run, placements-lost, repack")
+      ->capture_default_str();
+  command->add_option("--moves", options.moves, "Instances that may move for a blocked request")
+      ->capture_default_str();
+  AddOutput(*command, flags->output);
+  command->footer(
+      "Examples:\n"
+      "  nos simulate churn --mix inference --policy nos --moves 2\n"
+      "  nos simulate churn --mix inference --policy largest-free-run -o json");
+  command->callback([&chosen, flags] {
+    chosen.action = [flags] {
+      const Status status = RunChurn(*flags);
+      return status.ok() ? 0 : Fail("nos simulate churn", status);
+    };
+  });
+}
+
+struct OpenbFlags {
+  sim::OpenbOptions options;
+  std::string nodes, pods, policy = "nos", output = "table";
+};
+
+Status RunOpenb(OpenbFlags flags) {
+  NOS_ASSIGN(const std::string nodes, ReadFile(flags.nodes));
+  NOS_ASSIGN(const std::string pods, ReadFile(flags.pods));
+  NOS_ASSIGN(flags.options.policy, sim::ParseOpenbPolicy(flags.policy));
+  flags.options.nodes_text = nodes;
+  flags.options.pods_text = pods;
+  flags.options.nodes_name = flags.nodes;
+  flags.options.pods_name = flags.pods;
+  NOS_ASSIGN(const sim::OpenbReport report, sim::RunOpenb(flags.options));
+  Print(report, flags.output);
+  return Status::Ok();
+}
+
+void AddOpenb(CLI::App& simulate, Chosen& chosen) {
+  CLI::App* command = simulate.add_subcommand(
+      "openb", "Pack fractions of GPUs as the published openb protocol does");
+  auto flags = std::make_shared<OpenbFlags>();
+  command->add_option("--nodes", flags->nodes, "Node list (CSV)")->required()->option_text("FILE");
+  command->add_option("--pods", flags->pods, "Pod list (CSV)")->required()->option_text("FILE");
+  command->add_option("--inflation", flags->options.inflation, "GPUs asked for / GPUs there")
+      ->capture_default_str();
+  command->add_option("--seed", flags->options.seed, "Of the order of pods and nodes")
+      ->capture_default_str();
+  command->add_option("--policy", flags->policy, "nos, best-fit, random, fgd")
+      ->capture_default_str();
+  AddOutput(*command, flags->output);
+  command->footer(
+      "Example:\n"
+      "  nos simulate openb --nodes openb_node_list_gpu_node.csv --pods "
+      "openb_pod_list_default.csv");
+  command->callback([&chosen, flags] {
+    chosen.action = [flags] {
+      const Status status = RunOpenb(*flags);
+      return status.ok() ? 0 : Fail("nos simulate openb", status);
+    };
+  });
+}
+
+struct ChaosFlags {
+  sim::ChaosOptions options;
+  uint64_t seeds = 1;
+  bool verbose = false;
+};
+
+int RunChaos(ChaosFlags flags) {
+  const uint64_t first = flags.options.seed;
+  uint64_t failed = 0;
+  if (flags.verbose) {
+    flags.options.on_event = [](std::string_view line) { std::cout << line << "\n"; };
+  }
+  for (uint64_t i = 0; i < flags.seeds; ++i) {
+    flags.options.seed = first + i;
+    if (StderrIsTerminal()) std::cerr << fmt::format("\rseed {} of {}", i + 1, flags.seeds);
+    const sim::ChaosReport report = sim::RunChaos(flags.options);
+    failed += report.ok() ? 0 : 1;
+    if (!report.ok() || flags.seeds == 1) std::cout << sim::FormatChaosReport(report);
+  }
+  if (StderrIsTerminal()) std::cerr << "\r\x1b[K";
+  if (flags.seeds > 1) {
+    std::cout << fmt::format("{} passed, {} failed\n", flags.seeds - failed, failed);
+  }
+  return failed == 0 ? 0 : kExitFailed;
+}
+
+void AddChaos(CLI::App& simulate, Chosen& chosen) {
+  CLI::App* command = simulate.add_subcommand(
+      "chaos", "A small cluster while everything goes wrong; are the promises kept?");
+  auto flags = std::make_shared<ChaosFlags>();
+  command->add_option("--seed", flags->options.seed, "First seed")->capture_default_str();
+  command->add_option("--seeds", flags->seeds, "How many seeds from there")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_flag("-v,--verbose", flags->verbose, "Print every event");
+  command->footer(
+      "Examples:\n"
+      "  nos simulate chaos --seed 17 --verbose\n"
+      "  nos simulate chaos --seed 1 --seeds 200");
+  command->callback([&chosen, flags] { chosen.action = [flags] { return RunChaos(*flags); }; });
+}
+
+}  // namespace
+
+void AddSimulateCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* simulate =
+      root.add_subcommand("simulate", "Measure policies and controllers without a cluster");
+  simulate->require_subcommand(1);
+  AddChurn(*simulate, chosen);
+  AddOpenb(*simulate, chosen);
+  AddChaos(*simulate, chosen);
+}
+
+}  // namespace nos::cmd
