@@ -23,6 +23,8 @@
 namespace nos::cmd {
 namespace {
 
+constexpr auto kBootTime = std::chrono::seconds(5);
+
 struct SandboxFlags {
   int nodes = 2, gpus = 2;
   std::vector<std::string> models = {"A100-40GB"};
@@ -165,6 +167,8 @@ Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const std::vector<sim::NodeSpec> nodes, ReadNodes(flags));
   sim::WorldOptions options;
   options.seed = flags.seed;
+  // Ages as kubectl shows them count from here; booting takes the nodes some seconds of their time.
+  options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
   options.keep_finished = std::chrono::minutes(2);
   sim::World world(options, gpu::Catalogue::Builtin());
   for (const sim::NodeSpec& node : nodes) NOS_RETURN_IF_ERROR(world.AddNode(node));
@@ -179,9 +183,8 @@ Status RunSandbox(const SandboxFlags& flags) {
   Interrupt interrupt;
   const Session session{
       world, flags,
-      fmt::format("try: kubectl --kubeconfig {} get pods -A -o wide   (Ctrl-C ends the sandbox)",
-                  kubeconfig->path()),
-      started, interrupt};
+      fmt::format("try: kubectl --kubeconfig {} get pods -o wide", kubeconfig->path()), started,
+      interrupt};
   if (StdoutIsTerminal()) {
     RunOnTerminal(session);
   } else {

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
+#include "base/text.h"
 #include "cluster/objects.h"
 
 namespace nos::cmd {
@@ -47,16 +50,30 @@ std::string Why(const cluster::Pod& pod, const controllers::Partitioner* partiti
   return scheduled == nullptr ? "not looked at yet" : scheduled->message;
 }
 
+// "3g.20gb@4,1g.5gb@0" as its parts.
+std::set<std::string> Parts(const std::string& layout) {
+  std::set<std::string> parts;
+  if (layout.empty()) return parts;
+  for (const std::string_view part : Split(layout, ',')) parts.emplace(part);
+  return parts;
+}
+
+// What changed: "+3g.20gb@4 -1g.5gb@5".
+std::string Difference(const std::string& before, const std::string& after) {
+  const std::set<std::string> had = Parts(before), has = Parts(after);
+  std::string text;
+  for (const std::string& part : has) text += had.contains(part) ? "" : " +" + part;
+  for (const std::string& part : had) text += has.contains(part) ? "" : " -" + part;
+  return text;
+}
+
 std::string DecisionText(const controllers::Decision& decision) {
   std::string text = decision.node;
   if (decision.gpu >= 0) text += fmt::format(" gpu {}", decision.gpu);
   if (!decision.note.empty()) return text + ": " + decision.note;
-  const auto or_empty = [](const std::string& layout) {
-    return layout.empty() ? std::string("empty") : layout;
-  };
-  text += fmt::format(": {} -> {}", or_empty(decision.before), or_empty(decision.after));
+  text += ":" + Difference(decision.before, decision.after);
   for (size_t i = 0; i < decision.pods.size(); ++i) {
-    text += (i == 0 ? " for " : ", ") + decision.pods[i];
+    text += (i == 0 ? "  for " : ", ") + decision.pods[i];
   }
   return text;
 }
@@ -88,6 +105,7 @@ ViewModel Observe(sim::World& world, Time started) {
             });
   if (partitioner != nullptr) {
     for (const controllers::Decision& decision : partitioner->decisions()) {
+      if (decision.note == "applied") continue;  // the GPUs above show it
       model.decisions.push_back({decision.time - started, DecisionText(decision)});
     }
   }

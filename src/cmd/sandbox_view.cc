@@ -41,9 +41,10 @@ std::string SpanText(const SlotSpan& span, size_t width) {
 }
 
 std::string Header(const ViewModel& model) {
-  return fmt::format("nos sandbox   time {}   speed {:g}x   running {}   waiting {}   finished {}",
-                     FormatAge(model.elapsed), model.speed, model.running, model.waiting.size(),
-                     model.finished);
+  return fmt::format(
+      "nos sandbox   time {}   speed {:g}x   running {}   waiting {}   finished {}   Ctrl-C ends "
+      "it",
+      FormatAge(model.elapsed), model.speed, model.running, model.waiting.size(), model.finished);
 }
 
 std::string GpuLine(const GpuRow& gpu, size_t columns, bool colour) {

@@ -80,14 +80,21 @@ void World::ScheduleReboots(const std::string& node) {
 }
 
 void World::Submit(const PodSpec& pod, Time when) {
+  if (pod.priority != 0) {  // there already is as good
+    queue_.At(when, [this, priority = pod.priority] {
+      (void)client_.Create(kPriorityClasses, "", PriorityClassObject(priority));
+    });
+  }
+  Submit(PodObject(pod), when);
+}
+
+void World::Submit(const Json& pod, Time when) {
   queue_.At(when, [this, pod] {
-    if (pod.priority != 0) {  // there already is as good
-      (void)client_.Create(kPriorityClasses, "", PriorityClassObject(pod.priority));
-    }
-    const auto created = client_.Create(kube::kPods, pod.ns, PodObject(pod));
-    log_.Note("user", created.ok() ? fmt::format("creates {}", pod.name)
-                                   : fmt::format("cannot create {}: {}", pod.name,
-                                                 created.status().ToString()));
+    const std::string name(FindString(pod, "metadata", "name"));
+    const auto created = client_.Create(kube::kPods, FindString(pod, "metadata", "namespace"), pod);
+    log_.Note("user", created.ok()
+                          ? fmt::format("creates {}", name)
+                          : fmt::format("cannot create {}: {}", name, created.status().ToString()));
   });
 }
 

@@ -59,6 +59,8 @@ class World {
   Status Boot();
   // Creates the pod then.
   void Submit(const PodSpec& pod, Time when);
+  // A whole Pod object, namespace included.
+  void Submit(const Json& pod, Time when);
   void StartControllers();
 
   Time Now() const { return clock_.Now(); }
