@@ -6,7 +6,8 @@
 
 namespace nos::sim {
 
-Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now) {
+Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now,
+                     Time ready_since) {
   JsonObject resources = {{"cpu", spec.cpu.ToString()},
                           {"memory", spec.memory.ToBinaryString()},
                           {"pods", fmt::to_string(spec.max_pods)}};
@@ -15,7 +16,8 @@ Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& dev
                                      {"status", "True"},
                                      {"reason", "KubeletReady"},
                                      {"message", "kubelet is posting ready status"},
-                                     {"lastHeartbeatTime", FormatTime(now)}}};
+                                     {"lastHeartbeatTime", FormatTime(now)},
+                                     {"lastTransitionTime", FormatTime(ready_since)}}};
   return JsonObject{
       {"status", JsonObject{{"capacity", resources},
                             {"allocatable", resources},

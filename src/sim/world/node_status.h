@@ -17,8 +17,9 @@
 namespace nos::sim {
 
 // A merge patch for nodes/<name>/status. `devices`: how many of each extended resource; 0 for one
-// that is no longer offered.
-Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now);
+// that is no longer offered. `ready_since`: when the kubelet came up.
+Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now,
+                     Time ready_since);
 
 // 10.244.x.y.
 std::string PodIp(uint32_t number);

@@ -34,6 +34,7 @@ VirtualNode::VirtualNode(NodeSpec spec, kube::Transport& transport, const Clock&
 }
 
 void VirtualNode::StartKubelet() {
+  ready_since_ = clock_.Now();
   pods_.clear();
   changes_.clear();
   offered_.clear();
@@ -267,6 +268,7 @@ void VirtualNode::Reboot() {
 bool VirtualNode::BootIfDue() {
   if (clock_.Now() < *down_until_) return false;
   down_until_ = std::nullopt;
+  ready_since_ = clock_.Now();
   log_.Note(name(), "is up again");
   return true;
 }

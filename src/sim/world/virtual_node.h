@@ -126,7 +126,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   std::map<std::string, std::vector<std::string>> pinned_;
   bool registered_ = false, node_dirty_ = true, removed_ = false;
   std::optional<Time> down_until_;
-  Time retry_at_{}, heartbeat_at_{};
+  Time retry_at_{}, heartbeat_at_{}, ready_since_{};
   uint32_t next_pod_ip_ = 1;
 };
 

@@ -34,10 +34,11 @@ Status VirtualNode::WriteNode() {
   std::map<std::string, int> devices;
   for (const std::string& resource : ever_offered_) devices[resource] = 0;
   for (const auto& device : offered_) ++devices[device.resource];
-  const Status written = client_
-                             .Patch(kube::kNodes, "", spec_.name, kube::PatchType::kMerge,
-                                    NodeStatusPatch(spec_, devices, clock_.Now()), "status")
-                             .status();
+  const Status written =
+      client_
+          .Patch(kube::kNodes, "", spec_.name, kube::PatchType::kMerge,
+                 NodeStatusPatch(spec_, devices, clock_.Now(), ready_since_), "status")
+          .status();
   if (written.code() == Code::kNotFound) {
     Remove();  // someone deleted the node
     return Status::Ok();
