@@ -118,7 +118,10 @@ Result<Action> ParseGpuExpectation(Words& words) {
 Result<Action> ParseOne(Words& words) {
   NOS_ASSIGN(const std::string first, words.Require("a pod name, a count, gpu or unchanged"));
   if (first == "gpu") return ParseGpuExpectation(words);
-  if (first == "unchanged") return Action(ExpectUnchanged{std::string(words.Take())});
+  if (first == "unchanged") {
+    const bool any_node = words.Peek() == "and";
+    return Action(ExpectUnchanged{any_node ? std::string() : std::string(words.Take())});
+  }
   const std::string_view next = words.Peek();
   const bool number = next == "=" || next == "<=" || next == ">=" || ParseInt(next);
   if (!number) return ParsePodExpectation(first, words);

@@ -43,6 +43,17 @@ Result<Action> ParseDelete(Words& words) {
   return Action(std::move(operate));
 }
 
+Status TakeTime(Words& words, Duration& time) {
+  NOS_ASSIGN(const std::string text, words.Require("a time such as 5m"));
+  const auto parsed = ParseDuration(text);
+  if (!parsed.ok() || *parsed <= Duration{}) {
+    return words.Expected("a time such as 30s or 5m", text);
+  }
+  time = *parsed;
+  return Status::Ok();
+}
+
+// "crash scheduler" or "crash agent n1 5m".
 Result<Action> ParseCrash(Words& words) {
   Operate operate;
   operate.verb = Verb::kCrash;
@@ -53,6 +64,7 @@ Result<Action> ParseCrash(Words& words) {
   } else if (operate.target != "partitioner" && operate.target != "scheduler") {
     return words.Expected("'partitioner', 'scheduler' or 'agent NODE'", operate.target);
   }
+  if (!words.empty()) NOS_RETURN_IF_ERROR(TakeTime(words, operate.time));
   return Action(std::move(operate));
 }
 
@@ -70,10 +82,9 @@ Result<Action> ParseFail(Words& words) {
 Result<Action> ParsePlan(Words&) { return Action(PlanNow{}); }
 
 Result<Action> ParseRun(Words& words) {
-  NOS_ASSIGN(const std::string text, words.Require("a time such as 5m"));
-  const auto time = ParseDuration(text);
-  if (!time.ok() || *time <= Duration{}) return words.Expected("a time such as 30s or 5m", text);
-  return Action(RunFor{*time});
+  RunFor run;
+  NOS_RETURN_IF_ERROR(TakeTime(words, run.time));
+  return Action(run);
 }
 
 Result<Action> ParseOnePod(Words& words) {

@@ -115,7 +115,7 @@ class Run {
     if (operate.verb == Verb::kCrash) {
       Process* process = world_.FindProcess(operate.target);
       if (process == nullptr) return NotFound(operate.target + " is not running");
-      process->Crash();
+      process->Crash(operate.time);
       return Status::Ok();
     }
     Machine* machine = world_.FindMachine(operate.target);

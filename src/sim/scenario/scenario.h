@@ -41,7 +41,7 @@ struct Operate {
     kCordon,
     kUncordon,
     kReboot,
-    kCrash,     // target: "partitioner", "scheduler", "agent NODE"
+    kCrash,     // target: "partitioner", "scheduler", "agent NODE"; it stays dead for `time`
     kAnnotate,  // target: node; key and value
     kLabel,     // target: node; key and value
     kFailCreate,
@@ -49,6 +49,7 @@ struct Operate {
   } verb = Verb::kCordon;
   std::string target, key, value;
   int count = 0;
+  Duration time = std::chrono::seconds(3);
 };
 
 struct ExpectPod {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "cluster/annotations.h"
 #include "sim/world/satisfiable.h"
@@ -150,8 +151,10 @@ class Chaos {
     if (world_.Now() - other.meta.created < world_.options().partitioner.starvation_after) {
       return false;
     }
-    return other.priority > pod.priority ||
-           (other.priority == pod.priority && other.meta.created <= pod.meta.created);
+    const auto claim = [](const cluster::Pod& of) {
+      return std::tuple(-of.priority, of.meta.created, of.Key());
+    };
+    return claim(other) < claim(pod);
   }
 
   void CheckProgress() {

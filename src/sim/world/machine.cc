@@ -9,6 +9,9 @@ using device::SimAttempt;
 using device::SimFault;
 
 std::string Describe(const SimAttempt& attempt) {
+  if (attempt.kind == SimAttempt::Kind::kEnableMig) {
+    return fmt::format("enable MIG on GPU {}", attempt.gpu);
+  }
   const bool create = attempt.kind == SimAttempt::Kind::kCreate;
   return fmt::format("{} {}@{} on GPU {}", create ? "create" : "destroy", attempt.profile,
                      attempt.start, attempt.gpu);
