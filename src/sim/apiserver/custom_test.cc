@@ -83,6 +83,30 @@ TEST_F(CustomTest, StatusIsItsOwnAndStrategicPatchesAreNotForThem) {
   EXPECT_EQ(*Find(Get(path).body, "metadata", "generation"), 2);
 }
 
+TEST_F(CustomTest, ServerSideApplyMergesListsAsTheSchemaSays) {
+  std::string text = kDefinition;
+  const std::string at = R"("spec":{"type":"object","required":["min"],"properties":{)";
+  text.replace(text.find(at), at.size(),
+               at + R"("keyed":{"type":"array","x-kubernetes-list-type":"map",
+                   "x-kubernetes-list-map-keys":["id"],"items":{"type":"object","properties":
+                   {"id":{"type":"string"},"v":{"type":"integer"}}}},
+                   "plain":{"type":"array","items":{"type":"string"}},)");
+  Json definition = FromText(text);
+  MakeObject(definition, "metadata")["name"] = "quotas.nos.example.com";
+  ASSERT_EQ(Put(kDefinitions + std::string("/quotas.nos.example.com"), definition).code, 200);
+  const std::string path = kQuotas + std::string("/q?fieldManager=");
+  EXPECT_EQ(
+      Patch(path + "a", "apply", R"({"spec":{"min":1,"keyed":[{"id":"x","v":1}],"plain":["p"]}})")
+          .code,
+      201);
+  EXPECT_EQ(Patch(path + "b", "apply", R"({"spec":{"keyed":[{"id":"y","v":2}]}})").code, 200);
+  const auto conflict = Patch(path + "b", "apply", R"({"spec":{"plain":["q"]}})");
+  EXPECT_EQ(conflict.code, 409);
+  EXPECT_EQ(FindString(Find(conflict.body, "details", "causes")->at(0), "field"), ".spec.plain");
+  EXPECT_EQ(*Find(Get(kQuotas + std::string("/q")).body, "spec", "keyed"),
+            FromText(R"([{"id":"x","v":1},{"id":"y","v":2}])"));
+}
+
 TEST_F(CustomTest, BadDefinitionsAreRefused) {
   const std::pair<const char*, const char*> edits[] = {
       {"nos.example.com\",\"scope", "apps\",\"scope"},  // a group of Kubernetes' own

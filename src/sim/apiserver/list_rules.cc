@@ -120,9 +120,8 @@ ListRule MergeRules::Strategic(std::string_view path) const {
 }
 
 ListRule MergeRules::Apply(std::string_view path) const {
-  for (const CustomRule& custom : custom_) {
-    if (custom.path != path || custom.atomic_map) continue;
-    return {custom.kind, {custom.keys.begin(), custom.keys.end()}};
+  if (const auto custom = custom_.find(path); custom != custom_.end()) {
+    return {custom->second.kind, {custom->second.keys.begin(), custom->second.keys.end()}};
   }
   // A custom resource's own lists are what its schema says.
   if (is_custom_ && !path.starts_with("metadata.")) return {};
@@ -132,8 +131,8 @@ ListRule MergeRules::Apply(std::string_view path) const {
 }
 
 bool MergeRules::IsAtomic(std::string_view path) const {
-  for (const CustomRule& custom : custom_) {
-    if (custom.atomic_map && custom.path == path) return true;
+  if (const auto custom = custom_.find(path); custom != custom_.end()) {
+    return custom->second.atomic_map;
   }
   if (is_custom_) return false;
   bool of_pod = false;
@@ -147,19 +146,19 @@ bool MergeRules::IsAtomic(std::string_view path) const {
 
 void MergeRules::AddSchema(const Json& schema, const std::string& path) {
   const std::string_view list_type = FindString(schema, "x-kubernetes-list-type");
-  if (list_type == "set") custom_.push_back({path, ListRule::Kind::kSet, {}, false});
+  if (list_type == "set") custom_[path] = {ListRule::Kind::kSet, {}, false};
   if (list_type == "map") {
-    CustomRule rule{path, ListRule::Kind::kMap, {}, false};
+    CustomRule rule{ListRule::Kind::kMap, {}, false};
     const Json* keys = Find(schema, "x-kubernetes-list-map-keys");
     if (keys != nullptr && keys->is_array()) {
       for (const Json& key : keys->get_array()) {
         if (key.is_string()) rule.keys.emplace_back(key.get_string());
       }
     }
-    if (!rule.keys.empty()) custom_.push_back(std::move(rule));
+    if (!rule.keys.empty()) custom_[path] = std::move(rule);
   }
   if (FindString(schema, "x-kubernetes-map-type") == "atomic") {
-    custom_.push_back({path, ListRule::Kind::kAtomic, {}, true});
+    custom_.try_emplace(path, CustomRule{ListRule::Kind::kAtomic, {}, true});
   }
   if (const Json* items = Find(schema, "items")) AddSchema(*items, path);
   const Json* properties = Find(schema, "properties");

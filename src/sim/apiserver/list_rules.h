@@ -3,6 +3,7 @@
 // (listType, listMapKey, mapType in the OpenAPI schema); the two differ in places.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,9 @@ class MergeRules {
   bool IsAtomic(std::string_view path) const;
 
  private:
+  // From a definition's schema.
   struct CustomRule {
-    std::string path;
-    ListRule::Kind kind;
+    ListRule::Kind kind = ListRule::Kind::kAtomic;
     std::vector<std::string> keys;
     bool atomic_map = false;
   };
@@ -41,7 +42,7 @@ class MergeRules {
   std::string template_prefix_;  // "spec.template." or ""
   bool is_pod_ = false;
   bool is_custom_ = false;
-  std::vector<CustomRule> custom_;  // from a definition's schema
+  std::map<std::string, CustomRule, std::less<>> custom_;  // by path
 };
 
 }  // namespace nos::sim
