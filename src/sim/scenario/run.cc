@@ -192,7 +192,7 @@ class Run {
   }
 
   std::map<GpuId, SeenLayout> Layouts() const {
-    return planned_last_ ? PlannedLayouts(world_, *plan_) : TrueLayouts(world_);
+    return planned_last_ && plan_ ? PlannedLayouts(world_, *plan_) : TrueLayouts(world_);
   }
 
   void Do(const ExpectGpu& expect) {

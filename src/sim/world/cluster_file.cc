@@ -63,6 +63,7 @@ Result<std::vector<NodeSpec>> ReadCluster(std::string_view text, std::string_vie
   NOS_ASSIGN(const cluster::Objects objects, cluster::ReadObjects(text, source));
   if (objects.nodes.empty()) return Invalid(fmt::format("{}: there is no Node in it", source));
   std::vector<NodeSpec> specs;
+  specs.reserve(objects.nodes.size());
   for (const cluster::Node& node : objects.nodes) specs.push_back(SpecOf(node, catalogue));
   return specs;
 }

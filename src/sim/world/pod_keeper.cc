@@ -90,7 +90,10 @@ bool PodKeeper::TakeChange() {
     gone_nodes_.pop_front();
     return true;
   }
-  if (!keep_finished_) finished_.clear();
+  if (!keep_finished_) {
+    finished_.clear();
+    return false;
+  }
   if (finished_.empty() || clock_.Now() < finished_.front().first + *keep_finished_) return false;
   Remove(*finished_.front().second);
   finished_.pop_front();

@@ -108,9 +108,10 @@ std::vector<GpuState> UsedGpus(const Machine& machine, bool empty) {
     GpuState gpu{&machine.model(i), gpu::LayoutTable::kEmpty};
     for (const auto& instance : machine.gpus()->Truth(static_cast<int>(i))) {
       if (empty || machine.kubelet().Holder(instance.uuid) == nullptr) continue;
-      const auto placement =
-          gpu.model->layouts().Find({*gpu.model->FindProfile(instance.profile), instance.start});
-      gpu.used = gpu.model->layouts().Add(gpu.used, *placement);
+      const auto profile = gpu.model->FindProfile(instance.profile);
+      if (!profile) continue;
+      const auto placement = gpu.model->layouts().Find({*profile, instance.start});
+      if (placement) gpu.used = gpu.model->layouts().Add(gpu.used, *placement);
     }
     gpus.push_back(gpu);
   }

@@ -162,7 +162,8 @@ std::optional<VirtualNode::Refusal> VirtualNode::TakeDevices(const cluster::Pod&
                                  "for {}. Requested: {}, Available: {}, which is unexpected",
                                  resource, wanted, free.size())};
     }
-    AssignToContainers(pod, resource, {free.begin(), free.begin() + wanted}, mine);
+    const auto last = free.begin() + static_cast<std::ptrdiff_t>(wanted);
+    AssignToContainers(pod, resource, {free.begin(), last}, mine);
   }
   taken = std::move(mine);
   return std::nullopt;
@@ -266,7 +267,7 @@ void VirtualNode::Reboot() {
 }
 
 bool VirtualNode::BootIfDue() {
-  if (clock_.Now() < *down_until_) return false;
+  if (!down_until_ || clock_.Now() < *down_until_) return false;
   down_until_ = std::nullopt;
   ready_since_ = clock_.Now();
   log_.Note(name(), "is up again");

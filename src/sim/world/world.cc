@@ -11,7 +11,7 @@ namespace nos::sim {
 
 // A controller that is not bound to a node, with its own connection.
 struct World::Controller {
-  Controller(std::string name, Process::Make make, World& world)
+  Controller(const std::string& name, Process::Make make, World& world)
       : transport(name, world.api_, world.faults_, life, world.queue_, world.clock_, world.log_),
         process(name, std::move(make), transport, {}, life, world.clock_, world.log_) {}
 
