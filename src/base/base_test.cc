@@ -83,6 +83,12 @@ TEST(TextTest, SplitsAndParses) {
   EXPECT_EQ(ParseInt("12x"), std::nullopt);
 }
 
+TEST(TableTest, LetsNoNameSteerTheTerminal) {
+  TextTable table({"NAME"});
+  table.AddRow({"\x1b]0;x\x07"});
+  EXPECT_EQ(table.ToString(), "NAME\n?]0;x?\n");
+}
+
 TEST(TableTest, AlignsAndCuts) {
   TextTable table({"NAME", "WHY"});
   table.AddRow({"gpü-1", "because"});

@@ -1,11 +1,14 @@
 #include "base/table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nos {
 namespace {
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 }  // namespace
 
@@ -23,6 +26,16 @@ std::string Truncate(std::string_view text, size_t width) {
     while (end < text.size() && Continues(text[end])) ++end;
   }
   return std::string(text.substr(0, end)) + "…";
+}
+
+std::string Printable(std::string text) {
+  std::replace_if(text.begin(), text.end(), IsControl, '?');
+  return text;
+}
+
+void TextTable::AddRow(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = Printable(std::move(cell));
+  rows_.push_back(std::move(cells));
 }
 
 std::string TextTable::ToString(size_t width) const {

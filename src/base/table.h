@@ -15,8 +15,8 @@ namespace nos {
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
-  // REQUIRES: as many cells as the header has.
-  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Control characters are shown as '?'. REQUIRES: as many cells as the header has.
+  void AddRow(std::vector<std::string> cells);
   bool empty() const { return rows_.size() == 1; }
   // Lines end in '\n' and are at most `width` characters long; the last column is cut first.
   std::string ToString(size_t width = 100) const;
@@ -25,6 +25,9 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// The text with control characters replaced by '?': what objects are called must not steer a
+// terminal.
+std::string Printable(std::string text);
 // The number of characters a UTF-8 text takes on a terminal (every code point counts as one).
 size_t DisplayWidth(std::string_view text);
 // At most `width` characters of the text, with "…" at the end when it was cut.

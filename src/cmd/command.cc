@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+
+#include "base/text.h"
 
 namespace nos::cmd {
 namespace {
@@ -19,6 +22,14 @@ constexpr const char* kFooter =
     "                                                 what nos would do on your cluster\n"
     "  nos simulate churn --gpus 100 --model A100-40GB --mix uniform --load 0.95\n"
     "Help on one command: nos COMMAND --help";
+
+// The word that is no command where one was expected, or "".
+std::string UnknownCommand(const CLI::App& root) {
+  const CLI::App* at = &root;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  const std::vector<std::string> rest = at->remaining();
+  return rest.empty() ? "" : rest.front();
+}
 
 // CLI11 ends some messages with advice of its own on further lines; people get one sentence.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -39,11 +50,19 @@ Result<std::string> ReadFile(const std::string& path) {
   if (path == "-") {
     return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   }
+  if (std::filesystem::is_directory(path)) {
+    return Invalid("cannot read '" + path + "': it is a folder, not a file");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return NotFound("cannot read '" + path + "': " + std::strerror(errno));
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (file.bad()) return Invalid("cannot read '" + path + "': it is not a readable file");
   return text;
+}
+
+std::string CheckSeed(const std::string& text) {
+  const auto value = ParseInt(text);
+  return value && *value >= 0 ? "" : "'" + text + "' is not a whole number from 0 to 2^63-1";
 }
 
 int Fail(const std::string& command, const Status& error) {
@@ -69,6 +88,12 @@ int Main(int argc, char** argv) {
     root.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return root.exit(help);
+  } catch (const CLI::RequiredError& error) {
+    const std::string word = UnknownCommand(root);
+    std::cerr << CommandPath(root) << ": "
+              << (word.empty() ? FirstLine(error.what()) : "unknown command '" + word + "'")
+              << " (try --help)\n";
+    return kExitUsage;
   } catch (const CLI::ParseError& error) {
     std::cerr << CommandPath(root) << ": " << FirstLine(error.what()) << " (try --help)\n";
     return kExitUsage;

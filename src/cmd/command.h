@@ -31,6 +31,9 @@ void AddGetCommand(CLI::App& root, Chosen& chosen);
 void AddVersionCommand(CLI::App& root, Chosen& chosen);
 void AddCompletionCommand(CLI::App& root, Chosen& chosen);
 
+// Refuses what is not a whole number from 0 to 2^63-1 (a negative one would wrap around).
+std::string CheckSeed(const std::string& text);
+
 // Parses the command line and runs what was chosen. Returns the exit code.
 int Main(int argc, char** argv);
 

@@ -1,5 +1,6 @@
 // Shell completion, generated from the declared commands so that it cannot fall behind them.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -10,9 +11,19 @@ namespace nos::cmd {
 namespace {
 
 struct Words {
-  std::string path;   // "nos simulate churn"
-  std::string words;  // what may follow: subcommands and flags
+  std::string path;   // "nos simulate churn", or with an option that takes a value: "nos plan -o"
+  std::string words;  // what may follow; empty: a file
 };
+
+// The values an option accepts, when they are a set: "{table,json}" in its type's name.
+std::string Values(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t open = type.find('{'), close = type.find('}');
+  if (open == std::string::npos || close == std::string::npos) return "";
+  std::string values = type.substr(open + 1, close - open - 1);
+  std::replace(values.begin(), values.end(), ',', ' ');
+  return values;
+}
 
 void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& out) {
   std::string words;
@@ -20,8 +31,14 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
     words += sub->get_name() + " ";
   }
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-    for (const std::string& name : option->get_snames()) words += "-" + name + " ";
+    const bool takes_value = option->get_items_expected_max() > 0;
+    const auto add = [&](const std::string& flag) {
+      words += flag + " ";
+      if (takes_value) out.push_back({path + " " + flag, Values(*option)});
+    };
+    for (const std::string& name : option->get_lnames()) add("--" + name);
+    for (const std::string& name : option->get_snames()) add("-" + name);
+    if (option->get_positional()) words += Values(*option) + " ";
   }
   out.push_back({path, words});
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -38,6 +55,16 @@ std::string CaseTable(const std::vector<Words>& all) {
   return table;
 }
 
+// The options that take a value, as one shell pattern.
+std::string Patterns(const std::vector<Words>& all) {
+  std::string patterns;
+  for (const Words& entry : all) {
+    if (entry.path.find(" -") == std::string::npos) continue;
+    patterns += (patterns.empty() ? "      '" : "|'") + entry.path + "'";
+  }
+  return patterns + ")\n";
+}
+
 std::string BashScript(const std::vector<Words>& all) {
   return "# bash completion for nos; load with: source <(nos completion bash)\n"
          "_nos() {\n"
@@ -46,6 +73,11 @@ std::string BashScript(const std::vector<Words>& all) {
          "    case $word in -*) break ;; esac\n"
          "    path=\"$path $word\"\n"
          "  done\n"
+         "  case ${COMP_WORDS[COMP_CWORD-1]} in\n"
+         "    -*) case \"$path ${COMP_WORDS[COMP_CWORD-1]}\" in\n" +
+         Patterns(all) +
+         "      path=\"$path ${COMP_WORDS[COMP_CWORD-1]}\" ;; esac ;;\n"
+         "  esac\n"
          "  case $path in\n" +
          CaseTable(all) +
          "  esac\n"
@@ -65,6 +97,7 @@ std::string ZshScript(const std::vector<Words>& all) {
 std::string FishScript(const std::vector<Words>& all) {
   std::string script = "# fish completion for nos; load with: nos completion fish | source\n";
   for (const Words& entry : all) {
+    if (entry.path.find(" -") != std::string::npos) continue;  // fish offers files by itself
     script += "complete -c nos -n 'string match -rq \"^" + entry.path +
               "( -.*)?\\$\" (commandline -poc | string join \" \")' -a '" + entry.words + "'\n";
   }

@@ -1,8 +1,12 @@
 // nos plan: what the partitioner would do, from a dump of a cluster. Changes nothing anywhere.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <set>
 
+#include "base/table.h"
+#include "base/text.h"
 #include "cluster/objects.h"
 #include "cluster/snapshot.h"
 #include "cmd/command.h"
@@ -20,6 +24,18 @@ struct PlanFlags {
   double seconds = 10;
 };
 
+const std::map<std::string, planning::Objective> kObjectives = {
+    {"pods", planning::Objective::kPods},
+    {"compute", planning::Objective::kCompute},
+    {"memory", planning::Objective::kMemory}};
+
+std::string CheckSeconds(const std::string& text) {
+  const auto value = ParseDouble(text);
+  return value && *value >= 0.001 && *value <= 86400
+             ? ""
+             : "'" + text + "' is not a number of seconds from 0.001 to 86400";
+}
+
 struct Input {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
@@ -27,6 +43,7 @@ struct Input {
 
 Result<Input> ReadInput(const std::vector<std::string>& files) {
   Input input;
+  std::set<std::string> seen;  // pods
   for (const std::string& path : files) {
     NOS_ASSIGN(const std::string text, ReadFile(path));
     NOS_ASSIGN(cluster::Objects objects, cluster::ReadObjects(text, path == "-" ? "stdin" : path));
@@ -34,6 +51,9 @@ Result<Input> ReadInput(const std::vector<std::string>& files) {
       input.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
     }
     for (cluster::Pod& pod : objects.pods) {
+      if (!seen.insert(pod.Key()).second) {
+        return Invalid(path + ": pod " + pod.Key() + " is given twice; give every object once");
+      }
       input.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
     }
   }
@@ -58,11 +78,15 @@ bool IsPending(const cluster::Pod& pod) {
 
 Status RunPlan(const PlanFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  for (const std::string& problem : catalogue.problems()) {
+    std::cerr << "warning: " << flags.catalogue << ": " << Printable(problem) << "\n";
+  }
   NOS_ASSIGN(const Input input, ReadInput(flags.files));
   const auto snapshot = cluster::ClusterSnapshot::Build(input.nodes, input.pods, catalogue);
   for (size_t i = 0; i < snapshot.size(); ++i) {
     for (const std::string& problem : snapshot.node(i).gpus.problems) {
-      std::cerr << "warning: node " << snapshot.node(i).node->meta.name << ": " << problem << "\n";
+      std::cerr << "warning: node " << snapshot.node(i).node->meta.name << ": "
+                << Printable(problem) << "\n";
     }
   }
   std::vector<std::shared_ptr<const cluster::Pod>> pending;
@@ -92,13 +116,12 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   auto flags = std::make_shared<PlanFlags>();
   command->add_option("-f,--file", flags->files, "YAML or JSON of nodes and pods; - is stdin")
       ->required();
-  const std::map<std::string, planning::Objective> objectives = {
-      {"pods", planning::Objective::kPods},
-      {"compute", planning::Objective::kCompute},
-      {"memory", planning::Objective::kMemory}};
   command
-      ->add_option("--objective", flags->objective, "What to serve most of: pods, compute, memory")
-      ->transform(CLI::CheckedTransformer(objectives))
+      ->add_option_function<std::string>(
+          "--objective",
+          [flags](const std::string& name) { flags->objective = kObjectives.at(name); },
+          "What to serve most of: pods, compute, memory")
+      ->check(CLI::IsMember({"pods", "compute", "memory"}))
       ->option_text("NAME");
   command->add_option("-o,--output", flags->output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
@@ -107,7 +130,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   command
       ->add_option("--time-limit", flags->seconds,
                    "Seconds after which the best plan so far counts")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckSeconds)
       ->capture_default_str();
   command->footer(
       "Examples:\n"

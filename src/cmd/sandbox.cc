@@ -222,13 +222,16 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->capture_default_str();
   command
       ->add_option("--port", flags->port, "Port of the API server on 127.0.0.1; 0 takes a free one")
+      ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   command->add_option("--kubeconfig", flags->kubeconfig, "Where to write the kubeconfig")
       ->option_text("FILE");
   command->add_option("--speed", flags->speed, "How fast time passes")
       ->check(CLI::Range(0.01, 1000.0))
       ->capture_default_str();
-  command->add_option("--seed", flags->seed, "Makes a run repeatable")->capture_default_str();
+  command->add_option("--seed", flags->seed, "Makes a run repeatable")
+      ->check(CheckSeed)
+      ->capture_default_str();
   command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")
       ->check(CLI::PositiveNumber)
       ->option_text("SECONDS");

@@ -54,7 +54,9 @@ void AddChurn(CLI::App& simulate, Chosen& chosen) {
   command->add_option("--load", options.load, "Slots asked for / slots there")
       ->capture_default_str();
   command->add_option("--arrivals", options.arrivals, "How many requests")->capture_default_str();
-  command->add_option("--seed", options.seed, "Of the random numbers")->capture_default_str();
+  command->add_option("--seed", options.seed, "Of the random numbers")
+      ->check(CheckSeed)
+      ->capture_default_str();
   command
       ->add_option("--policy", flags->policy,
                    "nos, first-fit, best-fit, largest-free-run, placements-lost, repack")
@@ -101,6 +103,7 @@ void AddOpenb(CLI::App& simulate, Chosen& chosen) {
   command->add_option("--inflation", flags->options.inflation, "GPUs asked for / GPUs there")
       ->capture_default_str();
   command->add_option("--seed", flags->options.seed, "Of the order of pods and nodes")
+      ->check(CheckSeed)
       ->capture_default_str();
   command->add_option("--policy", flags->policy, "nos, best-fit, random, fgd")
       ->capture_default_str();
@@ -147,7 +150,9 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
   CLI::App* command = simulate.add_subcommand(
       "chaos", "A small cluster while everything goes wrong; are the promises kept?");
   auto flags = std::make_shared<ChaosFlags>();
-  command->add_option("--seed", flags->options.seed, "First seed")->capture_default_str();
+  command->add_option("--seed", flags->options.seed, "First seed")
+      ->check(CheckSeed)
+      ->capture_default_str();
   command->add_option("--seeds", flags->seeds, "How many seeds from there")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
