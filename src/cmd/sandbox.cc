@@ -1,15 +1,21 @@
 // nos sandbox: a whole cluster in one process, with virtual GPUs, live on the terminal and open to
 // kubectl. The virtual world does the work; this file paces it to wall time and draws it.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <stop_token>
 
+#include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/sandbox_model.h"
 #include "cmd/sandbox_view.h"
@@ -76,25 +82,40 @@ Status SubmitWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec
   return Status::Ok();
 }
 
-// A kubeconfig that exists as long as the sandbox does.
+// A kubeconfig that exists as long as the sandbox does, locked so that no second sandbox takes it.
 class KubeconfigFile {
  public:
   static Result<std::unique_ptr<KubeconfigFile>> Write(const std::string& path, uint16_t port) {
-    if (std::filesystem::exists(path) && !IsOurs(path)) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+      return Invalid(
+          fmt::format("cannot write the kubeconfig '{}': {}", path, std::strerror(errno)));
+    }
+    std::unique_ptr<KubeconfigFile> file(new KubeconfigFile(path, fd));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      return Invalid(
+          fmt::format("'{}' belongs to a sandbox that is running; choose another file "
+                      "with --kubeconfig",
+                      path));
+    }
+    if (!EmptyOrOurs(fd)) {
       return Invalid(
           fmt::format("'{}' exists and is not a sandbox's kubeconfig; choose another "
                       "with --kubeconfig",
                       path));
     }
-    std::ofstream file(path, std::ios::trunc);
-    file << kMark << "\n" << sim::KubeconfigFor("127.0.0.1", port);
-    file.close();
-    if (!file) return Invalid(fmt::format("cannot write the kubeconfig '{}'", path));
-    return std::unique_ptr<KubeconfigFile>(new KubeconfigFile(path));
+    const std::string text = std::string(kMark) + "\n" + sim::KubeconfigFor("127.0.0.1", port);
+    if (ftruncate(fd, 0) != 0 ||
+        pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+      return Invalid(
+          fmt::format("cannot write the kubeconfig '{}': {}", path, std::strerror(errno)));
+    }
+    file->ours_ = true;
+    return file;
   }
   ~KubeconfigFile() {
-    std::error_code ignored;
-    if (IsOurs(path_)) std::filesystem::remove(path_, ignored);
+    if (ours_) (void)unlink(path_.c_str());
+    (void)close(fd_);
   }
   KubeconfigFile(const KubeconfigFile&) = delete;
   KubeconfigFile& operator=(const KubeconfigFile&) = delete;
@@ -102,14 +123,24 @@ class KubeconfigFile {
 
  private:
   static constexpr std::string_view kMark = "# written by nos sandbox; removed when it ends";
-  explicit KubeconfigFile(std::string path) : path_(std::move(path)) {}
-  static bool IsOurs(const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    return std::getline(file, line) && line == kMark;
+  KubeconfigFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  static bool EmptyOrOurs(int fd) {
+    std::string start(kMark.size(), '\0');
+    const ssize_t read = pread(fd, start.data(), start.size(), 0);
+    return read == 0 || start == kMark;
   }
-  std::string path_;
+  const std::string path_;
+  const int fd_;
+  bool ours_ = false;
 };
+
+// CLI::Range lets "nan" pass.
+std::string CheckSpeed(const std::string& text) {
+  const auto value = ParseDouble(text);
+  return value && *value >= 0.01 && *value <= 1000
+             ? ""
+             : "'" + text + "' is not a number from 0.01 to 1000";
+}
 
 std::string DefaultKubeconfig(uint16_t port) {
   return (std::filesystem::temp_directory_path() / fmt::format("nos-sandbox-{}.yaml", port))
@@ -130,7 +161,7 @@ struct Session {
     return model;
   }
   bool Over() const {
-    if (interrupt.Requested()) return true;
+    if (interrupt.Requested() || !std::cout.good()) return true;
     return flags.run_seconds > 0 && world.Now() - started >= FromSeconds(flags.run_seconds);
   }
 };
@@ -227,7 +258,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
   command->add_option("--kubeconfig", flags->kubeconfig, "Where to write the kubeconfig")
       ->option_text("FILE");
   command->add_option("--speed", flags->speed, "How fast time passes")
-      ->check(CLI::Range(0.01, 1000.0))
+      ->check(CheckSpeed)
       ->capture_default_str();
   command->add_option("--seed", flags->seed, "Makes a run repeatable")
       ->check(CheckSeed)

@@ -40,10 +40,14 @@ Interrupt::Interrupt() {
   interrupted = 0;
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
+  std::signal(SIGHUP, OnSignal);  // the terminal was closed
+  std::signal(SIGPIPE, SIG_IGN);  // who read our output is gone: writing fails, we end in order
 }
 Interrupt::~Interrupt() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGHUP, SIG_DFL);
+  std::signal(SIGPIPE, SIG_DFL);
 }
 bool Interrupt::Requested() const { return interrupted != 0; }
 

@@ -12,8 +12,8 @@ bool StderrIsTerminal();
 // Of the terminal on standard output; the default of ViewSize where there is none.
 ViewSize TerminalSize();
 
-// From construction on SIGINT and SIGTERM set a flag instead of ending the process; the second one
-// ends it at once. One at a time.
+// From construction on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the process; the
+// second one ends it at once. SIGPIPE is ignored. One at a time.
 class Interrupt {
  public:
   Interrupt();

@@ -136,7 +136,9 @@ Outcome Agent::Act(const device::Operation& operation, const Round& round, kube:
   if (operation.kind == device::Operation::Kind::kDestroy && !operation.uuid.empty()) {
     const Result<bool> free = StillFree(operation, round, client);
     if (!free.ok()) return Outcome::Failed(free.status());
-    if (!*free) return Outcome::Again(Duration::zero());
+    // The caches have not seen the pod yet that needs it; asking again at once would not hasten
+    // them.
+    if (!*free) return Outcome::Again(config_.catch_up);
   }
   const Status done = device::Apply(operation, backend_);
   if (done.ok()) {
@@ -212,7 +214,8 @@ Status Agent::Report(const Round& round, const std::optional<PlanResult>& result
     }
   }
   if (patch.empty()) return Status::Ok();
-  // A patch holds differences from the node as this agent knows it: only that very node may take it.
+  // A patch holds differences from the node as this agent knows it: only that very node may take
+  // it.
   return PatchNodeAnnotations(client, node_, patch, round.node.meta.resource_version)
       .status()
       .Within("report GPUs of node " + node_);

@@ -28,6 +28,14 @@ TEST_P(ChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, ChaosTest, testing::Range(0, 8));
 
+// 1052: an agent whose cache lagged asked the API server again and again at one moment.
+TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
+  for (const uint64_t seed : {1052}) {
+    const ChaosReport report = RunChaos({.seed = seed});
+    EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
+  }
+}
+
 TEST(ChaosReplayTest, SameSeedSameEvents) {
   SetLogLevel(LogLevel::kError);
   for (const uint64_t seed : {3, 17, 99}) {

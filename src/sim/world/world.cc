@@ -146,7 +146,7 @@ void World::Settle() {
   int rounds = 0;
   while (Round()) {
     if (++rounds < kMaxRounds) continue;
-    Violation(fmt::format("no end of work at {}", FormatTime(Now())));
+    Violation(fmt::format("no end of work at {}: {} goes on and on", FormatTime(Now()), busy_));
     return;
   }
 }
@@ -166,6 +166,7 @@ bool World::Round() {
   for (const auto& [actor, machine] : actors) {
     if (!actor->Step()) continue;
     did = true;
+    busy_ = actor->name();
     ++steps_;
     AfterStep(machine);
   }

@@ -133,6 +133,7 @@ class World {
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
   std::vector<std::string> violations_;
   uint64_t steps_ = 0;
+  std::string busy_;  // who acted last
 };
 
 }  // namespace nos::sim
