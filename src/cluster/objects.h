@@ -102,14 +102,19 @@ struct Node {
 };
 
 // Unknown fields are ignored, null means absent; a known field of the wrong type is an error. What
-// the API server would default is defaulted: namespace, scheduler name, phase.
+// the API server would default is defaulted: namespace, scheduler name, phase. Values that only its
+// validation refuses (an unknown operator) pass: a newer server may hold them, and they match
+// nothing.
 // Error: kInvalid with the field path: "spec.containers[1].resources.requests[cpu]: 'x' is not a
 // quantity ...".
 Result<Pod> DecodePod(const Json& json);
 Result<Node> DecodeNode(const Json& json);
 
 // What `kubectl get nodes,pods -A -o yaml|json` prints: a List, single objects, or several
-// documents; YAML or JSON. Objects of other kinds are counted and skipped.
+// documents; YAML or JSON. Lists may hold Lists. Objects of other kinds are counted and skipped;
+// what is of no kind at all, or of one that does not exist ("node"), is refused, and so is a Pod or
+// Node that the API server would not accept where nos reads it (an unknown operator or effect, a
+// Pod without containers). In a Pod, Node or List, apiVersion may be missing.
 //
 //   NOS_ASSIGN(Objects objects, ReadObjects(text, "nodes.yaml"));
 struct Objects {

@@ -37,6 +37,16 @@ TEST(YamlTest, NamesDocumentAndLineOfAnError) {
   EXPECT_NE(documents.status().message().find("line"), std::string::npos);
 }
 
+TEST(YamlTest, RefusesAKeyTwiceInOneMapping) {
+  const auto documents = ParseYaml("x: 1\n---\na: {k: 1}\nb:\n  c: 1\n  d: 2\n  c: 3\n");
+  ASSERT_FALSE(documents.ok());
+  EXPECT_EQ(documents.status().message(),
+            "YAML document 2, line 7, column 3: the key 'c' is already in this mapping");
+  EXPECT_FALSE(ParseYaml("a:\n\"a\": 1\n").ok());
+  EXPECT_FALSE(ParseYaml("&k a: 1\n*k : 2\n").ok());
+  EXPECT_TRUE(ParseYaml("- {a: 1}\n- {a: 1, b: {a: 2}}\n---\na: 1\n").ok());
+}
+
 TEST(YamlTest, EndsOnTextAfterADocument) {
   for (const char* text : {"{a: b\"c\": d},\"e\": f}]}", "}", "a: 1\n}", "]", "{a: 1}}", "--- }"}) {
     const auto documents = ParseYaml(text);
@@ -45,10 +55,12 @@ TEST(YamlTest, EndsOnTextAfterADocument) {
 }
 
 TEST(YamlTest, AliasesStandForWhatTheyName) {
-  const auto documents = ParseYaml("a: &x {k: [1, ~]}\nb: *x\n&y z: *x\n*y : 2\n---\n- 1\n--- \n");
+  const auto documents =
+      ParseYaml("a: &x {k: [1, ~]}\nb: *x\n&y z: 2\nd: {*y : 3}\n---\n- 1\n--- \n");
   ASSERT_TRUE(documents.ok()) << documents.status().ToString();
   ASSERT_EQ(documents->size(), 2u);
-  EXPECT_EQ(WriteJson((*documents)[0]), R"({"a":{"k":[1,null]},"b":{"k":[1,null]},"z":2})");
+  EXPECT_EQ(WriteJson((*documents)[0]),
+            R"({"a":{"k":[1,null]},"b":{"k":[1,null]},"z":2,"d":{"z":3}})");
   EXPECT_FALSE(ParseYaml("a: &x [*x]").ok());
   EXPECT_FALSE(ParseYaml("[1]: 2").ok());
   EXPECT_FALSE(ParseYaml("? {a: 1}\n: 2").ok());

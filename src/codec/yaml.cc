@@ -74,7 +74,7 @@ class Builder final : public YAML::EventHandler {
                 const std::string& text) override {
     if (ExpectsKey()) {
       if (anchor != 0) Remember(mark, anchor, {boost::json::string(text)});
-      open_.back().key = text;
+      SetKey(mark, text);
     } else {
       Add(mark, anchor, {tag == "?" ? FromPlain(text) : Json(boost::json::string(text))});
     }
@@ -85,7 +85,7 @@ class Builder final : public YAML::EventHandler {
     if (it == anchors_.end()) throw Refused{mark, "an alias may not refer to what contains it"};
     if (ExpectsKey()) {
       if (!it->second.value.is_string()) throw Refused{mark, "a key must be a scalar"};
-      open_.back().key = View(it->second.value.get_string());
+      SetKey(mark, std::string(View(it->second.value.get_string())));
     } else {
       Spend(mark, it->second.count);
       Add(mark, 0, it->second);
@@ -113,6 +113,14 @@ class Builder final : public YAML::EventHandler {
 
   bool ExpectsKey() const {
     return !open_.empty() && open_.back().made.value.is_object() && !open_.back().key;
+  }
+
+  void SetKey(const YAML::Mark& mark, const std::string& key) {
+    Container& map = open_.back();
+    if (map.made.value.get_object().contains(key)) {
+      throw Refused{mark, fmt::format("the key '{}' is already in this mapping", key)};
+    }
+    map.key = key;
   }
 
   void Spend(const YAML::Mark& mark, size_t values) {

@@ -11,8 +11,9 @@ namespace nos {
 
 // All non-empty documents of `text`. Plain scalars become null, booleans, integers or doubles by
 // the YAML 1.2 core schema; quoted ones stay strings. Aliases are expanded, within a limit of 50
-// million values, so that a small hostile file cannot exhaust memory. JSON is accepted too (as YAML
-// is). Error: kInvalid with document (1-based), line and column.
+// million values, so that a small hostile file cannot exhaust memory. A key twice in one mapping is
+// refused. JSON is accepted too (as YAML is). Error: kInvalid with document (1-based), line and
+// column.
 Result<std::vector<Json>> ParseYaml(std::string_view text);
 
 }  // namespace nos
