@@ -49,6 +49,7 @@ ClusterSnapshot ClusterSnapshot::Build(const Nodes& nodes, const Pods& pods,
   Nodes sorted = nodes;
   SortUnique(sorted, [](const auto& a, const auto& b) { return a->meta.name < b->meta.name; });
   ClusterSnapshot snapshot;
+  snapshot.catalogue_ = &catalogue;
   snapshot.size_ = sorted.size();
   Index index;
   for (size_t i = 0; i < sorted.size(); ++i) index[sorted[i]->meta.name] = i;

@@ -47,6 +47,10 @@ class ClusterSnapshot {
                                const gpu::Catalogue& catalogue);
 
   size_t size() const { return size_; }  // nodes
+  // What it was built with; of a snapshot that was not, the built-in one.
+  const gpu::Catalogue& catalogue() const {
+    return catalogue_ == nullptr ? gpu::Catalogue::Builtin() : *catalogue_;
+  }
   // Sorted by name. REQUIRES: i < size().
   const NodeInfo& node(size_t i) const { return *(*(*pages_)[i / kPageSize])[i % kPageSize]; }
   const NodeInfo* Find(std::string_view name) const;
@@ -67,6 +71,7 @@ class ClusterSnapshot {
   std::optional<size_t> IndexOf(std::string_view name) const;
   void Replace(size_t i, NodeInfo info);
 
+  const gpu::Catalogue* catalogue_ = nullptr;
   size_t size_ = 0;
   std::shared_ptr<const Pages> pages_;
   std::shared_ptr<const Index> index_;

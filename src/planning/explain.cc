@@ -33,6 +33,7 @@ class ReasonBook {
 };
 
 constexpr int kNothing = -1;
+constexpr const char* kNoGpuForProfile = "NoGpuForProfile";
 
 class Explainer {
  public:
@@ -65,7 +66,7 @@ class Explainer {
       all[c].reasons = ReasonsOf(cls);
       looked_at += t_.nodes.size();
       if (looked_at > kMostLookedAt) continue;
-      const RemedyInput input{t_, result_, rows_[pods.allowed].verdicts,
+      const RemedyInput input{t_, result_, rows_[pods.allowed].obstacles,
                               shapes_[pods.shape].has_room};
       all[c].remedy = FindRemedy(input, cls);
     }
@@ -75,12 +76,13 @@ class Explainer {
  private:
   // What holds for all pods of a row, by node.
   struct Row {
-    std::vector<scheduling::Verdict> verdicts;
+    std::vector<std::vector<scheduling::Verdict>> obstacles;
     std::vector<int> reasons;  // kNothing where it fits
   };
   // What holds for all pods of a shape, by node.
   struct ShapeFacts {
     int no_room = kNothing;
+    bool nowhere = false;    // a slice is of a profile that no known model has
     std::vector<int> lacks;  // what no cutting can change, or kNothing
     std::vector<bool> had_room, has_room;
   };
@@ -88,14 +90,14 @@ class Explainer {
   const Row& RowOf(int index) {
     Row& row = rows_[index];
     const cluster::Pod& pod = *t_.pending[t_.row_pod[index]];
-    for (size_t n = row.verdicts.size(); n < t_.nodes.size(); ++n) {
+    for (size_t n = row.obstacles.size(); n < t_.nodes.size(); ++n) {
       const auto objection = t_.objections.find({index, static_cast<int>(n)});
-      row.verdicts.push_back(objection != t_.objections.end()
-                                 ? objection->second
-                                 : VerdictNow(framework_, t_.row_cycle[index], pod, *t_.nodes[n]));
-      const scheduling::Verdict& verdict = row.verdicts.back();
-      row.reasons.push_back(verdict.fits() ? kNothing
-                                           : book_.Number(verdict.code, verdict.message));
+      row.obstacles.push_back(
+          objection != t_.objections.end()
+              ? std::vector{objection->second}
+              : ObstaclesNow(framework_, t_.row_cycle[index], pod, *t_.nodes[n]));
+      const auto& all = row.obstacles.back();
+      row.reasons.push_back(all.empty() ? kNothing : book_.Number(all[0].code, all[0].message));
     }
     return row;
   }
@@ -107,6 +109,8 @@ class Explainer {
                                    fmt::format("node(s) had no room for {} beside the instances in "
                                                "use",
                                                SlicesText(t_, cls)));
+      facts.nowhere = std::ranges::any_of(
+          cls.slices, [&](const SliceCount& s) { return !IsKnown(t_.slice_names[s.slice]); });
     }
     for (size_t n = facts.lacks.size(); n < t_.nodes.size(); ++n) {
       const int node = static_cast<int>(n);
@@ -131,9 +135,13 @@ class Explainer {
       reasons.push_back(book_.Get(number));
       reasons.back().nodes = count;
     }
-    std::sort(reasons.begin(), reasons.end(), [](const Reason& a, const Reason& b) {
-      return std::tuple(-a.nodes, a.code, a.message) < std::tuple(-b.nodes, b.code, b.message);
-    });
+    // What no node could change comes first.
+    const auto key = [&](const Reason& r) {
+      return std::tuple(!(facts.nowhere && r.code == kNoGpuForProfile), -r.nodes, r.code,
+                        r.message);
+    };
+    std::sort(reasons.begin(), reasons.end(),
+              [&](const Reason& a, const Reason& b) { return key(a) < key(b); });
     if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
     AddReservation(cls, reasons);
     return reasons;
@@ -158,6 +166,15 @@ class Explainer {
     return taken ? taken_ : kept_;
   }
 
+  bool IsKnown(const std::string& resource) const {
+    return std::ranges::any_of(
+               t_.catalogue->models(),
+               [&](const auto& model) { return model->FindProfile(resource).has_value(); }) ||
+           std::ranges::any_of(t_.problem.models, [&](const gpu::Model* model) {
+             return model->FindProfile(resource).has_value();
+           });
+  }
+
   int LackOfGpus(const PodClass& cls, int node) {
     const cluster::NodeGpus& gpus = t_.nodes[node]->gpus;
     if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return kNothing;
@@ -169,10 +186,18 @@ class Explainer {
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
         return book_.Number("GpuProblem", "node(s) had no usable GPU: " + gpus.problems[0]);
       }
-      return book_.Number("NoGpuForProfile", fmt::format("node(s) had no GPU that has profile {}",
-                                                         ProfileText(t_.slice_names[s.slice])));
+      return book_.Number(kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice]));
     }
     return kNothing;
+  }
+
+  static std::string NoGpuText(const cluster::NodeGpus& gpus, const std::string& resource) {
+    const std::string profile = ProfileText(resource);
+    for (const cluster::Gpu& gpu : gpus.gpus) {
+      const std::string offered = OfferedAs(*gpu.model, resource);
+      if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
+    }
+    return "node(s) had no GPU that has profile " + profile;
   }
 
   const Translation& t_;

@@ -14,7 +14,7 @@
 namespace nos::planning {
 
 struct Explanation {
-  std::vector<Reason> reasons;  // most frequent first
+  std::vector<Reason> reasons;  // what no node can change first, then the most frequent
   std::string remedy;
 };
 

@@ -24,6 +24,7 @@ inline constexpr int64_t kPlenty = int64_t{1} << 60;
 struct SliceCount {
   uint16_t slice = 0;  // index of Problem::slices
   uint16_t count = 0;
+  int64_t beyond = 0;  // how many more are asked for: only in words, count is impossible already
   friend auto operator<=>(const SliceCount&, const SliceCount&) = default;
 };
 

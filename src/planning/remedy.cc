@@ -3,11 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "base/text.h"
 #include "cluster/annotations.h"
+#include "cluster/selectors.h"
 #include "planning/wording.h"
 
 namespace nos::planning {
@@ -30,6 +34,12 @@ int LackingDimension(const Draft& draft, int cls, int node) {
 
 namespace {
 
+// The most GPUs that a node is thought to have.
+constexpr int64_t kMostGpus = 16;
+// Kubernetes puts it on cordoned nodes and takes it off with the cordon
+// (kubernetes.io/docs/reference/labels-annotations-taints).
+constexpr std::string_view kCordonTaint = "node.kubernetes.io/unschedulable";
+
 // Kinds of change; of equally many changes the first kind is offered.
 enum class Kind { kWait, kFreeResource, kLiftFilter, kOptIn, kBiggerNode };
 
@@ -43,12 +53,13 @@ class RemedyFinder {
         after_(input.result.draft) {}
 
   std::string Find() {
+    if (std::string split = SplitPod(); !split.empty()) return split;
     for (int n = 0; n < static_cast<int>(t_.nodes.size()) && !NothingSmaller(); ++n) {
       if (NeedsOptIn(n)) {
         OptIn(n);
       } else if (input_.has_room[n]) {
         SlicesFit(n);
-      } else if (input_.verdicts[n].fits()) {
+      } else if (input_.obstacles[n].empty()) {
         WaitForInstances(n);
       }
     }
@@ -76,9 +87,13 @@ class RemedyFinder {
   void OptIn(int node) {
     const cluster::StringMap& labels = t_.nodes[node]->node->meta.labels;
     const auto product = labels.find(cluster::kProductLabel);
-    if (!input_.verdicts[node].fits() || product == labels.end()) return;
-    const gpu::Model* model = gpu::Catalogue::Builtin().FindByProduct(product->second);
-    if (model == nullptr || !Serves(*model) || !IsBetter(1, Kind::kOptIn)) return;
+    if (!input_.obstacles[node].empty() || product == labels.end()) return;
+    if (!LackingDimensions(node).empty() || !IsBetter(1, Kind::kOptIn)) return;
+    const gpu::Model* model = t_.catalogue->FindByProduct(product->second);
+    if (model == nullptr || !Serves(*model)) return;
+    const auto count = labels.find(cluster::kCountLabel);
+    const auto gpus = count == labels.end() ? std::nullopt : ParseInt(count->second);
+    if (GpusFor(*model) > gpus.value_or(1)) return;
     Offer(1, Kind::kOptIn,
           fmt::format("opt node {} in to partitioning (label {}=mig): it has GPUs {}", NameOf(node),
                       cluster::kPartitioningLabel, product->second));
@@ -90,40 +105,111 @@ class RemedyFinder {
     });
   }
 
-  // The GPUs have room; what else is in the way?
-  void SlicesFit(int node) {
-    const int lacking = LackingDimension(after_, class_, node);
-    const bool passes = input_.verdicts[node].fits();
-    if (lacking >= 0 && passes) return FreeResource(node, lacking);
-    if (lacking < 0 && !passes) return LiftFilter(node);
-    if (lacking < 0) WaitForReservation(node);
+  // How many empty GPUs of a model that serves the slices hold them all when each is filled with
+  // what fits, largest first. Beyond kMostGpus the exact number does not matter.
+  int64_t GpusFor(const gpu::Model& model) const {
+    if (cls_.slices.size() == 1 && cls_.slices[0].count == 1) return 1;
+    std::vector<std::pair<gpu::ProfileId, int64_t>> left;
+    for (const SliceCount& s : cls_.slices) {
+      left.emplace_back(*model.FindProfile(t_.slice_names[s.slice]), s.count);
+    }
+    const auto is_left = [](const auto& slice) { return slice.second > 0; };
+    int64_t gpus = 0;
+    for (; gpus <= kMostGpus && std::ranges::any_of(left, is_left); ++gpus) {
+      FillGpu(model.layouts(), left);
+    }
+    return gpus;
   }
 
-  void FreeResource(int node, int lacking) {
-    const int64_t asked = cls_.requests[lacking];
-    const int64_t capacity = t_.problem.capacity[node * t_.problem.dimensions + lacking];
-    const cluster::ResourceId id = t_.dimensions[lacking];
-    if (capacity >= asked) {
-      if (!IsBetter(1, Kind::kFreeResource)) return;
-      const int64_t missing = asked - std::max<int64_t>(0, after_.FreeOf(node)[lacking]);
-      return Offer(1, Kind::kFreeResource,
-                   fmt::format("free {} on node {}: its GPUs have room", AmountText(id, missing),
+  static void FillGpu(const gpu::LayoutTable& table,
+                      std::vector<std::pair<gpu::ProfileId, int64_t>>& left) {
+    // Of all layouts the one that takes most of the first slice, then of the second...
+    std::vector<int64_t> best(left.size());
+    for (size_t l = 0; l < table.size(); ++l) {
+      const uint64_t members = table.Members(static_cast<gpu::LayoutId>(l));
+      std::vector<int64_t> takes;
+      for (const auto& [profile, count] : left) {
+        takes.push_back(
+            std::min<int64_t>(count, std::popcount(members & table.PlacementsOf(profile))));
+      }
+      best = std::max(best, takes);
+    }
+    for (size_t s = 0; s < left.size(); ++s) left[s].second -= best[s];
+  }
+
+  std::vector<int> LackingDimensions(int node) const {
+    std::vector<int> lacking;
+    for (size_t r = 0; r < cls_.requests.size(); ++r) {
+      const int64_t asked = cls_.requests[r];
+      if (asked > 0 && asked > after_.FreeOf(node)[r]) lacking.push_back(static_cast<int>(r));
+    }
+    return lacking;
+  }
+
+  // The GPUs have room; what else is in the way?
+  void SlicesFit(int node) {
+    const bool passes = input_.obstacles[node].empty();
+    if (!passes) {
+      if (LackingDimension(after_, class_, node) < 0) LiftFilters(node);
+      return;
+    }
+    const std::vector<int> lacking = LackingDimensions(node);
+    if (lacking.empty()) WaitForReservation(node);
+    if (!lacking.empty()) FreeResources(node, lacking);
+  }
+
+  void FreeResources(int node, const std::vector<int>& lacking) {
+    std::vector<std::string> missing, asked, capacities;
+    for (const int r : lacking) {
+      const cluster::ResourceId id = t_.dimensions[r];
+      const int64_t wants = cls_.requests[r];
+      const int64_t capacity = t_.problem.capacity[node * t_.problem.dimensions + r];
+      missing.push_back(AmountText(id, wants - std::max<int64_t>(0, after_.FreeOf(node)[r])));
+      if (capacity >= wants) continue;
+      asked.push_back(AmountText(id, wants));
+      capacities.push_back(AmountText(id, capacity));
+    }
+    if (asked.empty()) {
+      if (!IsBetter(missing.size(), Kind::kFreeResource)) return;
+      return Offer(missing.size(), Kind::kFreeResource,
+                   fmt::format("free {} on node {}: its GPUs have room", Join(missing, " and "),
                                NameOf(node)));
     }
     if (!IsBetter(1, Kind::kBiggerNode)) return;
     Offer(1, Kind::kBiggerNode,
           fmt::format("add a node with at least {}: node {} has room on its GPUs, but {} in all",
-                      AmountText(id, asked), NameOf(node), AmountText(id, capacity)));
+                      Join(asked, " and "), NameOf(node), Join(capacities, " and ")));
   }
 
-  void LiftFilter(int node) {
-    if (!IsBetter(1, Kind::kLiftFilter)) return;
-    const scheduling::Verdict& verdict = input_.verdicts[node];
-    std::string what = "let the pod on node {}, which has room ({})";
-    if (verdict.code == "Tainted")
-      what = "tolerate or remove the taint of node {}, which has room ({})";
-    if (verdict.code == "NodeUnschedulable") what = "uncordon node {}, which has room ({})";
-    Offer(1, Kind::kLiftFilter, fmt::format(fmt::runtime(what), NameOf(node), verdict.message));
+  void LiftFilters(int node) {
+    const std::vector<scheduling::Verdict>& obstacles = input_.obstacles[node];
+    std::vector<std::string> steps;
+    for (const scheduling::Verdict& o : obstacles) {
+      const std::string step = StepFor(o, node);
+      if (!step.empty()) steps.push_back(step);
+    }
+    if (!IsBetter(steps.size(), Kind::kLiftFilter)) return;
+    std::string what = fmt::format("{} node {}, which has room ({})", steps[0], NameOf(node),
+                                   obstacles[0].message);
+    for (size_t i = 1; i < steps.size(); ++i) what += fmt::format(", and {} it", steps[i]);
+    Offer(steps.size(), Kind::kLiftFilter, std::move(what));
+  }
+
+  // Words that the node's name follows; "" if another step does it too.
+  std::string StepFor(const scheduling::Verdict& obstacle, int node) const {
+    if (obstacle.code == "NodeUnschedulable") return "uncordon";
+    if (obstacle.code != "Tainted") return "let the pod on";
+    const cluster::Node& info = *t_.nodes[node]->node;
+    const cluster::Pod& pod = *t_.pending[t_.members[class_][0]];
+    int taints = 0;
+    for (const cluster::Taint& taint : info.taints) {
+      const bool strict = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+      const bool goes = info.unschedulable && taint.key == kCordonTaint;  // with the cordon
+      taints += strict && !goes && !cluster::Tolerates(pod.tolerations, taint);
+    }
+    if (taints == 0) return "";
+    return taints == 1 ? "tolerate or remove the taint of"
+                       : fmt::format("tolerate or remove the {} taints of", taints);
   }
 
   void WaitForReservation(int node) {
@@ -156,13 +242,49 @@ class RemedyFinder {
   // Nothing that is there would do.
   std::string AddNode() const {
     if (cls_.slices.empty()) return "add a node that meets the pod's requests and constraints";
-    for (const auto& model : gpu::Catalogue::Builtin().models()) {
-      if (!Serves(*model)) continue;
+    for (const auto& model : t_.catalogue->models()) {
+      if (!Serves(*model) || GpusFor(*model) > kMostGpus) continue;
       return fmt::format("add a node that the pod may use, with GPUs for {} such as {}",
                          SlicesText(t_, cls_), model->name());
     }
+    const std::string renamed = AskByOfferedName();
+    if (!renamed.empty()) return renamed;
     return fmt::format("ask for other slices: no known GPU model can be cut into {}",
                        SlicesText(t_, cls_));
+  }
+
+  // Some slice is asked for by a name that models know but no agent offers.
+  std::string AskByOfferedName() const {
+    std::vector<const gpu::Model*> models = t_.problem.models;  // those that are there go first
+    for (const auto& model : t_.catalogue->models()) models.push_back(model.get());
+    for (const SliceCount& s : cls_.slices) {
+      const std::string& asked = t_.slice_names[s.slice];
+      for (const gpu::Model* model : models) {
+        const std::string offered = OfferedAs(*model, asked);
+        if (offered.empty() || offered == asked) continue;
+        return fmt::format("ask for {} instead of {}: by that name {} offers it", offered, asked,
+                           model->name());
+      }
+    }
+    return "";
+  }
+
+  // More than any node can hold, however it is equipped; "" if not so many.
+  std::string SplitPod() const {
+    int64_t asked = 0;
+    for (const SliceCount& s : cls_.slices) asked += s.count;
+    const bool bigger = std::ranges::any_of(
+        t_.problem.nodes, [](const ProblemNode& n) { return n.gpu_count > kMostGpus; });
+    if (asked <= kMostGpus || bigger) return "";
+    bool served = false;
+    for (const auto& model : t_.catalogue->models()) {
+      if (!Serves(*model)) continue;
+      if (GpusFor(*model) <= kMostGpus) return "";
+      served = true;
+    }
+    if (!served) return "";
+    return fmt::format("split the pod: {} are more than a node with {} GPUs can hold",
+                       SlicesText(t_, cls_), kMostGpus);
   }
 
   const RemedyInput& input_;

@@ -12,13 +12,14 @@ namespace nos::planning {
 struct RemedyInput {
   const Translation& translation;
   const StagedResult& result;
-  const std::vector<scheduling::Verdict>& verdicts;  // of the filters on the class, by node
-  const std::vector<bool>& has_room;                 // of the GPUs for the class's slices, by node
+  // By node: all that the filters object to.
+  const std::vector<std::vector<scheduling::Verdict>>& obstacles;
+  const std::vector<bool>& has_room;  // by node: of the GPUs for the class's slices
 };
 
 // Looks at every node: what keeps a pod of the class away from it when all that is planned is
 // there, and how many things would have to change. Of equally many, waiting for others to end comes
-// before asking people for changes.
+// before asking people for changes. Everything that stands between the pod and that node is named.
 std::string FindRemedy(const RemedyInput& input, int cls);
 
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);

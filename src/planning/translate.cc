@@ -23,6 +23,7 @@ class Translator {
              const scheduling::Framework& framework, const PlanOptions& options)
       : snapshot_(snapshot), framework_(framework), options_(options) {
     out_.pending = pending;
+    out_.catalogue = &snapshot.catalogue();
   }
 
   Translation Run() {
@@ -148,11 +149,15 @@ class Translator {
     PodClass cls;
     std::map<uint16_t, int64_t> counts;
     for (const auto& [id, amount] : group.requests.entries()) {
-      if (cluster::IsMigResource(id) && amount > 0) counts[slice_of_.at(id)] += amount;
+      if (cluster::IsMigResource(id) && amount > 0) {
+        int64_t& count = counts[slice_of_.at(id)];
+        count = std::min(count + std::min(amount, kPlenty), kPlenty);
+      }
     }
     for (const auto& [slice, count] : counts) {
       // More than a node can have GPUs for is as impossible as 65,535.
-      cls.slices.push_back({slice, static_cast<uint16_t>(std::min<int64_t>(count, 0xffff))});
+      const int64_t most = std::min<int64_t>(count, 0xffff);
+      cls.slices.push_back({slice, static_cast<uint16_t>(most), count - most});
     }
     const std::vector<Slice>& slices = out_.problem.slices;
     std::stable_sort(cls.slices.begin(), cls.slices.end(), [&](SliceCount a, SliceCount b) {
@@ -234,6 +239,26 @@ class Translator {
 };
 
 }  // namespace
+
+std::vector<scheduling::Verdict> ObstaclesNow(const scheduling::Framework& framework,
+                                              const scheduling::Cycle& cycle,
+                                              const cluster::Pod& pod,
+                                              const cluster::NodeInfo& node) {
+  std::vector<scheduling::Verdict> obstacles;
+  if (!cycle.verdict.fits()) obstacles.push_back(cycle.verdict);
+  if (cycle.nodes && !cycle.nodes->contains(node.node->meta.name)) {
+    obstacles.push_back(cycle.elsewhere);
+  }
+  for (const FilterPlugin* filter : framework.filters()) {
+    const bool counts = filter->Dependence() == DependsOn::kNodeObject || IsLive(*filter);
+    if (!counts || !filter->Concerns(pod)) continue;
+    scheduling::Verdict verdict = filter->Filter(cycle.state, pod, node);
+    const bool known = std::ranges::any_of(
+        obstacles, [&](const scheduling::Verdict& o) { return o.code == verdict.code; });
+    if (!verdict.fits() && !known) obstacles.push_back(std::move(verdict));
+  }
+  return obstacles;
+}
 
 scheduling::Verdict VerdictNow(const scheduling::Framework& framework,
                                const scheduling::Cycle& cycle, const cluster::Pod& pod,

@@ -28,8 +28,9 @@ using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
 struct Translation {
   Problem problem;
   Pods pending;
-  std::vector<int> class_of;              // by pending pod; -1: it does not wait for a node
-  std::vector<std::vector<int>> members;  // by class: pending pods, longest waiting first
+  const gpu::Catalogue* catalogue = nullptr;  // of the snapshot: all models there could be
+  std::vector<int> class_of;                  // by pending pod; -1: it does not wait for a node
+  std::vector<std::vector<int>> members;      // by class: pending pods, longest waiting first
   std::vector<const cluster::NodeInfo*> nodes;
   std::vector<cluster::ResourceId> dimensions;
   std::vector<std::string> slice_names;      // resource name of each slice
@@ -44,7 +45,12 @@ struct Translation {
 Translation Translate(const cluster::ClusterSnapshot& snapshot, Pods pending,
                       const scheduling::Framework& framework, const PlanOptions& options);
 
-// The verdict of the filters on the cluster as it is, resources aside.
+// All that the filters object to on the cluster as it is, resources aside.
+std::vector<scheduling::Verdict> ObstaclesNow(const scheduling::Framework& framework,
+                                              const scheduling::Cycle& cycle,
+                                              const cluster::Pod& pod,
+                                              const cluster::NodeInfo& node);
+// The first of them, or that it fits.
 scheduling::Verdict VerdictNow(const scheduling::Framework& framework,
                                const scheduling::Cycle& cycle, const cluster::Pod& pod,
                                const cluster::NodeInfo& node);

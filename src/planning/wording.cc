@@ -30,11 +30,17 @@ std::string ProfileText(const std::string& resource) {
   return resource.starts_with(prefix) ? resource.substr(prefix.size()) : resource;
 }
 
+std::string OfferedAs(const gpu::Model& model, const std::string& resource) {
+  const auto profile = model.FindProfile(ProfileText(resource));
+  return profile ? model.profile(*profile).resource_name : "";
+}
+
 std::string SlicesText(const Translation& translation, const PodClass& cls) {
   std::vector<std::string> parts;
   for (const SliceCount& s : cls.slices) {
     const std::string profile = ProfileText(translation.slice_names[s.slice]);
-    parts.push_back(s.count == 1 ? profile : fmt::format("{} x {}", s.count, profile));
+    const int64_t count = s.count + s.beyond;
+    parts.push_back(count == 1 ? profile : fmt::format("{} x {}", count, profile));
   }
   return Join(parts, " and ");
 }

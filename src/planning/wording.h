@@ -10,6 +10,9 @@ namespace nos::planning {
 
 // "3g.20gb" of "nvidia.com/mig-3g.20gb".
 std::string ProfileText(const std::string& resource);
+// The resource that agents offer where the pod asks for a profile by another of its names
+// ("nvidia.com/mig-7g.80gb" for "nvidia.com/mig-7g.79gb"); "" if the model has no such profile.
+std::string OfferedAs(const gpu::Model& model, const std::string& resource);
 // "2 x 1g.5gb and 3g.20gb".
 std::string SlicesText(const Translation& translation, const PodClass& cls);
 // "500m cpu", "2Gi memory".

@@ -66,12 +66,12 @@ cluster::Pod& ClusterBuilder::Running(const std::string& name, const std::string
   return *running_.back();
 }
 
-cluster::ClusterSnapshot ClusterBuilder::Snapshot() const {
+cluster::ClusterSnapshot ClusterBuilder::Snapshot(const gpu::Catalogue& catalogue) const {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   for (const auto& node : nodes_) nodes.push_back(std::make_shared<const cluster::Node>(*node));
   SharedPods pods;
   for (const auto& pod : running_) pods.push_back(std::make_shared<const cluster::Pod>(*pod));
-  return cluster::ClusterSnapshot::Build(nodes, pods, gpu::Catalogue::Builtin());
+  return cluster::ClusterSnapshot::Build(nodes, pods, catalogue);
 }
 
 SharedPods ClusterBuilder::Pending() const {

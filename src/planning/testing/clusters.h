@@ -28,7 +28,8 @@ class ClusterBuilder {
   cluster::Pod& Running(const std::string& name, const std::string& node,
                         const std::vector<std::string>& profiles, const std::string& cpu = "");
 
-  cluster::ClusterSnapshot Snapshot() const;
+  cluster::ClusterSnapshot Snapshot(
+      const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin()) const;
   SharedPods Pending() const;
   Plan MakePlan(const PlanOptions& options = {}) const;
 
