@@ -86,7 +86,8 @@ std::string Summary(const planning::Plan& plan, Duration took) {
       "planned in {:.1f} ms{}\n",
       plan.placed, plan.pods.size(), plan.upper_bound, plan.created, plan.destroyed,
       plan.gpus_touched, plan.nodes_touched, ToSeconds(took) * 1e3,
-      plan.complete ? "" : "; time ran out, a longer search may find a better plan");
+      plan.complete ? ""
+                    : "; not proven to be the best plan, a longer search may find a better one");
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "planning/improve.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/random.h"
 #include "planning/greedy.h"
@@ -9,9 +10,11 @@ namespace nos::planning {
 namespace {
 
 constexpr int kMostAttempts = 4000;
-constexpr int kMostFruitless = 400;
-constexpr size_t kMostWaiting = 12;  // classes of waiting pods tried beside those of a node
-constexpr int kMostTries = 32;       // nodes a released pod is tried on elsewhere
+constexpr int kMostFruitless = 1000;
+constexpr size_t kMostWaiting = 12;     // classes of waiting pods tried beside those of a node
+constexpr uint64_t kMostGpus = 4;       // cut anew together
+constexpr uint64_t kMostOfAClass = 64;  // placed on a node at a time
+constexpr int kMostTries = 32;          // nodes a released pod is tried on elsewhere
 
 class Improver {
  public:
@@ -79,10 +82,58 @@ class Improver {
     }
   }
 
+  // Takes the pods off a few of the node's GPUs.
+  void EmptyGpus(int node, std::vector<int>& released) {
+    const ProblemNode& where = draft_.problem().nodes[node];
+    uint64_t gpus = 0;
+    for (uint64_t n = 1 + random_.Below(kMostGpus); n > 0; --n) {
+      gpus |= uint64_t{1} << random_.Below(std::min(where.gpu_count, 64));
+    }
+    const std::vector<uint32_t> on = draft_.PodsOn(node);
+    for (const uint32_t p : on) {
+      const PlacedPod& pod = draft_.pods()[p];
+      const auto devices = draft_.DevicesOf(pod);
+      const bool there = std::any_of(devices.begin(), devices.end(), [&](const Device& d) {
+        return d.gpu - where.first_gpu < 64 && (gpus >> (d.gpu - where.first_gpu) & 1) != 0;
+      });
+      if (!pod.alive || !there) continue;
+      released.push_back(pod.cls);
+      draft_.Remove(p);
+    }
+  }
+
+  // Cuts a few GPUs of a node anew, for any mix of pods: what each takes of one GPU decides what
+  // fits on the others.
+  void AttemptOnGpus(int node) {
+    std::vector<int> released;
+    EmptyGpus(node, released);
+    std::vector<int> classes = released;
+    for (size_t i = 0; i < std::min(kMostWaiting, waiting_.size()); ++i) {
+      const bool all = waiting_.size() <= kMostWaiting;
+      classes.push_back(waiting_[all ? i : random_.Below(waiting_.size())]);
+    }
+    std::sort(classes.begin(), classes.end());
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    for (size_t i = classes.size(); i > 1; --i) {
+      std::swap(classes[i - 1], classes[random_.Below(i)]);
+    }
+    // The first few only as many as some number, so that the mix may be any.
+    for (const bool all : {false, true}) {
+      for (const int c : classes) {
+        const uint64_t most = all || random_.Chance(0.5) ? kMostOfAClass : random_.Below(4);
+        for (uint64_t n = 0; n < most && Waiting(c) > 0 && greedy_.PlaceOn(c, node); ++n) {
+        }
+      }
+    }
+  }
+
   void Attempt() {
     const int wanted = waiting_[random_.Below(waiting_.size())];
     const int node = PickNode(wanted);
     if (node < 0) return;
+    if (draft_.problem().nodes[node].gpu_count > 0 && random_.Chance(0.5)) {
+      return AttemptOnGpus(node);
+    }
     std::vector<int> emptied = {node}, released;
     Empty(node, random_.Chance(0.6), released);
     if (random_.Chance(0.5)) {

@@ -146,10 +146,16 @@ StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
                             GpuStates& states, const std::function<bool()>& out_of_time) {
   const int gpus = static_cast<int>(translation.problem.gpus.size());
   const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
+  int waiting = 0;
+  for (const PodClass& cls : translation.problem.classes) waiting += cls.count;
   for (int round = 1;; ++round) {
     StagedResult result = SearchInStages(translation.problem, states, reservations, out_of_time);
     const auto objections = FindObjections(snapshot, framework, translation, result);
-    if (objections.empty()) return result;
+    if (objections.empty()) {
+      // What was ruled out on the way might have been possible in another order.
+      if (round > 1 && result.draft.placed() < waiting) result.complete = false;
+      return result;
+    }
     Heed(objections, round, translation);
   }
 }

@@ -96,7 +96,10 @@ struct Plan {
   int placed = 0;
   int upper_bound = 0;  // no plan can place more pods than this
   int created = 0, destroyed = 0, gpus_touched = 0, nodes_touched = 0;
-  bool complete = true;  // false: time ran out before the search ended
+  // The plan is proven to place the most: all pods that any plan can place, or what an exhaustive
+  // search found best, priorities in their order. False: a longer search, or another, might place
+  // more.
+  bool complete = true;
 };
 
 Plan MakePlan(const cluster::ClusterSnapshot& snapshot,

@@ -325,7 +325,27 @@ TEST(PlannerTest, OutOfTimeStillGivesAValidPlan) {
   const Plan plan = Checked(cluster, options);
   EXPECT_FALSE(plan.complete);
   EXPECT_GT(plan.placed, 20);
-  EXPECT_TRUE(Checked(cluster).complete);
+}
+
+TEST(PlannerTest, CompleteMeansProven) {
+  ClusterBuilder small;
+  small.Node("a", kA100, {""});
+  for (int i = 0; i < 9; ++i) small.Pod("p" + std::to_string(i), {"1g.5gb"});
+  EXPECT_TRUE(Checked(small).complete);
+  for (int seed = 0; seed < 5; ++seed) {
+    ClusterBuilder big;
+    for (int n = 0; n < 4; ++n) {
+      big.Node("n" + std::to_string(n), kA100, std::vector<std::string>(8, ""));
+    }
+    const std::vector<std::pair<const char*, int>> wants = {
+        {"4g.20gb", 57}, {"7g.40gb", 30}, {"3g.20gb", 29}, {"2g.10gb", 7 + seed}};
+    for (const auto& [profile, count] : wants) {
+      for (int i = 0; i < count; ++i) big.Pod(profile + std::to_string(i), {profile});
+    }
+    const Plan plan = Checked(big);
+    EXPECT_EQ(plan.complete, plan.placed == plan.upper_bound);
+    EXPECT_GE(plan.placed, 66);  // such as 29 x (4g + 3g), 2 x (2g + 2g + 2g), 4g + 2g
+  }
 }
 
 // Everything a plan says, for comparing plans.

@@ -50,7 +50,9 @@ class Searcher {
     const Draft best = FindBest(&bound);
     bool complete = !TimeIsUp();
     Draft tidy = Tidy(best, out_of_time_, &complete);
-    return {std::move(tidy), std::max(bound, best.placed()), complete && !cut_short_};
+    // Finer changes do not matter for what is placed, but a search that was cut short is not done.
+    const bool proven = proven_ || best.placed() >= bound;
+    return {std::move(tidy), std::max(bound, best.placed()), proven && complete && !cut_short_};
   }
 
  private:
@@ -63,12 +65,15 @@ class Searcher {
   Draft FindBest(int* bound) {
     *bound = wanted_;
     Draft gentle(problem_, states_, Draft::Free::kKeep);
-    if (PlaceAll(gentle, problem_.levels)) return gentle;
+    proven_ = PlaceAll(gentle, problem_.levels);
+    if (proven_) return gentle;
     Draft tight = NewTight();
     if (!TimeIsUp()) {
-      if (PlaceAll(tight, problem_.levels)) return tight;
+      proven_ = PlaceAll(tight, problem_.levels);
+      if (proven_) return tight;
       if (auto exact = SolveExactly(problem_, states_, candidates_)) {
         *bound = exact->most_pods;
+        proven_ = true;
         return std::move(exact->draft);
       }
     }
@@ -172,6 +177,7 @@ class Searcher {
   std::vector<int> candidates_;
   int wanted_ = 0;  // pods that could be placed if each were alone
   bool cut_short_ = false;
+  bool proven_ = false;  // no plan serves the levels, in their order, better
 };
 
 }  // namespace

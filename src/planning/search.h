@@ -17,7 +17,7 @@ namespace nos::planning {
 struct SearchResult {
   Draft draft;
   int upper_bound = 0;
-  bool complete = true;
+  bool complete = true;  // see Plan::complete
 };
 
 SearchResult Search(const Problem& problem, GpuStates& states,
