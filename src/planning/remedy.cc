@@ -159,23 +159,35 @@ class RemedyFinder {
   }
 
   void FreeResources(int node, const std::vector<int>& lacking) {
-    std::vector<std::string> missing, asked, capacities;
+    const auto too_small = [&](int r) {
+      return t_.problem.capacity[node * t_.problem.dimensions + r] < cls_.requests[r];
+    };
+    const bool bigger = std::ranges::any_of(lacking, too_small);
+    if (!IsBetter(bigger ? 1 : lacking.size(), bigger ? Kind::kBiggerNode : Kind::kFreeResource)) {
+      return;
+    }
+    bigger ? BiggerNode(node, lacking) : FreeMissing(node, lacking);
+  }
+
+  void FreeMissing(int node, const std::vector<int>& lacking) {
+    std::vector<std::string> missing;
     for (const int r : lacking) {
-      const cluster::ResourceId id = t_.dimensions[r];
-      const int64_t wants = cls_.requests[r];
+      const int64_t left = std::max<int64_t>(0, after_.FreeOf(node)[r]);
+      missing.push_back(AmountText(t_.dimensions[r], cls_.requests[r] - left));
+    }
+    Offer(lacking.size(), Kind::kFreeResource,
+          fmt::format("free {} on node {}: its GPUs have room", Join(missing, " and "),
+                      NameOf(node)));
+  }
+
+  void BiggerNode(int node, const std::vector<int>& lacking) {
+    std::vector<std::string> asked, capacities;
+    for (const int r : lacking) {
       const int64_t capacity = t_.problem.capacity[node * t_.problem.dimensions + r];
-      missing.push_back(AmountText(id, wants - std::max<int64_t>(0, after_.FreeOf(node)[r])));
-      if (capacity >= wants) continue;
-      asked.push_back(AmountText(id, wants));
-      capacities.push_back(AmountText(id, capacity));
+      if (capacity >= cls_.requests[r]) continue;
+      asked.push_back(AmountText(t_.dimensions[r], cls_.requests[r]));
+      capacities.push_back(AmountText(t_.dimensions[r], capacity));
     }
-    if (asked.empty()) {
-      if (!IsBetter(missing.size(), Kind::kFreeResource)) return;
-      return Offer(missing.size(), Kind::kFreeResource,
-                   fmt::format("free {} on node {}: its GPUs have room", Join(missing, " and "),
-                               NameOf(node)));
-    }
-    if (!IsBetter(1, Kind::kBiggerNode)) return;
     Offer(1, Kind::kBiggerNode,
           fmt::format("add a node with at least {}: node {} has room on its GPUs, but {} in all",
                       Join(asked, " and "), NameOf(node), Join(capacities, " and ")));
