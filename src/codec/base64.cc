@@ -1,9 +1,13 @@
 #include "codec/base64.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace nos {
 namespace {
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 // The six bits a character stands for, or -1.
 int Bits(char c) {
@@ -17,19 +21,36 @@ int Bits(char c) {
 
 }  // namespace
 
+std::string EncodeBase64(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j) {
+      group = group << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    }
+    for (size_t j = 0; j < 4; ++j) {
+      text += j <= count ? kAlphabet[(group >> (18 - 6 * j)) & 63] : '=';
+    }
+  }
+  return text;
+}
+
 Result<std::string> DecodeBase64(std::string_view text) {
   std::string out;
   uint32_t buffer = 0;
-  int held = 0;
-  bool padded = false;
-  for (char c : text) {
+  int held = 0;  // bits in `buffer` that are not yet in `out`
+  size_t digits = 0, padding = 0;
+  for (const char c : text) {
     if (c == ' ' || c == '\n' || c == '\r' || c == '\t') continue;
     if (c == '=') {
-      padded = true;
+      ++padding;
       continue;
     }
     const int bits = Bits(c);
-    if (bits < 0 || padded) return Invalid("not base64");
+    if (bits < 0 || padding > 0) return Invalid("not base64");
+    ++digits;
     buffer = buffer << 6 | static_cast<uint32_t>(bits);
     held += 6;
     if (held >= 8) {
@@ -37,7 +58,9 @@ Result<std::string> DecodeBase64(std::string_view text) {
       out += static_cast<char>(buffer >> held & 0xff);
     }
   }
-  if (held == 6) return Invalid("not base64: it is cut off");
+  if (digits % 4 == 1 || padding != (4 - digits % 4) % 4) {
+    return Invalid("not base64: it is cut off");
+  }
   return out;
 }
 

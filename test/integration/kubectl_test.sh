@@ -128,6 +128,12 @@ expect 'node/n1 tainted' k taint node n1 gpu=yes:NoSchedule
 expect 'gpu=yes:NoSchedule' k describe node n1
 expect 'nvidia.com/mig-1g.5gb: +7' k describe node n1
 expect 'node/n1 untainted' k taint node n1 gpu-
+refuse 'Node in version "v1" .* status: it must be an object, not a string' \
+  k patch node n1 --type=merge -p '{"status":"x"}'
+refuse 'metadata.labels\[a\]: it must be a string, not a number' \
+  k patch node n1 --type=json -p '[{"op":"add","path":"/metadata/labels/a","value":1}]'
+refuse 'status.capacity\[cpu\]: "many" is not a quantity' \
+  from "$(node n3 | sed 's/capacity: {cpu: "8"/capacity: {cpu: many/')" create
 
 # --- namespaces
 expect 'namespace/team-a created' k create namespace team-a
@@ -161,6 +167,8 @@ expect 'app:2 1$' k get pod p1 \
 refuse 'pod updates may not change fields' k patch pod p1 -p '{"spec":{"nodeName":"n1"}}'
 refuse 'spec.containers\[0\].image: Required value' \
   from '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad"},"spec":{"containers":[{"name":"c"}]}}' create
+refuse 'spec.containers\[0\].resources.limits\[cpu\]: "500x" is not a quantity' \
+  from "$(pod bad | sed s/500m/500x/)" create
 refuse 'RFC 1123' \
   from '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"Bad_Name"},"spec":{"containers":[{"name":"c","image":"i"}]}}' create
 refuse 'simulated API server does not serve|NotFound' k logs p1

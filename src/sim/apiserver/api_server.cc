@@ -13,6 +13,7 @@
 #include "sim/apiserver/patch_strategic.h"
 #include "sim/apiserver/pods.h"
 #include "sim/apiserver/render.h"
+#include "sim/apiserver/shape.h"
 #include "sim/apiserver/tree.h"
 
 namespace nos::sim {
@@ -331,7 +332,11 @@ class ApiServer::Impl {
     if (call.request.method != "POST") return MethodNotAllowed(call.request.method);
     if (!call.request.body.is_object()) return BadRequest("the body must be a JSON object");
     if (auto refusal = CheckSize(call.request.body)) return *refusal;
-    if (call.path.subresource == "binding") {
+    const bool binds = call.path.subresource == "binding";
+    if (auto refusal = CheckShape(binds ? "Binding" : "Eviction", call.request.body)) {
+      return *refusal;
+    }
+    if (binds) {
       auto bound = BindPod(state_, call.write, call.request.body);
       if (!bound.ok()) return bound.status();
     } else {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/quantity.h"
-#include "sim/apiserver/base64.h"
+#include "codec/base64.h"
 
 namespace nos::sim {
 namespace {
@@ -158,7 +158,7 @@ void DefaultSecret(Json& secret) {
   if (plain == nullptr) return;
   JsonObject encoded;
   for (const auto& [key, value] : *plain) {
-    if (value.is_string()) encoded[key] = Base64Encode(View(value.get_string()));
+    if (value.is_string()) encoded[key] = EncodeBase64(View(value.get_string()));
   }
   JsonObject& data = MakeObject(secret, "data");
   for (const auto& [key, value] : encoded) data[key] = value;

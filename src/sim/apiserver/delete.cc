@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <deque>
 
+#include "sim/apiserver/shape.h"
+#include "sim/apiserver/tree.h"
+
 namespace nos::sim {
 namespace {
 
@@ -214,7 +217,10 @@ void AddForeground(ApiState& state, const Place& place) {
 Outcome<DeleteOptions> ParseDeleteOptions(const kube::ApiRequest& request) {
   DeleteOptions options;
   const Json& body = request.body;
-  if (!body.is_null() && !body.is_object()) return BadRequest("DeleteOptions must be an object");
+  if (!body.is_null()) {
+    if (auto refusal = CheckSize(body)) return *refusal;
+    if (auto refusal = CheckShape("DeleteOptions", body)) return *refusal;
+  }
   if (const Json* grace = Find(body, "gracePeriodSeconds"); grace && grace->is_int64()) {
     options.grace_seconds = grace->get_int64();
   }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "sim/apiserver/base64.h"
+#include "codec/base64.h"
 
 namespace nos::sim {
 namespace {
@@ -15,12 +15,12 @@ struct PageToken {
 };
 
 std::string WriteToken(const PageToken& token) {
-  return Base64Encode(
+  return EncodeBase64(
       WriteJson({{"v", token.version}, {"ns", token.last.ns}, {"name", token.last.name}}));
 }
 
 Outcome<PageToken> ReadToken(std::string_view text) {
-  const auto decoded = Base64Decode(text);
+  const auto decoded = DecodeBase64(text);
   const auto json = ParseJson(decoded.value_or(""));
   const Json* version = json.ok() ? Find(*json, "v") : nullptr;
   if (version == nullptr || !version->is_int64() || version->get_int64() < 0) {

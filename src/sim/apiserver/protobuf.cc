@@ -8,49 +8,14 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "sim/apiserver/base64.h"
+#include "codec/base64.h"
+#include "sim/apiserver/schema.h"
 
 namespace nos::sim {
 namespace {
 
 constexpr std::string_view kMagic("k8s\0", 4);
 constexpr int kMaxNesting = 40;  // far beyond what the schema holds
-
-struct FieldRule {
-  std::string_view name, type;
-  enum class Shape { kOne, kList, kMap, kInline } shape = Shape::kOne;
-};
-using Message = std::map<uint64_t, FieldRule>;
-using Schema = std::map<std::string_view, Message>;
-
-FieldRule ParseRule(std::string_view name, std::string_view type) {
-  FieldRule rule{name, type, FieldRule::Shape::kOne};
-  if (type.starts_with('*')) rule.shape = FieldRule::Shape::kList;
-  if (type.starts_with('%')) rule.shape = FieldRule::Shape::kMap;
-  if (type.starts_with('^')) rule.shape = FieldRule::Shape::kInline;
-  if (rule.shape != FieldRule::Shape::kOne) rule.type.remove_prefix(1);
-  return rule;
-}
-
-Schema ParseSchema() {
-  Schema schema;
-  Message* message = nullptr;
-  for (const std::string_view line : Split(kWireSchema, '\n')) {
-    bool first = !line.starts_with(' ');
-    for (const std::string_view word : Split(line, ' ')) {
-      if (word.empty()) continue;
-      if (std::exchange(first, false)) {
-        message = &schema[word];
-        continue;
-      }
-      const auto parts = Split(word, ':');
-      const auto number = static_cast<uint64_t>(ParseInt(parts[0]).value_or(0));
-      (*message)[number] = ParseRule(parts[1], parts[2]);
-    }
-  }
-  return schema;
-}
 
 // One field as it stands on the wire.
 struct WireField {
@@ -119,6 +84,10 @@ class Reader {
   std::string_view bytes_;
 };
 
+Status NotKnown(std::string_view what) {
+  return Invalid(fmt::format("protobuf: \"{}\" is not known here; send JSON", what));
+}
+
 Status Malformed() { return Invalid("protobuf: the bytes are malformed"); }
 
 // Field 1 of a wrapper message (Quantity, the envelope's parts).
@@ -135,28 +104,24 @@ Result<std::map<uint64_t, WireField>> ReadAll(std::string_view bytes) {
 
 class Decoder {
  public:
-  Result<JsonObject> Decode(std::string_view bytes, std::string_view type, int depth) const {
-    const auto message = schema_.find(type);
-    if (message == schema_.end()) {
-      return Invalid(fmt::format("protobuf: kind \"{}\" is not known here; send JSON", type));
-    }
+  static Result<JsonObject> Decode(std::string_view bytes, const Message& message, int depth) {
     if (depth > kMaxNesting) return Invalid("protobuf: nested too deeply");
     JsonObject object;
     Reader reader(bytes);
     while (!reader.AtEnd()) {
       const auto field = reader.Next();
       if (!field) return Malformed();
-      const auto rule = message->second.find(field->number);
-      if (rule == message->second.end()) continue;  // newer than this schema
+      const auto rule = message.by_number.find(field->number);
+      if (rule == message.by_number.end()) continue;  // newer than this schema
       NOS_RETURN_IF_ERROR(Put(*field, rule->second, depth, object));
     }
     return object;
   }
 
  private:
-  Status Put(const WireField& field, const FieldRule& rule, int depth, JsonObject& object) const {
+  static Status Put(const WireField& field, const FieldRule& rule, int depth, JsonObject& object) {
     if (rule.shape == FieldRule::Shape::kMap) return PutEntry(field, rule, depth, object);
-    NOS_ASSIGN(Json value, Value(field, rule.type, depth));
+    NOS_ASSIGN(Json value, Value(field, rule, depth));
     if (rule.shape == FieldRule::Shape::kList) {
       Json& list = object[rule.name];
       if (!list.is_array()) list.emplace_array();
@@ -170,15 +135,15 @@ class Decoder {
     return Status::Ok();
   }
 
-  Status PutEntry(const WireField& field, const FieldRule& rule, int depth,
-                  JsonObject& object) const {
+  static Status PutEntry(const WireField& field, const FieldRule& rule, int depth,
+                         JsonObject& object) {
     NOS_ASSIGN(const auto entry, ReadAll(field.bytes));
     const auto key = entry.find(1);
     const auto content = entry.find(2);
     WireField value;
     value.delimited = true;
     if (content != entry.end()) value = content->second;
-    NOS_ASSIGN(Json decoded, Value(value, rule.type, depth));
+    NOS_ASSIGN(Json decoded, Value(value, rule, depth));
     Json& map = object[rule.name];
     if (!map.is_object()) map.emplace_object();
     map.get_object()[key == entry.end() ? std::string_view() : key->second.bytes] =
@@ -186,16 +151,18 @@ class Decoder {
     return Status::Ok();
   }
 
-  Result<Json> Value(const WireField& field, std::string_view type, int depth) const {
+  static Result<Json> Value(const WireField& field, const FieldRule& rule, int depth) {
+    const std::string_view type = rule.type;
     if (type == "i") return Json(static_cast<int64_t>(field.value));
     if (type == "b") return Json(field.value != 0);
     if (type == "d") return Json(std::bit_cast<double>(field.value));
     if (!field.delimited) return Malformed();
     if (type == "s") return Json(boost::json::string(field.bytes));
-    if (type == "y") return Json(boost::json::string(Base64Encode(field.bytes)));
+    if (type == "y") return Json(boost::json::string(EncodeBase64(field.bytes)));
     if (type == "R") return Raw(field.bytes);
     if (type == "Q" || type == "T" || type == "U" || type == "I") return Wrapped(field.bytes, type);
-    NOS_ASSIGN(JsonObject object, Decode(field.bytes, type, depth + 1));
+    if (rule.message == nullptr) return NotKnown(rule.name);
+    NOS_ASSIGN(JsonObject object, Decode(field.bytes, *rule.message, depth + 1));
     return Json(std::move(object));
   }
 
@@ -230,14 +197,11 @@ class Decoder {
     if (type == "U") text.insert(text.size() - 1, fmt::format(".{:06}", nanos / 1000));
     return Json(boost::json::string(text));
   }
-
-  const Schema schema_ = ParseSchema();
 };
 
 }  // namespace
 
 Result<Json> DecodeProtobuf(std::string_view bytes) {
-  static const Decoder decoder;
   if (!bytes.starts_with(kMagic)) return Invalid("protobuf: the body does not begin with k8s\\0");
   NOS_ASSIGN(const auto envelope, ReadAll(bytes.substr(kMagic.size())));
   const auto type = envelope.find(1);
@@ -252,7 +216,9 @@ Result<Json> DecodeProtobuf(std::string_view bytes) {
   const std::string kind = name(2);
   const bool new_event = kind == "Event" && version.starts_with("events.k8s.io/");
   const std::string_view content = raw == envelope.end() ? std::string_view() : raw->second.bytes;
-  NOS_ASSIGN(JsonObject object, decoder.Decode(content, new_event ? "EventsEvent" : kind, 0));
+  const Message* message = FindMessage(new_event ? "EventsEvent" : kind);
+  if (message == nullptr) return NotKnown(kind);
+  NOS_ASSIGN(JsonObject object, Decoder::Decode(content, *message, 0));
   object["apiVersion"] = version;
   object["kind"] = kind;
   return Json(std::move(object));

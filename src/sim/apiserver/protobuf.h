@@ -13,7 +13,4 @@ namespace nos::sim {
 // bytes and kinds that are not in the schema.
 Result<Json> DecodeProtobuf(std::string_view bytes);
 
-// See wire_schema.cc.
-extern const std::string_view kWireSchema;
-
 }  // namespace nos::sim

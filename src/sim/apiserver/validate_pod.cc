@@ -13,15 +13,10 @@ namespace {
 
 std::string Indexed(const std::string& path, size_t i) { return fmt::format("{}[{}]", path, i); }
 
-// The elements of a list; says so when it is something else.
-const JsonArray& ListAt(const Json& object, std::string_view key, const std::string& path,
-                        Causes& causes) {
+const JsonArray& ListAt(const Json& object, std::string_view key) {
   static const JsonArray kNone;
   const Json* list = Find(object, key);
-  if (list == nullptr || list->is_null()) return kNone;
-  if (list->is_array()) return list->get_array();
-  causes.Invalid(path, "", "must be a list");
-  return kNone;
+  return list == nullptr || list->is_null() ? kNone : list->get_array();
 }
 
 bool IsOvercommitable(std::string_view resource) {
@@ -85,7 +80,7 @@ void ValidateResources(const Json& container, const std::string& path, Causes& c
 }
 
 void ValidatePorts(const Json& container, const std::string& path, Causes& causes) {
-  const JsonArray& ports = ListAt(container, "ports", path + ".ports", causes);
+  const JsonArray& ports = ListAt(container, "ports");
   for (size_t i = 0; i < ports.size(); ++i) {
     const Json* port = Find(ports[i], "containerPort");
     const bool good =
@@ -100,7 +95,7 @@ void ValidatePorts(const Json& container, const std::string& path, Causes& cause
 
 void ValidateMounts(const Json& container, const std::string& path,
                     const std::set<std::string>& volumes, Causes& causes) {
-  const JsonArray& mounts = ListAt(container, "volumeMounts", path + ".volumeMounts", causes);
+  const JsonArray& mounts = ListAt(container, "volumeMounts");
   for (size_t i = 0; i < mounts.size(); ++i) {
     const std::string field = Indexed(path + ".volumeMounts", i);
     const std::string name(FindString(mounts[i], "name"));
@@ -115,7 +110,7 @@ void ValidateContainers(const Json& spec, std::string_view key, const std::strin
                         const std::set<std::string>& volumes, std::set<std::string>& names,
                         Causes& causes) {
   const std::string list_path = path + "." + std::string(key);
-  const JsonArray& containers = ListAt(spec, key, list_path, causes);
+  const JsonArray& containers = ListAt(spec, key);
   for (size_t i = 0; i < containers.size(); ++i) {
     const Json& container = containers[i];
     const std::string field = Indexed(list_path, i);
@@ -136,7 +131,7 @@ void ValidateContainers(const Json& spec, std::string_view key, const std::strin
 
 std::set<std::string> ValidateVolumes(const Json& spec, const std::string& path, Causes& causes) {
   std::set<std::string> names;
-  const JsonArray& volumes = ListAt(spec, "volumes", path + ".volumes", causes);
+  const JsonArray& volumes = ListAt(spec, "volumes");
   for (size_t i = 0; i < volumes.size(); ++i) {
     const std::string field = Indexed(path + ".volumes", i) + ".name";
     const std::string name(FindString(volumes[i], "name"));
@@ -150,7 +145,7 @@ std::set<std::string> ValidateVolumes(const Json& spec, const std::string& path,
 }
 
 void ValidateTolerations(const Json& spec, const std::string& path, Causes& causes) {
-  const JsonArray& tolerations = ListAt(spec, "tolerations", path + ".tolerations", causes);
+  const JsonArray& tolerations = ListAt(spec, "tolerations");
   for (size_t i = 0; i < tolerations.size(); ++i) {
     const std::string field = Indexed(path + ".tolerations", i);
     const std::string_view op = FindString(tolerations[i], "operator");

@@ -50,7 +50,6 @@ std::string Shown(const Json& value) {
 void ValidateLabels(const Json& object, Causes& causes) {
   const Json* labels = Find(object, "metadata", "labels");
   if (labels == nullptr || labels->is_null()) return;
-  if (!labels->is_object()) return causes.Invalid("metadata.labels", "", "must be a map");
   for (const auto& [key, value] : labels->get_object()) {
     const std::string name(key);
     if (!IsQualifiedName(name)) {
@@ -68,7 +67,6 @@ void ValidateLabels(const Json& object, Causes& causes) {
 void ValidateAnnotations(const Json& object, Causes& causes) {
   const Json* annotations = Find(object, "metadata", "annotations");
   if (annotations == nullptr || annotations->is_null()) return;
-  if (!annotations->is_object()) return causes.Invalid("metadata.annotations", "", "must be a map");
   size_t bytes = 0;
   for (const auto& [key, value] : annotations->get_object()) {
     if (!IsQualifiedName(ToLower({key.data(), key.size()}))) {
@@ -95,9 +93,6 @@ bool HasElement(const Json* list, const Json& element) {
 void ValidateFinalizers(const Json& object, const Json* old, Causes& causes) {
   const Json* finalizers = Find(object, "metadata", "finalizers");
   if (finalizers == nullptr || finalizers->is_null()) return;
-  if (!finalizers->is_array()) {
-    return causes.Invalid("metadata.finalizers", "", "must be a list of strings");
-  }
   const bool deleting = old != nullptr && Find(*old, "metadata", "deletionTimestamp") != nullptr;
   const Json* before = old == nullptr ? nullptr : Find(*old, "metadata", "finalizers");
   for (const Json& finalizer : finalizers->get_array()) {
@@ -113,7 +108,6 @@ void ValidateFinalizers(const Json& object, const Json* old, Causes& causes) {
 void ValidateOwners(const Json& object, Causes& causes) {
   const Json* owners = Find(object, "metadata", "ownerReferences");
   if (owners == nullptr || owners->is_null()) return;
-  if (!owners->is_array()) return causes.Invalid("metadata.ownerReferences", "", "must be a list");
   for (size_t i = 0; i < owners->get_array().size(); ++i) {
     const Json& owner = owners->get_array()[i];
     for (const std::string_view field : {"apiVersion", "kind", "name", "uid"}) {

@@ -6,6 +6,7 @@
 #include "sim/apiserver/custom_schema.h"
 #include "sim/apiserver/defaults.h"
 #include "sim/apiserver/delete.h"
+#include "sim/apiserver/shape.h"
 #include "sim/apiserver/tree.h"
 #include "sim/apiserver/validation.h"
 
@@ -146,6 +147,7 @@ Check CheckPreconditions(const WriteRequest& request, const Json& old, const Jso
 Check CheckEnvelope(const ResourceType& type, const std::string& ns, Json& object) {
   if (!object.is_object()) return BadRequest("the body must be a JSON object");
   if (auto refusal = CheckSize(object)) return refusal;
+  if (auto refusal = CheckShape(type, object)) return refusal;
   JsonObject& root = object.get_object();
   const std::string_view version = FindString(object, "apiVersion");
   const std::string_view kind = FindString(object, "kind");

@@ -17,8 +17,8 @@ struct WriteRequest {
   bool applied = false;
 };
 
-// The object as sent, checked against the address: an object of the right kind, namespace and
-// bounded size. Fills in apiVersion, kind and namespace where they are missing.
+// The object as sent, checked against the address: an object of the right kind, namespace, shape
+// (shape.h) and bounded size. Fills in apiVersion, kind and namespace where they are missing.
 Check CheckEnvelope(const ResourceType& type, const std::string& ns, Json& object);
 
 // Both take the whole new object in stored form and return what is stored (with dry_run: what would

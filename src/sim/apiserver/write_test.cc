@@ -46,7 +46,7 @@ TEST_F(WriteTest, RefusesWhatIsWrongWithFieldAndReason) {
       {R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]}})",
        "spec.containers[0].image"},
       {R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i",
-          "resources":{"requests":{"cpu":"lots"}}}]}})",
+          "resources":{"requests":{"cpu":"-1"}}}]}})",
        "spec.containers[0].resources.requests[cpu]"},
       {R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i",
           "resources":{"requests":{"nvidia.com/gpu":"1"}}}]}})",
