@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/status.h"
 #include "sim/scenario/run.h"
 
 namespace {
@@ -18,9 +19,23 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kUsage =
     "usage: nos-scenario [-v] FILE|FOLDER...\n"
-    "Runs scenarios (*.scenario) in a virtual cluster. With -v, prints what happened in those "
-    "that\n"
-    "fail. Exit status: 0 all passed, 1 some failed, 2 the command line is wrong.\n";
+    "\n"
+    "Runs scenarios (*.scenario; a folder: all below it) in a virtual cluster and prints how many\n"
+    "passed. test/scenarios/README.md describes the format.\n"
+    "\n"
+    "  -v, --verbose   of scenarios that fail, print what happened\n"
+    "  -h, --help      print this\n"
+    "\n"
+    "Exit status: 0 all passed, 1 some failed, 2 the command line is wrong.\n"
+    "\n"
+    "Examples:\n"
+    "  nos-scenario test/scenarios\n"
+    "  nos-scenario -v test/scenarios/spans-gpus.scenario\n";
+
+struct CommandLine {
+  bool verbose = false, help = false;
+  std::vector<std::string> files;
+};
 
 // Scenario files at the path, sorted; empty when there is none.
 std::vector<std::string> Find(const std::string& path) {
@@ -54,31 +69,40 @@ bool Passes(const std::string& file, bool verbose) {
   return report.ok();
 }
 
+nos::Result<CommandLine> ReadCommandLine(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  for (const std::string& argument : arguments) {
+    if (argument == "-v" || argument == "--verbose") {
+      line.verbose = true;
+    } else if (argument == "-h" || argument == "--help") {
+      line.help = true;
+    } else if (argument.starts_with('-')) {
+      return nos::Invalid("unknown flag '" + argument + "'");
+    } else {
+      const std::vector<std::string> found = Find(argument);
+      if (found.empty()) return nos::Invalid("no scenario at '" + argument + "'");
+      line.files.insert(line.files.end(), found.begin(), found.end());
+    }
+  }
+  if (line.files.empty() && !line.help) return nos::Invalid("name a scenario file or a folder");
+  return line;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   nos::SetLogLevel(nos::LogLevel::kError);
-  bool verbose = false;
-  std::vector<std::string> files;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "-v") {
-      verbose = true;
-      continue;
-    }
-    const std::vector<std::string> found = Find(argument);
-    if (found.empty()) {
-      fmt::print(stderr, "nos-scenario: no scenario at '{}'\n{}", argument, kUsage);
-      return 2;
-    }
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  if (files.empty()) {
-    fmt::print(stderr, "{}", kUsage);
+  const auto line = ReadCommandLine(std::vector<std::string>(argv + 1, argv + argc));
+  if (!line.ok()) {
+    fmt::print(stderr, "nos-scenario: {} (try --help)\n", line.status().message());
     return 2;
   }
+  if (line->help) {
+    fmt::print("{}", kUsage);
+    return 0;
+  }
   int passed = 0, failed = 0;
-  for (const std::string& file : files) ++(Passes(file, verbose) ? passed : failed);
+  for (const std::string& file : line->files) ++(Passes(file, line->verbose) ? passed : failed);
   fmt::print("{} passed, {} failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }

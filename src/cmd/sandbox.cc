@@ -13,6 +13,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <stop_token>
 
 #include "base/text.h"
@@ -61,25 +62,31 @@ Result<std::vector<sim::NodeSpec>> ReadNodes(const SandboxFlags& flags) {
   return sim::ReadCluster(text, flags.cluster_file, gpu::Catalogue::Builtin());
 }
 
-Status SubmitWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
-                      sim::World& world) {
-  if (flags.workload == "none") return Status::Ok();
-  if (flags.workload == "demo") {
-    std::vector<const gpu::Model*> gpus;
-    for (const sim::NodeSpec& node : nodes) {
-      for (const sim::GpuSpec& spec : node.gpus) {
-        NOS_ASSIGN(gpus.emplace_back(), sim::FindModel(gpu::Catalogue::Builtin(), spec.model));
-      }
+sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes) {
+  std::vector<const gpu::Model*> gpus;
+  for (const sim::NodeSpec& node : nodes) {
+    for (const sim::GpuSpec& spec : node.gpus) {
+      // A node of a model that nobody knows is there, and has no part in this.
+      const auto model = sim::FindModel(gpu::Catalogue::Builtin(), spec.model);
+      if (model.ok()) gpus.push_back(*model);
     }
-    for (const sim::PodSpec& pod : sim::DemoWorkload(gpus, flags.seed)) {
-      world.Submit(pod, world.Now() + pod.arrival);
-    }
-    return Status::Ok();
   }
+  sim::Workload workload;
+  std::set<int> priorities = {0};  // needs no class
+  for (const sim::PodSpec& pod : sim::DemoWorkload(gpus, flags.seed)) {
+    if (priorities.insert(pod.priority).second)
+      workload.push_back({{}, sim::PriorityClassObject(pod.priority)});
+    workload.push_back({pod.arrival, sim::PodObject(pod)});
+  }
+  return workload;
+}
+
+Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
+                                   const std::vector<sim::NodeSpec>& nodes) {
+  if (flags.workload == "none") return sim::Workload();
+  if (flags.workload == "demo") return DemoWorkload(flags, nodes);
   NOS_ASSIGN(const std::string text, ReadFile(flags.workload));
-  NOS_ASSIGN(const sim::Workload workload, sim::ReadWorkload(text, flags.workload));
-  for (const sim::Arrival& arrival : workload) world.Submit(arrival.pod, world.Now() + arrival.at);
-  return Status::Ok();
+  return sim::ReadWorkload(text, flags.workload);
 }
 
 // A kubeconfig that exists as long as the sandbox does, locked so that no second sandbox takes it.
@@ -142,6 +149,14 @@ std::string CheckSpeed(const std::string& text) {
              : "'" + text + "' is not a number from 0.01 to 1000";
 }
 
+// CLI::PositiveNumber lets "nan" pass, too.
+std::string CheckRunSeconds(const std::string& text) {
+  const auto value = ParseDouble(text);
+  return value && *value > 0 && *value <= 1e9
+             ? ""
+             : "'" + text + "' is not a number of seconds above 0 and up to 1e9";
+}
+
 std::string DefaultKubeconfig(uint16_t port) {
   return (std::filesystem::temp_directory_path() / fmt::format("nos-sandbox-{}.yaml", port))
       .string();
@@ -196,6 +211,7 @@ void RunPlain(const Session& session) {
 
 Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const std::vector<sim::NodeSpec> nodes, ReadNodes(flags));
+  NOS_ASSIGN(const sim::Workload workload, ReadWorkload(flags, nodes));
   sim::WorldOptions options;
   options.seed = flags.seed;
   // Ages as kubectl shows them count from here; booting takes the nodes some seconds of their time.
@@ -205,8 +221,14 @@ Status RunSandbox(const SandboxFlags& flags) {
   for (const sim::NodeSpec& node : nodes) NOS_RETURN_IF_ERROR(world.AddNode(node));
   NOS_RETURN_IF_ERROR(world.Boot());
   const Time started = world.Now();
-  NOS_RETURN_IF_ERROR(SubmitWorkload(flags, nodes, world));
-  NOS_ASSIGN(const auto server, sim::ServeApi(world.api(), "127.0.0.1", flags.port));
+  for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
+  auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
+  if (!serving.ok()) {
+    return {serving.status().code(),
+            fmt::format("{}; choose another port with --port, or leave it out for a free one",
+                        serving.status().message())};
+  }
+  const std::unique_ptr<net::HttpServer> server = std::move(serving).value();
   const std::string path =
       flags.kubeconfig.empty() ? DefaultKubeconfig(server->port()) : flags.kubeconfig;
   NOS_ASSIGN(const auto kubeconfig, KubeconfigFile::Write(path, server->port()));
@@ -264,7 +286,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->check(CheckSeed)
       ->capture_default_str();
   command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckRunSeconds)
       ->option_text("SECONDS");
   command->footer(
       "Examples:\n"

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cluster/annotations.h"
+#include "sim/world/dry_run.h"
 
 namespace nos::sim {
 namespace {
@@ -64,7 +65,18 @@ Result<std::vector<NodeSpec>> ReadCluster(std::string_view text, std::string_vie
   if (objects.nodes.empty()) return Invalid(fmt::format("{}: there is no Node in it", source));
   std::vector<NodeSpec> specs;
   specs.reserve(objects.nodes.size());
-  for (const cluster::Node& node : objects.nodes) specs.push_back(SpecOf(node, catalogue));
+  DryRun server;
+  for (const cluster::Node& node : objects.nodes) {
+    const NodeSpec& spec = specs.emplace_back(SpecOf(node, catalogue));
+    const Status taken = server.Create(kube::kNodes, "", NodeObject(spec));
+    if (taken.ok()) continue;
+    if (taken.code() == Code::kAlreadyExists) {
+      return Invalid(
+          fmt::format("{}: Node {}: it is given twice; give every object once", source, spec.name));
+    }
+    return Invalid(fmt::format("{}: Node {}: the API server refuses it: {}", source, spec.name,
+                               taken.message()));
+  }
   return specs;
 }
 

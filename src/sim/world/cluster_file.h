@@ -11,7 +11,8 @@ namespace nos::sim {
 
 // Labels (the number of GPUs and their product among them), taints, capacity and, where status
 // annotations tell, what the GPUs are cut into and which instances are in use. Objects of other
-// kinds are passed over. Error: kInvalid: `source`, document and field, or no node at all.
+// kinds are passed over. Error: kInvalid: `source`, document and field; no node at all; a node that
+// the API server would refuse.
 Result<std::vector<NodeSpec>> ReadCluster(std::string_view text, std::string_view source,
                                           const gpu::Catalogue& catalogue);
 

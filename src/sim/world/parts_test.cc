@@ -61,25 +61,6 @@ TEST(SpecsTest, ObjectsAreReadableAsKubernetesObjects) {
   EXPECT_EQ(requests.at("nvidia.com/mig-3g.20gb").Value(), 1);
 }
 
-TEST(WorkloadTest, ReadsPodsWithArrivalsInOrder) {
-  const auto workload = ReadWorkload(R"(
-kind: Pod
-metadata: {name: late, annotations: {sim.nos.nebuly.com/arrival-seconds: "2.5"}}
----
-kind: List
-items:
-- {kind: Pod, metadata: {name: first, namespace: x}}
-)",
-                                     "w.yaml");
-  ASSERT_TRUE(workload.ok()) << workload.status().ToString();
-  ASSERT_EQ(workload->size(), 2u);
-  EXPECT_EQ(FindString((*workload)[0].pod, "metadata", "name"), "first");
-  EXPECT_EQ((*workload)[1].at, Duration(std::chrono::milliseconds(2500)));
-  EXPECT_EQ(FindString((*workload)[1].pod, "metadata", "namespace"), "default");
-  EXPECT_EQ(ReadWorkload("kind: Node\nmetadata: {name: n}", "w.yaml").status().message(),
-            "w.yaml: a workload is made of Pods with names; got kind 'Node'");
-}
-
 TEST(WorkloadTest, DemoIsTheSameForTheSameSeedAndFitsTheModels) {
   const auto& catalogue = gpu::Catalogue::Builtin();
   for (const auto& model : catalogue.models()) {

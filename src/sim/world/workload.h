@@ -9,19 +9,25 @@
 
 #include "base/random.h"
 #include "gpu/catalogue.h"
+#include "kube/client.h"
 #include "sim/world/specs.h"
 
 namespace nos::sim {
 
-// Objects to create, each `at` so long after the start.
+// An object to create `at` so long after the start.
 struct Arrival {
   Duration at{};
-  Json pod;
+  Json object;
 };
 using Workload = std::vector<Arrival>;  // sorted by time
 
-// Pods as kubectl would create them (YAML or JSON; lists too), with the annotations of specs.h.
-// Error: kInvalid, naming `source`, document and pod.
+// What a workload may consist of, by kind: Pods, and the PriorityClasses and Namespaces that they
+// name. Null: nothing in a virtual cluster would act on it.
+const kube::Resource* WorkloadResource(std::string_view kind);
+
+// Pods as kubectl would create them (YAML or JSON; lists too), with the annotations of specs.h, and
+// before them what they name. The API server will take each of them: that has been tried. Error:
+// kInvalid, naming `source`, document, object and field.
 Result<Workload> ReadWorkload(std::string_view text, std::string_view source);
 
 // A few minutes that show what partitioning is good for, on GPUs of these models (one entry a GPU):

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "sim/world/invariants.h"
+#include "sim/world/workload.h"
 
 namespace nos::sim {
 
@@ -21,9 +22,6 @@ struct World::Controller {
 };
 
 namespace {
-
-const kube::Resource kPriorityClasses = {"scheduling.k8s.io", "v1", "priorityclasses",
-                                         "PriorityClass", false};
 
 FaultRates WithoutCrashes(FaultRates rates) {
   rates.crash = 0;
@@ -82,16 +80,17 @@ void World::ScheduleReboots(const std::string& node) {
 void World::Submit(const PodSpec& pod, Time when) {
   if (pod.priority != 0) {  // there already is as good
     queue_.At(when, [this, priority = pod.priority] {
-      (void)client_.Create(kPriorityClasses, "", PriorityClassObject(priority));
+      (void)client_.Create(*WorkloadResource("PriorityClass"), "", PriorityClassObject(priority));
     });
   }
   Submit(PodObject(pod), when);
 }
 
-void World::Submit(const Json& pod, Time when) {
-  queue_.At(when, [this, pod] {
-    const std::string name(FindString(pod, "metadata", "name"));
-    const auto created = client_.Create(kube::kPods, FindString(pod, "metadata", "namespace"), pod);
+void World::Submit(const Json& object, Time when) {
+  queue_.At(when, [this, object] {
+    const std::string name(FindString(object, "metadata", "name"));
+    const auto created = client_.Create(*WorkloadResource(FindString(object, "kind")),
+                                        FindString(object, "metadata", "namespace"), object);
     log_.Note("user", created.ok()
                           ? fmt::format("creates {}", name)
                           : fmt::format("cannot create {}: {}", name, created.status().ToString()));

@@ -59,8 +59,8 @@ class World {
   Status Boot();
   // Creates the pod then.
   void Submit(const PodSpec& pod, Time when);
-  // A whole Pod object, namespace included.
-  void Submit(const Json& pod, Time when);
+  // A whole object, namespace included. REQUIRES: a kind that WorkloadResource (workload.h) knows.
+  void Submit(const Json& object, Time when);
   void StartControllers();
 
   Time Now() const { return clock_.Now(); }

@@ -1,0 +1,26 @@
+// Whether the API server would take objects, found out by creating them in one that is thrown away.
+// One thread.
+#pragma once
+
+#include <string_view>
+
+#include "kube/client.h"
+#include "sim/apiserver/api_server.h"
+
+namespace nos::sim {
+
+class DryRun {
+ public:
+  // Objects that passed earlier are there: a pod may name the PriorityClass before it. Error: the
+  // refusal in the server's words, which name object and field.
+  Status Create(const kube::Resource& resource, std::string_view ns, const Json& object) {
+    return client_.Create(resource, ns, object).status();
+  }
+
+ private:
+  ManualClock clock_{Time{}};
+  ApiServer server_{clock_};
+  kube::Client client_{server_};
+};
+
+}  // namespace nos::sim

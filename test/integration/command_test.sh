@@ -1,0 +1,107 @@
+#!/bin/bash
+# What people meet at the command line: help, one sentence for what is wrong, exit codes, and a
+# sandbox that leaves nothing behind.
+#
+#   command_test.sh NOS NOS_SCENARIO
+#
+# Every step says what it expects; the first one that is not met ends the test.
+set -u
+
+nos=$1
+scenario=$2
+work=$(mktemp -d)
+sandbox=
+end() {
+  [ -n "$sandbox" ] && kill "$sandbox" 2>/dev/null
+  rm -rf "$work"
+}
+trap end EXIT
+export TMPDIR=$work
+
+fail() {
+  echo "FAILED: $1"
+  echo "--- output"
+  cat "$work/out"
+  echo "--- errors"
+  cat "$work/err"
+  exit 1
+}
+# call CODE COMMAND...: it ends with this code, soon.
+call() {
+  local code=$1
+  shift
+  timeout 30 "$@" >"$work/out" 2>"$work/err"
+  local got=$?
+  [ "$got" -eq "$code" ] || fail "$* : expected exit code $code, got $got"
+}
+# refuse CODE TEXT COMMAND...: nothing but one line on stderr, with TEXT in it.
+refuse() {
+  local code=$1 text=$2
+  shift 2
+  call "$code" "$@"
+  [ ! -s "$work/out" ] || fail "$* : expected nothing on stdout"
+  [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$* : expected one line on stderr"
+  grep -qF -- "$text" "$work/err" || fail "$* : expected '$text'"
+}
+
+# A sandbox refuses what it could not do in full, before it starts.
+quick=(--for 1 --speed 1000 --nodes 1 --gpus 1)
+cat >"$work/refused.yaml" <<'EOF'
+apiVersion: v1
+kind: Pod
+metadata: {name: good}
+spec: {containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: bad}
+spec:
+  containers:
+  - name: c
+    image: i
+    resources: {limits: {nvidia.com/mig-1g.5gb: "1"}, requests: {nvidia.com/mig-1g.5gb: "2"}}
+EOF
+refuse 2 "refused.yaml: document 2: Pod bad: the API server refuses it: " \
+  "$nos" sandbox "${quick[@]}" --workload "$work/refused.yaml"
+echo '{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}' >"$work/deployment.yaml"
+refuse 2 "nothing in the sandbox acts on a Deployment" \
+  "$nos" sandbox "${quick[@]}" --workload "$work/deployment.yaml"
+: >"$work/empty.yaml"
+refuse 2 "there is no Pod in it" "$nos" sandbox "${quick[@]}" --workload "$work/empty.yaml"
+refuse 2 "cannot read" "$nos" sandbox "${quick[@]}" --workload "$work/absent.yaml"
+refuse 2 "no GPU model 'foo'" "$nos" sandbox "${quick[@]}" --model foo
+refuse 2 "--for" "$nos" sandbox --for nan
+refuse 2 "--nodes" "$nos" sandbox --nodes 0
+refuse 2 "--bogus" "$nos" sandbox --bogus
+refuse 2 "cannot write the kubeconfig" "$nos" sandbox "${quick[@]}" --kubeconfig "$work/no/file"
+
+# Ctrl-C ends it, with its kubeconfig; while it runs, a second one keeps off port and file.
+# (A background job of a shell without job control ignores interrupts, unless told otherwise.)
+set -m
+"$nos" sandbox --nodes 1 --gpus 1 --kubeconfig "$work/kubeconfig" >"$work/sandbox" 2>&1 &
+sandbox=$!
+set +m
+for _ in $(seq 200); do
+  [ -s "$work/kubeconfig" ] && grep -q running "$work/sandbox" && break
+  grep -q kubectl "$work/sandbox" && break
+  sleep 0.05
+done
+port=$(grep -oE '[0-9]+$' < <(grep server: "$work/kubeconfig"))
+refuse 1 "listen on 127.0.0.1:$port" "$nos" sandbox "${quick[@]}" --port "$port"
+grep -qF -- "choose another port with --port" "$work/err" || fail "says what to do about a port"
+refuse 2 "belongs to a sandbox that is running" \
+  "$nos" sandbox "${quick[@]}" --kubeconfig "$work/kubeconfig"
+kill -INT "$sandbox"
+wait "$sandbox" || fail "Ctrl-C ends the sandbox with exit code 0"
+sandbox=
+[ ! -e "$work/kubeconfig" ] || fail "the kubeconfig is removed"
+call 0 "$nos" sandbox "${quick[@]}" --port "$port" # the port is free again
+[ -z "$(ls "$work" | grep nos-sandbox)" ] || fail "no kubeconfig is left behind"
+
+# The scenario runner.
+call 0 "$scenario" --help
+grep -q "Examples:" "$work/out" || fail "help has examples"
+refuse 2 "unknown flag '--bogus'" "$scenario" --bogus
+refuse 2 "no scenario at" "$scenario" "$work/absent"
+refuse 2 "name a scenario" "$scenario"
+echo "all steps passed"
