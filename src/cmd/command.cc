@@ -65,6 +65,22 @@ std::string CheckSeed(const std::string& text) {
   return value && *value >= 0 ? "" : "'" + text + "' is not a whole number from 0 to 2^63-1";
 }
 
+void AddHoldAfterFlag(CLI::App& command, Duration& target) {
+  const auto check = [](const std::string& text) -> std::string {
+    constexpr Duration kLongest = std::chrono::hours(24 * 365);
+    const Result<Duration> wait = ParseDuration(text);
+    if (!wait.ok()) return wait.status().message();
+    if (*wait >= Duration::zero() && *wait <= kLongest) return "";
+    return "'" + text + "' is not from 0 to 8760h";
+  };
+  command
+      .add_option_function<std::string>(
+          "--hold-after", [&target](const std::string& text) { target = *ParseDuration(text); },
+          "Keep slots free for a pod that has waited this long; 0: for none")
+      ->check(check)
+      ->option_text("DURATION [" + FormatAge(target) + "]");
+}
+
 int Fail(const std::string& command, const Status& error) {
   std::cerr << command << ": " << error.message() << "\n";
   const bool usage = error.code() == Code::kInvalid || error.code() == Code::kNotFound;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace CLI {
@@ -33,6 +34,10 @@ void AddCompletionCommand(CLI::App& root, Chosen& chosen);
 
 // Refuses what is not a whole number from 0 to 2^63-1 (a negative one would wrap around).
 std::string CheckSeed(const std::string& text);
+
+// --hold-after DURATION: past which wait slots are kept free for a pod (PlanOptions and
+// PartitionerConfig: starvation_after). `target` holds the default and must outlive the parsing.
+void AddHoldAfterFlag(CLI::App& command, Duration& target);
 
 // Parses the command line and runs what was chosen. Returns the exit code.
 int Main(int argc, char** argv);

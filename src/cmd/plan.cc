@@ -22,6 +22,7 @@ struct PlanFlags {
   planning::Objective objective = planning::Objective::kPods;
   std::string output = "table", catalogue;
   double seconds = 10;
+  Duration hold_after = planning::PlanOptions().starvation_after;
 };
 
 const std::map<std::string, planning::Objective> kObjectives = {
@@ -98,6 +99,7 @@ Status RunPlan(const PlanFlags& flags) {
   planning::PlanOptions options;
   options.objective = flags.objective;
   options.now = start;
+  options.starvation_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
   const auto framework = scheduling::Framework::Default();
   const planning::Plan plan = planning::MakePlan(snapshot, pending, framework, options);
@@ -132,11 +134,13 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
                    "Seconds after which the best plan so far counts")
       ->check(CheckSeconds)
       ->capture_default_str();
+  AddHoldAfterFlag(*command, flags->hold_after);
   command->footer(
       "Examples:\n"
       "  kubectl get nodes,pods -A -o yaml > cluster.yaml\n"
       "  nos plan -f cluster.yaml\n"
-      "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json");
+      "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json\n"
+      "  nos plan -f cluster.yaml --hold-after 0      pods that waited long get nothing kept");
   command->callback([&chosen, flags] {
     chosen.action = [flags] {
       const Status status = RunPlan(*flags);

@@ -40,6 +40,7 @@ struct SandboxFlags {
   double speed = 1;
   uint64_t seed = 1;
   double run_seconds = 0;
+  Duration hold_after = controllers::PartitionerConfig().starvation_after;
 };
 
 // The nodes that the flags describe: all alike, models in turn.
@@ -216,6 +217,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   options.seed = flags.seed;
   // Ages as kubectl shows them count from here; booting takes the nodes some seconds of their time.
   options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
+  options.partitioner.starvation_after = flags.hold_after;
   options.keep_finished = std::chrono::minutes(2);
   sim::World world(options, gpu::Catalogue::Builtin());
   for (const sim::NodeSpec& node : nodes) NOS_RETURN_IF_ERROR(world.AddNode(node));
@@ -288,6 +290,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
   command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")
       ->check(CheckRunSeconds)
       ->option_text("SECONDS");
+  AddHoldAfterFlag(*command, flags->hold_after);
   command->footer(
       "Examples:\n"
       "  nos sandbox\n"

@@ -98,6 +98,38 @@ sandbox=
 call 0 "$nos" sandbox "${quick[@]}" --port "$port" # the port is free again
 [ -z "$(ls "$work" | grep nos-sandbox)" ] || fail "no kubeconfig is left behind"
 
+# A plan keeps slots for pods that waited long, from the wait that is asked for.
+cat >"$work/starving.yaml" <<'EOF'
+apiVersion: v1
+kind: Node
+metadata:
+  name: n
+  labels: {nos.nebuly.com/gpu-partitioning: mig, nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB,
+           nvidia.com/gpu.count: "1"}
+  annotations: {nos.nebuly.com/status-layout-0: "1g.5gb@0:used"}
+status: {allocatable: {cpu: "8", pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: big, creationTimestamp: "2020-01-01T00:00:00Z"}
+spec: {containers: [{name: c, resources: {limits: {nvidia.com/mig-7g.40gb: "1"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small}
+spec: {containers: [{name: c, resources: {limits: {nvidia.com/mig-1g.5gb: "1"}}}]}
+EOF
+plan=("$nos" plan -f "$work/starving.yaml")
+call 0 "${plan[@]}"
+grep -q "0 of 2 pending pods can run" "$work/out" || fail "slots are kept after ten minutes"
+call 0 "${plan[@]}" --hold-after 0
+grep -q "1 of 2 pending pods can run" "$work/out" || fail "--hold-after 0 keeps none"
+call 0 "${plan[@]}" --hold-after 8760h
+refuse 2 "'soon' is not a duration" "${plan[@]}" --hold-after soon
+refuse 2 "'-1s' is not from 0 to 8760h" "${plan[@]}" --hold-after=-1s
+refuse 2 "--hold-after" "$nos" sandbox "${quick[@]}" --hold-after 9000h
+call 0 "$nos" sandbox "${quick[@]}" --hold-after 90s
+
 # The scenario runner.
 call 0 "$scenario" --help
 grep -q "Examples:" "$work/out" || fail "help has examples"
