@@ -217,5 +217,38 @@ BENCHMARK(BM_InUse)
     ->Args({5000, 90, 3})
     ->Unit(benchmark::kMillisecond);
 
+// Empty nodes that are asked for 1.3 times their slots, from 2g to 7g: which sets the GPUs are cut
+// to decides how many pods are placed. `kinds`: nodes of so many cpu counts.
+void BM_Overload(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0)), kinds = static_cast<int>(state.range(1));
+  Random random(1);
+  std::vector<std::shared_ptr<const cluster::Node>> list;
+  for (int n = 0; n < nodes; ++n)
+    list.push_back(NodeOf(n, 64 + n % kinds, std::vector<std::string>(8)));
+  const char* wants[] = {"2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
+  const int slots[] = {2, 4, 4, 8};
+  SharedPods pods;
+  for (int asked = 0; asked * 10 < nodes * 64 * 13;) {
+    const size_t want = random.Below(4);
+    asked += slots[want];
+    pods.push_back(PodOf(static_cast<int>(pods.size()), {wants[want]}, 1000));
+  }
+  Run(state, {cluster::ClusterSnapshot::Build(list, {}, gpu::Catalogue::Builtin()), pods});
+}
+BENCHMARK(BM_Overload)
+    ->ArgNames({"nodes", "kinds"})
+    ->ArgsProduct({{4, 20, 200, 5000}, {1, 8}})
+    ->Unit(benchmark::kMillisecond);
+
+// Every pod different, more than fit.
+void BM_OverloadOfDifferentPods(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  SharedPods pods;
+  const char* wants[] = {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
+  for (int i = 0; i < 30 * nodes; ++i) pods.push_back(PodOf(i, {wants[i % 5]}, 1000 + i));
+  Run(state, EmptyNodes(nodes, 64, pods, std::vector<std::string>(8)));
+}
+BENCHMARK(BM_OverloadOfDifferentPods)->Arg(20)->Arg(200)->Arg(1000)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace nos::planning

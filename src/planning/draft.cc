@@ -216,10 +216,10 @@ void Draft::Rollback(size_t mark) {
   ++epoch_;
 }
 
-ChangeCost Draft::Cost() const {
+ChangeCost Draft::CostOn(int node) const {
   ChangeCost cost;
-  std::vector<bool> touched(problem_->nodes.size());
-  for (size_t g = 0; g < gpu_.size(); ++g) {
+  const ProblemNode& where = problem_->nodes[node];
+  for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
     if (gpu_[g] == original_[g]) continue;
     const GpuState &before = states_->Get(original_[g]), &after = states_->Get(gpu_[g]);
     cost.loss += states_->Potential(before.model, before.occupied) -
@@ -228,9 +228,20 @@ ChangeCost Draft::Cost() const {
     const uint64_t reused = before.free & states_->Table(before.model).Members(after.occupied);
     cost.instances += created_[g] + std::popcount(before.free & ~after.free & ~reused);
     ++cost.gpus;
-    touched[problem_->gpus[g].node] = true;
+    cost.nodes = 1;
   }
-  cost.nodes = static_cast<int>(std::count(touched.begin(), touched.end(), true));
+  return cost;
+}
+
+ChangeCost Draft::Cost() const {
+  ChangeCost cost;
+  for (int n = 0; n < static_cast<int>(problem_->nodes.size()); ++n) {
+    const ChangeCost here = CostOn(n);
+    cost.instances += here.instances;
+    cost.gpus += here.gpus;
+    cost.nodes += here.nodes;
+    cost.loss += here.loss;
+  }
   return cost;
 }
 

@@ -89,6 +89,8 @@ class Draft {
   // By level: what the objective counts, so that a bigger vector is the better plan.
   const std::vector<int64_t>& score() const { return score_; }
   ChangeCost Cost() const;
+  // The node's part of it.
+  ChangeCost CostOn(int node) const;
 
   // Nodes in the order in which they changed; version(node) is bumped with every change. A queue
   // of candidates catches up by reading on.

@@ -64,7 +64,7 @@ inline constexpr Order kOrders[] = {Order::kLargestFirst, Order::kSmallestFirst,
 
 // The classes in this order; ties by index.
 std::vector<int> Ordered(const Problem& problem, std::vector<int> classes, Order order);
-// Least price for the value first (bound.h); ties by index.
+// Least price for the value first (pooled.h); ties by index.
 std::vector<int> OrderedByPrice(const Problem& problem, std::vector<int> classes,
                                 const std::vector<double>& prices);
 

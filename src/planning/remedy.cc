@@ -153,20 +153,22 @@ class RemedyFinder {
       if (LackingDimension(after_, class_, node) < 0) LiftFilters(node);
       return;
     }
-    const std::vector<int> lacking = LackingDimensions(node);
-    if (lacking.empty()) WaitForReservation(node);
-    if (!lacking.empty()) FreeResources(node, lacking);
+    if (LackingDimension(after_, class_, node) < 0) return WaitForReservation(node);
+    FreeResources(node);
   }
 
-  void FreeResources(int node, const std::vector<int>& lacking) {
-    const auto too_small = [&](int r) {
-      return t_.problem.capacity[node * t_.problem.dimensions + r] < cls_.requests[r];
-    };
-    const bool bigger = std::ranges::any_of(lacking, too_small);
-    if (!IsBetter(bigger ? 1 : lacking.size(), bigger ? Kind::kBiggerNode : Kind::kFreeResource)) {
-      return;
+  void FreeResources(int node) {
+    size_t lacking = 0;
+    bool bigger = false;  // than what the node has in all
+    const int64_t* free = after_.FreeOf(node);
+    const int64_t* capacity = &t_.problem.capacity[node * t_.problem.dimensions];
+    for (size_t r = 0; r < cls_.requests.size(); ++r) {
+      if (cls_.requests[r] <= 0 || cls_.requests[r] <= free[r]) continue;
+      ++lacking;
+      bigger = bigger || capacity[r] < cls_.requests[r];
     }
-    bigger ? BiggerNode(node, lacking) : FreeMissing(node, lacking);
+    if (!IsBetter(bigger ? 1 : lacking, bigger ? Kind::kBiggerNode : Kind::kFreeResource)) return;
+    bigger ? BiggerNode(node, LackingDimensions(node)) : FreeMissing(node, LackingDimensions(node));
   }
 
   void FreeMissing(int node, const std::vector<int>& lacking) {

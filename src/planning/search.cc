@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "planning/bound.h"
 #include "planning/exact.h"
 #include "planning/greedy.h"
 #include "planning/improve.h"
+#include "planning/pooled.h"
+#include "planning/swap.h"
 #include "planning/tidy.h"
 
 namespace nos::planning {
@@ -50,6 +51,7 @@ class Searcher {
     const Draft best = FindBest(&bound);
     bool complete = !TimeIsUp();
     Draft tidy = Tidy(best, out_of_time_, &complete);
+    if (!SwapForFewerChanges(tidy, candidates_, out_of_time_)) complete = false;
     // Finer changes do not matter for what is placed, but a search that was cut short is not done.
     const bool proven = proven_ || best.placed() >= bound;
     return {std::move(tidy), std::max(bound, best.placed()), proven && complete && !cut_short_};
@@ -77,12 +79,25 @@ class Searcher {
         return std::move(exact->draft);
       }
     }
-    const Bound proven = UpperBound(problem_, states_, candidates_);
+    return FindInOverload(bound);
+  }
+
+  // Two constructions, the better of which is improved.
+  Draft FindInOverload(int* bound) {
+    const PooledProgram pooled(problem_, states_, candidates_);
+    const Bound proven = pooled.UpperBound();
     *bound = proven.pods;
     const std::vector<std::vector<int>> orders = AllOrders(proven.prices);
-    tight = ByLevels(orders);
-    if (!TimeIsUp() && !Improve(tight, candidates_, orders, out_of_time_)) cut_short_ = true;
-    return tight;
+    int whole = 0;
+    Draft best = ByLevels(orders, &whole);
+    if (!TimeIsUp() && best.placed() < *bound) {
+      Draft other = NewTight();
+      pooled.Fill(other, whole, out_of_time_);
+      PlaceRest(other, orders.back());
+      if (other.score() > best.score()) best = std::move(other);
+    }
+    if (!TimeIsUp() && !Improve(best, candidates_, orders, out_of_time_)) cut_short_ = true;
+    return best;
   }
 
   // Free instances are room, and all GPUs are open: what counts is what fits.
@@ -118,7 +133,7 @@ class Searcher {
   }
 
   // The first levels that can be placed wholly are placed at once, the others one by one.
-  Draft ByLevels(const std::vector<std::vector<int>>& orders) {
+  Draft ByLevels(const std::vector<std::vector<int>>& orders, int* first_open_level) {
     int whole = 0, partly = problem_.levels;
     Draft draft = NewTight();
     while (whole + 1 < partly && !TimeIsUp()) {
@@ -131,6 +146,7 @@ class Searcher {
       whole = middle;
       draft = std::move(attempt);
     }
+    *first_open_level = whole;
     // By level and order.
     std::vector<std::vector<std::vector<int>>> by_level(problem_.levels);
     for (auto& level : by_level) level.resize(orders.size());
@@ -165,6 +181,15 @@ class Searcher {
     if (last == best_order) return;
     draft.Rollback(mark);
     PlaceInOrder(greedy, orders[best_order]);
+  }
+
+  // Level by level what still waits, each level in this order.
+  void PlaceRest(Draft& draft, std::vector<int> classes) const {
+    std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
+      return problem_.classes[a].level < problem_.classes[b].level;
+    });
+    Greedy greedy(draft);
+    for (const int c : classes) greedy.Place(c, problem_.classes[c].count - draft.PlacedOf(c));
   }
 
   void PlaceInOrder(Greedy& greedy, const std::vector<int>& classes) const {

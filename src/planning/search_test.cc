@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
+
 #include "base/random.h"
 #include "planning/testing/problems.h"
 
@@ -114,6 +117,59 @@ TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) {
     ASSERT_EQ(found.result.draft.score(), reference.score);
     ASSERT_GE(found.result.upper_bound, reference.most_pods);
   }
+}
+
+// The most of these pods that empty A100s can hold, counted over every number of GPUs cut to each
+// largest set of 2g, 3g and 4g slices.
+int MostOnEmptyGpus(int gpus, const std::array<int, 3>& wanted, int whole) {
+  constexpr int kSets[5][3] = {{1, 0, 1}, {3, 0, 0}, {2, 1, 0}, {0, 2, 0}, {0, 1, 1}};
+  int most = 0;
+  const std::function<void(int, int, std::array<int, 3>, int)> cut =
+      [&](int set, int left, std::array<int, 3> has, int placed) {
+        if (set == 5) {
+          for (int s = 0; s < 3; ++s) placed += std::min(has[s], wanted[s]);
+          most = std::max(most, placed);
+          return;
+        }
+        for (int n = set == 4 ? left : 0; n <= left; ++n) {
+          std::array<int, 3> more = has;
+          for (int s = 0; s < 3; ++s) more[s] += n * kSets[set][s];
+          cut(set + 1, left - n, more, placed);
+        }
+      };
+  for (int n = 0; n <= std::min(gpus, whole); ++n) cut(0, gpus - n, {}, n);
+  return most;
+}
+
+TEST(SearchTest, PlacesTheMostInOverloadOfManyGpus) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const int nodes = 2 + static_cast<int>(random.Below(2));
+    ProblemBuilder builder;
+    for (int n = 0; n < nodes; ++n) builder.Node(1000, std::vector<std::string>(8, "A100-40GB"));
+    std::array<int, 3> wanted;
+    for (int& count : wanted) count = static_cast<int>(random.Below(nodes * 12));
+    const int whole = static_cast<int>(random.Below(nodes * 6));
+    builder.Pods(wanted[0], {"2g.10gb"});
+    builder.Pods(wanted[1], {"3g.20gb"});
+    builder.Pods(wanted[2], {"4g.20gb"});
+    builder.Pods(whole, {"7g.40gb"});
+    const Found found = Solve(builder.Build());
+    const int most = MostOnEmptyGpus(8 * nodes, wanted, whole);
+    EXPECT_EQ(found.result.draft.placed(), most);
+    EXPECT_GE(found.result.upper_bound, most);
+  }
+}
+
+TEST(SearchTest, AmongEqualPodsServesThoseThatNeedNoChange) {
+  ProblemBuilder builder;
+  builder.Node(1000, {"A100-40GB 4g.20gb@0* 2g.10gb@4"});
+  builder.Pods(1, {"3g.20gb"});
+  const int small = builder.Pods(1, {"2g.10gb"});
+  const Found found = Solve(builder.Build());
+  EXPECT_EQ(found.result.draft.PlacedOf(small), 1);
+  EXPECT_EQ(found.cost.instances, 0);
 }
 
 // Too big to be solved exactly: what the improved search finds must be legal, at most the bound,

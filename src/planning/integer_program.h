@@ -1,0 +1,51 @@
+// A small integer program, solved by CBC (branch and cut over Clp's simplex).
+//
+//   IntegerProgram program;
+//   const int x = program.AddColumn(10), row = program.AddRow(4.5);   // 0 <= x <= 10, row <= 4.5
+//   program.Set(row, x, 2.0);                                        // 2 x <= 4.5
+//   program.Maximise({1.0});                                         // x = 2
+//
+// Plain and single-threaded. Bounded by nodes of the search tree, never by time, hence
+// deterministic.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+class OsiClpSolverInterface;
+
+namespace nos::planning {
+
+struct Relaxation {
+  double best = 0;              // no solution, integer or not, is worth more
+  std::vector<double> columns;  // of that solution; mostly whole numbers
+  std::vector<double> prices;   // by row: what one more of its limit would be worth
+};
+
+class IntegerProgram {
+ public:
+  // A whole number from 0 to `most`.
+  int AddColumn(double most);
+  // The sum of its entries is at most `most`.
+  int AddRow(double most);
+  // REQUIRES: each entry is set once.
+  void Set(int row, int column, double factor);
+
+  size_t columns() const { return column_most_.size(); }
+
+  // The best solution if parts of columns were allowed. REQUIRES: some solution exists.
+  // `worth`: by column.
+  Relaxation Relax(const std::vector<double>& worth) const;
+  // Columns, whole numbers, worth the most but for `gap`; empty if none was found in `most_nodes`
+  // nodes of the search tree.
+  std::vector<double> Maximise(const std::vector<double>& worth, int most_nodes, double gap) const;
+
+ private:
+  void Load(const std::vector<double>& worth, OsiClpSolverInterface& solver) const;
+
+  std::vector<double> column_most_, row_most_;
+  std::vector<int> entry_row_, entry_column_;
+  std::vector<double> entry_;
+};
+
+}  // namespace nos::planning
