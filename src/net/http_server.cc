@@ -10,7 +10,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -52,16 +54,49 @@ HttpResponse PlainError(int code, std::string_view message) {
   return response;
 }
 
+class Connection;
+
+// The connections that wait for a request, from the one that has waited longest. Whoever is not in
+// here any more when its request comes has been evicted and ends without reading it: so an eviction
+// never costs a request that has been begun. Any thread.
+class IdleConnections {
+ public:
+  using Ticket = uint64_t;
+
+  Ticket Enter(std::weak_ptr<Connection> connection) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(++last_, std::move(connection));
+    return last_;
+  }
+  // False: evicted meanwhile.
+  bool Leave(Ticket ticket) {
+    const std::lock_guard lock(mutex_);
+    return waiting_.erase(ticket) > 0;
+  }
+  // Null when nobody waits.
+  std::shared_ptr<Connection> Evict() {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return nullptr;
+    return waiting_.extract(waiting_.begin()).mapped().lock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Ticket, std::weak_ptr<Connection>> waiting_;
+  Ticket last_ = 0;
+};
+
 // What the connections share with their server.
 struct Shared {
   HttpServerOptions options;
   HttpHandler handler;
+  IdleConnections idle;
 };
 
 // One client. Lives as long as one of its operations is under way; everything runs on its strand.
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, const Shared& shared)
+  Connection(tcp::socket socket, Shared& shared)
       : shared_(shared), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
 
   // From any thread.
@@ -69,7 +104,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
       Error ignored;
       self->socket_.set_option(tcp::no_delay(true), ignored);
-      self->AwaitRequest();
+      self->AwaitRequest(self->shared_.options.request_timeout);
     });
   }
   // From any thread.
@@ -78,12 +113,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
  private:
-  void AwaitRequest() {
+  // `patience`: for its first byte.
+  void AwaitRequest(Duration patience) {
     parser_ = std::make_unique<RequestParser>(shared_.options.max_header_bytes,
                                               shared_.options.max_body_bytes);
     continued_ = false;
     if (input_.empty()) {
-      SetDeadline(shared_.options.idle_timeout);
+      idle_ = shared_.idle.Enter(weak_from_this());
+      SetDeadline(patience);
       Receive();
     } else {
       SetDeadline(shared_.options.request_timeout);
@@ -100,10 +137,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   void OnReceived(const Error& error, size_t size) {
     if (error) return Close();
-    if (input_.empty() && !parser_->started()) SetDeadline(shared_.options.request_timeout);
+    if (idle_) {
+      if (!LeaveIdle()) return Close();
+      SetDeadline(shared_.options.request_timeout);
+    }
     input_.append(chunk_.data(), size);
     Feed();
   }
+
+  // False: this connection has been evicted.
+  bool LeaveIdle() { return !idle_ || shared_.idle.Leave(*std::exchange(idle_, std::nullopt)); }
 
   void Feed() {
     const RequestParser::State state = parser_->Feed(input_);
@@ -145,7 +188,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       stream_ = std::move(response.stream);
       return Send([this, limit = response.stream_limit] { BeginStream(limit); });
     }
-    Send([this, keep_alive] { keep_alive ? AwaitRequest() : Linger(); });
+    Send(
+        [this, keep_alive] { keep_alive ? AwaitRequest(shared_.options.idle_timeout) : Linger(); });
   }
 
   // Sends `output_`, then runs `next` (a member's lambda; the connection lives until then).
@@ -226,6 +270,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   void Close() {
+    (void)LeaveIdle();
     stream_.reset();
     stream_end_.reset();
     timer_.cancel();
@@ -241,7 +286,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     });
   }
 
-  const Shared& shared_;
+  Shared& shared_;
   tcp::socket socket_;
   asio::steady_timer timer_;
   std::optional<asio::steady_timer> stream_end_;
@@ -250,9 +295,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::string input_;   // received, not yet parsed
   std::string output_;  // being sent
   std::unique_ptr<BodyStream> stream_;
-  bool continued_ = false;    // "100 Continue" has been sent
-  bool stream_over_ = false;  // the stream's time is up
-  bool waiting_ = false;      // for the stream's wake call
+  std::optional<IdleConnections::Ticket> idle_;  // while no byte of a request has come
+  bool continued_ = false;                       // "100 Continue" has been sent
+  bool stream_over_ = false;                     // the stream's time is up
+  bool waiting_ = false;                         // for the stream's wake call
 };
 
 }  // namespace
@@ -260,7 +306,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 class HttpServer::Impl {
  public:
   Impl(const HttpServerOptions& options, HttpHandler handler)
-      : shared_{options, std::move(handler)}, acceptor_(asio::make_strand(io_)) {}
+      : shared_{options, std::move(handler), {}}, acceptor_(asio::make_strand(io_)) {}
 
   ~Impl() {
     asio::post(acceptor_.get_executor(), [this] {
@@ -314,10 +360,20 @@ class HttpServer::Impl {
 
   void Admit(tcp::socket socket) {
     std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
-    if (connections_.size() >= shared_.options.max_connections) return;  // closes the socket
+    if (connections_.size() >= shared_.options.max_connections && !MakeRoom()) {
+      return;  // closes the socket
+    }
     const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
     connections_.insert(connection);
     connection->Start();
+  }
+
+  bool MakeRoom() {
+    const std::shared_ptr<Connection> idle = shared_.idle.Evict();
+    if (idle == nullptr) return false;
+    connections_.erase(idle);
+    idle->Stop();
+    return true;
   }
 
   void StopConnections() {

@@ -21,12 +21,15 @@ struct HttpServerOptions {
   std::string address = "127.0.0.1";
   uint16_t port = 0;  // 0: any free one
   int threads = 2;
-  size_t max_connections = 1000;  // further ones are closed at once
+  // A further one takes the place of the one that has waited longest for a request; it is closed at
+  // once when all of them are in use.
+  size_t max_connections = 1000;
   uint32_t max_header_bytes = 32 * 1024;
   uint64_t max_body_bytes = uint64_t{4} * 1024 * 1024;
-  Duration request_timeout = std::chrono::seconds(20);  // for sending one whole request
-  Duration idle_timeout = std::chrono::minutes(5);      // between requests
-  Duration write_timeout = std::chrono::seconds(30);    // a client that takes nothing is dropped
+  // For sending one whole request, and before the first one.
+  Duration request_timeout = std::chrono::seconds(20);
+  Duration idle_timeout = std::chrono::minutes(5);    // between requests
+  Duration write_timeout = std::chrono::seconds(30);  // a client that takes nothing is dropped
 };
 
 // Called from several threads at once.

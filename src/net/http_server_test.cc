@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -228,13 +229,56 @@ TEST_F(HttpServerTest, ASlowClientIsDroppedAndOthersAreServed) {
   EXPECT_EQ(slow.ReadAll(), "");
 }
 
-TEST_F(HttpServerTest, ConnectionsBeyondTheLimitAreClosed) {
+TEST_F(HttpServerTest, AConnectionThatNeverSendsARequestIsClosed) {
+  HttpServerOptions options;
+  options.request_timeout = std::chrono::milliseconds(50);
+  Serve(options);
+  RawClient silent(port());
+  EXPECT_EQ(silent.ReadAll(), "");
+}
+
+TEST_F(HttpServerTest, BeyondTheLimitTheLongestIdleConnectionGivesWay) {
+  HttpServerOptions options;
+  options.max_connections = 3;
+  options.threads = 1;  // so that a connection is idle again before the next request is read
+  Serve(options);
+  RawClient busy(port());
+  busy.Send("GET /stream HTTP/1.1\r\n\r\n");
+  feed_.AwaitOpen(1);
+  RawClient first(port()), second(port());
+  for (RawClient* client : {&second, &first, &second}) {
+    client->Send("GET /a HTTP/1.1\r\n\r\n");
+    client->ReadUntil("GET /a");
+  }
+  RawClient third(port());
+  third.Send("GET /third HTTP/1.1\r\n\r\n");
+  EXPECT_NE(third.ReadUntil("GET /third").find("200"), std::string::npos);
+  EXPECT_EQ(first.ReadAll(), "") << "it waited longest";
+  second.Send("GET /b HTTP/1.1\r\n\r\n");
+  EXPECT_NE(second.ReadUntil("GET /b").find("200"), std::string::npos);
+  feed_.Put("still there", /*last=*/true);
+  EXPECT_NE(busy.ReadAll().find("still there"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, ManyIdleConnectionsShutNobodyOut) {
+  HttpServerOptions options;
+  options.max_connections = 4;
+  options.threads = 1;
+  Serve(options);
+  std::deque<RawClient> idle;
+  for (int i = 0; i < 40; ++i) idle.emplace_back(port());
+  RawClient client(port());
+  client.Send("GET /a HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(client.ReadAll().find("GET /a"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, ConnectionsBeyondTheLimitAreClosedWhenAllAreInUse) {
   HttpServerOptions options;
   options.max_connections = 1;
   Serve(options);
   RawClient first(port());
-  first.Send("GET /a HTTP/1.1\r\n\r\n");
-  first.ReadUntil("GET /a");
+  first.Send("GET /stream HTTP/1.1\r\n\r\n");
+  feed_.AwaitOpen(1);
   RawClient second(port());
   second.Send("GET /b HTTP/1.1\r\n\r\n");
   EXPECT_EQ(second.ReadAll(), "");

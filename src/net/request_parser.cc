@@ -78,7 +78,6 @@ RequestParser::State RequestParser::Feed(std::string& input) {
   return State::kFailed;
 }
 
-bool RequestParser::started() const { return impl_->got_some(); }
 bool RequestParser::header_done() const { return impl_->is_header_done(); }
 HttpRequest& RequestParser::request() { return impl_->request; }
 bool RequestParser::keep_alive() const { return impl_->keep_alive(); }

@@ -19,7 +19,6 @@ class RequestParser {
   // Takes what belongs to this request off the front of `input`; the rest is the next request's.
   State Feed(std::string& input);
 
-  bool started() const;      // has seen a part of the request
   bool header_done() const;  // request() has its header
   HttpRequest& request();
   // After kDone.
