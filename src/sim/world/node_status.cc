@@ -5,6 +5,18 @@
 #include "base/text.h"
 
 namespace nos::sim {
+namespace {
+
+// As metav1.MicroTime: "2026-01-02T03:04:05.000006Z".
+std::string MicroTime(Time t) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(t);
+  const auto micros = std::chrono::floor<std::chrono::microseconds>(t - whole);
+  std::string text = FormatTime(t);
+  text.insert(text.size() - 1, fmt::format(".{:06}", micros.count()));
+  return text;
+}
+
+}  // namespace
 
 Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now,
                      Time ready_since) {
@@ -29,6 +41,19 @@ Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& dev
                                                     {"containerRuntimeVersion", "none://0"},
                                                     {"architecture", "amd64"},
                                                     {"operatingSystem", "linux"}}}}}};
+}
+
+Json NodeLease(const std::string& node, std::string_view node_uid, Time now) {
+  const JsonObject owner{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node_uid}};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kLeaseDuration).count();
+  return JsonObject{{"metadata", JsonObject{{"name", node}, {"ownerReferences", JsonArray{owner}}}},
+                    {"spec", JsonObject{{"holderIdentity", node},
+                                        {"leaseDurationSeconds", seconds},
+                                        {"renewTime", MicroTime(now)}}}};
+}
+
+Json LeaseRenewal(Time now) {
+  return JsonObject{{"spec", JsonObject{{"renewTime", MicroTime(now)}}}};
 }
 
 std::string PodIp(uint32_t number) {

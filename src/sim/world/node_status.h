@@ -21,6 +21,15 @@ namespace nos::sim {
 Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now,
                      Time ready_since);
 
+// How long a kubelet's Lease holds, and how often it is renewed (kubernetes pkg/kubelet: a
+// quarter).
+inline constexpr Duration kLeaseDuration = std::chrono::seconds(40);
+inline constexpr Duration kLeaseRenewal = kLeaseDuration / 4;
+// The node's Lease in the namespace kube-node-lease, to go with the node of this uid.
+Json NodeLease(const std::string& node, std::string_view node_uid, Time now);
+// A merge patch that renews it.
+Json LeaseRenewal(Time now);
+
 // 10.244.x.y.
 std::string PodIp(uint32_t number);
 

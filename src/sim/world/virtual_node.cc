@@ -58,14 +58,15 @@ bool VirtualNode::Step() {
 std::optional<Time> VirtualNode::NextWake() const {
   if (removed_) return std::nullopt;
   if (down_until_) return down_until_;
-  Time wake = std::min(heartbeat_at_, cache_->reflector().NextDue());
+  Time wake = cache_->reflector().NextDue();
+  Time write = std::min(heartbeat_at_, lease_at_);
   bool dirty = node_dirty_;
   for (const auto& [uid, pod] : pods_) {
     if (pod.next) wake = std::min(wake, *pod.next);
     dirty |= pod.write_status || pod.remove_object;
   }
-  if (dirty) wake = std::min(wake, std::max(retry_at_, clock_.Now()));
-  return wake;
+  if (dirty) write = clock_.Now();
+  return std::min(wake, std::max(retry_at_, write));
 }
 
 bool VirtualNode::TakeChange() {

@@ -8,9 +8,9 @@
 //    (kubernetes pkg/kubelet/cm/devicemanager, pkg/kubelet/lifecycle);
 //  - a device is held from admission until the pod's containers have stopped;
 //  - allocatable and capacity follow the offer; a resource no longer offered goes to 0;
+//  - its Lease in kube-node-lease is renewed every 10 s;
 //  - a pod runs for the time its annotation says (specs.h), then succeeds; a deleted one stops,
-//  then
-//    its object is removed;
+//    then its object is removed;
 //  - after a reboot the kubelet knows nothing: pods bound here are admitted anew with whatever
 //    devices are offered then.
 // Every write to the API server is repeated until it is answered; one that finds the object gone is
@@ -110,6 +110,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   bool Write();
   Status WritePod(RunningPod& pod);
   Status WriteNode();
+  Status WriteLease();
   bool Answered(const Status& status, std::string_view what);
 
   NodeSpec spec_;
@@ -126,7 +127,8 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   std::map<std::string, std::vector<std::string>> pinned_;
   bool registered_ = false, node_dirty_ = true, removed_ = false;
   std::optional<Time> down_until_;
-  Time retry_at_{}, heartbeat_at_{}, ready_since_{};
+  std::string uid_;  // of the node object, once written
+  Time retry_at_{}, heartbeat_at_{}, lease_at_{}, ready_since_{};
   uint32_t next_pod_ip_ = 1;
 };
 

@@ -13,6 +13,7 @@ bool VirtualNode::Write() {
     if (pod.pod == nullptr || !(pod.write_status || pod.remove_object)) continue;
     return Answered(WritePod(pod), "pod status");
   }
+  if (clock_.Now() >= lease_at_) return Answered(WriteLease(), "lease");
   return false;
 }
 
@@ -34,18 +35,34 @@ Status VirtualNode::WriteNode() {
   std::map<std::string, int> devices;
   for (const std::string& resource : ever_offered_) devices[resource] = 0;
   for (const auto& device : offered_) ++devices[device.resource];
-  const Status written =
-      client_
-          .Patch(kube::kNodes, "", spec_.name, kube::PatchType::kMerge,
-                 NodeStatusPatch(spec_, devices, clock_.Now(), ready_since_), "status")
-          .status();
-  if (written.code() == Code::kNotFound) {
+  const auto written =
+      client_.Patch(kube::kNodes, "", spec_.name, kube::PatchType::kMerge,
+                    NodeStatusPatch(spec_, devices, clock_.Now(), ready_since_), "status");
+  if (written.status().code() == Code::kNotFound) {
     Remove();  // someone deleted the node
     return Status::Ok();
   }
-  NOS_RETURN_IF_ERROR(written);
+  NOS_RETURN_IF_ERROR(written.status());
+  uid_ = FindString(*written, "metadata", "uid");
   node_dirty_ = false;
   heartbeat_at_ = clock_.Now() + times_.heartbeat;
+  return Status::Ok();
+}
+
+// All nodes renew at the same moments, when the time is a multiple of the period: the world wakes
+// once for all of them.
+Status VirtualNode::WriteLease() {
+  constexpr char kNamespace[] = "kube-node-lease";
+  const Time now = clock_.Now();
+  Status written =
+      client_
+          .Patch(kube::kLeases, kNamespace, spec_.name, kube::PatchType::kMerge, LeaseRenewal(now))
+          .status();
+  if (written.code() == Code::kNotFound) {
+    written = client_.Create(kube::kLeases, kNamespace, NodeLease(spec_.name, uid_, now)).status();
+  }
+  NOS_RETURN_IF_ERROR(written);
+  lease_at_ = Time(now.time_since_epoch() / kLeaseRenewal * kLeaseRenewal) + kLeaseRenewal;
   return Status::Ok();
 }
 

@@ -92,6 +92,34 @@ TEST_F(WorldTest, APodStartsRunsForItsTimeAndFreesItsDevices) {
   EXPECT_EQ(machine.kubelet().Holder(device), nullptr);
 }
 
+TEST_F(WorldTest, ANodeRenewsItsLeaseWhichGoesWithIt) {
+  const auto lease = [&](const std::string& node) {
+    kube::Client client(world->api());
+    return client.Get(kube::kLeases, "kube-node-lease", node);
+  };
+  const auto renewed = [&] {
+    return ParseTime(FindString(*lease("n1"), "spec", "renewTime")).value_or(Time());
+  };
+  Start({Node({})}, false);
+  ASSERT_TRUE(lease("n1").ok()) << lease("n1").status().ToString();
+  EXPECT_EQ(FindString(*lease("n1"), "spec", "holderIdentity"), "n1");
+  EXPECT_EQ(*Find(*lease("n1"), "spec", "leaseDurationSeconds"), 40);
+  for (int i = 0; i < 5; ++i) {
+    world->RunFor(seconds(7));
+    EXPECT_LE(world->Now() - renewed(), seconds(10));
+  }
+  world->FindMachine("n1")->Reboot();
+  const Time before = renewed();
+  world->RunFor(seconds(40));
+  EXPECT_EQ(renewed(), before) << "nobody renews it while the node is down";
+  world->RunFor(seconds(20));
+  EXPECT_GT(renewed(), before);
+  kube::Client client(world->api());
+  EXPECT_TRUE(client.Delete(kube::kNodes, "", "n1").ok());
+  world->RunFor(seconds(60));
+  EXPECT_EQ(lease("n1").status().code(), Code::kNotFound);
+}
+
 TEST_F(WorldTest, ADeletedPodStopsThenVanishes) {
   Start({Node({{"1g.5gb@0"}})}, false);
   PodSpec pod = Pod("a", "1g.5gb");
