@@ -90,7 +90,9 @@ struct TargetLayout {
   std::vector<gpu::Placement> placements;
 };
 // What the partitioner last asked for (spec annotations), by GPU index; only GPUs in `gpus` that
-// have a spec. Where the spec has counts alone, starts are chosen to keep what is there.
+// have a spec that can be acted on: an exact layout that is legal, or counts that have one, and no
+// contradiction between the two. Where the spec has counts alone, starts are chosen to keep what is
+// there.
 std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus);
 // The plan last asked for, and the one last applied; "" when there is none.
 std::string SpecPlan(const Node& node);
@@ -102,6 +104,14 @@ using AnnotationPatch = std::map<std::string, std::optional<std::string>>;
 // theirs. Only differences are returned.
 AnnotationPatch SpecPatch(const Node& node, const std::vector<TargetLayout>& targets,
                           std::string_view plan_id);
+// Removes the spec annotations that nobody can act on: malformed ones, those of a GPU that the node
+// does not have, those of a GPU of `gpus` whose spec ReadSpec cannot read. Nothing for an unmanaged
+// node.
+struct SpecRepair {
+  AnnotationPatch patch;
+  std::vector<std::string> problems;  // "spec-layout-99=7g.40gb@0: there is no GPU 99"
+};
+SpecRepair RepairSpec(const Node& node, const NodeGpus& gpus);
 // Replaces all status annotations of the node by these. Only differences are returned.
 AnnotationPatch StatusPatch(const Node& node, const std::vector<Gpu>& gpus,
                             std::string_view plan_id);

@@ -202,16 +202,46 @@ TEST(ReadSpecTest, CountsKeepWhatIsThere) {
   EXPECT_EQ(Text(wanted), "0: 1g.5gb@6 3g.20gb@0");
 }
 
-TEST(ReadSpecTest, ExactLayoutWinsAndRubbishIsNoSpec) {
-  const Node node = MigNode(3, {{N("spec-layout-0"), "3g.20gb@4"},
-                                {N("spec-gpu-0-7g.40gb"), "1"},
+TEST(ReadSpecTest, WhatIsDamagedOrContradictsItselfIsNoSpec) {
+  const Node node = MigNode(5, {{N("spec-layout-0"), "3g.20gb@4"},
+                                {N("spec-gpu-0-3g.20gb"), "1"},
                                 {N("spec-layout-1"), "3g.20gb@3"},
-                                {N("spec-layout-2"), ""}});
+                                {N("spec-layout-2"), ""},
+                                {N("spec-layout-3"), "3g.20gb@4"},
+                                {N("spec-gpu-3-7g.40gb"), "1"},
+                                {N("spec-layout-4"), "nonsense"},
+                                {N("spec-gpu-4-7g.40gb"), "1"}});
   const auto spec = ReadSpec(node, ReadNodeGpus(node, Builtin()));
   ASSERT_EQ(spec.size(), 2u);
   EXPECT_EQ(spec[0].model->PlacementName(spec[0].placements.at(0)), "3g.20gb@4");
   EXPECT_EQ(spec[1].index, 2);
   EXPECT_THAT(spec[1].placements, IsEmpty());
+}
+
+TEST(RepairSpecTest, RemovesWhatNobodyCanActOnAndNothingElse) {
+  const Node node = MigNode(5, {{N("spec-layout-0"), "3g.20gb@4"},
+                                {N("spec-gpu-0-3g.20gb"), "1"},
+                                {N("spec-layout-1"), "3g.20gb@3"},
+                                {N("spec-gpu-2-9g.90gb"), "1"},
+                                {N("spec-gpu-3-1g.5gb"), "many"},
+                                {N("spec-gpu-three-1g.5gb"), "1"},
+                                {N("spec-layout-5"), ""},
+                                {"n8s.nebuly.ai/spec-gpu-7-1g.5gb", "1"},
+                                {N("status-layout-4"), "9g.90gb@0:used"},
+                                {N("spec-layout-4"), "9g.90gb@0"},  // unreadable: who knows
+                                {N("spec-partitioning-plan"), "1"},
+                                {"unrelated", "x"}});
+  const SpecRepair repair = RepairSpec(node, ReadNodeGpus(node, Builtin()));
+  const AnnotationPatch expected{
+      {N("spec-layout-1"), std::nullopt},     {N("spec-gpu-2-9g.90gb"), std::nullopt},
+      {N("spec-gpu-3-1g.5gb"), std::nullopt}, {N("spec-gpu-three-1g.5gb"), std::nullopt},
+      {N("spec-layout-5"), std::nullopt},     {"n8s.nebuly.ai/spec-gpu-7-1g.5gb", std::nullopt}};
+  EXPECT_EQ(repair.patch, expected);
+  EXPECT_EQ(repair.problems.size(), expected.size());
+  EXPECT_THAT(repair.problems, testing::Contains("spec-layout-5=: there is no GPU 5"));
+  Node repaired = node;
+  Apply(repair.patch, repaired.meta.annotations);
+  EXPECT_THAT(RepairSpec(repaired, ReadNodeGpus(repaired, Builtin())).problems, IsEmpty());
 }
 
 TEST(SpecPatchTest, TouchesNamedGpusOnlyAndDifferencesOnly) {
@@ -289,6 +319,7 @@ TEST(AnnotationsTest, AnyStatusAndSpecComeBackAsTheyWere) {
     ASSERT_EQ(read.gpus, gpus);
     ASSERT_TRUE(StatusPatch(node, gpus, "s").empty());
     ASSERT_TRUE(SpecPatch(node, targets, "p").empty());
+    ASSERT_TRUE(RepairSpec(node, read).patch.empty());
     const auto spec = ReadSpec(node, read);
     ASSERT_EQ(spec.size(), targets.size());
     for (size_t i = 0; i < spec.size(); ++i) ASSERT_EQ(spec[i].placements, targets[i].placements);

@@ -233,18 +233,22 @@ gpu::LayoutId Keepable(const Gpu& gpu, ProfileCounts counts, bool used_only) {
   return LayoutOf(*gpu.model, std::move(kept));
 }
 
+// Nothing when the spec is damaged: to guess what was meant could cost instances.
 std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const ReportedGpu& spec) {
-  if (spec.layout) {
-    const auto exact = ParseLayout(*gpu.model, *spec.layout);
-    std::vector<gpu::Placement> placements;
-    if (exact.ok()) {
-      for (const Instance& instance : *exact) placements.push_back(instance.placement);
-      return placements;
-    }
-    if (spec.counts.empty()) return std::nullopt;
-  }
   const Result<KnownCounts> counts = ResolveCounts(*gpu.model, spec);
   if (!counts.ok()) return std::nullopt;
+  if (spec.layout) {
+    const auto exact = ParseLayout(*gpu.model, *spec.layout);
+    if (!exact.ok()) return std::nullopt;
+    std::vector<gpu::Placement> placements;
+    ProfileCounts total(gpu.model->profiles().size());
+    for (const Instance& instance : *exact) {
+      placements.push_back(instance.placement);
+      ++total[instance.placement.profile];
+    }
+    if (!spec.counts.empty() && total != counts->total) return std::nullopt;
+    return placements;
+  }
   for (const gpu::LayoutId kept : {Keepable(gpu, counts->total, false),
                                    Keepable(gpu, counts->total, true), LayoutTable::kEmpty}) {
     const auto layout = Arrange(*gpu.model, counts->total, kept);

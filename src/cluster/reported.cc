@@ -45,13 +45,13 @@ std::optional<AnnotationKey> ParseCountKey(std::string_view text, Family family)
 
 void AddCount(const AnnotationKey& key, std::string_view name, std::string_view value,
               Reported& to) {
-  const auto count = ParseInt(Trim(value));
-  if (!count || *count < 0 || *count > 1000) {
+  const std::optional<int> count = ParseCount(value);
+  if (!count) {
     to.problems.push_back(fmt::format("annotation {}: '{}' is not a count; ignored", name, value));
     return;
   }
   InstanceCounts& counts = to.gpus[key.gpu].counts[key.profile];
-  (key.used ? counts.used : counts.free) += static_cast<int>(*count);
+  (key.used ? counts.used : counts.free) += *count;
 }
 
 void AddAnnotation(std::string_view name, std::string_view tail, std::string_view value,
@@ -85,6 +85,12 @@ Reported ReadPrefix(const Node& node, std::string_view prefix, Family family) {
 bool IsGpuAnnotation(std::string_view text, Family family) {
   return TakePrefix(text, FamilyName(family)) &&
          (text.starts_with("gpu-") || text.starts_with("layout-") || text.starts_with("model-"));
+}
+
+std::optional<int> ParseCount(std::string_view value) {
+  const auto count = ParseInt(Trim(value));
+  if (!count || *count < 0 || *count > 1000) return std::nullopt;
+  return static_cast<int>(*count);
 }
 
 std::optional<AnnotationKey> ParseAnnotationKey(std::string_view text, Family family) {

@@ -27,6 +27,9 @@ std::optional<AnnotationKey> ParseAnnotationKey(std::string_view text, Family fa
 // Whether it is meant as a GPU annotation of the family, well-formed or not.
 bool IsGpuAnnotation(std::string_view text, Family family);
 
+// The value of a count annotation. Nothing when it is none.
+std::optional<int> ParseCount(std::string_view value);
+
 struct InstanceCounts {
   int free = 0;
   int used = 0;

@@ -97,7 +97,7 @@ void Agent::ReadTargets(Round& round) {
   for (const cluster::Gpu& gpu : gpus.gpus) {
     if (read.contains(gpu.index) || !HasSpec(round.node, gpu.index)) continue;
     round.unreadable.push_back({gpu.index, "", "BadSpec",
-                                fmt::format("the spec of GPU {} is not a layout that {} can have",
+                                fmt::format("the spec of GPU {} is not one layout that {} can have",
                                             gpu.index, gpu.model->name())});
   }
 }

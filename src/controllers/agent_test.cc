@@ -361,6 +361,19 @@ TEST_F(AgentTest, AMalformedSpecIsLeftAlone) {
   EXPECT_EQ(ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code, "BadSpec");
 }
 
+TEST_F(AgentTest, ASpecThatContradictsItselfIsLeftAlone) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  ASSERT_TRUE(gpus_.Place(1, "1g.5gb", 0).ok());
+  Annotate("spec-gpu-0-7g.40gb", "1");
+  Annotate("spec-gpu-1-7g.40gb", "1");
+  Plan("7", {{0, "nonsense"}, {1, "3g.20gb@4"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
+  EXPECT_EQ(Annotation("status-layout-1"), "1g.5gb@0:free");
+  EXPECT_EQ(ReadPlanResult(Annotation("partitioning-result"))->obstacles.size(), 2u);
+}
+
 // Defect A2: taking the label off a node was never noticed.
 TEST_F(AgentTest, ANodeWithoutTheLabelIsLeftAlone) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());

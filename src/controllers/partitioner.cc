@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "controllers/annotation_write.h"
 #include "controllers/assumed.h"
@@ -95,6 +96,16 @@ Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& in
   return decision;
 }
 
+// The first few, so that an Event stays readable.
+std::string FirstOf(const std::vector<std::string>& problems) {
+  constexpr size_t kShown = 3;
+  const size_t shown = std::min(problems.size(), kShown);
+  std::string text =
+      Join(std::vector<std::string>(problems.begin(), problems.begin() + shown), "; ");
+  if (problems.size() > shown) text += fmt::format("; and {} more", problems.size() - shown);
+  return text;
+}
+
 kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
 
 }  // namespace
@@ -107,6 +118,7 @@ Partitioner::Partitioner(PartitionerConfig config, const scheduling::Framework& 
       flights_({config.ack_deadline, config.longest_pause}),
       claims_({config.claim_deadline, config.longest_pause}),
       batch_({config.batch_idle, config.batch_timeout}),
+      repairs_({config.repair_pause, config.longest_pause}, catalogue),
       verdicts_(config.pod_writes) {}
 
 Outcome Partitioner::Reconcile(const std::string&, const View& view, kube::Client& client,
@@ -114,6 +126,7 @@ Outcome Partitioner::Reconcile(const std::string&, const View& view, kube::Clien
   const Time now = clock.Now();
   const std::vector<Node> nodes = NodesNow(view);
   Learn(nodes, view, client, now);
+  if (RepairSpecs(nodes, client, now)) return Outcome::Again(Duration::zero());
   const bool more_to_tell = verdicts_.TellSome(view, client, events_, now);
   if (more_to_tell) return Outcome::Again(Duration::zero());
   if (batch_.RestsUntil() > now) return Outcome::Again(batch_.RestsUntil() - now);
@@ -163,6 +176,38 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const View& view, kube::
   verdicts_.Forget(view);
 }
 
+// Whether anything was done, so that everything is to be looked at afresh.
+bool Partitioner::RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, Time now) {
+  const auto write = [&](const Node& node, const cluster::SpecRepair& repair) {
+    const std::string& name = node->meta.name;
+    const Result<Json> answer =
+        PatchNodeAnnotations(client, name, repair.patch, node->meta.resource_version);
+    if (!answer.ok()) {  // tried again after the pause
+      Log(LogLevel::kWarn, "cannot repair the spec of a node",
+          {{"node", name}, {"error", answer.status().ToString()}});
+      return;
+    }
+    Keep(*answer);
+    const std::string what = FirstOf(repair.problems);
+    events_.Record(client, NodeReference(name), kube::EventType::kWarning, "SpecRepaired", what,
+                   now);
+    Decision decision;
+    decision.time = now;
+    decision.node = name;
+    decision.note = "spec repaired: " + what;
+    Record(std::move(decision));
+  };
+  return repairs_.Update(nodes, config_.spec_repairs, now, write) > 0;
+}
+
+// What we wrote ourselves, until the cache shows it.
+void Partitioner::Keep(const Json& written) {
+  Result<cluster::Node> node = cluster::DecodeNode(written);
+  if (!node.ok()) return;
+  const std::string name = node->meta.name;
+  written_[name] = std::make_shared<const cluster::Node>(std::move(node).value());
+}
+
 void Partitioner::TakeIn(const FlightNotice& notice, kube::Client& client, Time now) {
   Decision decision;
   decision.time = now;
@@ -207,8 +252,11 @@ bool Partitioner::News(const View& view, Time now) const {
 }
 
 Outcome Partitioner::Rest(Time now) const {
-  std::optional<Time> next = flights_.NextChange(now);
-  if (const auto claims = claims_.NextChange(now)) next = std::min(next.value_or(*claims), *claims);
+  std::optional<Time> next;
+  for (const auto& change :
+       {flights_.NextChange(now), claims_.NextChange(now), repairs_.NextChange(now)}) {
+    if (change) next = std::min(next.value_or(*change), *change);
+  }
   if (replan_at_ > now && replan_at_ != Time::max()) {
     next = std::min(next.value_or(replan_at_), replan_at_);
   }
@@ -305,9 +353,7 @@ Status Partitioner::Ask(const planning::PlannedNode& planned, const cluster::Nod
              PatchNodeAnnotations(client, planned.name,
                                   cluster::SpecPatch(node, TargetsOf(planned, info), plan_id),
                                   node.meta.resource_version));
-  if (Result<cluster::Node> updated = cluster::DecodeNode(answer); updated.ok()) {
-    written_[planned.name] = std::make_shared<const cluster::Node>(std::move(updated).value());
-  }
+  Keep(answer);
   flights_.Sent(planned.name, plan_id, now);
   std::vector<std::string> parts;
   for (const planning::PlannedGpu& gpu : planned.gpus) {

@@ -8,6 +8,9 @@
 // says and left alone for a while, longer each time. Slices planned for a pod are kept for it until
 // it is bound or a deadline passes.
 //
+// Spec annotations that no agent could act on are taken off a node as soon as it is looked at
+// (repairs.h).
+//
 // What it decided is in decisions() and in Events on nodes and pods. A pod that it could not help
 // has the condition kPartitionedCondition with a machine-readable reason. One owner thread.
 #pragma once
@@ -26,6 +29,7 @@
 #include "controllers/claims.h"
 #include "controllers/flights.h"
 #include "controllers/reconciler.h"
+#include "controllers/repairs.h"
 #include "controllers/verdicts.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
@@ -49,6 +53,8 @@ struct PartitionerConfig {
   Duration starvation_after = std::chrono::minutes(10);
   Duration longest_pause = std::chrono::minutes(10);  // limit of every growing pause
   size_t pod_writes = 200;                            // conditions written in one call
+  size_t spec_repairs = 50;                           // nodes repaired in one call
+  Duration repair_pause = std::chrono::seconds(1);    // of a node after its first repair
   size_t remembered_decisions = 1000;
 };
 
@@ -83,6 +89,8 @@ class Partitioner final : public Reconciler {
 
   std::vector<Node> NodesNow(const View& view);
   void Learn(const std::vector<Node>& nodes, const View& view, kube::Client& client, Time now);
+  bool RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, Time now);
+  void Keep(const Json& written);
   void TakeIn(const FlightNotice& notice, kube::Client& client, Time now);
   std::vector<Pod> Waiting(const View& view, Time now) const;
   bool News(const View& view, Time now) const;
@@ -105,6 +113,7 @@ class Partitioner final : public Reconciler {
   Flights flights_;
   Claims claims_;
   Batch batch_;
+  Repairs repairs_;
   Verdicts verdicts_;
   std::map<std::string, Node> written_;            // newer than what the cache shows
   uint64_t pods_version_ = 0, nodes_version_ = 0;  // of the caches, at the last plan

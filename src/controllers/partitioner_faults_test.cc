@@ -1,0 +1,151 @@
+// Nodes, agents and answers that fail: only they are hurt, and everything comes right again.
+#include "controllers/partitioner_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+// Defect A1: deleted nodes stayed in the state and stopped everything.
+TEST_F(PartitionerTest, ADeletedNodeIsForgotten) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  ASSERT_EQ(PlanOf("a"), "1");
+  api_.Remove("nodes", "a");
+  Node("b", {{0, ""}});
+  Run();
+  EXPECT_EQ(Spec("b"), "7g.40gb@0") << "the promise went with the node";
+}
+
+// Defect A2: taking the label off was never noticed.
+TEST_F(PartitionerTest, ANodeThatLeavesIsLeftAlone) {
+  Node("a", {{0, ""}});
+  Run();
+  Change("nodes", "a", [](Json& node) {
+    MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
+  });
+  Pod("p", "7g.40gb");
+  Run();
+  EXPECT_EQ(PlanOf("a"), "");
+}
+
+// Defect A3: one bad node stopped planning for all.
+TEST_F(PartitionerTest, ABadNodeHurtsOnlyItself) {
+  Node("a", {{0, ""}}, "NVIDIA-Quantum-9000");
+  Node("b", {{0, "9g.90gb@0:free"}});
+  Node("c", {});
+  Change("nodes", "c", [](Json& node) {
+    MakeObject(node, "metadata", "labels").erase("nvidia.com/gpu.product");
+  });
+  Node("d", {{0, "nonsense"}, {1, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  EXPECT_EQ(Spec("d", 1), "7g.40gb@0");
+  EXPECT_EQ(PlanOf("a") + PlanOf("b") + PlanOf("c"), "");
+}
+
+// Defect A4: one silent agent blocked planning for everybody, for ever.
+TEST_F(PartitionerTest, ASilentNodeStopsOnlyItself) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  ASSERT_EQ(PlanOf("a"), "1");
+  Node("b", {{0, ""}});
+  Pod("q", "7g.40gb");
+  Run();
+  EXPECT_EQ(Spec("b"), "7g.40gb@0") << "q does not wait for a";
+  Acknowledge("b", {{0, "7g.40gb@0:free"}});
+  Bind("q", "b");
+  Acknowledge("b", {{0, "7g.40gb@0:used"}});
+  Run(seconds(70));
+  EXPECT_EQ(partitioner_->decisions().back().note, "no answer for 60s");
+  EXPECT_NE(Events().find("PartitioningUnanswered"), std::string::npos);
+  Node("c", {{0, ""}});
+  Run();
+  EXPECT_EQ(Spec("c"), "7g.40gb@0") << "p goes elsewhere";
+}
+
+TEST_F(PartitionerTest, ASilentNodeIsTriedAgainAfterAPause) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Run(minutes(2) + seconds(30));
+  EXPECT_EQ(PlanOf("a"), "2");
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  Run();
+  EXPECT_EQ(partitioner_->decisions().back().note, "applied");
+  EXPECT_EQ(PlanOf("a"), "2");
+}
+
+TEST_F(PartitionerTest, AFailedGpuRestsAndAnotherServes) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Annotate("a", "partitioning-result",
+           WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate("a", "status-partitioning-plan", "1");
+  Run(seconds(30));
+  EXPECT_EQ(partitioner_->decisions().back().note, "partial: GPU 0: it is broken");
+  EXPECT_EQ(PlanOf("a"), "1");
+  Node("b", {{0, ""}});
+  Run();
+  EXPECT_EQ(Spec("b"), "7g.40gb@0");
+}
+
+TEST_F(PartitionerTest, AConflictIsReadAgainAndPlannedAgain) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  bool changed = false;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {
+      changed = true;
+      Annotate("a", "status-layout-0", "3g.20gb@0:used");  // somebody was faster
+    }
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  Run();
+  EXPECT_TRUE(changed);
+  EXPECT_EQ(PlanOf("a"), "") << "the plan was made for what is not there any more";
+}
+
+TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
+  Node("a", {{0, ""}});
+  Node("b", {{0, ""}});
+  Pod("p", "7g.40gb");
+  bool lost = false;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos && !lost) {
+      lost = true;
+      (void)api_.Do(request);  // it takes place all the same
+      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+    }
+    return answer;
+  };
+  Run(seconds(30));
+  EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1);
+}
+
+TEST_F(PartitionerTest, ARestartInTheMiddleGoesOn) {
+  Node("a", {{0, ""}});
+  Node("b", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Restart();
+  Run(seconds(30));
+  EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1) << "the plan under way serves it";
+}
+
+TEST_F(PartitionerTest, AGpuThatNobodyReportedIsNotTouched) {
+  Node("a", {{0, ""}, {1, ""}});
+  Change("nodes", "a", [](Json& node) {
+    MakeObject(node, "metadata", "annotations").erase("nos.nebuly.com/status-layout-0");
+  });
+  Pod("p", "7g.40gb");
+  Pod("q", "7g.40gb");
+  Run();
+  EXPECT_EQ(Spec("a", 0), "");
+  EXPECT_EQ(Spec("a", 1), "7g.40gb@0");
+}
+
+}  // namespace
+}  // namespace nos::controllers
