@@ -1,7 +1,6 @@
 // nos plan: what the partitioner would do, from a dump of a cluster. Changes nothing anywhere.
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "cluster/snapshot.h"
 #include "cmd/command.h"
 #include "cmd/plan_report.h"
+#include "planning/names.h"
 #include "planning/planner.h"
 #include "scheduling/framework.h"
 
@@ -24,11 +24,6 @@ struct PlanFlags {
   double seconds = 10;
   Duration hold_after = planning::PlanOptions().starvation_after;
 };
-
-const std::map<std::string, planning::Objective> kObjectives = {
-    {"pods", planning::Objective::kPods},
-    {"compute", planning::Objective::kCompute},
-    {"memory", planning::Objective::kMemory}};
 
 std::string CheckSeconds(const std::string& text) {
   const auto value = ParseDouble(text);
@@ -121,7 +116,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   command
       ->add_option_function<std::string>(
           "--objective",
-          [flags](const std::string& name) { flags->objective = kObjectives.at(name); },
+          [flags](const std::string& name) { flags->objective = *planning::FindObjective(name); },
           "What to serve most of: pods, compute, memory")
       ->check(CLI::IsMember({"pods", "compute", "memory"}))
       ->option_text("NAME");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/table.h"
+#include "planning/names.h"
 
 namespace nos::cmd {
 namespace {
@@ -12,24 +13,12 @@ namespace {
 using planning::PlannedGpu;
 using planning::PlannedInstance;
 
-std::string_view StateName(PlannedInstance::State state) {
-  switch (state) {
-    case PlannedInstance::State::kUsed:
-      return "used";
-    case PlannedInstance::State::kFree:
-      return "free";
-    case PlannedInstance::State::kNew:
-      return "new";
-  }
-  return "unknown";
-}
-
 Json GpuToJson(const PlannedGpu& gpu) {
   JsonArray layout;
   for (const PlannedInstance& instance : gpu.layout) {
     JsonObject entry{{"profile", gpu.model->profile(instance.placement.profile).name},
                      {"start", instance.placement.start},
-                     {"state", StateName(instance.state)}};
+                     {"state", planning::NameOf(instance.state)}};
     if (!instance.pod.empty()) entry["pod"] = instance.pod;
     layout.push_back(std::move(entry));
   }
@@ -55,7 +44,7 @@ Json PodToJson(const planning::PodOutcome& outcome) {
   }
   return JsonObject{{"namespace", outcome.pod->meta.ns},
                     {"name", outcome.pod->meta.name},
-                    {"outcome", outcome.placed ? "placed" : "pending"},
+                    {"outcome", planning::NameOfOutcome(outcome)},
                     {"node", outcome.node},
                     {"devices", std::move(devices)},
                     {"reasons", std::move(reasons)},
@@ -93,23 +82,11 @@ std::string Summary(const planning::Plan& plan, Duration took) {
 
 }  // namespace
 
-std::string_view ObjectiveName(planning::Objective objective) {
-  switch (objective) {
-    case planning::Objective::kPods:
-      return "pods";
-    case planning::Objective::kCompute:
-      return "compute";
-    case planning::Objective::kMemory:
-      return "memory";
-  }
-  return "unknown";
-}
-
 Json PlanToJson(const planning::Plan& plan, planning::Objective objective, Duration took) {
   JsonArray nodes, pods;
   for (const planning::PlannedNode& node : plan.nodes) nodes.push_back(NodeToJson(node));
   for (const planning::PodOutcome& pod : plan.pods) pods.push_back(PodToJson(pod));
-  return JsonObject{{"objective", ObjectiveName(objective)},
+  return JsonObject{{"objective", planning::NameOf(objective)},
                     {"pending", plan.pods.size()},
                     {"placed", plan.placed},
                     {"upperBound", plan.upper_bound},

@@ -9,9 +9,6 @@
 
 namespace nos::cmd {
 
-// "pods", "compute", "memory".
-std::string_view ObjectiveName(planning::Objective objective);
-
 Json PlanToJson(const planning::Plan& plan, planning::Objective objective, Duration took);
 std::string PlanToText(const planning::Plan& plan, Duration took);
 

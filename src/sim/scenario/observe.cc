@@ -4,22 +4,10 @@
 
 #include <algorithm>
 
+#include "planning/names.h"
+
 namespace nos::sim {
 namespace {
-
-using planning::PlannedInstance;
-
-std::string StateName(PlannedInstance::State state) {
-  switch (state) {
-    case PlannedInstance::State::kUsed:
-      return "used";
-    case PlannedInstance::State::kFree:
-      return "free";
-    case PlannedInstance::State::kNew:
-      return "new";
-  }
-  return "?";
-}
 
 void SortByStart(SeenLayout& layout) {
   std::sort(layout.begin(), layout.end(),
@@ -81,7 +69,7 @@ std::map<GpuId, SeenLayout> PlannedLayouts(const World& world, const planning::P
       layout.clear();
       for (const auto& instance : gpu.layout) {
         layout.push_back({gpu.model->profile(instance.placement.profile).name,
-                          instance.placement.start, StateName(instance.state)});
+                          instance.placement.start, std::string(planning::NameOf(instance.state))});
       }
       SortByStart(layout);
     }
@@ -136,10 +124,11 @@ bool Matches(const ExpectedLayout& expected, const SeenLayout& seen) {
 SeenPod PlannedPod(const planning::Plan& plan, const std::string& name) {
   for (const auto& pod : plan.pods) {
     if (pod.pod->meta.name != name) continue;
+    const std::string outcome(planning::NameOfOutcome(pod));
     if (pod.placed) {
-      return {"placed", pod.node, {}, fmt::format("placed on {} ({})", pod.node, Devices(pod))};
+      return {outcome, pod.node, {}, fmt::format("placed on {} ({})", pod.node, Devices(pod))};
     }
-    SeenPod seen{"pending", "", {}, "pending"};
+    SeenPod seen{outcome, "", {}, outcome};
     for (const auto& reason : pod.reasons) {
       seen.codes.push_back(reason.code);
       seen.text += fmt::format("; {}: {}", reason.code, reason.message);

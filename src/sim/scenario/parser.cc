@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "planning/names.h"
 #include "sim/scenario/parse_cluster.h"
 #include "sim/scenario/parse_steps.h"
 #include "sim/scenario/scenario.h"
@@ -82,13 +83,9 @@ class Parser {
   }
 
   Status SetObjective(std::string_view value, const Words& words) {
-    using planning::Objective;
-    if (value != "pods" && value != "compute" && value != "memory") {
-      return words.Expected("pods, compute or memory", value);
-    }
-    scenario_.options.objective = value == "pods"      ? Objective::kPods
-                                  : value == "compute" ? Objective::kCompute
-                                                       : Objective::kMemory;
+    const auto objective = planning::FindObjective(value);
+    if (!objective) return words.Expected("pods, compute or memory", value);
+    scenario_.options.objective = *objective;
     return Status::Ok();
   }
 

@@ -1,0 +1,16 @@
+#include "planning/names.h"
+
+#include <gtest/gtest.h>
+
+namespace nos::planning {
+namespace {
+
+TEST(NamesTest, ObjectivesAreFoundByTheirNames) {
+  for (const Objective objective : {Objective::kPods, Objective::kCompute, Objective::kMemory}) {
+    EXPECT_EQ(FindObjective(NameOf(objective)), objective);
+  }
+  EXPECT_EQ(FindObjective("money"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace nos::planning
