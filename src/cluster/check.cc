@@ -7,8 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text.h"
-
 namespace nos::cluster {
 namespace {
 
@@ -40,7 +38,8 @@ Status CheckEach(const std::vector<T>& items, const std::string& path, Function 
 Status CheckToleration(const Toleration& toleration, const std::string& path) {
   const bool exists = toleration.op == "Exists";
   if (!toleration.op.empty()) {
-    NOS_RETURN_IF_ERROR(CheckOneOf(path + ".operator", toleration.op, {"Exists", "Equal"}));
+    NOS_RETURN_IF_ERROR(
+        CheckOneOf(path + ".operator", toleration.op, {"Exists", "Equal", "Lt", "Gt"}));
   }
   if (!toleration.effect.empty()) {
     NOS_RETURN_IF_ERROR(CheckEffect(path + ".effect", toleration.effect));
@@ -69,8 +68,8 @@ Status CheckExpression(const SelectorRequirement& requirement, const std::string
     if (values.empty()) return Wrong(path + ".values", fmt::format("must not be empty for {}", op));
   } else if (op == "Exists" || op == "DoesNotExist") {
     if (!values.empty()) return Wrong(path + ".values", fmt::format("must be empty for {}", op));
-  } else if (values.size() != 1 || !ParseInt(values.front())) {
-    return Wrong(path + ".values", fmt::format("must be exactly one whole number for {}", op));
+  } else if (values.size() != 1) {  // which the server lets be no number: it matches nothing
+    return Wrong(path + ".values", fmt::format("must be exactly one for {}", op));
   }
   return Status::Ok();
 }

@@ -3,8 +3,9 @@
 // does not know, and to lose sight of a running pod would be worse than to misread its tolerations.
 // A file may hold anything, so ReadObjects also applies these. Internal to this room.
 //
-// Source: kubernetes pkg/apis/core/validation (ValidateTolerations, ValidateNodeSelectorTerm,
-// validateNodeTaints, validateContainers) and apimachinery labels.NewRequirement (Gt and Lt).
+// Source: kubernetes pkg/apis/core/validation (ValidateTolerations with the operators Lt and Gt of
+// KEP 5471, ValidateNodeSelectorRequirement, which does not ask whether the value of Gt and Lt is a
+// number, validateNodeTaints, validateContainers).
 #pragma once
 
 #include "base/status.h"
