@@ -155,6 +155,27 @@ TEST_F(SchedulerTest, AssumesItsBindingsUntilTheyAreSeen) {
   EXPECT_EQ(NodeOf("p"), "a");
 }
 
+// Nothing changes in the cluster: only the failure itself may bring the pod up again.
+TEST_F(SchedulerTest, ARefusedBindingIsTriedAgainWithGrowingPauses) {
+  Node("a", "1");
+  Pod("p", "cpu", "1");
+  std::vector<Time> tries;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.path.find("/binding") != std::string::npos && tries.size() < 4) {
+      tries.push_back(clock_.Now());
+      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "not now"));
+    }
+    return answer;
+  };
+  Run();
+  ASSERT_EQ(tries.size(), 4u);
+  EXPECT_GT(tries[1], tries[0]);
+  EXPECT_EQ(tries[2] - tries[1], 2 * (tries[1] - tries[0]));
+  EXPECT_EQ(tries[3] - tries[2], 2 * (tries[2] - tries[1]));
+  EXPECT_EQ(NodeOf("p"), "a");
+}
+
 TEST_F(SchedulerTest, ACrashLosesNothing) {
   Node("a", "1");
   Pod("p", "cpu", "1");

@@ -6,7 +6,7 @@
 namespace nos::sim {
 namespace {
 
-using WallClock = std::chrono::steady_clock;
+Duration SteadyNow() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 // Wakes up when any pod changes.
 class Doorbell {
@@ -34,18 +34,19 @@ class Doorbell {
 }  // namespace
 
 void Pace(World& world, const PaceOptions& options, const std::stop_token& stop) {
+  const auto wall = options.wall ? options.wall : SteadyNow;
   Doorbell doorbell(world.api());
   const Time world_start = world.Now();
-  const WallClock::time_point wall_start = WallClock::now();
-  WallClock::time_point next_tick = wall_start;
+  const Duration wall_start = wall();
+  Duration next_tick = wall_start;
   while (!stop.stop_requested()) {
-    const double elapsed = ToSeconds(WallClock::now() - wall_start);
+    const double elapsed = ToSeconds(wall() - wall_start);
     world.RunUntil(world_start + FromSeconds(elapsed * options.speed));
-    if (WallClock::now() >= next_tick) {
+    if (wall() >= next_tick) {
       if (options.on_tick) options.on_tick();
-      next_tick = WallClock::now() + options.tick;
+      next_tick = wall() + options.tick;
     }
-    Duration pause = next_tick - WallClock::now();
+    Duration pause = next_tick - wall();
     if (const std::optional<Time> next = world.NextTime()) {
       pause = std::min(pause, FromSeconds(ToSeconds(*next - world.Now()) / options.speed));
     }

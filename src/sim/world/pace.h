@@ -15,6 +15,8 @@ struct PaceOptions {
   // noticed that touches no pod.
   Duration tick = std::chrono::milliseconds(100);
   std::function<void()> on_tick;  // on the calling thread: may look at the world
+  // The wall clock: time since any fixed moment. Default: std::chrono::steady_clock.
+  std::function<Duration()> wall;
 };
 
 // Returns when asked to stop. The calling thread is the world's.
