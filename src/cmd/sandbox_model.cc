@@ -58,24 +58,24 @@ std::set<std::string> Parts(const std::string& layout) {
   return parts;
 }
 
-// What changed: "+3g.20gb@4 -1g.5gb@5".
-std::string Difference(const std::string& before, const std::string& after) {
+// What changed: "+3g.20gb@4", "-1g.5gb@5".
+std::vector<std::string> Difference(const std::string& before, const std::string& after) {
   const std::set<std::string> had = Parts(before), has = Parts(after);
-  std::string text;
-  for (const std::string& part : has) text += had.contains(part) ? "" : " +" + part;
-  for (const std::string& part : had) text += has.contains(part) ? "" : " -" + part;
-  return text;
+  std::vector<std::string> changes;
+  for (const std::string& part : has) {
+    if (!had.contains(part)) changes.push_back("+" + part);
+  }
+  for (const std::string& part : had) {
+    if (!has.contains(part)) changes.push_back("-" + part);
+  }
+  return changes;
 }
 
-std::string DecisionText(const controllers::Decision& decision) {
-  std::string text = decision.node;
-  if (decision.gpu >= 0) text += fmt::format(" gpu {}", decision.gpu);
-  if (!decision.note.empty()) return text + ": " + decision.note;
-  text += ":" + Difference(decision.before, decision.after);
-  for (size_t i = 0; i < decision.pods.size(); ++i) {
-    text += (i == 0 ? "  for " : ", ") + decision.pods[i];
-  }
-  return text;
+DecisionRow RowOf(const controllers::Decision& decision, Time started) {
+  DecisionRow row{decision.time - started, decision.node, {}, decision.pods, decision.note};
+  if (decision.gpu >= 0) row.subject += fmt::format(" gpu {}", decision.gpu);
+  row.changes = Difference(decision.before, decision.after);
+  return row;
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ ViewModel Observe(sim::World& world, Time started) {
   if (partitioner != nullptr) {
     for (const controllers::Decision& decision : partitioner->decisions()) {
       if (decision.note == "applied") continue;  // the GPUs above show it
-      model.decisions.push_back({decision.time - started, DecisionText(decision)});
+      model.decisions.push_back(RowOf(decision, started));
     }
   }
   return model;

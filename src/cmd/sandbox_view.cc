@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/table.h"
+#include "base/text.h"
 
 namespace nos::cmd {
 namespace {
@@ -71,6 +72,31 @@ Shares Share(const ViewModel& model, size_t lines) {
   return shares;
 }
 
+// Cut between words: "no room for 2 x 3g.20gb beside …".
+std::string CutWords(const std::string& text, size_t width) {
+  std::string cut = Truncate(text, width);
+  if (cut == text) return cut;
+  const size_t space = cut.rfind(' ');
+  // One long word, or a last word that ends just there.
+  if (space == std::string::npos || space < cut.size() / 2) return cut;
+  return cut.substr(0, space) + " …";
+}
+
+// As many as fit, and how many more there are; `fallback` when not even one fits.
+std::string ListWithin(const std::vector<std::string>& items, std::string_view separator,
+                       size_t width, const std::string& fallback) {
+  for (size_t shown = items.size(); shown > 0; --shown) {
+    const std::vector<std::string> first(items.begin(),
+                                         items.begin() + static_cast<std::ptrdiff_t>(shown));
+    std::string text = Join(first, separator);
+    if (shown < items.size()) text += fmt::format(" and {} more", items.size() - shown);
+    if (DisplayWidth(text) <= width) return text;
+  }
+  return fallback;
+}
+
+size_t Minus(size_t room, size_t taken) { return room - std::min(room, taken); }
+
 class Frame {
  public:
   Frame(ViewSize size, bool colour) : size_(size), colour_(colour) {}
@@ -97,6 +123,22 @@ class Frame {
 };
 
 }  // namespace
+
+std::string DecisionText(const DecisionRow& row, size_t width) {
+  const std::string head = row.subject + ": ";
+  if (!row.note.empty()) return CutWords(head + row.note, width);
+  const std::string_view link = row.pods.empty() ? "" : "  for ";
+  const std::string some_pods = row.pods.empty()       ? ""
+                                : row.pods.size() == 1 ? row.pods.front()
+                                                       : fmt::format("{} pods", row.pods.size());
+  const size_t room = Minus(width, DisplayWidth(head) + link.size());
+  const std::string changes =
+      ListWithin(row.changes, " ", Minus(room, DisplayWidth(some_pods)),
+                 row.changes.empty() ? "no change" : fmt::format("{} changes", row.changes.size()));
+  const std::string pods =
+      ListWithin(row.pods, ", ", Minus(room, DisplayWidth(changes)), some_pods);
+  return CutWords(fmt::format("{}{}{}{}", head, changes, link, pods), width);
+}
 
 std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour) {
   std::string out = "|";
@@ -130,14 +172,17 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   if (model.waiting.empty()) frame.Painted("  no pod is waiting", kDim);
   for (size_t i = 0; i < shares.waiting; ++i) {
     const WaitingRow& row = model.waiting[i];
-    frame.Plain(fmt::format("  {:<24} {:<16} {:>6}  {}", Truncate(PodName(row.pod), 24),
-                            Truncate(row.asks, 16), FormatAge(row.age), row.why));
+    const std::string line =
+        fmt::format("  {:<24} {:<16} {:>6}  {}", Truncate(PodName(row.pod), 24),
+                    Truncate(row.asks, 16), FormatAge(row.age), row.why);
+    frame.Plain(CutWords(line, size.columns));
   }
   frame.More(model.waiting.size(), shares.waiting, "pods");
   frame.Painted("DECISIONS", kBold);
   for (size_t i = model.decisions.size() - shares.decisions; i < model.decisions.size(); ++i) {
     const DecisionRow& row = model.decisions[i];
-    frame.Plain(fmt::format("  {:>6}  {}", FormatAge(row.at), row.text));
+    const std::string at = fmt::format("  {:>6}  ", FormatAge(row.at));
+    frame.Plain(at + DecisionText(row, Minus(size.columns, at.size())));
   }
   frame.Painted(model.hint, kDim);
   return frame.Take();

@@ -31,8 +31,11 @@ struct WaitingRow {
 };
 
 struct DecisionRow {
-  Duration at{};  // since the sandbox started
-  std::string text;
+  Duration at{};                     // since the sandbox started
+  std::string subject;               // "node-1 gpu 0"
+  std::vector<std::string> changes;  // "+3g.20gb@4", "-1g.5gb@5"
+  std::vector<std::string> pods;     // for which
+  std::string note;                  // instead of changes and pods, when not empty
 };
 
 struct ViewModel {
@@ -52,6 +55,10 @@ struct ViewSize {
 // A whole frame: at most `size.lines` lines of at most `size.columns` characters, '\n' after each.
 // `colour` adds ANSI colour sequences, which take no room.
 std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour);
+
+// "node-1 gpu 0: +1g.5gb@1 +2g.10gb@2 for a/web and 3 more": at most `width` characters, and a
+// sentence however many there are.
+std::string DecisionText(const DecisionRow& row, size_t width);
 
 // The slots of one GPU: "|3g.20gb train-1        |1g.5gb  |··|". Each slot takes `cell` characters.
 std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour);

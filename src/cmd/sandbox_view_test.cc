@@ -32,7 +32,7 @@ TEST(SandboxViewTest, FitsTheTerminalWhateverItsSize) {
   for (int i = 0; i < 50; ++i) {
     model.gpus.push_back(Row());
     model.waiting.push_back({"default/pod", "1x7g", std::string(200, 'x'), {}});
-    model.decisions.push_back({{}, std::string(200, 'y')});
+    model.decisions.push_back({{}, "n gpu 0", {}, {}, std::string(200, 'y')});
   }
   model.hint = std::string(200, 'h');
   for (const ViewSize size : {ViewSize{100, 40}, ViewSize{100, 12}, ViewSize{60, 24}}) {
@@ -41,6 +41,31 @@ TEST(SandboxViewTest, FitsTheTerminalWhateverItsSize) {
     EXPECT_LE(lines.size() - 1, size.lines);
     for (const auto line : lines) EXPECT_LE(DisplayWidth(line), size.columns) << line;
   }
+}
+
+TEST(SandboxViewTest, DecisionsFitAndReadAsSentences) {
+  DecisionRow row{{}, "node-1 gpu 0", {"+1g.5gb@1", "+2g.10gb@2"}, {"a/web", "a/api"}, ""};
+  EXPECT_EQ(DecisionText(row, 90), "node-1 gpu 0: +1g.5gb@1 +2g.10gb@2  for a/web, a/api");
+  row.pods.insert(row.pods.end(), 6, "default/quite-a-long-name");
+  EXPECT_EQ(DecisionText(row, 90),
+            "node-1 gpu 0: +1g.5gb@1 +2g.10gb@2  for a/web, a/api, default/quite-a-long-name "
+            "and 5 more");
+  EXPECT_EQ(DecisionText(row, 45), "node-1 gpu 0: 2 changes  for a/web and 7 more");
+  row.changes.assign(7, "+1g.5gb@0");
+  EXPECT_EQ(DecisionText(row, 60), "node-1 gpu 0: +1g.5gb@0 +1g.5gb@0 and 5 more  for 8 pods");
+  row.note = "partial: GPU 0: 1g.5gb@0 is in use";
+  EXPECT_EQ(DecisionText(row, 40), "node-1 gpu 0: partial: GPU 0: 1g.5gb@0 …");
+  for (size_t width = 20; width < 100; ++width) {
+    EXPECT_LE(DisplayWidth(DecisionText(row, width)), width);
+    EXPECT_LE(DisplayWidth(DecisionText({{}, "n", row.changes, row.pods, ""}, width)), width);
+  }
+}
+
+TEST(SandboxViewTest, ReasonsAreCutBetweenWords) {
+  ViewModel model;
+  model.waiting.push_back({"default/p", "1x7g", "no room for 1 x 7g.40gb beside the pods", {}});
+  const std::string frame = RenderFrame(model, {80, 20}, false);
+  EXPECT_NE(frame.find("no room for 1 x 7g.40gb …\n"), std::string::npos) << frame;
 }
 
 TEST(SandboxViewTest, ColoursOnlyOnRequest) {
