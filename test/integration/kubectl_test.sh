@@ -281,7 +281,15 @@ expect 'quota.nos.example.com/q1 patched' k patch quota q1 --type=merge -p '{"sp
 expect 'deleted' k delete crd quotas.nos.example.com
 refuse "doesn't have a resource type|NotFound" k get quotas
 
-# --- replace, diff, explain what is not there
+# --- explain, which kubectl does by OpenAPI v3 from 1.27 on
+if "$kubectl" explain --help 2>&1 | grep -q openapiv2; then
+  expect 'image\s+<string>' k explain pod.spec.containers
+  expect 'capacity\s+<map\[string\]Quantity>' k explain nodes.status
+  expect 'replicas\s+<integer>' k explain deployment.spec
+  refuse 'does not exist' k explain pod.spec.nothing
+fi
+
+# --- replace, diff
 expect 'configmap/c1 replaced' from "$(k create configmap c1 --from-literal=a=before --dry-run=client -o yaml)" replace
 expect '^before$' k get cm c1 -o 'jsonpath={.data.a}'
 out=$(k diff -f - <<< "$(k create configmap c1 --from-literal=a=changed --dry-run=client -o yaml)" 2>&1)

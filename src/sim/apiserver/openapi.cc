@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/apiserver/openapi_schema.h"
+
 namespace nos::sim {
 namespace {
 
@@ -48,13 +50,14 @@ Json OpenApiIndex(const TypeRegistry& types) {
   return {{"paths", std::move(paths)}};
 }
 
-// kubectl looks here whether the server takes the fieldValidation parameter for a kind.
+// kubectl looks here whether the server takes the fieldValidation parameter for a kind, and for
+// what `kubectl explain` prints. That a PATCH takes strategic merge patches is not said: kubectl
+// would then merge by the schemas, which do not tell how lists merge, and not by what it knows.
 std::optional<Json> OpenApiOf(const TypeRegistry& types, std::string_view key) {
-  JsonObject paths;
+  JsonObject paths, schemas;
   for (const TypeRef& type : types.All()) {
     if (OpenApiKey(*type) != key) continue;
-    const std::string path = fmt::format(
-        "/{}/{}{}/{{name}}", key, type->namespaced ? "namespaces/{namespace}/" : "", type->plural);
+    AddOpenApiSchema(*type, schemas);
     const Json parameter = {{"name", "fieldValidation"},
                             {"in", "query"},
                             {"schema", {{"type", "string"}, {"uniqueItems", true}}}};
@@ -68,7 +71,7 @@ std::optional<Json> OpenApiOf(const TypeRegistry& types, std::string_view key) {
   return Json{{"openapi", "3.0.0"},
               {"info", {{"title", "Kubernetes"}, {"version", "v1.32.4"}}},
               {"paths", std::move(paths)},
-              {"components", {{"schemas", JsonObject()}}}};
+              {"components", {{"schemas", std::move(schemas)}}}};
 }
 
 std::string OpenApiV2(const TypeRegistry& types) {

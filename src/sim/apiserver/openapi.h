@@ -1,6 +1,7 @@
 // As much OpenAPI as stock kubectl needs before it writes something: which kinds take the
-// fieldValidation and dryRun parameters. It holds no schemas: what kubectl cannot look up it leaves
-// to the server.
+// fieldValidation and dryRun parameters. Version 3 also has the schemas for `kubectl explain`.
+// Version 2 has none, because clients before 1.27 would validate and merge by them: what they
+// cannot look up they leave to the server.
 #pragma once
 
 #include <optional>
