@@ -15,6 +15,10 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
 
 void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
                 const gpu::Catalogue& catalogue, NodeDevices& devices) {
+  if (!info.problem.empty()) {
+    devices.problems.push_back(fmt::format("GPU {}: {}", info.index, info.problem));
+    return;
+  }
   if (!info.mig_capable) return;
   const gpu::Model* model = ModelOf(info, catalogue);
   if (model == nullptr) {

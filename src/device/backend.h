@@ -20,6 +20,10 @@ struct GpuInfo {
   uint32_t pci_device_id = 0;
   int64_t memory_mib = 0;
   bool mig_capable = false, mig_enabled = false;
+  // What the next reset of the GPU makes of mig_enabled.
+  bool mig_pending = false;
+  // Why this GPU cannot be used now ("" when it can); the rest is what was last known of it.
+  std::string problem{};
 };
 
 struct GpuInstance {

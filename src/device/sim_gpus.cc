@@ -5,21 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/random.h"
+#include "base/uuid.h"
 
 namespace nos::device {
 namespace {
-
-// A name-based UUID's look (version 5, RFC 9562 variant), from a name.
-std::string Uuid(std::string_view name) {
-  uint64_t seed = 0xcbf29ce484222325ULL;
-  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  Random random(seed);
-  const uint64_t high = (random.Next() & ~0xf000ULL) | 0x5000;
-  const uint64_t low = (random.Next() & ~(3ULL << 62)) | (2ULL << 62);
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
-                     high & 0xffff, low >> 48, low & 0xffffffffffffULL);
-}
 
 uint32_t LowestFreeId(const std::vector<GpuInstance>& instances) {
   uint32_t id = 1;
@@ -74,7 +63,7 @@ SimGpus::SimGpus(const std::vector<SimGpuSpec>& gpus, const std::string& seed_na
     SimGpu gpu;
     gpu.model = spec.model;
     gpu.info.index = static_cast<int>(gpus_.size());
-    gpu.info.uuid = "GPU-" + Uuid(fmt::format("{}/{}", seed_name, gpu.info.index));
+    gpu.info.uuid = "GPU-" + NameBasedUuid(fmt::format("{}/{}", seed_name, gpu.info.index));
     gpu.info.product = spec.product.empty() ? spec.model->name() : spec.product;
     if (!spec.model->pci_ids().empty()) gpu.info.pci_device_id = spec.model->pci_ids().front();
     gpu.info.memory_mib = int64_t{spec.model->memory_gib()} * 1024;
@@ -136,7 +125,7 @@ Result<GpuInstance> SimGpus::Add(SimGpu& gpu, const std::string& profile, uint8_
   instance.start = start;
   instance.size = static_cast<uint8_t>(facts.slots);
   instance.complete = complete;
-  if (complete) instance.uuid = "MIG-" + Uuid(fmt::format("{}/{}/0", gpu.info.uuid, instance.id));
+  if (complete) instance.uuid = "MIG-" + NameBasedUuid(fmt::format("{}/{}/0", gpu.info.uuid, instance.id));
   gpu.instances.push_back(instance);
   return instance;
 }

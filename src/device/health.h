@@ -1,0 +1,67 @@
+// What is wrong with the GPUs of a node: conditions that stand until somebody clears them.
+//
+//   HealthBoard board;
+//   board.SetListener([&] { runner.Wake(); });
+//   for (const HealthCondition& condition : board.Conditions()) ...
+//
+// Thread-safe: the driver's events arrive on a thread of their own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nos::device {
+
+struct HealthCondition {
+  enum class Kind {
+    kXid,          // the driver reported an error that makes the GPU or instance unfit for work
+    kMemoryError,  // an uncorrectable (double bit) error of memory
+    kLost,         // the GPU does not answer; gone when it does again
+    kUnwatched,    // its errors are not noticed; the GPU itself may be fine
+  };
+  Kind kind = Kind::kXid;
+  int gpu = 0;                         // GpuInfo::index
+  std::optional<uint32_t> instance{};  // GpuInstance::id; empty: the whole GPU
+  uint64_t xid = 0;                    // kXid
+  std::string message{};               // for a person: what, and what to do
+
+  // "Xid79", "MemoryError", "GpuLost", "HealthNotWatched": for conditions and metrics.
+  std::string Reason() const;
+  // Whether its devices must not be given to anybody new.
+  bool Disables() const { return kind != Kind::kUnwatched; }
+  friend bool operator==(const HealthCondition&, const HealthCondition&) = default;
+};
+
+class HealthBoard {
+ public:
+  // Called after every change, on the thread that made it, without a lock held. Set it before any
+  // other thread knows the board.
+  void SetListener(std::function<void()> listener) { listener_ = std::move(listener); }
+
+  // Replaces the condition of the same kind, GPU, instance and Xid.
+  void Add(HealthCondition condition);
+  void Clear(int gpu, HealthCondition::Kind kind);
+  // The instance is gone: so is what was wrong with it (a new one may get its id and UUID).
+  void ClearInstance(int gpu, uint32_t instance);
+  // The GPU was reset or repaired.
+  void ClearGpu(int gpu);
+
+  // In order of GPU, instance, kind and Xid.
+  std::vector<HealthCondition> Conditions() const;
+  // Whether devices of this instance may be given to somebody.
+  bool Usable(int gpu, uint32_t instance) const;
+
+ private:
+  template <typename Predicate>
+  void EraseIf(const Predicate& predicate);
+
+  std::function<void()> listener_;
+  mutable std::mutex mutex_;
+  std::vector<HealthCondition> conditions_;  // guarded by mutex_; sorted
+};
+
+}  // namespace nos::device

@@ -1,0 +1,109 @@
+// Watches the errors that the driver reports of its GPUs (XIDs, uncorrectable memory errors, GPUs
+// that fall off the bus) and keeps them on a HealthBoard.
+//
+//   HealthBoard board;
+//   NvmlEvents events(*library, board);
+//   events.Start();
+//
+// One thread waits in nvmlEventSetWait, never longer than Options::wait, so that it ends soon after
+// it is told to. What stands on the board is cleared when a lost GPU answers again and when the
+// instance is destroyed (NvmlBackend); otherwise by restarting the agent after the GPU's reset:
+// NVML does not report resets.
+//
+// Start, the destructor and Suspended are for one owner thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "device/health.h"
+#include "device/nvml_library.h"
+
+namespace nos::device {
+
+struct NvmlEventOptions {
+  std::chrono::milliseconds wait{250};
+  // How often GPUs are asked whether they still answer, and lost ones whether they do again.
+  std::chrono::milliseconds probe{10'000};
+  // Xids that are the fault of a program and leave the GPU fit for others. Source: the list that
+  // NVIDIA/k8s-device-plugin ignores (issue 1340: 13, 31, 43, 45, 68, 109), and 94, a contained
+  // memory error, for which NVIDIA's Xid catalogue says to restart the application.
+  std::set<uint64_t> harmless_xids{13, 31, 43, 45, 68, 94, 109};
+};
+
+class NvmlEvents {
+ public:
+  using Options = NvmlEventOptions;
+  // Both must outlive this.
+  NvmlEvents(const NvmlLibrary& library, HealthBoard& board, Options options = {});
+  ~NvmlEvents();
+  NvmlEvents(const NvmlEvents&) = delete;
+  NvmlEvents& operator=(const NvmlEvents&) = delete;
+
+  // Error: kUnimplemented when the driver has no events; then nothing is watched.
+  Status Start();
+  HealthBoard& board() { return board_; }
+
+  // While it lives, the watcher holds neither GPUs nor a session with the driver. The constructor
+  // waits until that is so, at most about Options::wait. Null: does nothing.
+  class Suspended {
+   public:
+    explicit Suspended(NvmlEvents* events);
+    ~Suspended();
+    Suspended(const Suspended&) = delete;
+    Suspended& operator=(const Suspended&) = delete;
+
+   private:
+    NvmlEvents* events_;
+  };
+
+ private:
+  struct Watched {
+    int gpu;
+    nvml::Device device;
+    std::string uuid;
+  };
+
+  void Run();
+  bool MayWork();
+  void Pause(std::chrono::milliseconds time);
+  void Release();
+  Status Arm();
+  void WatchGpu(int gpu);
+  void WaitOnce();
+  void Probe();
+  void Deliver(const nvml::EventData& event);
+  void MarkLost(int gpu, const Status& why);
+
+  const NvmlLibrary& library_;
+  HealthBoard& board_;
+  const Options options_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;       // guarded by mutex_
+  bool suspended_ = false;  // guarded by mutex_
+  bool holding_ = false;    // guarded by mutex_: the thread has a session or may get one
+  std::thread thread_;
+
+  // The thread's own.
+  NvmlSession session_;
+  nvml::EventSet set_ = nullptr;
+  std::vector<Watched> watched_;
+  std::set<int> lost_;
+  std::chrono::steady_clock::time_point next_probe_{};
+};
+
+// What an event means for the board: nothing for harmless Xids. Pure.
+std::optional<HealthCondition> ToCondition(const nvml::EventData& event, int gpu,
+                                           const std::set<uint64_t>& harmless_xids);
+
+}  // namespace nos::device

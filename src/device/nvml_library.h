@@ -1,0 +1,71 @@
+// The driver's NVML library, loaded at run time, and a session with the driver.
+//
+//   NOS_ASSIGN(std::unique_ptr<NvmlLibrary> library, NvmlLibrary::Open());
+//   NvmlSession session(*library);
+//   NOS_RETURN_IF_ERROR(session.Open());
+//   unsigned count = 0;
+//   library->call().nvmlDeviceGetCount_v2(&count);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/nvml_abi.h"
+
+namespace nos::device {
+
+// Immutable; may be used from any thread.
+class NvmlLibrary {
+ public:
+  // Loads `path`; when empty, the file named by $NOS_NVML_LIBRARY, else libnvidia-ml.so.1 wherever
+  // the dynamic linker finds it. Errors: kUnavailable (cannot be loaded), kUnimplemented (a
+  // function without which nothing works is missing: the driver is too old).
+  static Result<std::unique_ptr<NvmlLibrary>> Open(std::string path = "");
+  ~NvmlLibrary();
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+
+  const nvml::Functions& call() const { return functions_; }
+  const std::string& path() const { return path_; }
+  // Whether all functions of the feature are there.
+  bool Has(nvml::Feature feature) const;
+  // One sentence for each feature that this library does not offer.
+  std::vector<std::string> Limits() const;
+
+ private:
+  NvmlLibrary(std::string path, void* handle);
+  std::vector<std::string> MissingOf(nvml::Feature feature) const;
+
+  struct Missing {
+    nvml::Feature feature;
+    std::string function;
+  };
+  std::string path_;
+  void* handle_;
+  nvml::Functions functions_;
+  std::vector<Missing> missing_;
+};
+
+// NVML is initialised while this is open. NVML counts initialisations, so sessions are independent.
+// Not thread-safe.
+class NvmlSession {
+ public:
+  // `library` must outlive this.
+  explicit NvmlSession(const NvmlLibrary& library) : library_(library) {}
+  ~NvmlSession() { Close(); }
+  NvmlSession(const NvmlSession&) = delete;
+  NvmlSession& operator=(const NvmlSession&) = delete;
+
+  // Does nothing when it is open. Error: kUnavailable when the driver does not answer.
+  Status Open();
+  void Close();
+  bool is_open() const { return open_; }
+
+ private:
+  const NvmlLibrary& library_;
+  bool open_ = false;
+};
+
+}  // namespace nos::device

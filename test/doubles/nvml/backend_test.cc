@@ -1,0 +1,207 @@
+// The real NVML backend over the doubled driver: what it sees and makes when all is well.
+#include <gtest/gtest.h>
+
+#include "device/nvml_backend.h"
+#include "nvml_node.h"
+
+namespace nos::device {
+namespace {
+
+using nvml_double::NvmlNode;
+
+JsonObject Gpu(const char* model, const char* product = "") {
+  JsonObject gpu{{"model", model}};
+  if (*product != '\0') gpu["product"] = product;
+  return gpu;
+}
+
+struct Machine {
+  explicit Machine(JsonArray gpus) : node(JsonObject{{"node", "n1"}, {"gpus", std::move(gpus)}}) {}
+  NvmlNode node;
+  std::unique_ptr<NvmlLibrary> library = NvmlLibrary::Open(NvmlNode::library()).value();
+  NvmlBackend backend{*library, gpu::Catalogue::Builtin()};
+};
+
+TEST(NvmlLibrary, SaysWhatIsMissing) {
+  const auto none = NvmlLibrary::Open("/nowhere/libnvidia-ml.so.1");
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.status().code(), Code::kUnavailable);
+  EXPECT_NE(none.status().message().find("is the NVIDIA driver installed"), std::string::npos);
+  const auto other = NvmlLibrary::Open("libm.so.6");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.status().code(), Code::kUnimplemented);
+  EXPECT_NE(other.status().message().find("libm.so.6 lacks nvmlInit_v2, nvmlShutdown"),
+            std::string::npos)
+      << other.status().message();
+  const auto old = NvmlLibrary::Open(NvmlNode::old_library());
+  ASSERT_TRUE(old.ok());
+  EXPECT_TRUE((*old)->Has(nvml::Feature::kMig));
+  EXPECT_EQ((*old)->Limits().size(), 3u);
+  const auto whole = NvmlLibrary::Open(NvmlNode::library());
+  EXPECT_TRUE((*whole)->Limits().empty());
+}
+
+TEST(NvmlLibrary, TheEnvironmentMayNameIt) {
+  setenv("NOS_NVML_LIBRARY", "/nowhere/else.so", 1);
+  const auto named = NvmlLibrary::Open();
+  unsetenv("NOS_NVML_LIBRARY");
+  ASSERT_FALSE(named.ok());
+  EXPECT_NE(named.status().message().find("/nowhere/else.so"), std::string::npos);
+}
+
+TEST(NvmlBackend, ListsGpusOfSeveralModels) {
+  JsonArray gpus{Gpu("A100-40GB", "NVIDIA A100-SXM4-40GB"), Gpu("H100-80GB"), {{"model", ""}}};
+  gpus[1].as_object()["mig"] = false;
+  Machine m(std::move(gpus));
+  const auto infos = m.backend.ListGpus();
+  ASSERT_TRUE(infos.ok()) << infos.status().message();
+  ASSERT_EQ(infos->size(), 3u);
+  const GpuInfo& a100 = (*infos)[0];
+  EXPECT_EQ(a100.product, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(a100.pci_device_id, 0x20B010DEu);
+  EXPECT_EQ(a100.memory_mib, 40960);
+  EXPECT_EQ(a100.uuid.substr(0, 4), "GPU-");
+  EXPECT_TRUE(a100.mig_capable && a100.mig_enabled && a100.mig_pending);
+  EXPECT_TRUE((*infos)[1].mig_capable);
+  EXPECT_FALSE((*infos)[1].mig_enabled);
+  EXPECT_FALSE((*infos)[2].mig_capable);
+  EXPECT_EQ(m.backend.DriverVersion(), "580.95.05");
+}
+
+TEST(NvmlBackend, ProfilesOfEveryModelOfTheCatalogueAreReadAsTheyAre) {
+  JsonArray gpus;
+  for (const auto& model : gpu::Catalogue::Builtin().models()) {
+    gpus.push_back(Gpu(model->name().c_str()));
+  }
+  Machine m(std::move(gpus));
+  const auto infos = m.backend.ListGpus();
+  ASSERT_TRUE(infos.ok());
+  for (const GpuInfo& info : *infos) {
+    const gpu::Model& model = *gpu::Catalogue::Builtin().models()[info.index];
+    const auto profiles = m.backend.ListProfiles(info.index);
+    ASSERT_TRUE(profiles.ok()) << model.name() << ": " << profiles.status().message();
+    ASSERT_EQ(profiles->size(), model.profiles().size()) << model.name();
+    for (const DriverProfile& profile : *profiles) {
+      const gpu::Profile& row = model.profile(model.FindProfile(profile.name).value());
+      EXPECT_EQ(profile.canonical, row.name);
+      EXPECT_EQ(profile.slices, row.compute);
+      EXPECT_EQ(profile.memory_mib, row.memory_mib);
+      ASSERT_EQ(profile.placements.size(), row.starts.size()) << model.name() << row.name;
+      for (size_t i = 0; i < row.starts.size(); ++i) {
+        EXPECT_EQ(profile.placements[i].start, row.starts[i]);
+        EXPECT_EQ(profile.placements[i].size, row.slots);
+      }
+    }
+  }
+}
+
+TEST(NvmlBackend, WithMigOffHopperTellsProfilesAndAmpereDoesNot) {
+  JsonArray gpus{Gpu("A100-40GB"), Gpu("H200-141GB")};
+  for (Json& gpu : gpus) gpu.as_object()["mig"] = false;
+  Machine m(std::move(gpus));
+  EXPECT_TRUE(m.backend.ListProfiles(0)->empty());
+  EXPECT_EQ(m.backend.ListProfiles(1)->size(), 7u);
+  EXPECT_EQ(m.backend.ListInstances(1).status().code(), Code::kUnimplemented);
+  EXPECT_EQ(m.backend.Create(1, "1g.18gb", 0).status().code(), Code::kUnimplemented);
+}
+
+TEST(NvmlBackend, CreatesAtTheExactStartAndDestroys) {
+  Machine m({Gpu("A100-40GB"), Gpu("A100-40GB")});
+  const auto made = m.backend.Create(1, "3g.20gb", 4);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->gpu, 1);
+  EXPECT_EQ(made->start, 4);
+  EXPECT_EQ(made->size, 4);
+  EXPECT_EQ(made->profile_id, 9);
+  EXPECT_TRUE(made->complete);
+  EXPECT_EQ(made->uuid.substr(0, 4), "MIG-");
+  EXPECT_EQ(m.node.Layout(0).size(), 0u);
+  EXPECT_EQ(m.node.Layout(1), std::vector<std::string>{"3g.20gb@4"});
+  ASSERT_TRUE(m.backend.Create(1, "1g.5gb", 0).ok());
+  const auto listed = m.backend.ListInstances(1);
+  ASSERT_EQ(listed->size(), 2u);
+  EXPECT_EQ((*listed)[0].profile, "1g.5gb");
+  EXPECT_EQ((*listed)[1].uuid, made->uuid);
+  ASSERT_TRUE(m.backend.Destroy(1, made->id).ok());
+  EXPECT_EQ(m.node.Layout(1), std::vector<std::string>{"1g.5gb@0"});
+  EXPECT_EQ(m.backend.Create(1, "2g.10gb", 2)->uuid, made->uuid) << "ids return, so do UUIDs";
+}
+
+TEST(NvmlBackend, RefusesWhatTheDriverRefuses) {
+  Machine m({Gpu("A100-40GB")});
+  ASSERT_TRUE(m.backend.Create(0, "3g.20gb", 4).ok());
+  EXPECT_EQ(m.backend.Create(0, "1g.5gb", 5).status().code(), Code::kExhausted);
+  const Status start = m.backend.Create(0, "3g.20gb", 2).status();
+  EXPECT_EQ(start.code(), Code::kInvalid);
+  EXPECT_EQ(start.message(), "the driver does not place 3g.20gb at 2, only at 0, 4");
+  EXPECT_EQ(m.backend.Create(0, "9g.90gb", 0).status().code(), Code::kInvalid);
+  EXPECT_EQ(m.backend.Create(7, "1g.5gb", 0).status().code(), Code::kNotFound);
+  EXPECT_EQ(m.backend.Destroy(0, 99).code(), Code::kNotFound);
+}
+
+TEST(NvmlBackend, TheDoubleMemorySliceGetsAllItsMultiprocessors) {
+  Machine m({Gpu("H100-80GB"), Gpu("A100-40GB")});
+  ASSERT_TRUE(m.backend.Create(0, "1g.20gb", 6).ok());
+  ASSERT_TRUE(m.backend.Create(0, "1g.10gb", 0).ok());
+  ASSERT_TRUE(m.backend.Create(0, "3g.40gb", 2 + 2).status().code() == Code::kExhausted);
+  ASSERT_TRUE(m.backend.Create(1, "1g.10gb", 0).ok());
+  const Json state = m.node.Read();
+  const auto compute = [&](int gpu, int instance) {
+    return state.at("gpus").at(gpu).at("instances").at(instance).at("computeInstances").at(0);
+  };
+  EXPECT_EQ(compute(0, 0).at("profile").as_int64(), 7) << "profile 0 sees 16 of 26";
+  EXPECT_EQ(compute(0, 1).at("profile").as_int64(), 0);
+  EXPECT_EQ(compute(1, 0).at("profile").as_int64(), 0) << "Ampere has no such trap";
+}
+
+TEST(NvmlBackend, OneSlotWholeGpuTakesTheOrdinaryComputeInstance) {
+  Machine m({Gpu("H100-80GB")});
+  ASSERT_TRUE(m.backend.Create(0, "7g.80gb", 0).ok());
+  const Json state = m.node.Read();
+  EXPECT_EQ(state.at("gpus")
+                .at(0)
+                .at("instances")
+                .at(0)
+                .at("computeInstances")
+                .at(0)
+                .at("profile")
+                .as_int64(),
+            4)
+      << "8 is for multi-GPU use";
+}
+
+TEST(NvmlBackend, OldDriversWithoutNamesMeanTheSameProfiles) {
+  const Machine m({Gpu("A100-40GB"), Gpu("H100-80GB"), Gpu("A30"), Gpu("B200")});
+  const auto old = NvmlLibrary::Open(NvmlNode::old_library()).value();
+  NvmlBackend backend(*old, gpu::Catalogue::Builtin());
+  EXPECT_EQ(backend.DriverVersion(), "");
+  const auto infos = backend.ListGpus();
+  for (const GpuInfo& info : *infos) {
+    const gpu::Model& model = *ModelOf(info, gpu::Catalogue::Builtin());
+    const auto profiles = backend.ListProfiles(info.index);
+    ASSERT_TRUE(profiles.ok());
+    std::set<std::string> canonical, known;
+    for (const DriverProfile& profile : *profiles) canonical.insert(profile.canonical);
+    for (const gpu::Profile& profile : model.profiles()) known.insert(profile.name);
+    EXPECT_EQ(canonical, known) << model.name();
+  }
+  EXPECT_TRUE(backend.Create(0, "2g.10gb", 4).ok());
+}
+
+TEST(NvmlBackend, MigIsSwitchedOnWhereThatNeedsNoReset) {
+  JsonArray gpus{Gpu("A100-40GB"), Gpu("H200-141GB"), Gpu("H200-141GB"), {{"model", ""}}};
+  for (Json& gpu : gpus) gpu.as_object()["mig"] = false;
+  gpus[2].as_object()["inUse"] = true;
+  Machine m(std::move(gpus));
+  const Status ampere = m.backend.EnableMig(0);
+  EXPECT_EQ(ampere.code(), Code::kPermission);
+  EXPECT_NE(ampere.message().find("must be reset"), std::string::npos) << ampere.message();
+  EXPECT_TRUE((*m.backend.ListGpus())[0].mig_pending) << "the next reset brings it";
+  EXPECT_TRUE(m.backend.EnableMig(1).ok());
+  EXPECT_TRUE(m.backend.Create(1, "1g.18gb", 3).ok());
+  EXPECT_EQ(m.backend.EnableMig(2).code(), Code::kUnavailable);
+  EXPECT_EQ(m.backend.EnableMig(3).code(), Code::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace nos::device

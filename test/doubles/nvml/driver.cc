@@ -1,0 +1,177 @@
+#include "driver.h"
+
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "state_file.h"
+
+namespace nos::nvml_double {
+namespace {
+
+std::atomic<int> initialised{0};
+
+std::string StatePath() {
+  const char* path = std::getenv("NOS_NVML_DOUBLE_STATE");
+  return path == nullptr ? "" : path;
+}
+
+// The next fault that strikes this call, counted down.
+std::optional<Fault> Strike(State& state, std::string_view call, int gpu) {
+  for (Fault& fault : state.faults) {
+    if (fault.call != call || fault.times == 0 || (fault.gpu && *fault.gpu != gpu)) continue;
+    if (fault.after > 0) {
+      --fault.after;
+      return std::nullopt;
+    }
+    --fault.times;
+    return fault;
+  }
+  return std::nullopt;
+}
+
+bool IsHostile(const Fault& fault) {
+  return fault.count || fault.start || fault.size || fault.unterminated;
+}
+
+nvml::Return Answer(State& state, int gpu, const std::optional<Fault>& fault, const Body& body) {
+  const Context context{state, fault ? &*fault : nullptr};
+  if (gpu >= static_cast<int>(state.gpus.size())) return nvml::kInvalidArgument;
+  if (gpu >= 0 && context.gpu(gpu).lost) return nvml::kGpuIsLost;
+  if (!fault || IsHostile(*fault)) return body(context);
+  if (fault->effect == Fault::Effect::kLie) return nvml::kSuccess;
+  if (fault->effect == Fault::Effect::kLate) (void)body(context);
+  return static_cast<nvml::Return>(fault->error);
+}
+
+}  // namespace
+
+void* ToHandle(Handle kind, const Name& name) {
+  const uintptr_t bits = static_cast<uintptr_t>(kind) << 28 |
+                         static_cast<uintptr_t>(name.gpu) << 20 |
+                         static_cast<uintptr_t>(name.instance & 0x3FF) << 10 |
+                         static_cast<uintptr_t>(name.compute & 0x3FF);
+  return reinterpret_cast<void*>(bits);
+}
+
+Name FromHandle(Handle kind, const void* handle) {
+  const auto bits = reinterpret_cast<uintptr_t>(handle);
+  if (bits >> 28 != static_cast<uintptr_t>(kind)) return {};
+  return {static_cast<int>(bits >> 20 & 0xFF), static_cast<unsigned>(bits >> 10 & 0x3FF),
+          static_cast<unsigned>(bits & 0x3FF)};
+}
+
+nvml::Return Run(std::string_view call, int gpu, const Body& body) {
+  if (initialised == 0 && call != "nvmlInit_v2") return nvml::kUninitialized;
+  int64_t latency = 0;
+  std::optional<Fault> fault;
+  nvml::Return answer = nvml::kUnknown;
+  {
+    const StateFile file(StatePath());
+    const Result<Json> before = file.Read();
+    if (!before.ok()) return nvml::kDriverNotLoaded;
+    Result<State> state = ReadState(*before);
+    if (!state.ok()) {
+      std::fprintf(stderr, "NVML double: %s: %s\n", StatePath().c_str(),
+                   state.status().message().c_str());
+      return nvml::kUnknown;
+    }
+    if (const auto slow = state->latency_ms.find(std::string(call));
+        slow != state->latency_ms.end()) {
+      latency = slow->second;
+    }
+    fault = Strike(*state, call, gpu);
+    const bool dies = fault && fault->effect == Fault::Effect::kExit;
+    if (!dies) answer = Answer(*state, gpu, fault, body);
+    const Json after = WriteState(*state);
+    // As texts: a number that was read and one that is written differ in kind.
+    const bool changed = WriteJson(after) != WriteJson(*before);
+    if (changed && !file.Write(after).ok()) return nvml::kUnknown;
+    if (dies) _exit(137);
+  }
+  if (latency > 0) std::this_thread::sleep_for(std::chrono::milliseconds(latency));
+  return answer;
+}
+
+nvml::Return RunOnInstance(
+    std::string_view call, const Name& name,
+    const std::function<nvml::Return(const Context&, Gpu&, Instance&)>& body) {
+  if (name.gpu < 0) return nvml::kInvalidArgument;
+  return Run(call, name.gpu, [&](const Context& context) {
+    Gpu& gpu = context.gpu(name.gpu);
+    for (Instance& instance : gpu.instances) {
+      if (instance.id == name.instance) return body(context, gpu, instance);
+    }
+    return nvml::kInvalidArgument;
+  });
+}
+
+nvml::Return OnModel(std::string_view call, nvml::Device device,
+                     const std::function<nvml::Return(const Context&, Gpu&)>& body) {
+  const Name name = FromHandle(Handle::kGpu, device);
+  if (name.gpu < 0) return nvml::kInvalidArgument;
+  return Run(call, name.gpu, [&](const Context& context) {
+    Gpu& gpu = context.gpu(name.gpu);
+    return gpu.model == nullptr ? nvml::kNotSupported : body(context, gpu);
+  });
+}
+
+nvml::Return Initialise(int change) {
+  if (change < 0) {
+    if (initialised == 0) return nvml::kUninitialized;
+    --initialised;
+    return nvml::kSuccess;
+  }
+  const nvml::Return code = Run("nvmlInit_v2", -1, [](const Context&) { return nvml::kSuccess; });
+  if (code == nvml::kSuccess) ++initialised;
+  return code;
+}
+
+nvml::Return WaitForChange(std::chrono::milliseconds timeout,
+                           const std::function<nvml::Return()>& poll_state) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + timeout;
+  const int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  const std::filesystem::path folder = std::filesystem::path(StatePath()).parent_path();
+  inotify_add_watch(watch, folder.empty() ? "." : folder.c_str(), IN_MOVED_TO);
+  nvml::Return code = poll_state();
+  while (code == nvml::kTimeout && Clock::now() < end) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    pollfd ready{watch, POLLIN, 0};
+    poll(&ready, 1, static_cast<int>(left.count()) + 1);
+    char drained[4096];
+    while (read(watch, drained, sizeof drained) > 0) {
+    }
+    code = poll_state();
+  }
+  close(watch);
+  return code;
+}
+
+nvml::Return PutString(const Context& context, const std::string& text, char* buffer,
+                       unsigned size) {
+  if (context.fault != nullptr && context.fault->unterminated) {
+    std::memset(buffer, 0x1b, size);  // escape characters, and no end
+    return nvml::kSuccess;
+  }
+  if (text.size() >= size) return nvml::kInsufficientSize;
+  std::memcpy(buffer, text.c_str(), text.size() + 1);
+  return nvml::kSuccess;
+}
+
+unsigned PutCount(const Context& context, size_t count) {
+  if (context.fault != nullptr && context.fault->count) {
+    return static_cast<unsigned>(*context.fault->count);
+  }
+  return static_cast<unsigned>(count);
+}
+
+}  // namespace nos::nvml_double

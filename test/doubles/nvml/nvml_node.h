@@ -1,0 +1,45 @@
+// A node with doubled GPUs for tests: makes the state file, points the double at it, and lets a
+// test look at the truth and change it while code under test runs, in this process or another.
+//
+//   NvmlNode node({{"gpus", JsonArray{{{"model", "A100-40GB"}}}}});
+//   auto library = NvmlLibrary::Open(node.library()).value();
+//   node.Fault({{"call", "nvmlGpuInstanceDestroy"}, {"error", 19}});
+//   node.Edit([](Json& state) { ... });
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codec/json.h"
+
+namespace nos::nvml_double {
+
+class NvmlNode {
+ public:
+  // Sets NOS_NVML_DOUBLE_STATE of this process to a new file: one node at a time in a process.
+  explicit NvmlNode(const Json& state);
+  ~NvmlNode();
+  NvmlNode(const NvmlNode&) = delete;
+  NvmlNode& operator=(const NvmlNode&) = delete;
+
+  static std::string library();
+  static std::string old_library();
+  const std::string& state_path() const { return path_; }
+
+  Json Read() const;
+  void Edit(const std::function<void(Json& state)>& change) const;
+  void EditGpu(int gpu, const std::function<void(JsonObject& gpu)>& change) const;
+  void Fault(const JsonObject& fault) const;
+  void Event(const JsonObject& event) const;
+  void ClearFaults() const;
+  // {"1g.5gb@0", "3g.20gb@4!"}: by start; "!" marks one without compute instance.
+  std::vector<std::string> Layout(int gpu) const;
+  // The node restarts: instances vanish, lost GPUs are back.
+  void Reboot() const;
+
+ private:
+  std::string folder_, path_;
+};
+
+}  // namespace nos::nvml_double

@@ -1,0 +1,42 @@
+#include "state_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace nos::nvml_double {
+
+StateFile::StateFile(std::string path)
+    : path_(std::move(path)),
+      lock_(open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (lock_ >= 0) flock(lock_, LOCK_EX);
+}
+
+StateFile::~StateFile() {
+  if (lock_ >= 0) close(lock_);
+}
+
+Result<Json> StateFile::Read() const {
+  std::ifstream file(path_, std::ios::binary);
+  if (lock_ < 0 || !file) return NotFound("cannot read " + path_);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return ParseJson(text);
+}
+
+Status StateFile::Write(const Json& state) const {
+  const std::string next = path_ + ".next";
+  std::ofstream file(next, std::ios::binary | std::ios::trunc);
+  file << WriteJsonPretty(state) << "\n";
+  file.close();
+  if (!file || std::rename(next.c_str(), path_.c_str()) != 0) {
+    return {Code::kUnavailable, "cannot write " + path_};
+  }
+  return Status::Ok();
+}
+
+}  // namespace nos::nvml_double

@@ -1,0 +1,28 @@
+// A JSON file that several processes and tests share: locked while it is read or changed, replaced
+// in one step, so that whoever only reads never sees half of it.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "codec/json.h"
+
+namespace nos::nvml_double {
+
+// Holds the lock (flock on "<path>.lock") while it lives.
+class StateFile {
+ public:
+  explicit StateFile(std::string path);
+  ~StateFile();
+  StateFile(const StateFile&) = delete;
+  StateFile& operator=(const StateFile&) = delete;
+
+  Result<Json> Read() const;
+  Status Write(const Json& state) const;
+
+ private:
+  std::string path_;
+  int lock_;
+};
+
+}  // namespace nos::nvml_double
