@@ -11,6 +11,8 @@ namespace nos::kubelet {
 struct OfferedDevice {
   std::string resource;   // "nvidia.com/mig-1g.5gb"
   std::string device_id;  // "MIG-..."
+  // A broken device still counts as the node's, but is handed to nobody.
+  bool healthy = true;
   friend auto operator<=>(const OfferedDevice&, const OfferedDevice&) = default;
 };
 

@@ -20,7 +20,7 @@ Result<std::vector<DeviceAssignment>> FakeKubelet::List() {
 Status FakeKubelet::Admit(const std::string& ns, const std::string& pod,
                           const std::string& resource) {
   for (const OfferedDevice& device : offer_) {
-    if (device.resource != resource || Holds(device.device_id)) continue;
+    if (device.resource != resource || !device.healthy || Holds(device.device_id)) continue;
     assignments_.push_back({ns, pod, "main", resource, device.device_id});
     return Status::Ok();
   }

@@ -176,7 +176,8 @@ std::vector<std::string> VirtualNode::FreeDevices(const cluster::Pod& pod,
   const auto pinned = pinned_.find(pod.Key());
   std::vector<std::string> free;
   for (const auto& device : offered_) {
-    if (device.resource != resource || Holder(device.device_id) != nullptr) continue;
+    if (device.resource != resource || !device.healthy) continue;
+    if (Holder(device.device_id) != nullptr) continue;
     const bool wanted = pinned == pinned_.end() ||
                         std::count(pinned->second.begin(), pinned->second.end(), device.device_id);
     if (wanted) free.push_back(device.device_id);

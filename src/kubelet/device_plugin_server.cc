@@ -1,0 +1,191 @@
+#include "kubelet/device_plugin_server.h"
+
+#include <deviceplugin.pb.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "base/text.h"
+
+namespace nos::kubelet {
+namespace {
+
+constexpr std::string_view kService = "/v1beta1.DevicePlugin/";
+constexpr size_t kMaxId = 63;         // deviceplugin/v1beta1, Device.ID
+constexpr size_t kMaxResource = 128;  // a path of a socket has 107 bytes at most
+
+// "nvidia.com/mig-1g.5gb", of characters that may stand in a file's name.
+bool IsResource(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == '/';
+  });
+  return plain && name.size() <= kMaxResource && std::count(name.begin(), name.end(), '/') == 1 &&
+         name.front() != '/' && name.back() != '/';
+}
+
+Status Check(const std::vector<OfferedDevice>& devices) {
+  for (const OfferedDevice& device : devices) {
+    if (!IsResource(device.resource)) {
+      return Invalid(fmt::format("'{}' is no name of a resource such as nvidia.com/mig-1g.5gb",
+                                 device.resource));
+    }
+    if (device.device_id.empty() || device.device_id.size() > kMaxId) {
+      return Invalid(fmt::format("device id '{}' of {}: the kubelet takes 1 to {} bytes",
+                                 device.device_id, device.resource, kMaxId));
+    }
+  }
+  return Status::Ok();
+}
+
+std::string ListOf(const std::map<std::string, bool>& devices) {
+  v1beta1::ListAndWatchResponse list;
+  for (const auto& [id, healthy] : devices) {
+    v1beta1::Device& device = *list.add_devices();
+    device.set_id(id);
+    device.set_health(healthy ? "Healthy" : "Unhealthy");
+  }
+  return list.SerializeAsString();
+}
+
+void HandOver(const DevicePluginOptions& options, const std::vector<std::string>& ids,
+              v1beta1::ContainerAllocateResponse& container) {
+  if (options.handover == Handover::kEnvironment) {
+    (*container.mutable_envs())["NVIDIA_VISIBLE_DEVICES"] = Join(ids, ",");
+    return;
+  }
+  for (const std::string& id : ids) {
+    container.add_cdi_devices()->set_name(options.cdi_kind + "=" + id);
+  }
+}
+
+}  // namespace
+
+DevicePluginServer::DevicePluginServer(DevicePluginOptions options)
+    : options_(std::move(options)),
+      server_({.patience = options_.patience},
+              [this] {
+                {
+                  const std::lock_guard lock(mutex_);
+                  ++changes_;
+                }
+                changed_.notify_all();
+                wake_up_.Signal();
+              }),
+      registrar_({options_.folder, options_.register_timeout, options_.first_pause,
+                  options_.longest_pause},
+                 server_, wake_up_) {}
+
+DevicePluginServer::~DevicePluginServer() = default;
+
+Status DevicePluginServer::Offer(const std::vector<OfferedDevice>& devices) {
+  NOS_RETURN_IF_ERROR(Check(devices));
+  const std::lock_guard lock(offer_mutex_);
+  TakeOver(devices);
+  return WaitForKubelet();
+}
+
+void DevicePluginServer::TakeOver(const std::vector<OfferedDevice>& devices) {
+  std::map<std::string, std::string> lists;  // by resource
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [resource, plugin] : plugins_) plugin.devices.clear();
+    for (const OfferedDevice& device : devices) {
+      plugins_[device.resource].devices[device.device_id] = device.healthy;
+    }
+    for (const auto& [resource, plugin] : plugins_) lists[resource] = ListOf(plugin.devices);
+  }
+  for (auto& [resource, list] : lists) {
+    server_.Publish(registrar_.SocketOf(resource), std::move(list));
+    const auto call = [this, name = resource](std::string_view method, const std::string& request) {
+      return Answer(name, method, request);
+    };
+    registrar_.Keep(resource, {call, "/v1beta1.DevicePlugin/ListAndWatch"});
+  }
+}
+
+Status DevicePluginServer::WaitForKubelet() {
+  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const uint64_t seen = changes_;
+    lock.unlock();
+    const std::string behind = Behind();
+    if (behind.empty()) return Status::Ok();
+    lock.lock();
+    if (changed_.wait_until(lock, deadline, [&] { return changes_ != seen; })) continue;
+    lock.unlock();
+    const std::string still_behind = Behind();  // or the reason has become known meanwhile
+    return still_behind.empty() ? Status::Ok() : Status(Code::kUnavailable, still_behind);
+  }
+}
+
+std::string DevicePluginServer::Behind() const {
+  for (const auto& [resource, report] : registrar_.Reports()) {
+    const GrpcServer::WatchState state = server_.State(registrar_.SocketOf(resource));
+    if (state.caught_up) continue;
+    if (state.watches > 0) {
+      return fmt::format("the kubelet has not read the new list of {} yet", resource);
+    }
+    return fmt::format(
+        "the kubelet does not watch {}: {}", resource,
+        report.trouble.empty() ? "it was registered, but no watch came" : report.trouble);
+  }
+  return "";
+}
+
+std::map<std::string, PluginCounts> DevicePluginServer::Counts() const {
+  std::map<std::string, PluginCounts> counts;
+  for (const auto& [resource, report] : registrar_.Reports()) {
+    const bool connected = server_.State(registrar_.SocketOf(resource)).watches > 0;
+    const std::lock_guard lock(mutex_);
+    const Plugin& plugin = plugins_.at(resource);
+    counts[resource] = {report.registrations, report.failures, plugin.allocations, plugin.refusals,
+                        connected};
+  }
+  return counts;
+}
+
+GrpcAnswer DevicePluginServer::Answer(const std::string& resource, std::string_view method,
+                                      const std::string& request) {
+  if (method.starts_with(kService)) method.remove_prefix(kService.size());
+  // Options all false: neither PreStartContainer nor GetPreferredAllocation is to be called.
+  if (method == "GetDevicePluginOptions") {
+    return {GrpcCode::kOk, v1beta1::DevicePluginOptions().SerializeAsString()};
+  }
+  if (method == "Allocate") return Allocate(resource, request);
+  return {GrpcCode::kUnimplemented, fmt::format("no method {} here", method)};
+}
+
+GrpcAnswer DevicePluginServer::Allocate(const std::string& resource, const std::string& request) {
+  v1beta1::AllocateRequest asked;
+  if (!asked.ParseFromString(request)) {
+    return {GrpcCode::kInvalidArgument, "the request is not readable"};
+  }
+  v1beta1::AllocateResponse answer;
+  Allocation allocation{resource, {}};
+  {
+    const std::lock_guard lock(mutex_);
+    Plugin& plugin = plugins_.at(resource);
+    for (const auto& container : asked.container_requests()) {
+      const std::vector<std::string> ids(container.devices_ids().begin(),
+                                         container.devices_ids().end());
+      for (const std::string& id : ids) {
+        const auto device = plugin.devices.find(id);
+        if (device != plugin.devices.end() && device->second) continue;
+        ++plugin.refusals;
+        return {GrpcCode::kFailedPrecondition,
+                fmt::format("device {} of {} is not offered any more: the GPU is being cut anew",
+                            id, resource)};
+      }
+      HandOver(options_, ids, *answer.add_container_responses());
+      allocation.device_ids.insert(allocation.device_ids.end(), ids.begin(), ids.end());
+    }
+    ++plugin.allocations;
+  }
+  if (options_.on_allocate) options_.on_allocate(allocation);
+  return {GrpcCode::kOk, answer.SerializeAsString()};
+}
+
+}  // namespace nos::kubelet

@@ -1,0 +1,198 @@
+#include "kubelet/device_plugin_server.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <memory>
+
+#include "kubelet/kubelet_fixture_test.h"
+
+namespace nos::kubelet {
+namespace {
+
+using testing::HasSubstr;
+constexpr const char* kSmall = "nvidia.com/mig-1g.5gb";
+constexpr const char* kLarge = "nvidia.com/mig-3g.20gb";
+constexpr const char* kSmallSocket = "nos-nvidia.com_mig-1g.5gb.sock";
+
+class DevicePluginServerTest : public testing::Test {
+ protected:
+  DevicePluginOptions Options() const {
+    DevicePluginOptions options;
+    options.folder = folder_.path();
+    options.patience = kLong;
+    options.first_pause = std::chrono::milliseconds(5);
+    return options;
+  }
+  void Start(DevicePluginOptions options) {
+    plugin_ = std::make_unique<DevicePluginServer>(std::move(options));
+  }
+  void StartBoth() {
+    kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+    Start(Options());
+  }
+  void Offer(const std::vector<OfferedDevice>& devices) {
+    const Status offered = plugin_->Offer(devices);
+    EXPECT_TRUE(offered.ok()) << offered.message();
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<MiniKubelet> kubelet_;
+  std::unique_ptr<DevicePluginServer> plugin_;
+};
+
+TEST_F(DevicePluginServerTest, PushesListsOfEveryResource) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b", false}, {kLarge, "MIG-c"}});
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a", "MIG-b (unhealthy)"}));
+  EXPECT_TRUE(kubelet_->Sees(kLarge, {"MIG-c"}));
+  Offer({{kSmall, "MIG-d"}});
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-d"}));
+  EXPECT_TRUE(kubelet_->Sees(kLarge, {}));
+  EXPECT_EQ(kubelet_->registrations(), 2);  // one of each resource: streams go on
+}
+
+TEST_F(DevicePluginServerTest, HandsOverByEnvironment) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});
+  const auto answer = kubelet_->Allocate(kSmallSocket, {"MIG-a", "MIG-b"});
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  const auto& container = answer->container_responses(0);
+  EXPECT_EQ(container.envs().at("NVIDIA_VISIBLE_DEVICES"), "MIG-a,MIG-b");
+  EXPECT_EQ(container.cdi_devices_size(), 0);
+}
+
+TEST_F(DevicePluginServerTest, HandsOverByCdi) {
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  DevicePluginOptions options = Options();
+  options.handover = Handover::kCdi;
+  Start(options);
+  Offer({{kSmall, "MIG-a"}});
+  const auto answer = kubelet_->Allocate(kSmallSocket, {"MIG-a"});
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  const auto& container = answer->container_responses(0);
+  EXPECT_EQ(container.envs().size(), 0U);
+  EXPECT_EQ(container.cdi_devices(0).name(), "nvidia.com/gpu=MIG-a");
+}
+
+TEST_F(DevicePluginServerTest, RefusesWhatIsNotOffered) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-sick", false}});
+  ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+  Offer({{kSmall, "MIG-sick", false}});
+  for (const char* id : {"MIG-a", "MIG-sick", "MIG-unknown"}) {
+    const auto refused = kubelet_->Allocate(kSmallSocket, {id});
+    ASSERT_FALSE(refused.ok()) << id;
+    EXPECT_THAT(refused.status().message(), HasSubstr("not offered"));
+  }
+  EXPECT_EQ(plugin_->Counts().at(kSmall).allocations, 1U);
+  EXPECT_EQ(plugin_->Counts().at(kSmall).refusals, 3U);
+}
+
+TEST_F(DevicePluginServerTest, TellsOfAllocations) {
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  std::mutex mutex;
+  std::vector<Allocation> seen;
+  DevicePluginOptions options = Options();
+  options.on_allocate = [&](const Allocation& allocation) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(allocation);
+  };
+  Start(options);
+  Offer({{kSmall, "MIG-a"}});
+  ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].resource, kSmall);
+  EXPECT_EQ(seen[0].device_ids, std::vector<std::string>{"MIG-a"});
+}
+
+// Allocations race with withdrawals: whoever got a device got it before its withdrawal returned.
+TEST_F(DevicePluginServerTest, NoDeviceIsHandedOutAfterItsWithdrawal) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  std::atomic<bool> withdrawn = false, go_on = true;
+  std::atomic<int> given_late = 0;
+  std::thread allocator([&] {
+    while (go_on) {
+      const bool late = withdrawn;
+      if (kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok() && late) ++given_late;
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    Offer({});
+    withdrawn = true;
+    EXPECT_EQ(kubelet_->List(kSmall).size(), 0U);
+    withdrawn = false;
+    Offer({{kSmall, "MIG-a"}});
+  }
+  go_on = false;
+  allocator.join();
+  EXPECT_EQ(given_late, 0);
+}
+
+TEST_F(DevicePluginServerTest, RegistersWithAKubeletThatComesLater) {
+  DevicePluginOptions options = Options();
+  options.patience = std::chrono::milliseconds(20);
+  Start(options);
+  const Status offered = plugin_->Offer({{kSmall, "MIG-a"}});
+  EXPECT_EQ(offered.code(), Code::kUnavailable);
+  EXPECT_THAT(offered.message(), HasSubstr("is the kubelet running"));
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));
+}
+
+TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletRestarts) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  kubelet_.reset();
+  // As a kubelet does when it starts: it empties the folder.
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
+    std::filesystem::remove(file);
+  }
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));
+  EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+}
+
+TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletHangsUp) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  kubelet_->HangUp();
+  Offer({{kSmall, "MIG-b"}});
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-b"}));
+  EXPECT_GE(kubelet_->registrations(), 2);
+}
+
+TEST_F(DevicePluginServerTest, WaitsForTheFolder) {
+  DevicePluginOptions options = Options();
+  options.folder = folder_ / "not/yet";
+  options.patience = std::chrono::milliseconds(20);
+  Start(options);
+  const Status offered = plugin_->Offer({{kSmall, "MIG-a"}});
+  EXPECT_EQ(offered.code(), Code::kUnavailable);
+  EXPECT_THAT(offered.message(), HasSubstr("is the folder there"));
+  std::filesystem::create_directories(options.folder);
+  kubelet_ = std::make_unique<MiniKubelet>(options.folder);
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));
+}
+
+TEST_F(DevicePluginServerTest, OffersNothingThatTheKubeletWouldNotTake) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  EXPECT_EQ(plugin_->Offer({{"../../etc/x", "MIG-b"}}).code(), Code::kInvalid);
+  EXPECT_EQ(plugin_->Offer({{"gpu", "MIG-b"}}).code(), Code::kInvalid);
+  EXPECT_EQ(plugin_->Offer({{kSmall, std::string(64, 'x')}}).code(), Code::kInvalid);
+  EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+}
+
+TEST_F(DevicePluginServerTest, LeavesNoSocketBehind) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  EXPECT_TRUE(std::filesystem::exists(folder_ / kSmallSocket));
+  plugin_.reset();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / kSmallSocket));
+}
+
+}  // namespace
+}  // namespace nos::kubelet

@@ -1,0 +1,116 @@
+// Serves gRPC on unix sockets, on one thread of its own: calls with one answer, and a value that
+// clients watch.
+//
+//   GrpcServer server({}, on_change);
+//   server.Serve("/run/x.sock", {call, "/v1beta1.DevicePlugin/ListAndWatch"});
+//   server.Publish("/run/x.sock", message);   // to every watch, open now or later
+//   if (server.State("/run/x.sock").caught_up) ...
+//
+// A watch is sent the newest value; values published while the last is still on its way are
+// skipped. A watch that has not read its value within `patience` is cut off. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "kubelet/grpc_connection.h"
+#include "kubelet/unix_socket.h"
+
+namespace nos::kubelet {
+
+struct GrpcAnswer {
+  GrpcCode code = GrpcCode::kOk;
+  std::string body{};  // the message, or why not
+};
+
+struct GrpcService {
+  // Called on the server's thread, under its lock: must not block nor call the server.
+  std::function<GrpcAnswer(std::string_view method, const std::string& request)> call;
+  std::string watch_method;
+};
+
+struct GrpcServerOptions {
+  Duration patience = std::chrono::seconds(5);
+  size_t max_request = 1 << 20;         // bytes
+  size_t max_connections = 8;           // of one socket; further ones are closed
+  std::chrono::milliseconds rest{500};  // after a failure to accept
+};
+
+class GrpcServer {
+ public:
+  // `on_change`: the watches of some socket began, ended or caught up. Called as GrpcService::call.
+  GrpcServer(GrpcServerOptions options, std::function<void()> on_change);
+  // Closes everything and removes its sockets.
+  ~GrpcServer();
+  GrpcServer(const GrpcServer&) = delete;
+
+  // Listens on `path`, in place of whatever file is there. Called again for the same path: makes
+  // the socket anew; connections go on. Errors: as ListenUnix.
+  Status Serve(const std::string& path, GrpcService service);
+  // Whether the file at `path` is the socket served here.
+  bool Serves(const std::string& path) const;
+
+  // May come before Serve(path, ...).
+  void Publish(const std::string& path, std::string message);
+  struct WatchState {
+    int watches = 0;
+    bool caught_up = false;  // there are watches and the peers of all have read the newest value
+  };
+  WatchState State(const std::string& path) const;
+
+  // Closes all connections; goes on listening.
+  void Disconnect();
+
+ private:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  struct Socket {
+    GrpcService service;
+    UniqueFd listener;
+    std::string file;  // its FileIdentity
+    SteadyTime rest_until{};
+    std::string value;
+    uint64_t version = 0;  // of `value`; 0: none yet
+  };
+  struct Watch {
+    uint64_t version = 0;  // of the value sent last
+    uint64_t marker = 0;   // that the peer acknowledges when it has read it
+  };
+  struct Connection {
+    Connection(std::string socket, UniqueFd peer, GrpcLimits limits)
+        : path(std::move(socket)), grpc(std::move(peer), GrpcConnection::Side::kServer, limits) {}
+    std::string path;
+    GrpcConnection grpc;
+    std::map<int32_t, Watch> watches;  // by stream
+    SteadyTime cut_off_at{};           // unless caught up by then
+    bool over = false;
+  };
+
+  void Run();
+  void Poll(std::unique_lock<std::mutex>& lock);
+  void Accept(const std::string& path, Socket& socket);
+  void OnRequest(Connection& connection, int32_t stream);
+  void Push(Connection& connection, SteadyTime now);
+  void ServeConnection(Connection& connection, SteadyTime now);
+  bool CaughtUp(const Connection& connection) const;
+  void DropEnded();
+
+  const GrpcServerOptions options_;
+  const std::function<void()> on_change_;
+  WakeUp wake_up_;
+  mutable std::mutex mutex_;  // guards all below; not held while polling
+  bool stop_ = false;
+  uint64_t last_version_ = 0, last_marker_ = 0;
+  std::map<std::string, Socket> sockets_;
+  std::list<Connection> connections_;
+  std::thread thread_;  // last: uses the others
+};
+
+}  // namespace nos::kubelet

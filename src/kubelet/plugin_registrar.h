@@ -1,0 +1,77 @@
+// Keeps device plugins served and known to the kubelet: their sockets exist in the kubelet's
+// folder, and the kubelet watches each list. Looks at what is there, not at what has happened, when
+// the folder changes, when a watch begins or ends, and every few seconds.
+//
+// A new kubelet.sock is a new kubelet: connections to the old one are closed, and all plugins
+// register at once. Thread-safe; has a thread of its own.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "kubelet/folder_watch.h"
+#include "kubelet/grpc_server.h"
+#include "kubelet/unix_socket.h"
+
+namespace nos::kubelet {
+
+struct RegistrarOptions {
+  std::string folder;
+  Duration register_timeout{};
+  // Between attempts to register; doubled from first to longest.
+  Duration first_pause{}, longest_pause{};
+};
+
+class PluginRegistrar {
+ public:
+  // `wake_up`: to be signalled when a watch has begun or ended. References must outlive this.
+  PluginRegistrar(RegistrarOptions options, GrpcServer& server, const WakeUp& wake_up);
+  ~PluginRegistrar();
+  PluginRegistrar(const PluginRegistrar&) = delete;
+
+  // The plugin's socket: in the folder, named after the resource.
+  std::string SocketOf(const std::string& resource) const;
+  // From now on. Again for the same resource: nothing happens.
+  void Keep(const std::string& resource, GrpcService service);
+
+  struct Report {
+    uint64_t registrations = 0, failures = 0;
+    std::string trouble;  // why the last attempt failed; "" when it did not
+  };
+  std::map<std::string, Report> Reports() const;
+
+ private:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  struct Plugin {
+    GrpcService service;
+    Report report;
+    bool connected = false;
+    SteadyTime next_attempt{};
+    Duration pause{};  // before the attempt after that
+  };
+
+  void Run();
+  void NoticeKubelet();
+  void KeepServed(const std::string& resource, const Plugin& plugin);
+  bool IsDue(const std::string& resource, Plugin& plugin);
+  Status Register(const std::string& resource) const;
+  void Record(const std::string& resource, const Status& registered);
+  // False: to stop.
+  bool WaitForWork(bool watched);
+
+  const RegistrarOptions options_;
+  const std::string kubelet_socket_;
+  GrpcServer& server_;
+  const WakeUp& wake_up_;
+  WakeUp stop_;
+  FolderWatch folder_;   // Run()'s
+  std::string kubelet_;  // Run()'s: FileIdentity of kubelet.sock
+  mutable std::mutex mutex_;
+  std::map<std::string, Plugin> plugins_;  // by resource; guarded by mutex_; only grows
+  std::thread thread_;                     // last: uses the others
+};
+
+}  // namespace nos::kubelet

@@ -1,0 +1,62 @@
+#include "kubelet/pod_resources_client.h"
+
+#include <podresources.pb.h>
+
+#include <utility>
+
+#include "kubelet/grpc_call.h"
+
+namespace nos::kubelet {
+namespace {
+
+constexpr const char* kList = "/v1.PodResourcesLister/List";
+constexpr const char* kAllocatable = "/v1.PodResourcesLister/GetAllocatableResources";
+
+template <typename Message>
+Result<Message> Parse(const std::string& bytes, const char* method) {
+  Message message;
+  if (message.ParseFromString(bytes)) return message;
+  return Status(Code::kUnavailable,
+                std::string("the kubelet's answer to ") + method + " is not readable");
+}
+
+}  // namespace
+
+Result<std::string> PodResourcesClient::Call(const char* method) const {
+  // Both requests are empty messages, which are no bytes.
+  return UnaryCall(options_.socket, method, "",
+                   {.timeout = options_.timeout, .max_answer = options_.max_bytes});
+}
+
+Result<std::vector<DeviceAssignment>> PodResourcesClient::List() {
+  NOS_ASSIGN(const std::string bytes, Call(kList));
+  NOS_ASSIGN(const auto answer, Parse<v1::ListPodResourcesResponse>(bytes, kList));
+  std::vector<DeviceAssignment> assignments;
+  for (const v1::PodResources& pod : answer.pod_resources()) {
+    for (const v1::ContainerResources& container : pod.containers()) {
+      for (const v1::ContainerDevices& devices : container.devices()) {
+        if (!devices.resource_name().starts_with(options_.resource_prefix)) continue;
+        for (const std::string& id : devices.device_ids()) {
+          assignments.push_back(
+              {pod.namespace_(), pod.name(), container.name(), devices.resource_name(), id});
+        }
+      }
+    }
+  }
+  return assignments;
+}
+
+Result<std::vector<OfferedDevice>> PodResourcesClient::Allocatable() {
+  NOS_ASSIGN(const std::string bytes, Call(kAllocatable));
+  NOS_ASSIGN(const auto answer, Parse<v1::AllocatableResourcesResponse>(bytes, kAllocatable));
+  std::vector<OfferedDevice> offered;
+  for (const v1::ContainerDevices& devices : answer.devices()) {
+    if (!devices.resource_name().starts_with(options_.resource_prefix)) continue;
+    for (const std::string& id : devices.device_ids()) {
+      offered.push_back({devices.resource_name(), id});
+    }
+  }
+  return SortedOffer(std::move(offered));
+}
+
+}  // namespace nos::kubelet

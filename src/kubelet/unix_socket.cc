@@ -1,0 +1,90 @@
+#include "kubelet/unix_socket.h"
+
+#include <fmt/core.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace nos::kubelet {
+namespace {
+
+constexpr int kBacklog = 16;
+
+std::string ErrorText(int error) { return std::generic_category().message(error); }
+
+Status SocketError(const char* verb, const std::string& path, int error) {
+  const Code code = error == EACCES || error == EPERM ? Code::kPermission : Code::kUnavailable;
+  return {code, fmt::format("cannot {} {}: {}", verb, path, ErrorText(error))};
+}
+
+Result<sockaddr_un> Address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return Invalid(fmt::format("'{}' is no path of a socket: 1 to {} bytes are possible", path,
+                               sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+Result<UniqueFd> NewSocket() {
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return Status(Code::kUnavailable, "cannot make a socket: " + ErrorText(errno));
+  return fd;
+}
+
+}  // namespace
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<UniqueFd> ConnectUnix(const std::string& path) {
+  NOS_ASSIGN(const sockaddr_un address, Address(path));
+  NOS_ASSIGN(UniqueFd fd, NewSocket());
+  // A full backlog is EAGAIN: nobody accepts.
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return SocketError("connect to", path, errno);
+  }
+  return fd;
+}
+
+Result<UniqueFd> ListenUnix(const std::string& path) {
+  NOS_ASSIGN(const sockaddr_un address, Address(path));
+  NOS_ASSIGN(UniqueFd fd, NewSocket());
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return SocketError("replace", path, errno);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(fd.get(), kBacklog) != 0) {
+    return SocketError("listen on", path, errno);
+  }
+  return fd;
+}
+
+WakeUp::WakeUp() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+void WakeUp::Signal() const {
+  const uint64_t one = 1;
+  // Fails only when the counter is full, and then the fd is readable already.
+  [[maybe_unused]] const ssize_t written = write(fd_.get(), &one, sizeof one);
+}
+
+void WakeUp::Clear() const {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = read(fd_.get(), &count, sizeof count);
+}
+
+std::string FileIdentity(const std::string& path) {
+  struct stat file{};
+  if (stat(path.c_str(), &file) != 0) return "";
+  return fmt::format("{}:{}:{}.{}", file.st_dev, file.st_ino, file.st_ctim.tv_sec,
+                     file.st_ctim.tv_nsec);
+}
+
+}  // namespace nos::kubelet
