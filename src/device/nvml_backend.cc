@@ -18,14 +18,6 @@ Status MigIsOff(int gpu) {
   return {Code::kUnimplemented, fmt::format("MIG mode is off on GPU {}", gpu)};
 }
 
-std::string StartsText(const DriverProfile& profile) {
-  std::vector<std::string> starts;
-  for (const DriverPlacement& placement : profile.placements) {
-    starts.push_back(fmt::to_string(placement.start));
-  }
-  return Join(starts, ", ");
-}
-
 // Exact, as the driver of this GPU places them; nothing is guessed from the profile's name.
 Result<DriverPlacement> PlacementAt(const DriverProfile& profile, uint8_t start) {
   NOS_RETURN_IF_ERROR(profile.placements_status);
@@ -44,6 +36,7 @@ Result<const DriverProfile*> FindProfile(const std::vector<DriverProfile>& profi
     }
   }
   std::vector<std::string> names;
+  names.reserve(profiles.size());
   for (const DriverProfile& profile : profiles) names.push_back(profile.canonical);
   return Invalid(
       fmt::format("the driver has no profile {} for this GPU, only {}", name, Join(names, ", ")));
@@ -56,31 +49,37 @@ const gpu::Model* ModelOf(const GpuInfo& info, const gpu::Catalogue& catalogue) 
   return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
 }
 
-// Errors after which nothing of the session can be trusted end it.
+// Errors after which nothing of the session can be trusted end it: not at once, for what was begun
+// may still have to be undone, but before the next look at a GPU.
 Status NvmlBackend::Check(nvml::Return code, std::string_view name) {
-  const bool ends = code == nvml::kUninitialized || code == nvml::kDriverNotLoaded ||
-                    code == nvml::kLibRmVersionMismatch;
-  if (ends) {
-    session_.Close();
-    profiles_.clear();
+  if (code == nvml::kUninitialized || code == nvml::kDriverNotLoaded ||
+      code == nvml::kLibRmVersionMismatch) {
+    session_ended_ = true;
   }
   return ToStatus(code, name);
 }
 
+Status NvmlBackend::OpenSession() {
+  if (std::exchange(session_ended_, false)) {
+    session_.Close();
+    profiles_.clear();
+  }
+  return session_.Open();
+}
+
 Result<nvml::Device> NvmlBackend::Reach(int gpu) {
-  NOS_RETURN_IF_ERROR(session_.Open());
+  NOS_RETURN_IF_ERROR(OpenSession());
   nvml::Device device = nullptr;
   const nvml::Return code =
       call().nvmlDeviceGetHandleByIndex_v2(static_cast<unsigned>(gpu), &device);
   if (code == nvml::kInvalidArgument) return NotFound(fmt::format("there is no GPU {}", gpu));
-  NOS_RETURN_IF_ERROR(
-      Check(code, "nvmlDeviceGetHandleByIndex_v2").Within(fmt::format("GPU {}", gpu)));
+  NOS_RETURN_IF_ERROR(Check(code, "nvmlDeviceGetHandleByIndex_v2"));
   return device;
 }
 
 Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
   if (std::exchange(some_failed_, false)) session_.Close();  // a new one sees repaired GPUs
-  NOS_RETURN_IF_ERROR(session_.Open());
+  NOS_RETURN_IF_ERROR(OpenSession());
   unsigned count = 0;
   NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
   if (count > kMostGpus) return Internal(fmt::format("the driver says there are {} GPUs", count));
@@ -165,7 +164,7 @@ Result<std::vector<DriverProfile>> NvmlBackend::ListProfiles(int gpu) {
 
 std::string NvmlBackend::DriverVersion() {
   char version[nvml::kVersionSize + 1] = {};
-  if (!session_.Open().ok() || call().nvmlSystemGetDriverVersion == nullptr) return "";
+  if (!OpenSession().ok() || call().nvmlSystemGetDriverVersion == nullptr) return "";
   if (call().nvmlSystemGetDriverVersion(version, nvml::kVersionSize) != nvml::kSuccess) return "";
   return DriverString(version, nvml::kVersionSize);
 }
@@ -189,12 +188,11 @@ Result<GpuInstance> NvmlBackend::Create(int gpu, const std::string& name, uint8_
       Check(call().nvmlDeviceCreateGpuInstanceWithPlacement(device, profile->id, &slots, &instance),
             "nvmlDeviceCreateGpuInstanceWithPlacement"));
   if (const Status made = CreateComputeInstance(instance, *profile); !made.ok()) {
-    const Status undone = Check(call().nvmlGpuInstanceDestroy(instance), "nvmlGpuInstanceDestroy");
+    const Status undone = DestroyParts(instance);
     if (undone.ok()) return made;
-    return made.Within(
-        fmt::format("the GPU instance stays without a device ({})", undone.message()));
+    return made.Within(fmt::format("what was made of it stays ({})", undone.message()));
   }
-  return VerifyMade(gpu, *profile, start);
+  return VerifyMade(gpu, profile->canonical, start);
 }
 
 Status NvmlBackend::CreateComputeInstance(nvml::GpuInstanceRef instance,
@@ -211,15 +209,15 @@ Status NvmlBackend::CreateComputeInstance(nvml::GpuInstanceRef instance,
                "nvmlGpuInstanceCreateComputeInstance");
 }
 
-Result<GpuInstance> NvmlBackend::VerifyMade(int gpu, const DriverProfile& profile, uint8_t start) {
+Result<GpuInstance> NvmlBackend::VerifyMade(int gpu, std::string profile, uint8_t start) {
   NOS_ASSIGN(const std::vector<GpuInstance> instances, ListInstances(gpu));
   for (const GpuInstance& instance : instances) {
-    const bool same = instance.start == start && instance.profile == profile.canonical;
+    const bool same = instance.start == start && instance.profile == profile;
     if (same && instance.complete) return instance;
   }
   return Status(Code::kUnavailable,
                 fmt::format("the driver said it made {}@{} on GPU {}, but does not list it",
-                            profile.canonical, start, gpu));
+                            profile, start, gpu));
 }
 
 Status NvmlBackend::Destroy(int gpu, uint32_t instance_id) {
@@ -229,8 +227,7 @@ Status NvmlBackend::Destroy(int gpu, uint32_t instance_id) {
   NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetGpuInstanceById(device, instance_id, &instance),
                             "nvmlDeviceGetGpuInstanceById")
                           .Within(fmt::format("GPU {} instance {}", gpu, instance_id)));
-  NOS_RETURN_IF_ERROR(DestroyComputeInstance(instance));
-  NOS_RETURN_IF_ERROR(Check(call().nvmlGpuInstanceDestroy(instance), "nvmlGpuInstanceDestroy"));
+  NOS_RETURN_IF_ERROR(DestroyParts(instance));
   if (events_ != nullptr) events_->board().ClearInstance(gpu, instance_id);
   NOS_ASSIGN(const std::vector<GpuInstance> left, ListInstances(gpu));
   const bool remains = std::any_of(left.begin(), left.end(), [&](const GpuInstance& candidate) {
@@ -242,14 +239,18 @@ Status NvmlBackend::Destroy(int gpu, uint32_t instance_id) {
                       instance_id, gpu)};
 }
 
-Status NvmlBackend::DestroyComputeInstance(nvml::GpuInstanceRef instance) {
+// The compute instance first: a GPU instance is in use while it has one.
+Status NvmlBackend::DestroyParts(nvml::GpuInstanceRef instance) {
   NOS_ASSIGN(const std::vector<ComputeSlice> slices, ReadComputeSlices(call(), instance));
   if (slices.size() > 1) {
     return Invalid(
         fmt::format("it holds {} compute instances, so it is not ours to destroy", slices.size()));
   }
-  if (slices.empty()) return Status::Ok();
-  return Check(call().nvmlComputeInstanceDestroy(slices.front().ref), "nvmlComputeInstanceDestroy");
+  for (const ComputeSlice& slice : slices) {
+    NOS_RETURN_IF_ERROR(
+        Check(call().nvmlComputeInstanceDestroy(slice.ref), "nvmlComputeInstanceDestroy"));
+  }
+  return Check(call().nvmlGpuInstanceDestroy(instance), "nvmlGpuInstanceDestroy");
 }
 
 Status NvmlBackend::EnableMig(int gpu) {
@@ -261,8 +262,7 @@ Status NvmlBackend::EnableMig(int gpu) {
   const NvmlEvents::Suspended quiet(events_);
   const Status set = SetMigMode(gpu);
   // The mode may have been activated by a reset: nothing known before holds.
-  session_.Close();
-  profiles_.clear();
+  session_ended_ = true;
   NOS_RETURN_IF_ERROR(set);
   NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));
   if (now.mig_enabled) return Status::Ok();

@@ -54,20 +54,22 @@ class NvmlBackend final : public Backend {
   };
   const nvml::Functions& call() const { return library_.call(); }
   Status Check(nvml::Return code, std::string_view call);
+  Status OpenSession();
   Result<nvml::Device> Reach(int gpu);
   Result<GpuInfo> ReadGpu(int gpu);
   Status ReadMigMode(nvml::Device device, GpuInfo& info);
   Result<GpuInfo> NeedMig(int gpu);
   Result<const std::vector<DriverProfile>*> Profiles(nvml::Device device, const GpuInfo& info);
   Status CreateComputeInstance(nvml::GpuInstanceRef instance, const DriverProfile& profile);
-  Result<GpuInstance> VerifyMade(int gpu, const DriverProfile& profile, uint8_t start);
-  Status DestroyComputeInstance(nvml::GpuInstanceRef instance);
+  Result<GpuInstance> VerifyMade(int gpu, std::string profile, uint8_t start);
+  Status DestroyParts(nvml::GpuInstanceRef instance);
   Status SetMigMode(int gpu);
 
   const NvmlLibrary& library_;
   const gpu::Catalogue& catalogue_;
   NvmlEvents* events_;
   NvmlSession session_;
+  bool session_ended_ = false;             // the driver ended it, or it is to be opened anew
   bool some_failed_ = false;               // some GPU did not answer the last ListGpus
   std::map<int, GpuInfo> known_;           // by index: what was last known
   std::map<int, KnownProfiles> profiles_;  // constant while a MIG mode lasts (nvml.h)

@@ -31,7 +31,7 @@ constexpr FeatureText kOptional[] = {
 
 std::string PathOrDefault(std::string path) {
   if (!path.empty()) return path;
-  const char* named = std::getenv("NOS_NVML_LIBRARY");
+  const char* named = std::getenv("NOS_NVML_LIBRARY");  // NOLINT(concurrency-mt-unsafe)
   return named != nullptr && *named != '\0' ? named : "libnvidia-ml.so.1";
 }
 
@@ -41,11 +41,12 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::Open(std::string path) {
   path = PathOrDefault(std::move(path));
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
+    const char* why = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc keeps it per thread
     return Status(Code::kUnavailable,
                   fmt::format("cannot load NVML ({}): is the NVIDIA driver installed on this node, "
                               "and are its libraries visible here? NOS_NVML_LIBRARY may name the "
                               "file",
-                              dlerror()));
+                              why));
   }
   std::unique_ptr<NvmlLibrary> library(new NvmlLibrary(path, handle));
   const std::vector<std::string> missing = library->MissingOf(Feature::kCore);

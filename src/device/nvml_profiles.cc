@@ -153,6 +153,14 @@ Result<DriverProfile> ToProfile(const RawProfile& raw, unsigned place, int64_t g
 
 }  // namespace
 
+std::string StartsText(const DriverProfile& profile) {
+  std::string text;
+  for (const DriverPlacement& placement : profile.placements) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", placement.start);
+  }
+  return text;
+}
+
 std::string DriverString(const char* text, size_t size) {
   return Printable(std::string(text, strnlen(text, size)));
 }

@@ -33,6 +33,9 @@ struct DriverProfile {
   Status placements_status;                 // why `placements` is not known
 };
 
+// The starts of its placements: "0,2,4".
+std::string StartsText(const DriverProfile& profile);
+
 // What the driver says of one compute-instance profile of a GPU instance.
 struct DriverComputeProfile {
   unsigned id = 0;

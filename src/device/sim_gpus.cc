@@ -125,7 +125,8 @@ Result<GpuInstance> SimGpus::Add(SimGpu& gpu, const std::string& profile, uint8_
   instance.start = start;
   instance.size = static_cast<uint8_t>(facts.slots);
   instance.complete = complete;
-  if (complete) instance.uuid = "MIG-" + NameBasedUuid(fmt::format("{}/{}/0", gpu.info.uuid, instance.id));
+  if (complete)
+    instance.uuid = "MIG-" + NameBasedUuid(fmt::format("{}/{}/0", gpu.info.uuid, instance.id));
   gpu.instances.push_back(instance);
   return instance;
 }

@@ -133,7 +133,7 @@ TEST(NvmlBackend, RefusesWhatTheDriverRefuses) {
   EXPECT_EQ(m.backend.Create(0, "1g.5gb", 5).status().code(), Code::kExhausted);
   const Status start = m.backend.Create(0, "3g.20gb", 2).status();
   EXPECT_EQ(start.code(), Code::kInvalid);
-  EXPECT_EQ(start.message(), "the driver does not place 3g.20gb at 2, only at 0, 4");
+  EXPECT_EQ(start.message(), "the driver does not place 3g.20gb at 2, only at 0,4");
   EXPECT_EQ(m.backend.Create(0, "9g.90gb", 0).status().code(), Code::kInvalid);
   EXPECT_EQ(m.backend.Create(7, "1g.5gb", 0).status().code(), Code::kNotFound);
   EXPECT_EQ(m.backend.Destroy(0, 99).code(), Code::kNotFound);

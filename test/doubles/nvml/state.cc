@@ -72,6 +72,11 @@ Result<Gpu> ReadGpu(const Json& json, const std::string& node, size_t index) {
   gpu.lost = Flag(json, "lost", false);
   gpu.in_use = Flag(json, "inUse", false);
   gpu.parent_handles = Flag(json, "parentHandles", false);
+  if (const Json* renames = Find(json, "renames"); renames != nullptr && renames->is_object()) {
+    for (const auto& entry : renames->get_object()) {
+      gpu.renames[std::string(entry.key())] = FindString(*renames, entry.key());
+    }
+  }
   for (const Json& entry : List(json, "instances")) {
     if (!known) return Invalid("a GPU without model has instances");
     NOS_ASSIGN(Instance instance, ReadInstance(entry, *gpu.model));
@@ -113,6 +118,8 @@ Json WriteInstance(const Instance& instance, const gpu::Model& model) {
 
 Json WriteGpu(const Gpu& gpu) {
   JsonArray instances;
+  JsonObject renames;
+  for (const auto& [name, renamed] : gpu.renames) renames[name] = renamed;
   for (const Instance& instance : gpu.instances) {
     instances.push_back(WriteInstance(instance, *gpu.model));
   }
@@ -126,6 +133,7 @@ Json WriteGpu(const Gpu& gpu) {
                     {"lost", gpu.lost},
                     {"inUse", gpu.in_use},
                     {"parentHandles", gpu.parent_handles},
+                    {"renames", std::move(renames)},
                     {"instances", std::move(instances)}};
 }
 

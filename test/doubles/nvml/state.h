@@ -34,6 +34,7 @@ struct Gpu {
   bool lost = false;
   bool in_use = false;          // a client keeps the GPU from changing its mode
   bool parent_handles = false;  // compute instances name their GPU and not their MIG device
+  std::map<std::string, std::string> renames;  // catalogue's profile name -> this driver's
   std::vector<Instance> instances;
 };
 
