@@ -111,19 +111,21 @@ TEST_F(DevicePluginServerTest, TellsOfAllocations) {
 TEST_F(DevicePluginServerTest, NoDeviceIsHandedOutAfterItsWithdrawal) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}});
-  std::atomic<bool> withdrawn = false, go_on = true;
+  std::atomic<int> phase = 0;  // odd while the device is withdrawn for sure
+  std::atomic<bool> go_on = true;
   std::atomic<int> given_late = 0;
   std::thread allocator([&] {
     while (go_on) {
-      const bool late = withdrawn;
-      if (kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok() && late) ++given_late;
+      const int before = phase;
+      const bool given = kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok();
+      if (given && before % 2 == 1 && phase == before) ++given_late;
     }
   });
   for (int i = 0; i < 20; ++i) {
     Offer({});
-    withdrawn = true;
+    ++phase;
     EXPECT_EQ(kubelet_->List(kSmall).size(), 0U);
-    withdrawn = false;
+    ++phase;
     Offer({{kSmall, "MIG-a"}});
   }
   go_on = false;
@@ -162,6 +164,30 @@ TEST_F(DevicePluginServerTest, RegistersAgainWhenTheKubeletHangsUp) {
   Offer({{kSmall, "MIG-b"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-b"}));
   EXPECT_GE(kubelet_->registrations(), 2);
+}
+
+TEST_F(DevicePluginServerTest, LeavesItsSocketToASecondAgentUntilThatGoes) {
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  DevicePluginOptions options = Options();
+  options.patience = std::chrono::milliseconds(200);
+  Start(options);
+  Offer({{kSmall, "MIG-a"}});
+  auto second = std::make_unique<DevicePluginServer>(Options());
+  EXPECT_TRUE(second->Offer({{kSmall, "MIG-b"}}).ok());
+  kubelet_->HangUp();
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-b"}));
+  const Status offered = plugin_->Offer({{kSmall, "MIG-c"}});
+  EXPECT_EQ(offered.code(), Code::kUnavailable);
+  EXPECT_THAT(offered.message(), HasSubstr("second agent"));
+  second.reset();
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-c"}));
+}
+
+TEST_F(DevicePluginServerTest, ReplacesASocketLeftBehind) {
+  ListenUnix(folder_ / kSmallSocket).value();  // closed at once, the file stays
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));
 }
 
 TEST_F(DevicePluginServerTest, WaitsForTheFolder) {

@@ -58,6 +58,7 @@ class GrpcTest : public testing::Test {
 
   TemporaryFolder folder_;
   std::string socket_ = folder_ / "x.sock";
+  std::error_code ignored_;
   GrpcServer server_{{}, [] {}};
 };
 
@@ -118,6 +119,18 @@ TEST_F(GrpcTest, SaysWhatIsWrongWithTheSocket) {
   EXPECT_EQ(missing.status().code(), Code::kUnavailable);
   EXPECT_THAT(missing.status().message(), HasSubstr(socket_));
   EXPECT_EQ(UnaryCall(std::string(200, 'x'), "/x", "", {}).status().code(), Code::kInvalid);
+}
+
+TEST_F(GrpcTest, SaysWhenItMayNotConnect) {
+  Serve([](std::string_view, const std::string&) { return GrpcAnswer{}; });
+  // In a process of its own, as somebody who may not enter the folder.
+  const auto as_nobody = [this] {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms::none, ignored_);
+    _exit(Call("").status().code() == Code::kPermission ? 0 : 2);
+  };
+  EXPECT_EXIT(as_nobody(), testing::ExitedWithCode(0), "");
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
 }
 
 // A peer of which we hold the bare socket.

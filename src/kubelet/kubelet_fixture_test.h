@@ -81,9 +81,10 @@ class MiniKubelet {
   }
   // Hangs up on all plugins.
   void HangUp() {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     hang_up_ = true;
     wake_up_.Signal();
+    changed_.wait(lock, [&] { return !hang_up_; });
   }
 
   Result<v1beta1::AllocateResponse> Allocate(const std::string& endpoint, const Ids& ids) {

@@ -81,7 +81,7 @@ void PluginRegistrar::Run() {
 }
 
 void PluginRegistrar::NoticeKubelet() {
-  std::string now = FileIdentity(kubelet_socket_);
+  std::string now = FileVersion(kubelet_socket_);
   if (now == kubelet_) return;
   Log(LogLevel::kInfo, now.empty() ? "the kubelet has gone" : "the kubelet is there",
       {{"socket", kubelet_socket_}});
@@ -96,12 +96,15 @@ void PluginRegistrar::NoticeKubelet() {
   }
 }
 
-void PluginRegistrar::KeepServed(const std::string& resource, const Plugin& plugin) {
+void PluginRegistrar::KeepServed(const std::string& resource, Plugin& plugin) {
   const std::string socket = SocketOf(resource);
   if (server_.Serves(socket)) return;
+  // Whoever has put a socket in place of ours shall have it: two that fight for it serve nobody.
+  if (plugin.served && !FileIdentity(socket).empty()) return;
   const Status served = server_.Serve(socket, plugin.service);
   // What follows from it is told by the registration.
   if (!served.ok()) Log(LogLevel::kDebug, "cannot serve", {{"error", served.message()}});
+  plugin.served = plugin.served || served.ok();
 }
 
 bool PluginRegistrar::IsDue(const std::string& resource, Plugin& plugin) {
@@ -121,6 +124,11 @@ bool PluginRegistrar::IsDue(const std::string& resource, Plugin& plugin) {
 Status PluginRegistrar::Register(const std::string& resource) const {
   const std::string socket = SocketOf(resource);
   if (!server_.Serves(socket)) {
+    if (!FileIdentity(socket).empty()) {
+      return {Code::kUnavailable, fmt::format("another process has put its own socket in place of "
+                                              "{}: is a second agent running on this node?",
+                                              socket)};
+    }
     return {Code::kUnavailable, fmt::format("cannot make {}: is the folder there, and this process "
                                             "allowed to write to it?",
                                             socket)};

@@ -48,6 +48,7 @@ class PluginRegistrar {
   struct Plugin {
     GrpcService service;
     Report report;
+    bool served = false;  // once
     bool connected = false;
     SteadyTime next_attempt{};
     Duration pause{};  // before the attempt after that
@@ -55,7 +56,7 @@ class PluginRegistrar {
 
   void Run();
   void NoticeKubelet();
-  void KeepServed(const std::string& resource, const Plugin& plugin);
+  void KeepServed(const std::string& resource, Plugin& plugin);
   bool IsDue(const std::string& resource, Plugin& plugin);
   Status Register(const std::string& resource) const;
   void Record(const std::string& resource, const Status& registered);
@@ -68,7 +69,7 @@ class PluginRegistrar {
   const WakeUp& wake_up_;
   WakeUp stop_;
   FolderWatch folder_;   // Run()'s
-  std::string kubelet_;  // Run()'s: FileIdentity of kubelet.sock
+  std::string kubelet_;  // Run()'s: FileVersion of kubelet.sock
   mutable std::mutex mutex_;
   std::map<std::string, Plugin> plugins_;  // by resource; guarded by mutex_; only grows
   std::thread thread_;                     // last: uses the others

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 
@@ -57,14 +59,19 @@ Result<UniqueFd> ConnectUnix(const std::string& path) {
 }
 
 Result<UniqueFd> ListenUnix(const std::string& path) {
-  NOS_ASSIGN(const sockaddr_un address, Address(path));
+  // Made under another name and then moved: others never find the path empty and take it.
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::string other = fmt::format("{}.{:08x}", path, now & 0xffffffff);
+  NOS_ASSIGN(const sockaddr_un address, Address(other));
   NOS_ASSIGN(UniqueFd fd, NewSocket());
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) return SocketError("replace", path, errno);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
     return SocketError("listen on", path, errno);
   }
-  return fd;
+  if (rename(other.c_str(), path.c_str()) == 0) return fd;
+  const int error = errno;
+  unlink(other.c_str());
+  return SocketError("listen on", path, error);
 }
 
 WakeUp::WakeUp() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
@@ -81,6 +88,11 @@ void WakeUp::Clear() const {
 }
 
 std::string FileIdentity(const std::string& path) {
+  struct stat file{};
+  return stat(path.c_str(), &file) == 0 ? fmt::format("{}:{}", file.st_dev, file.st_ino) : "";
+}
+
+std::string FileVersion(const std::string& path) {
   struct stat file{};
   if (stat(path.c_str(), &file) != 0) return "";
   return fmt::format("{}:{}:{}.{}", file.st_dev, file.st_ino, file.st_ctim.tv_sec,

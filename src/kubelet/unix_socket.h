@@ -50,8 +50,11 @@ class WakeUp {
   UniqueFd fd_;
 };
 
-// Which file is at a path: differs when it was made anew, even under the same inode number. "" when
-// there is none.
+// Which file is at a path; "" when there is none. Of a socket that somebody still listens on, no
+// other file ever bears the same identity.
 std::string FileIdentity(const std::string& path);
+// The same, and when its inode was changed: differs for a file made anew under an inode number that
+// has become free.
+std::string FileVersion(const std::string& path);
 
 }  // namespace nos::kubelet
