@@ -21,14 +21,17 @@ struct ApiRequest {
   std::string content_type;  // of the body: application/json, application/merge-patch+json, ...
   std::string accept;        // "" = application/json
   Json body;                 // null: none
+  // Keys that stood twice in the text of the body, of which the last counts: "spec.replicas".
+  std::vector<std::string> duplicate_keys = {};
 
   // The first value of a query key, or "".
   std::string Query(std::string_view key) const;
 };
 
 struct ApiResponse {
-  int code = 200;  // HTTP status
-  Json body;       // an object, a list, a Table, or a metav1.Status
+  int code = 200;                          // HTTP status
+  Json body;                               // an object, a list, a Table, or a metav1.Status
+  std::vector<std::string> warnings = {};  // for whoever sent the request
 };
 
 struct WatchEvent {

@@ -175,6 +175,25 @@ refuse 'simulated API server does not serve|NotFound' k logs p1
 refuse 'PriorityClass with name none' \
   from '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad"},"spec":{"priorityClassName":"none","containers":[{"name":"c","image":"i"}]}}' create
 
+typo() { pod typo | sed 's/resources:/resorces:/'; }
+refuse 'strict decoding error: unknown field "spec.containers\[0\].resorces"' from "$(typo)" create
+refuse 'resorces: field not declared in schema' from "$(typo)" apply --server-side
+# Before kubectl 1.24 --validate=false is all there is.
+if "$kubectl" create --help | grep -q 'validate=.strict'; then
+  expect 'Warning: unknown field "spec.containers\[0\].resorces"' \
+    from "$(typo)" create --validate=warn
+  expect '^{}$' k get pod typo -o 'jsonpath={.spec.containers[0].resources}'
+  expect 'deleted' k delete pod typo
+fi
+expect 'duplicate field \\"data.a\\"' api POST \
+  '/api/v1/namespaces/default/configmaps?fieldValidation=Strict' application/json \
+  '{"metadata":{"name":"two"},"data":{"a":"1","a":"2"}}'
+out=$(k debug p1 --image=x 2>&1)
+grep -q 'panic' <<< "$out" && fail "kubectl debug panics"
+grep -q 'does not serve pods/ephemeralcontainers' <<< "$out" || fail "kubectl debug"
+expect 'HTTP/1.1 422 .*' api DELETE '/api/v1/namespaces/default/pods/p1?dryRun=true' application/json ''
+expect 'p1' k get pod p1
+
 # --- binding, status, wait, watch
 "$kubectl" get pods -w > "$work/watch" 2>&1 9>&- &
 watch_pid=$!

@@ -13,8 +13,10 @@
 #include "sim/apiserver/patch_strategic.h"
 #include "sim/apiserver/pods.h"
 #include "sim/apiserver/render.h"
+#include "sim/apiserver/request_options.h"
 #include "sim/apiserver/shape.h"
 #include "sim/apiserver/tree.h"
+#include "sim/apiserver/unknown.h"
 
 namespace nos::sim {
 
@@ -33,6 +35,8 @@ struct Call {
   TypeRef stored;  // the one whose form the store keeps
   View view;
   WriteRequest write;
+  FieldValidation validation = FieldValidation::kWarn;
+  std::vector<std::string> warnings = {};
 };
 
 Refusal UnsupportedPatch(std::string_view content_type) {
@@ -53,6 +57,9 @@ Refusal UnknownSubresource(const ApiPath& path) {
       "this simulated API server does not serve {}/{}: it stores objects and runs no containers "
       "and no controllers",
       path.plural, path.subresource);
+  refusal.group = path.group;
+  refusal.kind = path.plural;
+  refusal.name = path.name;
   return refusal;
 }
 
@@ -67,7 +74,7 @@ std::string_view MediaType(std::string_view content_type) {
 class ApiServer::Impl {
  public:
   Impl(const Clock& clock, const ApiServerOptions& options)
-      : hub_(std::make_shared<WatchHub>(options.history)),
+      : hub_(std::make_shared<WatchHub>(options.history, options.history_bytes)),
         state_{clock, hub_, Store(hub_, options.seed), TypeRegistry(), options.max_objects} {
     for (const char* name : {"default", "kube-node-lease", "kube-public", "kube-system"}) {
       Bootstrap("namespaces", "", {{"metadata", {{"name", name}}}});
@@ -170,8 +177,11 @@ class ApiServer::Impl {
     call.write.type = type;
     call.write.key = {path->ns, call.path.name};
     call.write.subresource = call.path.subresource;
-    call.write.dry_run = request.Query("dryRun") == "All";
-    call.write.strict = request.Query("fieldValidation") == "Strict";
+    if (request.method != "GET") {
+      NOS_ASSIGN(const WriteOptions options, ParseWriteOptions(request));
+      call.write.dry_run = options.dry_run;
+      call.validation = options.validation;
+    }
     const std::string manager = request.Query("fieldManager");
     call.write.manager = {manager.empty() ? "nos" : manager.substr(0, kMaxManagerName),
                           call.path.subresource, type->ApiVersion(), state_.clock.Now()};
@@ -212,7 +222,16 @@ class ApiServer::Impl {
   }
 
   ApiResponse Show(const Call& call, const Json& stored, int code = 200) const {
-    return {code, RenderObject(*call.type, call.view, stored, call.write.manager.now)};
+    return {code, RenderObject(*call.type, call.view, stored, call.write.manager.now),
+            call.warnings};
+  }
+
+  // The object as its kind knows it.
+  static Check Decode(Call& call, Json& object) {
+    if (auto refusal = CheckEnvelope(*call.type, call.path.ns, object)) return refusal;
+    const auto unknown = PruneUnknown(*call.type, object);
+    return JudgeFaults(*call.type, call.validation, FaultsOf(call.request.duplicate_keys, unknown),
+                       call.warnings);
   }
 
   ObjectRef Current(const Call& call) const {
@@ -225,18 +244,18 @@ class ApiServer::Impl {
     return Show(call, *object);
   }
 
-  Outcome<ApiResponse> Create(const Call& call) {
+  Outcome<ApiResponse> Create(Call& call) {
     if (call.type->namespaced && call.path.ns.empty()) return MethodNotAllowed("POST");
     Json object = call.request.body;
-    if (auto refusal = CheckEnvelope(*call.type, call.path.ns, object)) return *refusal;
+    if (auto refusal = Decode(call, object)) return *refusal;
     ToStored(*call.type, *call.stored, object);
     NOS_ASSIGN(const ObjectRef created, CreateObject(state_, call.write, std::move(object)));
     return Show(call, *created, 201);
   }
 
-  Outcome<ApiResponse> Update(const Call& call) {
+  Outcome<ApiResponse> Update(Call& call) {
     Json object = call.request.body;
-    if (auto refusal = CheckEnvelope(*call.type, call.path.ns, object)) return *refusal;
+    if (auto refusal = Decode(call, object)) return *refusal;
     return Replace(call, std::move(object));
   }
 
@@ -267,7 +286,7 @@ class ApiServer::Impl {
     } else {
       return UnsupportedPatch(media);
     }
-    if (auto refusal = CheckEnvelope(*call.type, call.path.ns, object)) return *refusal;
+    if (auto refusal = Decode(call, object)) return *refusal;
     return Replace(call, std::move(object));
   }
 
@@ -284,6 +303,15 @@ class ApiServer::Impl {
       config.get_object().erase("status");
     }
     MakeObject(config, "metadata")["name"] = call.path.name;
+    // An unknown field cannot be owned: no fieldValidation lets it pass.
+    if (const auto unknown = PruneUnknown(*call.type, config); !unknown.empty()) {
+      return UntypedConfig(*call.type, config,
+                           fmt::format(".{}: field not declared in schema", unknown[0]));
+    }
+    if (auto refusal = JudgeFaults(*call.type, call.validation,
+                                   FaultsOf(call.request.duplicate_keys, {}), call.warnings)) {
+      return *refusal;
+    }
     const ObjectRef current = Current(call);
     if (current == nullptr && !call.path.subresource.empty()) {
       return ObjectNotFound(*call.type, call.path.name);
@@ -301,11 +329,7 @@ class ApiServer::Impl {
 
   Outcome<ApiResponse> Delete(const Call& call) {
     NOS_ASSIGN(const DeleteOptions options, ParseDeleteOptions(call.request));
-    WriteRequest write = call.write;
-    const Json* dry_run = Find(call.request.body, "dryRun");
-    write.dry_run = write.dry_run ||
-                    (dry_run != nullptr && dry_run->is_array() && !dry_run->get_array().empty());
-    NOS_ASSIGN(const Deletion deletion, DeleteObject(state_, write, options));
+    NOS_ASSIGN(const Deletion deletion, DeleteObject(state_, call.write, options));
     if (!deletion.gone || call.type->IsCore("pods")) return Show(call, *deletion.object);
     return ApiResponse{200, SuccessStatus(call.type->group, call.type->plural, call.path.name,
                                           FindString(*deletion.object, "metadata", "uid"))};

@@ -31,8 +31,10 @@ namespace nos::sim {
 
 struct ApiServerOptions {
   uint64_t seed = 1;
-  size_t history = 10'000;         // changes kept per resource for watches and older pages
-  size_t max_objects = 1'000'000;  // further creates are refused
+  // For watches and older pages are kept, per resource, at most so many changes...
+  size_t history = 10'000;
+  size_t history_bytes = size_t{64} << 20;  // ...and so much memory
+  size_t max_objects = 1'000'000;           // further creates are refused
 };
 
 class ApiServer final : public kube::Transport {

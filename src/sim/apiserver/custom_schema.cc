@@ -5,24 +5,39 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/apiserver/unknown.h"
+
 namespace nos::sim {
 namespace {
+
+constexpr size_t kMaxPath = 500;
 
 bool IsTrue(const Json& schema, std::string_view key) {
   const Json* value = Find(schema, key);
   return value != nullptr && *value == true;
 }
 
+// Keys of a map are the caller's, of any length: the path is for people and does not grow with it.
 std::string Join(const std::string& path, std::string_view field) {
-  return path.empty() ? std::string(field) : path + "." + std::string(field);
+  if (path.size() > kMaxPath) return path;
+  field = field.substr(0, kMaxPath);
+  return path.empty() ? std::string(field) : fmt::format("{}.{}", path, field);
 }
 
 bool IsAlwaysKnown(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
 }
 
+// With `unknown` that is told and nothing is defaulted, else the other way round.
 void Tidy(const Json& schema, Json& value, const std::string& path,
           std::vector<std::string>* unknown);
+
+void SetDefaults(const Json& properties, JsonObject& object) {
+  for (const auto& [name, property] : properties.get_object()) {
+    const Json* preset = Find(property, "default");
+    if (preset != nullptr && !object.contains(name)) object[name] = *preset;
+  }
+}
 
 void TidyObject(const Json& schema, JsonObject& object, const std::string& path,
                 std::vector<std::string>* unknown) {
@@ -31,11 +46,8 @@ void TidyObject(const Json& schema, JsonObject& object, const std::string& path,
   const bool keeps = IsTrue(schema, "x-kubernetes-preserve-unknown-fields") ||
                      (additional != nullptr && *additional != false);
   const bool root = path.empty() || IsTrue(schema, "x-kubernetes-embedded-resource");
-  if (properties != nullptr && properties->is_object()) {
-    for (const auto& [name, property] : properties->get_object()) {
-      const Json* preset = Find(property, "default");
-      if (preset != nullptr && !object.contains(name)) object[name] = *preset;
-    }
+  if (unknown == nullptr && properties != nullptr && properties->is_object()) {
+    SetDefaults(*properties, object);
   }
   std::vector<std::string> gone;
   for (auto& [key, member] : object) {
@@ -51,7 +63,9 @@ void TidyObject(const Json& schema, JsonObject& object, const std::string& path,
     }
   }
   for (const std::string& name : gone) {
-    if (unknown != nullptr) unknown->push_back(Join(path, name));
+    if (unknown != nullptr && unknown->size() < kMaxUnknownTold) {
+      unknown->push_back(Join(path, name));
+    }
     object.erase(name);
   }
 }
@@ -159,9 +173,12 @@ void CheckContents(const Json& schema, const Json& value, const std::string& pat
 
 }  // namespace
 
-void PruneAndDefault(const Json& schema, Json& object, std::vector<std::string>* unknown) {
-  if (!schema.is_object()) return;
-  Tidy(schema, object, "", unknown);
+void PruneAndDefault(const Json& schema, Json& object) {
+  if (schema.is_object()) Tidy(schema, object, "", nullptr);
+}
+
+void Prune(const Json& schema, Json& object, std::vector<std::string>& unknown) {
+  if (schema.is_object()) Tidy(schema, object, "", &unknown);
 }
 
 void ValidateSchema(const Json& schema, const Json& value, const std::string& path,

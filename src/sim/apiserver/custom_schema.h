@@ -6,9 +6,10 @@
 
 namespace nos::sim {
 
-// Removes unknown fields (apiVersion, kind and metadata are always known) and sets defaults. With
-// `unknown`, the paths of removed fields are added there.
-void PruneAndDefault(const Json& schema, Json& object, std::vector<std::string>* unknown);
+// Removes unknown fields (apiVersion, kind and metadata are always known) and sets defaults.
+void PruneAndDefault(const Json& schema, Json& object);
+// Removes them only, and adds their paths to `unknown`.
+void Prune(const Json& schema, Json& object, std::vector<std::string>& unknown);
 // type, nullable, enum, required, minimum/maximum, lengths, item counts,
 // x-kubernetes-int-or-string. Not: pattern, oneOf/anyOf/not, CEL rules, formats.
 void ValidateSchema(const Json& schema, const Json& value, const std::string& path, Causes& causes);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "sim/apiserver/request_options.h"
 #include "sim/apiserver/shape.h"
 #include "sim/apiserver/tree.h"
 
@@ -241,6 +242,13 @@ Outcome<DeleteOptions> ParseDeleteOptions(const kube::ApiRequest& request) {
                     propagation));
   }
   options.propagation = std::move(propagation);
+  std::vector<std::string> dry_run;
+  if (const Json* values = Find(body, "dryRun"); values != nullptr && values->is_array()) {
+    for (const Json& value : values->get_array()) {
+      dry_run.emplace_back(value.is_string() ? View(value.get_string()) : "");
+    }
+  }
+  NOS_ASSIGN(options.dry_run, ParseDryRun("DeleteOptions", dry_run));
   options.uid = FindString(body, "preconditions", "uid");
   options.resource_version = FindString(body, "preconditions", "resourceVersion");
   return options;
@@ -253,7 +261,7 @@ Outcome<Deletion> DeleteObject(ApiState& state, const WriteRequest& request,
   if (object == nullptr) return ObjectNotFound(*request.type, request.key.name);
   if (auto refusal = CheckPreconditions(request, options, *object)) return *refusal;
   if (auto refusal = CheckDeletable(request)) return *refusal;
-  if (request.dry_run) return Deletion{object, true};
+  if (request.dry_run || options.dry_run) return Deletion{object, true};
   const std::string uid(FindString(*object, "metadata", "uid"));
   const bool owns = !state.store.DependentsOf(uid).empty();
   if (options.propagation == "Orphan") Orphan(state, uid);

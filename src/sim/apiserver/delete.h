@@ -12,9 +12,10 @@ struct DeleteOptions {
   std::optional<int64_t> grace_seconds;
   std::string propagation = "Background";  // or "Foreground", "Orphan"
   std::string uid, resource_version;       // preconditions; empty: none
+  bool dry_run = false;
 };
 
-// From a metav1.DeleteOptions body (or null) and the query. Refusal: 400.
+// From a metav1.DeleteOptions body (or null) and the query. Refusal: 400, 422.
 Outcome<DeleteOptions> ParseDeleteOptions(const kube::ApiRequest& request);
 
 // What is left: the object, now being deleted, or its last state when it is gone at once.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace nos::sim {
 namespace {
@@ -175,26 +176,53 @@ class Comparison {
   const MergeRules& rules_;
 };
 
+// "[name=\"a\"]" of a list element's name.
+std::string ElementStep(std::string_view name) {
+  if (name.starts_with("v:")) return fmt::format("[={}]", name.substr(2));
+  std::string step = "[";
+  const auto keys = ParseJson(name.substr(2));
+  if (keys.ok() && keys->is_object()) {
+    for (const auto& [field, id] : keys->get_object()) {
+      step += fmt::format("{}{}={}", step.size() > 1 ? "," : "", Text(field), WriteJson(id));
+    }
+  }
+  return step + "]";
+}
+
 void AddPaths(const FieldSet& node, const std::string& path, std::vector<std::string>& out) {
   if (HasSelf(node)) out.push_back(path.empty() ? "." : path);
   for (const auto& [key, value] : node) {
     const std::string_view name = Text(key);
     if (name == "." || name.size() < 2) continue;
-    std::string step = "." + std::string(name.substr(2));
-    if (name.starts_with("k:")) {
-      step = "[";
-      const auto keys = ParseJson(name.substr(2));
-      if (keys.ok() && keys->is_object()) {
-        for (const auto& [field, id] : keys->get_object()) {
-          step += fmt::format("{}{}={}", step.size() > 1 ? "," : "", Text(field), WriteJson(id));
-        }
-      }
-      step += "]";
-    } else if (name.starts_with("v:")) {
-      step = fmt::format("[={}]", name.substr(2));
-    }
+    const std::string step =
+        name.starts_with("f:") ? "." + std::string(name.substr(2)) : ElementStep(name);
     AddPaths(Child(value), path + step, out);
   }
+}
+
+// `path` finds the rules, `told` is for people.
+std::string Duplicate(const Json& value, const std::string& path, const std::string& told,
+                      const MergeRules& rules) {
+  if (IsGranular(value, path, rules)) {
+    for (const auto& [key, member] : value.get_object()) {
+      std::string found =
+          Duplicate(member, Join(path, Text(key)), fmt::format("{}.{}", told, Text(key)), rules);
+      if (!found.empty()) return found;
+    }
+  }
+  const ListRule rule = value.is_array() ? rules.Apply(path) : ListRule{};
+  if (rule.kind == ListRule::Kind::kAtomic) return "";
+  std::set<std::string> seen;
+  for (const Json& element : value.get_array()) {
+    const std::string name = ElementName(element, rule);
+    const std::string step = ElementStep(name);
+    if (!seen.insert(name).second) {
+      return fmt::format("{}: duplicate entries for key {}", told, step);
+    }
+    std::string found = Duplicate(element, path, told + step, rules);
+    if (!found.empty()) return found;
+  }
+  return "";
 }
 
 }  // namespace
@@ -256,6 +284,10 @@ FieldSet Intersect(const FieldSet& a, const FieldSet& b) {
     if (!common.empty()) result[key] = std::move(common);
   }
   return result;
+}
+
+std::string DuplicateElement(const Json& config, const MergeRules& rules) {
+  return Duplicate(config, "", "", rules);
 }
 
 std::vector<std::string> FieldPaths(const FieldSet& set) {

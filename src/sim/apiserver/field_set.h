@@ -32,6 +32,10 @@ FieldSet Intersect(const FieldSet& a, const FieldSet& b);
 // Members as people read them: ".spec.containers[name=\"a\"].image".
 std::vector<std::string> FieldPaths(const FieldSet& set);
 
+// Where a list names an element twice, as the real server words it:
+// ".spec.containers: duplicate entries for key [name=\"a\"]". "" when none does.
+std::string DuplicateElement(const Json& config, const MergeRules& rules);
+
 // `live` with `config` laid over it, as server-side apply merges.
 void MergeApplied(Json& live, const Json& config, const MergeRules& rules);
 // Takes the fields of `set` out of the object; a list element or map that `kept` still names stays.

@@ -95,6 +95,17 @@ Json WithoutNulls(const Json& value) {
 
 }  // namespace
 
+Refusal UntypedConfig(const ResourceType& type, const Json& config, std::string_view why) {
+  Refusal refusal;
+  refusal.code = 500;
+  refusal.reason = "";
+  refusal.message =
+      fmt::format("failed to create typed patch object ({}/{}; {}, Kind={}): {}",
+                  FindString(config, "metadata", "namespace"),
+                  FindString(config, "metadata", "name"), type.ApiVersion(), type.kind, why);
+  return refusal;
+}
+
 void RecordUpdate(const Json& before, Json& after, const FieldManager& manager,
                   const MergeRules& rules) {
   const Json nothing = JsonObject();
@@ -121,6 +132,9 @@ void RecordUpdate(const Json& before, Json& after, const FieldManager& manager,
 Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json& config_in,
                           bool force, const FieldManager& manager, const MergeRules& rules) {
   const Json config = WithoutNulls(config_in);
+  if (const std::string twice = DuplicateElement(config, rules); !twice.empty()) {
+    return UntypedConfig(type, config, twice);
+  }
   std::vector<Entry> entries = ReadEntries(live);
   const auto mine = std::find_if(entries.begin(), entries.end(),
                                  [&](const Entry& entry) { return entry.IsOf(manager, "Apply"); });

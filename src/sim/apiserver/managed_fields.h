@@ -23,8 +23,13 @@ void RecordUpdate(const Json& before, Json& after, const FieldManager& manager,
 
 // Server-side apply of `config` on `live` (null when it is to be created): sets what the config
 // says, removes what this manager applied before and no longer says, leaves the rest alone.
-// Refusal: 409 with one cause a field that another manager set to something else, unless `force`.
+// Refusal: 409 with one cause a field that another manager set to something else, unless `force`;
+// UntypedConfig when a list names an element twice.
 Outcome<Json> ApplyConfig(const ResourceType& type, const Json& live, const Json& config,
                           bool force, const FieldManager& manager, const MergeRules& rules);
+
+// A configuration that its kind's schema does not allow. Like the real server's: a 500 without a
+// reason.
+Refusal UntypedConfig(const ResourceType& type, const Json& config, std::string_view why);
 
 }  // namespace nos::sim

@@ -286,6 +286,27 @@ TEST_F(ApplyTest, AtomicListsChangeAsAWhole) {
   EXPECT_EQ(Apply("b", R"({"spec":{"tolerations":[{"key":"b"}]}})"), Paths{".spec.tolerations"});
 }
 
+TEST_F(ApplyTest, AnElementNamedTwiceIsRefused) {
+  const std::pair<const char*, std::string> cases[] = {
+      {R"({"spec":{"containers":[{"name":"a"},{"name":"b"},{"name":"a"}]}})",
+       R"(.spec.containers: duplicate entries for key [name="a"])"},
+      {R"({"spec":{"containers":[{"name":"a","ports":[{"containerPort":1},
+          {"containerPort":1,"protocol":"UDP"},{"containerPort":1,"protocol":"TCP"}]}]}})",
+       R"(.spec.containers[name="a"].ports: duplicate entries for key )"
+       R"([containerPort=1,protocol="TCP"])"},
+      {R"({"metadata":{"finalizers":["x","y","x"]}})",
+       R"(.metadata.finalizers: duplicate entries for key [="x"])"},
+      {R"({"spec":{"containers":[{"name":"a","args":["x","x"]}],"tolerations":[{},{}]}})", ""},
+  };
+  for (const auto& [config, expected] : cases) {
+    const auto merged =
+        ApplyConfig(*type_, Json(), J(config), false, {"m", "", "v1", Time()}, rules_);
+    EXPECT_EQ(merged.ok(), expected.empty()) << config;
+    if (merged.ok()) continue;
+    EXPECT_TRUE(merged.status().message.ends_with(expected)) << merged.status().message;
+  }
+}
+
 TEST_F(ApplyTest, ARepetitionChangesNothing) {
   const char* config = R"({"metadata":{"labels":{"x":"1"}},"spec":{"containers":[{"name":"c",
       "resources":{},"env":[{"name":"A","value":null}]}]}})";

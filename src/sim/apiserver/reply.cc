@@ -22,12 +22,10 @@ JsonObject Details(const Refusal& refusal) {
 }  // namespace
 
 Json ToStatus(const Refusal& refusal) {
-  JsonObject status{{"kind", "Status"},    {"apiVersion", "v1"},         {"metadata", JsonObject()},
-                    {"status", "Failure"}, {"message", refusal.message}, {"reason", refusal.reason},
-                    {"code", refusal.code}};
-  JsonObject details = Details(refusal);
-  if (!details.empty()) status["details"] = std::move(details);
-  return status;
+  // details is always there: kubectl looks into it without asking.
+  return {{"kind", "Status"},     {"apiVersion", "v1"},         {"metadata", JsonObject()},
+          {"status", "Failure"},  {"message", refusal.message}, {"reason", refusal.reason},
+          {"code", refusal.code}, {"details", Details(refusal)}};
 }
 
 kube::ApiResponse ToResponse(const Refusal& refusal) { return {refusal.code, ToStatus(refusal)}; }

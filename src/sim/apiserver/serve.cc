@@ -8,6 +8,7 @@
 #include "net/url.h"
 #include "sim/apiserver/protobuf.h"
 #include "sim/apiserver/reply.h"
+#include "sim/apiserver/unknown.h"
 
 namespace nos::sim {
 namespace {
@@ -43,9 +44,22 @@ class WatchBody final : public net::BodyStream {
   std::unique_ptr<WatchSubscription> watch_;
 };
 
+// As RFC 7234 5.5 has it; what has no place in a header is replaced.
+std::string WarningHeader(std::string_view text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return fmt::format("299 - \"{}\"", quoted);
+}
+
 HttpResponse ToHttp(const ApiResponse& answer) {
   HttpResponse response;
   response.code = answer.code;
+  for (const std::string& warning : answer.warnings) {
+    response.headers.emplace_back("Warning", WarningHeader(warning));
+  }
   if (answer.body.is_string()) {  // health checks
     response.content_type = "text/plain; charset=utf-8";
     response.body = answer.body.get_string();
@@ -63,38 +77,47 @@ std::string ManagerFrom(std::string_view user_agent) {
   return name.empty() ? "unknown" : name;
 }
 
-Outcome<Json> ParseBody(const HttpRequest& http) {
-  if (http.body.empty()) return Json();
-  const std::string type = ToLower(http.Header("content-type"));
-  const bool yaml = type.find("yaml") != std::string::npos;
-  // kubectl 1.20 names no type for what it creates.
-  const bool json = type.empty() || type.find("json") != std::string::npos;
-  if (type.starts_with("application/vnd.kubernetes.protobuf")) {
-    auto decoded = DecodeProtobuf(http.body);
-    if (!decoded.ok()) return BadRequest(decoded.status().message());
-    return std::move(*decoded);
-  }
-  if (!yaml && !json) {
-    Refusal refusal;
-    refusal.code = 415;
-    refusal.reason = "UnsupportedMediaType";
-    refusal.message = fmt::format(
-        "the body of the request was in an unknown format ({}); send "
-        "application/json",
-        type);
-    return refusal;
-  }
-  if (json) {
-    auto parsed = ParseJson(http.body);
-    if (!parsed.ok()) return BadRequest(parsed.status().message());
-    return std::move(*parsed);
-  }
-  auto documents = ParseYaml(http.body);
+Outcome<Json> ParseYamlBody(const std::string& body) {
+  auto documents = ParseYaml(body);
   if (!documents.ok()) return BadRequest(documents.status().message());
   if (documents->size() != 1) return BadRequest("the body must be one YAML document");
   return std::move(documents->front());
 }
 
+Refusal UnknownFormat(std::string_view type) {
+  Refusal refusal;
+  refusal.code = 415;
+  refusal.reason = "UnsupportedMediaType";
+  refusal.message = fmt::format(
+      "the body of the request was in an unknown format ({}); send application/json", type);
+  return refusal;
+}
+
+Check ReadBody(const HttpRequest& http, ApiRequest& request) {
+  if (http.body.empty()) return std::nullopt;
+  const std::string type = ToLower(http.Header("content-type"));
+  if (type.starts_with("application/vnd.kubernetes.protobuf")) {
+    auto decoded = DecodeProtobuf(http.body);
+    if (!decoded.ok()) return BadRequest(decoded.status().message());
+    request.body = std::move(*decoded);
+    return std::nullopt;
+  }
+  // kubectl 1.20 names no type for what it creates.
+  if (type.empty() || type.find("json") != std::string::npos) {
+    auto parsed = ParseJson(http.body);
+    if (!parsed.ok()) return BadRequest(parsed.status().message());
+    request.body = std::move(*parsed);
+    request.duplicate_keys = DuplicateKeys(http.body);
+    return std::nullopt;
+  }
+  if (type.find("yaml") == std::string::npos) return UnknownFormat(type);
+  auto parsed = ParseYamlBody(http.body);
+  if (!parsed.ok()) return parsed.status();
+  request.body = std::move(*parsed);
+  return std::nullopt;
+}
+
+// All but the body.
 Outcome<ApiRequest> ToApi(const HttpRequest& http) {
   auto target = net::ParseTarget(http.target);
   if (!target.ok()) return BadRequest(target.status().message());
@@ -104,7 +127,6 @@ Outcome<ApiRequest> ToApi(const HttpRequest& http) {
   request.query = std::move(target->query);
   request.content_type = http.Header("content-type");
   request.accept = http.Header("accept");
-  NOS_ASSIGN(request.body, ParseBody(http));
   const bool apply = request.content_type.find("apply-patch") != std::string::npos;
   if (!apply && request.Query("fieldManager").empty()) {
     std::erase_if(request.query, [](const auto& pair) { return pair.first == "fieldManager"; });
@@ -133,8 +155,9 @@ HttpResponse Serve(ApiServer& server, const HttpRequest& http) {
   if (const Status local = net::CheckLocal(http); !local.ok()) {
     return Refuse(Forbidden(local.message()));
   }
-  const auto request = ToApi(http);
+  auto request = ToApi(http);
   if (!request.ok()) return Refuse(request.status());
+  if (auto refusal = ReadBody(http, *request)) return Refuse(*refusal);
   const std::string watch = request->Query("watch");
   if (request->method == "GET" && (watch == "true" || watch == "1")) {
     return ServeWatch(server, *request);

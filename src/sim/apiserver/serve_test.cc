@@ -109,6 +109,23 @@ TEST_F(ServeTest, YamlIsTakenWhereKubernetesTakesIt) {
             400);
 }
 
+TEST_F(ServeTest, FaultsOfABodyAreWarnedAboutOrRefused) {
+  const std::string maps = "POST /api/v1/namespaces/default/configmaps";
+  const std::string json = "Host: localhost\r\nContent-Type: application/json\r\n";
+  const std::string body =
+      R"({"metadata":{"name":"m"},"dta":{},"a\"\n":1,"data":{"k":"1","k":"2"}})";
+  const std::string strict = Ask(maps + "?fieldValidation=Strict", body, json);
+  EXPECT_EQ(CodeOf(strict), 400);
+  EXPECT_NE(strict.find(R"(duplicate field \"data.k\", unknown field \"dta\")"), std::string::npos)
+      << strict;
+  const std::string warned = Ask(maps, body, json);
+  EXPECT_EQ(CodeOf(warned), 201);
+  EXPECT_NE(warned.find("Warning: 299 - \"duplicate field \\\"data.k\\\"\"\r\n"), std::string::npos)
+      << warned;
+  EXPECT_NE(warned.find(R"(Warning: 299 - "unknown field \"a\"?\"")"), std::string::npos) << warned;
+  EXPECT_EQ(warned.find("dta\":"), std::string::npos) << warned;
+}
+
 TEST_F(ServeTest, AWatchStreamsAndItsLimitEndsIt) {
   Connection connection(server_->port());
   connection.Send(

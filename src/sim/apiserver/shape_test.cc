@@ -132,7 +132,7 @@ TEST_F(ShapeTest, OfCustomResourcesTheMetadataIsChecked) {
 }
 
 TEST_F(ShapeTest, TakesWhatAServerTakes) {
-  EXPECT_EQ(Patch(kNode, "merge", R"({"metadata":{"labels":null},"spec":{"unknown":[1]},
+  EXPECT_EQ(Patch(kNode, "merge", R"({"metadata":{"labels":null},
       "status":{"capacity":{"cpu":1.5,"memory":"1e3","pods":"110"},"images":[{"sizeBytes":0}],
       "conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":null,
                      "lastTransitionTime":"2026-01-01T00:00:00.5+01:00"}]}})")

@@ -48,6 +48,22 @@ size_t BytesOf(const Json& value) {
   return bytes;
 }
 
+size_t MemoryOf(const Json& value) {
+  size_t bytes = sizeof(Json);
+  if (value.is_object()) {
+    // An entry of the table, its share of the index, and the key.
+    constexpr size_t kPerMember = sizeof(JsonObject::value_type) - sizeof(Json) + 8;
+    for (const auto& [key, member] : value.get_object()) {
+      bytes += kPerMember + key.size() + MemoryOf(member);
+    }
+  } else if (value.is_array()) {
+    for (const Json& element : value.get_array()) bytes += MemoryOf(element);
+  } else if (value.is_string()) {
+    bytes += value.get_string().size();
+  }
+  return bytes;
+}
+
 Check CheckSize(const Json& object) {
   if (DepthOf(object) > kMaxDepth) {
     return TooLarge(fmt::format("the object is nested deeper than {} levels", kMaxDepth));

@@ -16,6 +16,8 @@ inline constexpr size_t kMaxObjectBytes = 1536 * 1024;
 size_t DepthOf(const Json& value);
 // About the length of the compact text.
 size_t BytesOf(const Json& value);
+// About what the tree takes in memory, which is many times the text for small values.
+size_t MemoryOf(const Json& value);
 // Refusal: 413 for an object beyond the limits.
 Check CheckSize(const Json& object);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/apiserver/reply.h"
+#include "sim/apiserver/tree.h"
 
 namespace nos::sim {
 namespace {
@@ -25,17 +26,31 @@ Json LastSeen(const Change& change) {
   return object;
 }
 
+// An object's current version belongs to the store, and a former one is `before` in exactly one
+// change: so every version is measured once.
+size_t KeptAliveBy(const Change& change) {
+  const size_t before = change.before == nullptr ? 0 : MemoryOf(*change.before);
+  return before + (change.kind == Change::Kind::kDeleted ? MemoryOf(*change.object) : 0);
+}
+
 }  // namespace
 
 void WatchHub::Append(const std::string& storage, Change change) {
+  change.bytes = KeptAliveBy(change);
   const std::lock_guard lock(mutex_);
   Log& log = logs_[storage];
+  log.bytes += change.bytes;
   log.changes.push_back(std::move(change));
-  if (log.changes.size() > history_) {
-    log.forgotten = log.changes.front().version;
-    log.changes.pop_front();
+  while (log.changes.size() > history_ || (log.bytes > bytes_ && log.changes.size() > 1)) {
+    ForgetOldest(log);
   }
   Wake(log);
+}
+
+void WatchHub::ForgetOldest(Log& log) {
+  log.forgotten = log.changes.front().version;
+  log.bytes -= log.changes.front().bytes;
+  log.changes.pop_front();
 }
 
 void WatchHub::Close(const std::string& storage) {
@@ -44,6 +59,7 @@ void WatchHub::Close(const std::string& storage) {
   ++log.epoch;
   if (!log.changes.empty()) log.forgotten = log.changes.back().version;
   log.changes.clear();
+  log.bytes = 0;
   Wake(log);
 }
 

@@ -40,14 +40,16 @@ struct Change {
   ObjectKey key;
   ObjectRef object;  // after; for kDeleted its last state, with the deletion's resourceVersion
   ObjectRef before;  // null for kAdded
+  size_t bytes = 0;  // what it keeps alive; Append fills it in
 };
 
 class WatchSubscription;
 
 class WatchHub {
  public:
-  // Keeps at most `history` changes per storage.
-  explicit WatchHub(size_t history) : history_(history) {}
+  // Keeps at most `history` changes per storage, and of them no more than take about `bytes` of
+  // memory beyond what the store itself holds; but always the newest.
+  WatchHub(size_t history, size_t bytes) : history_(history), bytes_(bytes) {}
 
   // REQUIRES: versions grow.
   void Append(const std::string& storage, Change change);
@@ -64,13 +66,16 @@ class WatchHub {
   friend class WatchSubscription;
   struct Log {
     std::deque<Change> changes;
+    size_t bytes = 0;        // that the changes keep alive
     uint64_t forgotten = 0;  // version of the newest change that is no longer kept
     uint64_t epoch = 0;      // counts Close
     std::set<WatchSubscription*> watches;
   };
+  static void ForgetOldest(Log& log);
   static void Wake(Log& log);
 
   const size_t history_;
+  const size_t bytes_;
   mutable std::mutex mutex_;
   std::map<std::string, Log> logs_;
 };

@@ -84,6 +84,42 @@ TEST_F(WatchTest, FallingBehindEndsWithGone) {
   }
 }
 
+TEST_F(WatchTest, LargeObjectsAreForgottenSooner) {
+  constexpr size_t kSize = 1'000'000;
+  Restart({.history_bytes = 5 * kSize + kSize / 2});
+  AddMap("a");
+  const auto write = [&](char c) {
+    EXPECT_EQ(Send("PATCH", kMaps + std::string("/a"), {{"data", {{"k", std::string(kSize, c)}}}},
+                   "application/merge-patch+json")
+                  .code,
+              200);
+  };
+  write('0');
+  std::vector<std::string> versions;
+  for (char c = 'a'; c < 'k'; ++c) {
+    versions.push_back(Version());
+    write(c);
+  }
+  // What changed last is five former versions back, and no more.
+  EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[4]))),
+            std::vector<std::string>{"ERROR Expired"});
+  EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[5]))).size(), 5u);
+  // A deletion keeps two: the last state, and that state at the deletion's version.
+  Delete(kMaps + std::string("/a"));
+  EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[6]))),
+            std::vector<std::string>{"ERROR Expired"});
+  EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + versions[7]))).size(), 4u);
+}
+
+TEST_F(WatchTest, TheNewestChangeIsAlwaysKept) {
+  Restart({.history_bytes = 0});
+  AddMap("a");
+  const std::string version = Version();
+  Delete(kMaps + std::string("/a"));
+  EXPECT_EQ(Read(*Watch(Maps("resourceVersion=" + version))),
+            std::vector<std::string>{"DELETED a"});
+}
+
 TEST_F(WatchTest, AQuietWatchIsToldHowFarItIs) {
   AddMap("a", R"({"x":"1"})");
   auto watch =

@@ -1,6 +1,6 @@
 // The messages of the built-in kinds, from generated.proto in k8s.io/api, k8s.io/apimachinery and
-// k8s.io/apiextensions-apiserver (v0.34; numbers never change). A line is a message, a line that
-// starts with a space goes on with the one before:
+// k8s.io/apiextensions-apiserver (master of July 2026; numbers never change). A line is a message,
+// a line that starts with a space goes on with the one before:
 //
 //   Message number:jsonName:type ...
 //
@@ -8,7 +8,12 @@
 // U MicroTime, I IntOrString, R raw JSON, O an object that is taken as JSON only, or a message.
 // Before it: * repeated, % map from string, ^ a message whose fields stand beside the others in
 // JSON. Messages of events.k8s.io begin with "Events", EndpointPort of discovery.k8s.io with
-// "Discovery". Volume sources of storage that was removed from Kubernetes are left out.
+// "Discovery".
+//
+// Every message has all its fields, also those of features that are still alpha: what is not here
+// is taken for a mistake and dropped (unknown.h). What lies inside an O is not known and stays as
+// it is sent: volume sources of storage that was removed from Kubernetes, a few alpha features, and
+// the schemas in definitions.
 #include "sim/apiserver/schema.h"
 
 namespace nos::sim {
@@ -19,7 +24,7 @@ AggregationRule 1:clusterRoleSelectors:*LabelSelector
 AppArmorProfile 1:type:s 2:localhostProfile:s
 AttachedVolume 1:name:s 2:devicePath:s
 Binding 1:metadata:ObjectMeta 2:target:ObjectReference
-CSINode 1:metadata:ObjectMeta 2:spec:CSINodeSpec
+CSINode 1:metadata:ObjectMeta 2:spec:CSINodeSpec 3:status:O
 CSINodeDriver 1:name:s 2:nodeID:s 3:topologyKeys:*s 4:allocatable:VolumeNodeResources
 CSINodeSpec 1:drivers:*CSINodeDriver
 CSIPersistentVolumeSource 1:driver:s 2:volumeHandle:s 3:readOnly:b 4:fsType:s 5:volumeAttributes:%s
@@ -33,7 +38,7 @@ ClientIPConfig 1:timeoutSeconds:i
 ClusterRole 1:metadata:ObjectMeta 2:rules:*PolicyRule 3:aggregationRule:AggregationRule
 ClusterRoleBinding 1:metadata:ObjectMeta 2:subjects:*Subject 3:roleRef:RoleRef
 ClusterTrustBundleProjection 1:name:s 2:signerName:s 3:labelSelector:LabelSelector 5:optional:b
- 4:path:s
+ 4:path:s 6:user:i
 Condition 1:type:s 2:status:s 3:observedGeneration:i 4:lastTransitionTime:T 5:reason:s 6:message:s
 ConfigMap 1:metadata:ObjectMeta 4:immutable:b 2:data:%s 3:binaryData:%y
 ConfigMapEnvSource 1:localObjectReference:^LocalObjectReference 2:optional:b
@@ -41,7 +46,7 @@ ConfigMapKeySelector 1:localObjectReference:^LocalObjectReference 2:key:s 3:opti
 ConfigMapNodeConfigSource 1:namespace:s 2:name:s 3:uid:s 4:resourceVersion:s 5:kubeletConfigKey:s
 ConfigMapProjection 1:localObjectReference:^LocalObjectReference 2:items:*KeyToPath 4:optional:b
 ConfigMapVolumeSource 1:localObjectReference:^LocalObjectReference 2:items:*KeyToPath
- 3:defaultMode:i 4:optional:b
+ 3:defaultMode:i 4:optional:b 5:defaultUser:i
 Container 1:name:s 2:image:s 3:command:*s 4:args:*s 5:workingDir:s 6:ports:*ContainerPort
  19:envFrom:*EnvFromSource 7:env:*EnvVar 8:resources:ResourceRequirements
  23:resizePolicy:*ContainerResizePolicy 24:restartPolicy:s
@@ -115,9 +120,9 @@ DeploymentStrategy 1:type:s 2:rollingUpdate:RollingUpdateDeployment
 DiscoveryEndpointPort 1:name:s 2:protocol:s 3:port:i 4:appProtocol:s
 DownwardAPIProjection 1:items:*DownwardAPIVolumeFile
 DownwardAPIVolumeFile 1:path:s 2:fieldRef:ObjectFieldSelector
- 3:resourceFieldRef:ResourceFieldSelector 4:mode:i
-DownwardAPIVolumeSource 1:items:*DownwardAPIVolumeFile 2:defaultMode:i
-EmptyDirVolumeSource 1:medium:s 2:sizeLimit:Q
+ 3:resourceFieldRef:ResourceFieldSelector 4:mode:i 5:user:i
+DownwardAPIVolumeSource 1:items:*DownwardAPIVolumeFile 2:defaultMode:i 3:defaultUser:i
+EmptyDirVolumeSource 1:medium:s 2:sizeLimit:Q 3:mode:i
 Endpoint 1:addresses:*s 2:conditions:EndpointConditions 3:hostname:s 4:targetRef:ObjectReference
  5:deprecatedTopology:%s 6:nodeName:s 7:zone:s 8:hints:EndpointHints
 EndpointAddress 1:ip:s 3:hostname:s 4:nodeName:s 2:targetRef:ObjectReference
@@ -160,8 +165,8 @@ FCVolumeSource 1:targetWWNs:*s 2:lun:i 3:fsType:s 4:readOnly:b 5:wwids:*s
 FileKeySelector 1:volumeName:s 2:path:s 3:key:s 4:optional:b
 ForNode 1:name:s
 ForZone 1:name:s
-GRPCAction 1:port:i 2:service:s
-HTTPGetAction 1:path:s 2:port:I 3:host:s 4:scheme:s 5:httpHeaders:*HTTPHeader
+GRPCAction 1:port:i 2:service:s 3:mode:s
+HTTPGetAction 1:path:s 2:port:I 3:host:s 4:scheme:s 5:httpHeaders:*HTTPHeader 6:protocol:s
 HTTPHeader 1:name:s 2:value:s
 HTTPIngressPath 1:path:s 3:pathType:s 2:backend:IngressBackend
 HTTPIngressRuleValue 1:paths:*HTTPIngressPath
@@ -191,12 +196,12 @@ JobSpec 1:parallelism:i 2:completions:i 3:activeDeadlineSeconds:i
  11:podFailurePolicy:PodFailurePolicy 16:successPolicy:SuccessPolicy 7:backoffLimit:i
  12:backoffLimitPerIndex:i 13:maxFailedIndexes:i 4:selector:LabelSelector 5:manualSelector:b
  6:template:PodTemplateSpec 8:ttlSecondsAfterFinished:i 9:completionMode:s 10:suspend:b
- 14:podReplacementPolicy:s 15:managedBy:s
+ 14:podReplacementPolicy:s 15:managedBy:s 17:scheduling:O
 JobStatus 1:conditions:*JobCondition 2:startTime:T 3:completionTime:T 4:active:i 5:succeeded:i
  6:failed:i 11:terminating:i 7:completedIndexes:s 10:failedIndexes:s
  8:uncountedTerminatedPods:UncountedTerminatedPods 9:ready:i
 JobTemplateSpec 1:metadata:ObjectMeta 2:spec:JobSpec
-KeyToPath 1:key:s 2:path:s 3:mode:i
+KeyToPath 1:key:s 2:path:s 3:mode:i 4:user:i
 LabelSelector 1:matchLabels:%s 2:matchExpressions:*LabelSelectorRequirement
 LabelSelectorRequirement 1:key:s 2:operator:s 3:values:*s
 Lease 1:metadata:ObjectMeta 2:spec:LeaseSpec
@@ -248,11 +253,12 @@ NodeSelector 1:nodeSelectorTerms:*NodeSelectorTerm
 NodeSelectorRequirement 1:key:s 2:operator:s 3:values:*s
 NodeSelectorTerm 1:matchExpressions:*NodeSelectorRequirement 2:matchFields:*NodeSelectorRequirement
 NodeSpec 1:podCIDR:s 7:podCIDRs:*s 3:providerID:s 4:unschedulable:b 5:taints:*Taint
- 6:configSource:NodeConfigSource 2:externalID:s
+ 6:configSource:NodeConfigSource 2:externalID:s 8:podPreemptionPolicy:O
 NodeStatus 1:capacity:%Q 2:allocatable:%Q 3:phase:s 4:conditions:*NodeCondition
  5:addresses:*NodeAddress 6:daemonEndpoints:NodeDaemonEndpoints 7:nodeInfo:NodeSystemInfo
  8:images:*ContainerImage 9:volumesInUse:*s 10:volumesAttached:*AttachedVolume
  11:config:NodeConfigStatus 12:runtimeHandlers:*NodeRuntimeHandler 13:features:NodeFeatures
+ 14:declaredFeatures:*s
 NodeSwapStatus 1:capacity:i
 NodeSystemInfo 1:machineID:s 2:systemUUID:s 3:bootID:s 4:kernelVersion:s 5:osImage:s
  6:containerRuntimeVersion:s 7:kubeletVersion:s 8:kubeProxyVersion:s 9:operatingSystem:s
@@ -277,12 +283,15 @@ PersistentVolumeClaimSpec 1:accessModes:*s 4:selector:LabelSelector
  9:volumeAttributesClassName:s
 PersistentVolumeClaimStatus 1:phase:s 2:accessModes:*s 3:capacity:%Q
  4:conditions:*PersistentVolumeClaimCondition 5:allocatedResources:%Q 7:allocatedResourceStatuses:%s
- 8:currentVolumeAttributesClassName:s 9:modifyVolumeStatus:ModifyVolumeStatus
+ 8:currentVolumeAttributesClassName:s 9:modifyVolumeStatus:ModifyVolumeStatus 10:healthStatus:O
 PersistentVolumeClaimTemplate 1:metadata:ObjectMeta 2:spec:PersistentVolumeClaimSpec
 PersistentVolumeClaimVolumeSource 1:claimName:s 2:readOnly:b
 PersistentVolumeSource 3:hostPath:HostPathVolumeSource 5:nfs:NFSVolumeSource
  7:iscsi:ISCSIPersistentVolumeSource 10:fc:FCVolumeSource 20:local:LocalVolumeSource
- 22:csi:CSIPersistentVolumeSource
+ 22:csi:CSIPersistentVolumeSource 1:gcePersistentDisk:O 2:awsElasticBlockStore:O 4:glusterfs:O
+ 6:rbd:O 8:cinder:O 9:cephfs:O 11:flocker:O 12:flexVolume:O 13:azureFile:O 14:vsphereVolume:O
+ 15:quobyte:O 16:azureDisk:O 17:photonPersistentDisk:O 18:portworxVolume:O 19:scaleIO:O
+ 21:storageos:O
 PersistentVolumeSpec 1:capacity:%Q 2:persistentVolumeSource:^PersistentVolumeSource 3:accessModes:*s
  4:claimRef:ObjectReference 5:persistentVolumeReclaimPolicy:s 6:storageClassName:s 7:mountOptions:*s
  8:volumeMode:s 9:nodeAffinity:VolumeNodeAffinity 10:volumeAttributesClassName:s
@@ -295,7 +304,7 @@ PodAffinityTerm 1:labelSelector:LabelSelector 2:namespaces:*s 3:topologyKey:s
 PodAntiAffinity 1:requiredDuringSchedulingIgnoredDuringExecution:*PodAffinityTerm
  2:preferredDuringSchedulingIgnoredDuringExecution:*WeightedPodAffinityTerm
 PodCertificateProjection 1:signerName:s 2:keyType:s 3:maxExpirationSeconds:i
- 4:credentialBundlePath:s 5:keyPath:s 6:certificateChainPath:s
+ 4:credentialBundlePath:s 5:keyPath:s 6:certificateChainPath:s 7:userAnnotations:%s 8:user:i
 PodCondition 1:type:s 7:observedGeneration:i 2:status:s 3:lastProbeTime:T 4:lastTransitionTime:T
  5:reason:s 6:message:s
 PodDNSConfig 1:nameservers:*s 2:searches:*s 3:options:*PodDNSConfigOption
@@ -334,13 +343,15 @@ PodSpec 1:volumes:*Volume 20:initContainers:*Container 2:containers:*Container
  30:enableServiceLinks:b 31:preemptionPolicy:s 32:overhead:%Q
  33:topologySpreadConstraints:*TopologySpreadConstraint 35:setHostnameAsFQDN:b 36:os:PodOS
  37:hostUsers:b 38:schedulingGates:*PodSchedulingGate 39:resourceClaims:*PodResourceClaim
- 40:resources:ResourceRequirements 41:hostnameOverride:s
+ 40:resources:ResourceRequirements 41:hostnameOverride:s 42:workloadRef:O 43:schedulingGroup:O
+ 44:evictionResponders:*O
 PodStatus 17:observedGeneration:i 1:phase:s 2:conditions:*PodCondition 3:message:s 4:reason:s
  11:nominatedNodeName:s 5:hostIP:s 16:hostIPs:*HostIP 6:podIP:s 12:podIPs:*PodIP 7:startTime:T
  10:initContainerStatuses:*ContainerStatus 8:containerStatuses:*ContainerStatus 9:qosClass:s
  13:ephemeralContainerStatuses:*ContainerStatus 14:resize:s
  15:resourceClaimStatuses:*PodResourceClaimStatus
- 18:extendedResourceClaimStatus:PodExtendedResourceClaimStatus
+ 18:extendedResourceClaimStatus:PodExtendedResourceClaimStatus 19:allocatedResources:%Q
+ 20:resources:ResourceRequirements 21:nodeAllocatableResourceClaimStatuses:*O 22:volumeHealth:*O
 PodTemplateSpec 1:metadata:ObjectMeta 2:spec:PodSpec
 PolicyRule 1:verbs:*s 2:apiGroups:*s 3:resources:*s 4:resourceNames:*s 5:nonResourceURLs:*s
 PortStatus 1:port:i 2:protocol:s 3:error:s
@@ -350,7 +361,7 @@ PriorityClass 1:metadata:ObjectMeta 2:value:i 3:globalDefault:b 4:description:s 
 Probe 1:handler:^ProbeHandler 2:initialDelaySeconds:i 3:timeoutSeconds:i 4:periodSeconds:i
  5:successThreshold:i 6:failureThreshold:i 7:terminationGracePeriodSeconds:i
 ProbeHandler 1:exec:ExecAction 2:httpGet:HTTPGetAction 3:tcpSocket:TCPSocketAction 4:grpc:GRPCAction
-ProjectedVolumeSource 1:sources:*VolumeProjection 2:defaultMode:i
+ProjectedVolumeSource 1:sources:*VolumeProjection 2:defaultMode:i 3:defaultUser:i
 ReplicaSet 1:metadata:ObjectMeta 2:spec:ReplicaSetSpec 3:status:ReplicaSetStatus
 ReplicaSetCondition 1:type:s 2:status:s 3:lastTransitionTime:T 4:reason:s 5:message:s
 ReplicaSetSpec 1:replicas:i 4:minReadySeconds:i 2:selector:LabelSelector 3:template:PodTemplateSpec
@@ -364,7 +375,7 @@ ReplicationControllerStatus 1:replicas:i 2:fullyLabeledReplicas:i 4:readyReplica
  5:availableReplicas:i 3:observedGeneration:i 6:conditions:*ReplicationControllerCondition
 ResourceClaim 1:name:s 2:request:s
 ResourceFieldSelector 1:containerName:s 2:resource:s 3:divisor:Q
-ResourceHealth 1:resourceID:s 2:health:s
+ResourceHealth 1:resourceID:s 2:health:s 6:message:s
 ResourceRequirements 1:limits:%Q 2:requests:%Q 3:claims:*ResourceClaim
 ResourceStatus 1:name:s 2:resources:*ResourceHealth
 Role 1:metadata:ObjectMeta 2:rules:*PolicyRule
@@ -384,7 +395,7 @@ SecretEnvSource 1:localObjectReference:^LocalObjectReference 2:optional:b
 SecretKeySelector 1:localObjectReference:^LocalObjectReference 2:key:s 3:optional:b
 SecretProjection 1:localObjectReference:^LocalObjectReference 2:items:*KeyToPath 4:optional:b
 SecretReference 1:name:s 2:namespace:s
-SecretVolumeSource 1:secretName:s 2:items:*KeyToPath 3:defaultMode:i 4:optional:b
+SecretVolumeSource 1:secretName:s 2:items:*KeyToPath 3:defaultMode:i 4:optional:b 5:defaultUser:i
 SecurityContext 1:capabilities:Capabilities 2:privileged:b 3:seLinuxOptions:SELinuxOptions
  10:windowsOptions:WindowsSecurityContextOptions 4:runAsUser:i 8:runAsGroup:i 5:runAsNonRoot:b
  6:readOnlyRootFilesystem:b 7:allowPrivilegeEscalation:b 9:procMount:s
@@ -393,7 +404,7 @@ SelectableField 1:jsonPath:s
 Service 1:metadata:ObjectMeta 2:spec:ServiceSpec 3:status:ServiceStatus
 ServiceAccount 1:metadata:ObjectMeta 2:secrets:*ObjectReference
  3:imagePullSecrets:*LocalObjectReference 4:automountServiceAccountToken:b
-ServiceAccountTokenProjection 1:audience:s 2:expirationSeconds:i 3:path:s
+ServiceAccountTokenProjection 1:audience:s 2:expirationSeconds:i 3:path:s 4:user:i
 ServiceBackendPort 1:name:s 2:number:i
 ServicePort 1:name:s 2:protocol:s 6:appProtocol:s 3:port:i 4:targetPort:I 5:nodePort:i
 ServiceReference 1:namespace:s 2:name:s 3:path:s 4:port:i
@@ -444,8 +455,8 @@ ValidatingWebhookConfiguration 1:metadata:ObjectMeta 2:webhooks:*ValidatingWebho
 Volume 1:name:s 2:volumeSource:^VolumeSource
 VolumeDevice 1:name:s 2:devicePath:s
 VolumeMount 1:name:s 2:readOnly:b 7:recursiveReadOnly:s 3:mountPath:s 4:subPath:s
- 5:mountPropagation:s 6:subPathExpr:s
-VolumeMountStatus 1:name:s 2:mountPath:s 3:readOnly:b 4:recursiveReadOnly:s
+ 5:mountPropagation:s 6:subPathExpr:s 8:bindMountOptions:*s
+VolumeMountStatus 1:name:s 2:mountPath:s 3:readOnly:b 4:recursiveReadOnly:s 5:volumeStatus:O
 VolumeNodeAffinity 1:required:NodeSelector
 VolumeNodeResources 1:count:i
 VolumeProjection 1:secret:SecretProjection 2:downwardAPI:DownwardAPIProjection
@@ -456,7 +467,10 @@ VolumeSource 1:hostPath:HostPathVolumeSource 2:emptyDir:EmptyDirVolumeSource
  6:secret:SecretVolumeSource 7:nfs:NFSVolumeSource
  10:persistentVolumeClaim:PersistentVolumeClaimVolumeSource 16:downwardAPI:DownwardAPIVolumeSource
  19:configMap:ConfigMapVolumeSource 26:projected:ProjectedVolumeSource 28:csi:CSIVolumeSource
- 29:ephemeral:EphemeralVolumeSource 30:image:ImageVolumeSource
+ 29:ephemeral:EphemeralVolumeSource 30:image:ImageVolumeSource 3:gcePersistentDisk:O
+ 4:awsElasticBlockStore:O 5:gitRepo:O 8:iscsi:O 9:glusterfs:O 11:rbd:O 12:flexVolume:O 13:cinder:O
+ 14:cephfs:O 15:flocker:O 17:fc:O 18:azureFile:O 20:vsphereVolume:O 21:quobyte:O 22:azureDisk:O
+ 23:photonPersistentDisk:O 24:portworxVolume:O 25:scaleIO:O 27:storageos:O
 WebhookClientConfig 3:url:s 1:service:ServiceReference 2:caBundle:y
 WebhookConversion 2:clientConfig:WebhookClientConfig 3:conversionReviewVersions:*s
 WeightedPodAffinityTerm 1:weight:i 2:podAffinityTerm:PodAffinityTerm

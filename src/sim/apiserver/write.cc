@@ -40,16 +40,9 @@ Check StartMetadata(ApiState& state, const WriteRequest& request, Json& object) 
   return std::nullopt;
 }
 
-Check Shape(const WriteRequest& request, Json& object) {
+void Shape(const WriteRequest& request, Json& object) {
   ApplyDefaults(*request.type, object);
-  if (request.type->custom == nullptr) return std::nullopt;
-  std::vector<std::string> unknown;
-  PruneAndDefault(request.type->custom->schema, object, &unknown);
-  if (!request.strict || unknown.empty()) return std::nullopt;
-  return BadRequest(
-      fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding "
-                  "error: unknown field \"{}\"",
-                  request.type->kind, request.type->version, request.type->kind, unknown.front()));
+  if (request.type->custom != nullptr) PruneAndDefault(request.type->custom->schema, object);
 }
 
 // Puts the old value of a member back, or takes it out where there was none.
@@ -177,7 +170,7 @@ Outcome<ObjectRef> CreateObject(ApiState& state, const WriteRequest& request, Js
   WriteRequest named = request;
   named.key.name = FindString(object, "metadata", "name");
   ResetStatus(*request.type, object);
-  if (auto refusal = Shape(request, object)) return *refusal;
+  Shape(request, object);
   if (auto refusal = AdmitCreate(state, *request.type, named.key, object)) return *refusal;
   if (auto refusal = Validate(*request.type, object, nullptr)) return *refusal;
   if (state.store.Get(PlaceOf(named)) != nullptr) {
@@ -202,7 +195,7 @@ Outcome<ObjectRef> UpdateObject(ApiState& state, const WriteRequest& request, Js
   if (auto refusal = CheckPreconditions(request, *old, object)) return *refusal;
   KeepOtherHalf(request, *old, object);
   KeepMetadata(*old, object);
-  if (auto refusal = Shape(request, object)) return *refusal;
+  Shape(request, object);
   if (auto refusal = AdmitUpdate(*request.type, *old, object)) return *refusal;
   if (auto refusal = Validate(*request.type, object, old.get())) return *refusal;
   CountGeneration(request, *old, object);

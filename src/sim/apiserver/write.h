@@ -11,7 +11,6 @@ struct WriteRequest {
   ObjectKey key;            // name empty for a create with generateName
   std::string subresource;  // "" or "status"
   bool dry_run = false;
-  bool strict = false;  // fieldValidation=Strict: unknown fields of custom resources are refused
   FieldManager manager;
   // Server-side apply has done its own accounting of fields.
   bool applied = false;
@@ -22,7 +21,8 @@ struct WriteRequest {
 Check CheckEnvelope(const ResourceType& type, const std::string& ns, Json& object);
 
 // Both take the whole new object in stored form and return what is stored (with dry_run: what would
-// be). REQUIRES: CheckEnvelope has passed and the object is in stored form.
+// be). REQUIRES: CheckEnvelope has passed, unknown fields are pruned (unknown.h) and the object is
+// in stored form.
 Outcome<ObjectRef> CreateObject(ApiState& state, const WriteRequest& request, Json object);
 // A metadata.resourceVersion or uid in `object` is a precondition. An update that changes nothing
 // is no write. May remove the object when it takes the last finalizer of one being deleted.

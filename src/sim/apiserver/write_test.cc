@@ -216,6 +216,18 @@ TEST_F(WriteTest, SaysClearlyWhatItCannotDo) {
   const auto logs = Get(kPodsPath + std::string("/a/log"));
   EXPECT_EQ(logs.code, 404);
   EXPECT_NE(FindString(logs.body, "message").find("runs no containers"), std::string_view::npos);
+  EXPECT_EQ(FindString(logs.body, "details", "name"), "a");
+  EXPECT_EQ(FindString(logs.body, "details", "kind"), "pods");
+}
+
+TEST_F(WriteTest, EveryRefusalHasDetails) {
+  for (const char* path : {"/api/v1/nothing", "/nothing", "/api/v1/namespaces/default/pods/a/x",
+                           "/api/v1/pods?limit=x", "/api/v1/pods?resourceVersion=999999"}) {
+    const auto refused = Get(path);
+    EXPECT_GE(refused.code, 400);
+    ASSERT_NE(Find(refused.body, "details"), nullptr) << path;
+    EXPECT_TRUE(Find(refused.body, "details")->is_object()) << path;
+  }
 }
 
 }  // namespace
