@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "controllers/pod_condition.h"
+#include "planning/live_filters.h"
+#include "planning/pod_classes.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
@@ -36,6 +38,17 @@ bool GoesFirst(const cluster::Pod& left, const cluster::Pod& right) {
 
 kube::ObjectReference Reference(const cluster::Pod& pod) {
   return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
+}
+
+// Pods of one kind get the same verdicts from every node; "" for a pod that is one of its kind.
+std::string KindOf(const cluster::Pod& pod, const scheduling::Framework& framework) {
+  if (planning::HasLiveFilter(framework, pod)) return "";
+  std::string kind = planning::ConstraintKey(pod);
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  for (const auto& [id, amount] : requests.entries()) {
+    kind += fmt::format("|{}={}", id, amount);
+  }
+  return kind;
 }
 
 // Whether the request may have taken effect although no answer came.
@@ -143,9 +156,10 @@ Status Scheduler::TryAll(const std::vector<Pod>& waiting, const View& view, kube
   std::ranges::copy_if(*view.pods.Snapshot(), std::back_inserter(pending),
                        [](const Pod& pod) { return scheduling::IsPending(*pod); });
   const scheduling::CycleState learnt = framework_.Learn(snapshot, pending);
+  Refusals refusals;
   Status error;
   for (const Pod& pod : waiting) {
-    if (Status tried = TryOne(pod, snapshot, learnt, client, now); !tried.ok()) {
+    if (Status tried = TryOne(pod, snapshot, learnt, refusals, client, now); !tried.ok()) {
       error = std::move(tried);
     }
   }
@@ -153,9 +167,17 @@ Status Scheduler::TryAll(const std::vector<Pod>& waiting, const View& view, kube
 }
 
 Status Scheduler::TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot,
-                         const scheduling::CycleState& learnt, kube::Client& client, Time now) {
+                         const scheduling::CycleState& learnt, Refusals& refusals,
+                         kube::Client& client, Time now) {
+  const std::string kind = KindOf(*pod, framework_);
+  const auto refused = refusals.find(kind);
+  if (refused != refusals.end()) return Refuse(pod, refused->second, client, now);
   const scheduling::Decision decision = framework_.Schedule(*pod, snapshot, learnt);
-  if (decision.node == nullptr) return Refuse(pod, decision.diagnosis.ToString(), client, now);
+  if (decision.node == nullptr) {
+    std::string why = decision.diagnosis.ToString();
+    if (!kind.empty()) refusals.emplace(kind, why);
+    return Refuse(pod, why, client, now);
+  }
   return BindTo(decision.node->node->meta.name, pod, snapshot, client, now);
 }
 

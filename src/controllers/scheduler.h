@@ -48,6 +48,10 @@ class Scheduler final : public Reconciler {
     Time until{};
   };
 
+  // Why pods of one kind found no node, by all that filters read of them. Within one pass over the
+  // pods nodes only fill up: the next pod of the kind need not be tried.
+  using Refusals = std::map<std::string, std::string>;
+
   bool NodesImproved(const View& view);
   bool PodsLeft(const View& view);
   void ForgetSettled(const View& view, Time now);
@@ -56,7 +60,8 @@ class Scheduler final : public Reconciler {
   cluster::ClusterSnapshot Picture(const View& view) const;
   Status TryAll(const std::vector<Pod>& waiting, const View& view, kube::Client& client, Time now);
   Status TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot,
-                const scheduling::CycleState& learnt, kube::Client& client, Time now);
+                const scheduling::CycleState& learnt, Refusals& refusals, kube::Client& client,
+                Time now);
   Status BindTo(const std::string& node, const Pod& pod, cluster::ClusterSnapshot& snapshot,
                 kube::Client& client, Time now);
   Status Refuse(const Pod& pod, const std::string& why, kube::Client& client, Time now);

@@ -49,8 +49,7 @@ Status VirtualNode::WriteNode() {
   return Status::Ok();
 }
 
-// All nodes renew at the same moments, when the time is a multiple of the period: the world wakes
-// once for all of them.
+// Nodes that started together renew together: the world wakes once for all of them.
 Status VirtualNode::WriteLease() {
   constexpr char kNamespace[] = "kube-node-lease";
   const Time now = clock_.Now();
@@ -62,7 +61,7 @@ Status VirtualNode::WriteLease() {
     written = client_.Create(kube::kLeases, kNamespace, NodeLease(spec_.name, uid_, now)).status();
   }
   NOS_RETURN_IF_ERROR(written);
-  lease_at_ = Time(now.time_since_epoch() / kLeaseRenewal * kLeaseRenewal) + kLeaseRenewal;
+  lease_at_ = ready_since_ + ((now - ready_since_) / kLeaseRenewal + 1) * kLeaseRenewal;
   return Status::Ok();
 }
 

@@ -124,6 +124,13 @@ void World::RunUntil(Time end) {
   clock_.AdvanceTo(end);
 }
 
+void World::SkipTo(Time end) {
+  clock_.AdvanceTo(end);
+  while (queue_.Due(clock_.Now())) queue_.RunNext();
+  SettleMachines();
+  Round(AboveNodes());
+}
+
 std::optional<Time> World::NextTime() const {
   std::optional<Time> next = queue_.NextTime();
   const auto consider = [&](const Actor* actor) {
@@ -141,37 +148,66 @@ std::optional<Time> World::NextTime() const {
 }
 
 void World::Settle() {
+  UntilNothingIsDone([this] {
+    std::vector<Acting> actors = OnNodes();
+    for (const Acting& above : AboveNodes()) actors.push_back(above);
+    return Round(std::move(actors));
+  });
+}
+
+// Machines meet each other only through what runs above them, so each may come to rest by itself.
+void World::SettleMachines() {
+  for (const auto& [name, machine] : machines_) {
+    UntilNothingIsDone([this, &machine] {
+      const bool kubelet = Step({&machine->kubelet(), machine.get()});
+      return (machine->agent() != nullptr && Step({machine->agent(), machine.get()})) || kubelet;
+    });
+  }
+}
+
+void World::UntilNothingIsDone(const std::function<bool()>& act) {
   constexpr int kMaxRounds = 10'000;  // real work ends after some dozens
   int rounds = 0;
-  while (Round()) {
+  while (act()) {
     if (++rounds < kMaxRounds) continue;
     Violation(fmt::format("no end of work at {}: {} goes on and on", FormatTime(Now()), busy_));
     return;
   }
 }
 
-// Lets everyone act once; says whether anyone did.
-bool World::Round() {
-  std::vector<std::pair<Actor*, Machine*>> actors;
+std::vector<World::Acting> World::OnNodes() const {
+  std::vector<Acting> actors;
   for (const auto& [name, machine] : machines_) {
-    actors.emplace_back(&machine->kubelet(), machine.get());
-    if (machine->agent() != nullptr) actors.emplace_back(machine->agent(), machine.get());
+    actors.push_back({&machine->kubelet(), machine.get()});
+    if (machine->agent() != nullptr) actors.push_back({machine->agent(), machine.get()});
   }
-  if (partitioner_host_) actors.emplace_back(&partitioner_host_->process, nullptr);
-  if (scheduler_host_) actors.emplace_back(&scheduler_host_->process, nullptr);
-  actors.emplace_back(&keeper_, nullptr);
+  return actors;
+}
+
+std::vector<World::Acting> World::AboveNodes() {
+  std::vector<Acting> actors;
+  if (partitioner_host_) actors.push_back({&partitioner_host_->process, nullptr});
+  if (scheduler_host_) actors.push_back({&scheduler_host_->process, nullptr});
+  actors.push_back({&keeper_, nullptr});
+  return actors;
+}
+
+// Lets everyone act once; says whether anyone did.
+bool World::Round(std::vector<Acting> actors) {
   if (options_.shuffle) random_.Shuffle(actors);
   bool did = false;
-  for (const auto& [actor, machine] : actors) {
-    if (!actor->Step()) continue;
-    did = true;
-    busy_ = actor->name();
-    ++steps_;
-    AfterStep(machine);
-  }
+  for (const Acting& acting : actors) did |= Step(acting);
   nodes_.Pump(client_, clock_.Now());
   std::erase_if(machines_, [](const auto& entry) { return entry.second->kubelet().removed(); });
   return did;
+}
+
+bool World::Step(const Acting& acting) {
+  if (!acting.actor->Step()) return false;
+  busy_ = acting.actor->name();
+  ++steps_;
+  AfterStep(acting.machine);
+  return true;
 }
 
 void World::AfterStep(Machine* machine) {

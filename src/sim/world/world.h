@@ -66,6 +66,9 @@ class World {
   Time Now() const { return clock_.Now(); }
   void RunUntil(Time end);
   void RunFor(Duration time) { RunUntil(Now() + time); }
+  // As RunUntil, but coarser: what falls due on the way happens at `end`, and each controller,
+  // whose steps cost with the size of the cluster, acts once; what is left is done next time.
+  void SkipTo(Time end);
   // Does all there is to do at this moment.
   void Settle();
   // When something will happen next by itself.
@@ -105,9 +108,19 @@ class World {
  private:
   static constexpr size_t kMaxViolations = 20;
 
+  struct Acting {
+    Actor* actor;
+    Machine* machine;  // it belongs to; null: to none
+  };
+
   Environment Env();
   void ScheduleReboots(const std::string& node);
-  bool Round();
+  void SettleMachines();
+  void UntilNothingIsDone(const std::function<bool()>& act);
+  std::vector<Acting> OnNodes() const;
+  std::vector<Acting> AboveNodes();
+  bool Round(std::vector<Acting> actors);
+  bool Step(const Acting& acting);
   void AfterStep(Machine* machine);
   void Violation(std::string what);
   bool Registered();
