@@ -28,8 +28,13 @@ std::string Truncate(std::string_view text, size_t width) {
   return std::string(text.substr(0, end)) + "…";
 }
 
+// U+0080 to U+009F are control characters too (ECMA-48 C1): in UTF-8 0xc2 and a byte up to 0x9f.
 std::string Printable(std::string text) {
   std::replace_if(text.begin(), text.end(), IsControl, '?');
+  for (size_t at = text.find('\xc2'); at != std::string::npos; at = text.find('\xc2', at + 1)) {
+    const bool control = at + 1 < text.size() && Continues(text[at + 1]) && text[at + 1] < '\xa0';
+    if (control) text.replace(at, 2, "?");
+  }
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "base/table.h"
 #include "base/text.h"
 
 namespace nos::cmd {
@@ -82,7 +83,7 @@ void AddHoldAfterFlag(CLI::App& command, Duration& target) {
 }
 
 int Fail(const std::string& command, const Status& error) {
-  std::cerr << command << ": " << error.message() << "\n";
+  std::cerr << command << ": " << Printable(error.message()) << "\n";
   const bool usage = error.code() == Code::kInvalid || error.code() == Code::kNotFound;
   return usage ? kExitUsage : kExitFailed;
 }
@@ -108,11 +109,13 @@ int Main(int argc, char** argv) {
   } catch (const CLI::RequiredError& error) {
     const std::string word = UnknownCommand(root);
     std::cerr << CommandPath(root) << ": "
-              << (word.empty() ? FirstLine(error.what()) : "unknown command '" + word + "'")
+              << (word.empty() ? Printable(FirstLine(error.what()))
+                               : "unknown command '" + Printable(word) + "'")
               << " (try --help)\n";
     return kExitUsage;
   } catch (const CLI::ParseError& error) {
-    std::cerr << CommandPath(root) << ": " << FirstLine(error.what()) << " (try --help)\n";
+    std::cerr << CommandPath(root) << ": " << Printable(FirstLine(error.what()))
+              << " (try --help)\n";
     return kExitUsage;
   }
   try {

@@ -9,6 +9,7 @@
 #include "cluster/annotations.h"
 #include "cluster/objects.h"
 #include "cluster/snapshot.h"
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "kube/client.h"
 #include "kube/http_transport.h"
@@ -21,10 +22,11 @@ using cluster::ClusterSnapshot;
 using cluster::NodeInfo;
 
 struct GetFlags {
-  std::string kubeconfig, context, output = "table";
+  std::string kubeconfig, context, output = "table", catalogue;
 };
 
 struct LiveCluster {
+  std::unique_ptr<const gpu::Catalogue> catalogue;  // of the snapshot
   ClusterSnapshot snapshot;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
 };
@@ -41,8 +43,10 @@ Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
     if (object.ok()) {
       out.push_back(std::make_shared<const T>(*std::move(object)));
     } else {
-      std::cerr << fmt::format("warning: {} {}: {}\n", resource.kind,
-                               FindString(item, "metadata", "name"), object.status().message());
+      std::cerr << Printable(fmt::format("warning: {} {}: {}", resource.kind,
+                                         FindString(item, "metadata", "name"),
+                                         object.status().message()))
+                << "\n";
     }
   }
   return out;
@@ -54,8 +58,10 @@ Result<LiveCluster> ReadCluster(const GetFlags& flags) {
   kube::Client client(transport);
   NOS_ASSIGN(const auto nodes, ListAll<cluster::Node>(client, kube::kNodes, &cluster::DecodeNode));
   LiveCluster live;
+  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  live.catalogue = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
   NOS_ASSIGN(live.pods, ListAll<cluster::Pod>(client, kube::kPods, &cluster::DecodePod));
-  live.snapshot = ClusterSnapshot::Build(nodes, live.pods, gpu::Catalogue::Builtin());
+  live.snapshot = ClusterSnapshot::Build(nodes, live.pods, *live.catalogue);
   return live;
 }
 
@@ -94,7 +100,7 @@ Printout Gpus(const LiveCluster& live) {
   for (size_t i = 0; i < live.snapshot.size(); ++i) {
     const NodeInfo& node = live.snapshot.node(i);
     for (const std::string& problem : node.gpus.problems) {
-      std::cerr << "warning: node " << node.node->meta.name << ": " << problem << "\n";
+      std::cerr << "warning: node " << Printable(node.node->meta.name + ": " + problem) << "\n";
     }
     for (const cluster::Gpu& gpu : node.gpus.gpus) {
       out.table.AddRow({node.node->meta.name, fmt::to_string(gpu.index), gpu.model->name(),
@@ -207,6 +213,7 @@ void AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flag
       ->option_text("FILE");
   command->add_option("--context", flags->context, "Default: the file's current context")
       ->option_text("NAME");
+  AddCatalogueFlag(*command, flags->catalogue);
   command->footer("Example:\n  nos get " + name + " -o json");
   command->callback([&chosen, flags, name, none, print] {
     chosen.action = [flags, name, none, print] {

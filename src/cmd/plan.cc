@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cluster/objects.h"
 #include "cluster/snapshot.h"
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/plan_report.h"
 #include "planning/names.h"
@@ -59,14 +60,6 @@ Result<Input> ReadInput(const std::vector<std::string>& files) {
   return input;
 }
 
-Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
-  if (path.empty()) return gpu::Catalogue::Load("");
-  NOS_ASSIGN(const std::string text, ReadFile(path));
-  auto catalogue = gpu::Catalogue::Load(text);
-  if (!catalogue.ok()) return catalogue.status().Within(path);
-  return catalogue;
-}
-
 bool IsPending(const cluster::Pod& pod) {
   return pod.node_name.empty() && !pod.Finished() && !pod.meta.deleted &&
          pod.scheduling_gates.empty();
@@ -74,15 +67,12 @@ bool IsPending(const cluster::Pod& pod) {
 
 Status RunPlan(const PlanFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
-  for (const std::string& problem : catalogue.problems()) {
-    std::cerr << "warning: " << flags.catalogue << ": " << Printable(problem) << "\n";
-  }
   NOS_ASSIGN(const Input input, ReadInput(flags.files));
   const auto snapshot = cluster::ClusterSnapshot::Build(input.nodes, input.pods, catalogue);
   for (size_t i = 0; i < snapshot.size(); ++i) {
     for (const std::string& problem : snapshot.node(i).gpus.problems) {
-      std::cerr << "warning: node " << snapshot.node(i).node->meta.name << ": "
-                << Printable(problem) << "\n";
+      std::cerr << "warning: node " << Printable(snapshot.node(i).node->meta.name + ": " + problem)
+                << "\n";
     }
   }
   std::vector<std::shared_ptr<const cluster::Pod>> pending;
@@ -123,7 +113,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   command->add_option("-o,--output", flags->output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
-  command->add_option("--catalogue", flags->catalogue, "File with further or changed GPU models");
+  AddCatalogueFlag(*command, flags->catalogue);
   command
       ->add_option("--time-limit", flags->seconds,
                    "Seconds after which the best plan so far counts")

@@ -129,7 +129,9 @@ std::string PlanToText(const planning::Plan& plan, Duration took) {
       placed.AddRow({pod.pod->Key(), pod.node, DevicesText(pod)});
     } else {
       waiting.AddRow({pod.pod->Key(), ReasonsText(pod)});
-      if (!pod.remedy.empty()) remedies += fmt::format("  {}: {}\n", pod.pod->Key(), pod.remedy);
+      if (!pod.remedy.empty()) {
+        remedies += fmt::format("  {}\n", Printable(pod.pod->Key() + ": " + pod.remedy));
+      }
     }
   }
   if (!placed.empty()) text += "\n" + placed.ToString();

@@ -1,14 +1,9 @@
 // nos sandbox: a whole cluster in one process, with virtual GPUs, live on the terminal and open to
 // kubectl. The virtual world does the work; this file paces it to wall time and draws it.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -16,8 +11,11 @@
 #include <set>
 #include <stop_token>
 
+#include "base/table.h"
 #include "base/text.h"
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
+#include "cmd/kubeconfig_file.h"
 #include "cmd/sandbox_model.h"
 #include "cmd/sandbox_view.h"
 #include "cmd/terminal.h"
@@ -30,12 +28,13 @@
 namespace nos::cmd {
 namespace {
 
+// Booting takes the nodes so much of their time at most, and next to none of ours.
 constexpr auto kBootTime = std::chrono::seconds(5);
 
 struct SandboxFlags {
   int nodes = 2, gpus = 2;
   std::vector<std::string> models = {"A100-40GB"};
-  std::string cluster_file, workload = "demo", kubeconfig;
+  std::string cluster_file, workload = "demo", kubeconfig, catalogue;
   uint16_t port = 0;
   double speed = 1;
   uint64_t seed = 1;
@@ -44,11 +43,12 @@ struct SandboxFlags {
 };
 
 // The nodes that the flags describe: all alike, models in turn.
-Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags) {
+Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
+                                                  const gpu::Catalogue& catalogue) {
   std::vector<sim::NodeSpec> nodes;
   for (int n = 0; n < flags.nodes; ++n) {
     const std::string& name = flags.models[static_cast<size_t>(n) % flags.models.size()];
-    NOS_ASSIGN(const gpu::Model* model, sim::FindModel(gpu::Catalogue::Builtin(), name));
+    NOS_ASSIGN(const gpu::Model* model, sim::FindModel(catalogue, name));
     sim::NodeSpec node;
     node.name = fmt::format("node-{}", n + 1);
     node.gpus.resize(static_cast<size_t>(flags.gpus), {model->name(), {}});
@@ -57,18 +57,22 @@ Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags) {
   return nodes;
 }
 
-Result<std::vector<sim::NodeSpec>> ReadNodes(const SandboxFlags& flags) {
-  if (flags.cluster_file.empty()) return NodesFromFlags(flags);
+std::string NameOfFile(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+Result<std::vector<sim::NodeSpec>> ReadNodes(const SandboxFlags& flags,
+                                             const gpu::Catalogue& catalogue) {
+  if (flags.cluster_file.empty()) return NodesFromFlags(flags, catalogue);
   NOS_ASSIGN(const std::string text, ReadFile(flags.cluster_file));
-  return sim::ReadCluster(text, flags.cluster_file, gpu::Catalogue::Builtin());
+  return sim::ReadCluster(text, NameOfFile(flags.cluster_file), catalogue);
 }
 
-sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes) {
+sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
+                           const gpu::Catalogue& catalogue) {
   std::vector<const gpu::Model*> gpus;
   for (const sim::NodeSpec& node : nodes) {
     for (const sim::GpuSpec& spec : node.gpus) {
       // A node of a model that nobody knows is there, and has no part in this.
-      const auto model = sim::FindModel(gpu::Catalogue::Builtin(), spec.model);
+      const auto model = sim::FindModel(catalogue, spec.model);
       if (model.ok()) gpus.push_back(*model);
     }
   }
@@ -83,64 +87,13 @@ sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::Nod
 }
 
 Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
-                                   const std::vector<sim::NodeSpec>& nodes) {
+                                   const std::vector<sim::NodeSpec>& nodes,
+                                   const gpu::Catalogue& catalogue) {
   if (flags.workload == "none") return sim::Workload();
-  if (flags.workload == "demo") return DemoWorkload(flags, nodes);
+  if (flags.workload == "demo") return DemoWorkload(flags, nodes, catalogue);
   NOS_ASSIGN(const std::string text, ReadFile(flags.workload));
-  return sim::ReadWorkload(text, flags.workload);
+  return sim::ReadWorkload(text, NameOfFile(flags.workload));
 }
-
-// A kubeconfig that exists as long as the sandbox does, locked so that no second sandbox takes it.
-class KubeconfigFile {
- public:
-  static Result<std::unique_ptr<KubeconfigFile>> Write(const std::string& path, uint16_t port) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
-      return Invalid(
-          fmt::format("cannot write the kubeconfig '{}': {}", path, std::strerror(errno)));
-    }
-    std::unique_ptr<KubeconfigFile> file(new KubeconfigFile(path, fd));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      return Invalid(
-          fmt::format("'{}' belongs to a sandbox that is running; choose another file "
-                      "with --kubeconfig",
-                      path));
-    }
-    if (!EmptyOrOurs(fd)) {
-      return Invalid(
-          fmt::format("'{}' exists and is not a sandbox's kubeconfig; choose another "
-                      "with --kubeconfig",
-                      path));
-    }
-    const std::string text = std::string(kMark) + "\n" + sim::KubeconfigFor("127.0.0.1", port);
-    if (ftruncate(fd, 0) != 0 ||
-        pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-      return Invalid(
-          fmt::format("cannot write the kubeconfig '{}': {}", path, std::strerror(errno)));
-    }
-    file->ours_ = true;
-    return file;
-  }
-  ~KubeconfigFile() {
-    if (ours_) (void)unlink(path_.c_str());
-    (void)close(fd_);
-  }
-  KubeconfigFile(const KubeconfigFile&) = delete;
-  KubeconfigFile& operator=(const KubeconfigFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  static constexpr std::string_view kMark = "# written by nos sandbox; removed when it ends";
-  KubeconfigFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  static bool EmptyOrOurs(int fd) {
-    std::string start(kMark.size(), '\0');
-    const ssize_t read = pread(fd, start.data(), start.size(), 0);
-    return read == 0 || start == kMark;
-  }
-  const std::string path_;
-  const int fd_;
-  bool ours_ = false;
-};
 
 // CLI::Range lets "nan" pass.
 std::string CheckSpeed(const std::string& text) {
@@ -170,58 +123,79 @@ struct Session {
   Time started;
   Interrupt& interrupt;
 
-  ViewModel Model() const {
+  ViewModel Model(double reached) const {
     ViewModel model = Observe(world, started);
     model.speed = flags.speed;
+    model.reached = reached;
     model.hint = hint;
     return model;
   }
-  bool Over() const {
-    if (interrupt.Requested() || !std::cout.good()) return true;
-    return flags.run_seconds > 0 && world.Now() - started >= FromSeconds(flags.run_seconds);
-  }
+  bool Over() const { return interrupt.Requested() || !std::cout.good(); }
 };
 
-// Runs until Ctrl-C, or for the time asked; `each_tick` draws.
-void Live(const Session& session, const std::function<void()>& each_tick) {
+// Runs until Ctrl-C, or for the time asked; `each_tick` gets the speed reached. Returns the last.
+double Live(const Session& session, const std::function<void(double reached)>& each_tick) {
   std::stop_source stop;
+  double last = session.flags.speed;
   sim::PaceOptions options;
   options.speed = session.flags.speed;
-  options.on_tick = [&] {
-    each_tick();
+  if (session.flags.run_seconds > 0) {
+    options.until = session.started + FromSeconds(session.flags.run_seconds);
+  }
+  // At speed 1 ages are those that kubectl computes from the wall clock.
+  if (options.speed == 1) options.late = SystemClock().Now() - session.world.Now();
+  options.on_tick = [&](double reached) {
+    last = reached;
+    each_tick(reached);
     if (session.Over()) stop.request_stop();
   };
   sim::Pace(session.world, options, stop.get_token());
+  return last;
 }
 
-void RunOnTerminal(const Session& session) {
+void RunOnTerminal(const Session& session, bool colours) {
+  double reached = 0;
   {
     FullScreen screen;
-    Live(session, [&] { screen.Draw(RenderFrame(session.Model(), TerminalSize(), true)); });
+    reached = Live(session, [&](double now) {
+      screen.Draw(RenderFrame(session.Model(now), TerminalSize(), colours));
+    });
   }
-  std::cout << RenderFrame(session.Model(), TerminalSize(), false);
+  std::cout << RenderFrame(session.Model(reached), TerminalSize(), false);
 }
 
 void RunPlain(const Session& session) {
-  std::cout << session.hint << "\n";
-  session.world.log().SetSink([](std::string_view line) { std::cout << line << std::endl; });
-  Live(session, [] {});
+  std::cout << session.hint << std::endl;
+  session.world.log().SetSink(
+      [](std::string_view line) { std::cout << Printable(std::string(line)) << std::endl; });
+  bool behind = false;
+  const double reached = Live(session, [&](double now) {
+    if (behind == FallsBehind(session.flags.speed, now)) return;
+    behind = !behind;
+    session.world.log().Note("clock", SpeedText(session.flags.speed, now));
+  });
   session.world.log().SetSink({});
-  std::cout << RenderFrame(session.Model(), {100, 1000}, false);
+  std::cout << RenderFrame(session.Model(reached), {100, 1000}, false);
 }
 
 Status RunSandbox(const SandboxFlags& flags) {
-  NOS_ASSIGN(const std::vector<sim::NodeSpec> nodes, ReadNodes(flags));
-  NOS_ASSIGN(const sim::Workload workload, ReadWorkload(flags, nodes));
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(const std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
+  NOS_ASSIGN(const sim::Workload workload, ReadWorkload(flags, nodes, catalogue));
   sim::WorldOptions options;
   options.seed = flags.seed;
-  // Ages as kubectl shows them count from here; booting takes the nodes some seconds of their time.
+  // Booting ends now: ages as kubectl shows them count from the wall clock.
   options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
   options.partitioner.starvation_after = flags.hold_after;
   options.keep_finished = std::chrono::minutes(2);
-  sim::World world(options, gpu::Catalogue::Builtin());
-  for (const sim::NodeSpec& node : nodes) NOS_RETURN_IF_ERROR(world.AddNode(node));
+  sim::World world(options, catalogue);
+  for (const sim::NodeSpec& node : nodes) {
+    const Status added = world.AddNode(node);
+    if (added.ok()) continue;
+    return flags.cluster_file.empty() ? added : added.Within(NameOfFile(flags.cluster_file));
+  }
   NOS_RETURN_IF_ERROR(world.Boot());
+  world.RunUntil(options.start + kBootTime);
   const Time started = world.Now();
   for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
   auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
@@ -235,13 +209,13 @@ Status RunSandbox(const SandboxFlags& flags) {
       flags.kubeconfig.empty() ? DefaultKubeconfig(server->port()) : flags.kubeconfig;
   NOS_ASSIGN(const auto kubeconfig, KubeconfigFile::Write(path, server->port()));
   world.StartControllers();
-  Interrupt interrupt;
+  Interrupt interrupt(kubeconfig->path());
   const Session session{
       world, flags,
       fmt::format("try: kubectl --kubeconfig {} get pods -o wide", kubeconfig->path()), started,
       interrupt};
-  if (StdoutIsTerminal()) {
-    RunOnTerminal(session);
+  if (const Display display = StdoutDisplay(); display.screen) {
+    RunOnTerminal(session, display.colours);
   } else {
     RunPlain(session);
   }
@@ -281,16 +255,17 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--kubeconfig", flags->kubeconfig, "Where to write the kubeconfig")
       ->option_text("FILE");
-  command->add_option("--speed", flags->speed, "How fast time passes")
+  command->add_option("--speed", flags->speed, "How fast time passes: 0.01 to 1000")
       ->check(CheckSpeed)
       ->capture_default_str();
-  command->add_option("--seed", flags->seed, "Makes a run repeatable")
+  command->add_option("--seed", flags->seed, "A run that nobody disturbs repeats")
       ->check(CheckSeed)
       ->capture_default_str();
   command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")
       ->check(CheckRunSeconds)
       ->option_text("SECONDS");
   AddHoldAfterFlag(*command, flags->hold_after);
+  AddCatalogueFlag(*command, flags->catalogue);
   command->footer(
       "Examples:\n"
       "  nos sandbox\n"

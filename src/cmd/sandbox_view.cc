@@ -26,7 +26,7 @@ std::string Paint(std::string_view text, std::string_view how, bool colour) {
 }
 
 std::string Pad(std::string_view text, size_t width) {
-  std::string out = Truncate(text, width);
+  std::string out = Truncate(Printable(std::string(text)), width);
   out.append(width - DisplayWidth(out), ' ');
   return out;
 }
@@ -43,9 +43,10 @@ std::string SpanText(const SlotSpan& span, size_t width) {
 
 std::string Header(const ViewModel& model) {
   return fmt::format(
-      "nos sandbox   time {}   speed {:g}x   running {}   waiting {}   finished {}   Ctrl-C ends "
+      "nos sandbox   time {}   {}   running {}   waiting {}   finished {}   Ctrl-C ends "
       "it",
-      FormatAge(model.elapsed), model.speed, model.running, model.waiting.size(), model.finished);
+      FormatAge(model.elapsed), SpeedText(model.speed, model.reached), model.running,
+      model.waiting.size(), model.finished);
 }
 
 std::string GpuLine(const GpuRow& gpu, size_t columns, bool colour) {
@@ -100,11 +101,9 @@ size_t Minus(size_t room, size_t taken) { return room - std::min(room, taken); }
 class Frame {
  public:
   Frame(ViewSize size, bool colour) : size_(size), colour_(colour) {}
-  void Plain(std::string_view text) { Add(Truncate(text, size_.columns)); }
-  void Painted(std::string_view text, std::string_view how) {
-    Add(Paint(Truncate(text, size_.columns), how, colour_));
-  }
-  // `text` already has its colours and fits.
+  void Plain(std::string_view text) { Add(Fit(text)); }
+  void Painted(std::string_view text, std::string_view how) { Add(Paint(Fit(text), how, colour_)); }
+  // `text` already has its colours, fits, and is printable.
   void Add(std::string text) {
     if (lines_ >= size_.lines) return;
     out_ += std::move(text) + "\n";
@@ -116,6 +115,11 @@ class Frame {
   std::string Take() { return std::move(out_); }
 
  private:
+  // Names and reasons come from outside.
+  std::string Fit(std::string_view text) const {
+    return Truncate(Printable(std::string(text)), size_.columns);
+  }
+
   ViewSize size_;
   bool colour_;
   std::string out_;
@@ -123,6 +127,13 @@ class Frame {
 };
 
 }  // namespace
+
+bool FallsBehind(double asked, double reached) { return reached < 0.9 * asked; }
+
+std::string SpeedText(double asked, double reached) {
+  if (!FallsBehind(asked, reached)) return fmt::format("speed {:g}x", asked);
+  return fmt::format("speed {:g}x asked, {:.2g}x reached", asked, reached);
+}
 
 std::string DecisionText(const DecisionRow& row, size_t width) {
   const std::string head = row.subject + ": ";

@@ -39,8 +39,8 @@ struct DecisionRow {
 };
 
 struct ViewModel {
-  Duration elapsed{};  // virtual time
-  double speed = 1;
+  Duration elapsed{};             // virtual time
+  double speed = 1, reached = 1;  // asked for, and of the last seconds
   int running = 0, finished = 0;
   std::vector<GpuRow> gpus;
   std::vector<WaitingRow> waiting;
@@ -51,6 +51,11 @@ struct ViewModel {
 struct ViewSize {
   size_t columns = 100, lines = 40;
 };
+
+// "speed 5x", or "speed 1000x asked, 3x reached" where the machine cannot keep up.
+std::string SpeedText(double asked, double reached);
+// Whether it falls behind by more than measuring may be wrong.
+bool FallsBehind(double asked, double reached);
 
 // A whole frame: at most `size.lines` lines of at most `size.columns` characters, '\n' after each.
 // `colour` adds ANSI colour sequences, which take no room.

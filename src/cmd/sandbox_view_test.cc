@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "cmd/terminal.h"
 
 namespace nos::cmd {
 namespace {
@@ -66,6 +67,38 @@ TEST(SandboxViewTest, ReasonsAreCutBetweenWords) {
   model.waiting.push_back({"default/p", "1x7g", "no room for 1 x 7g.40gb beside the pods", {}});
   const std::string frame = RenderFrame(model, {80, 20}, false);
   EXPECT_NE(frame.find("no room for 1 x 7g.40gb …\n"), std::string::npos) << frame;
+}
+
+TEST(SandboxViewTest, SaysWhenTheMachineCannotKeepUp) {
+  ViewModel model;
+  model.speed = 1000;
+  model.reached = 990;
+  EXPECT_NE(RenderFrame(model, {}, false).find("speed 1000x   "), std::string::npos);
+  model.reached = 3.14;
+  EXPECT_NE(RenderFrame(model, {}, false).find("speed 1000x asked, 3.1x reached"),
+            std::string::npos);
+}
+
+TEST(SandboxViewTest, NamesAndReasonsCannotSteerTheTerminal) {
+  ViewModel model;
+  model.gpus.push_back(Row());
+  model.gpus[0].spans[0].pod = "a/\x1b[2J";
+  model.waiting.push_back({"default/\x1b]0;x\a", "1x\n7g", "no\xc2\x9b 2J", {}});
+  model.decisions.push_back({{}, "n\x1b[1m", {}, {"a/b\r"}, ""});
+  const std::string frame = RenderFrame(model, {}, false);
+  for (const char* control : {"\x1b", "\a", "\r", "\xc2\x9b"}) {
+    EXPECT_EQ(frame.find(control), std::string::npos) << frame;
+  }
+}
+
+TEST(TerminalTest, PlainLinesWhereNothingElseIsUnderstood) {
+  EXPECT_TRUE(DisplayOf(true, "xterm", nullptr).screen);
+  EXPECT_TRUE(DisplayOf(true, "xterm", "").colours);
+  EXPECT_FALSE(DisplayOf(true, "xterm", "0").colours);
+  EXPECT_TRUE(DisplayOf(true, "xterm", "1").screen);
+  for (const char* term : {"dumb", ""}) EXPECT_FALSE(DisplayOf(true, term, nullptr).screen);
+  EXPECT_FALSE(DisplayOf(true, nullptr, nullptr).screen);
+  EXPECT_FALSE(DisplayOf(false, "xterm", nullptr).screen);
 }
 
 TEST(SandboxViewTest, ColoursOnlyOnRequest) {

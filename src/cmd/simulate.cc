@@ -134,12 +134,12 @@ int RunChaos(ChaosFlags flags) {
   }
   for (uint64_t i = 0; i < flags.seeds; ++i) {
     flags.options.seed = first + i;
-    if (StderrIsTerminal()) std::cerr << fmt::format("\rseed {} of {}", i + 1, flags.seeds);
+    if (StderrDisplay().screen) std::cerr << fmt::format("\rseed {} of {}", i + 1, flags.seeds);
     const sim::ChaosReport report = sim::RunChaos(flags.options);
     failed += report.ok() ? 0 : 1;
     if (!report.ok() || flags.seeds == 1) std::cout << sim::FormatChaosReport(report);
   }
-  if (StderrIsTerminal()) std::cerr << "\r\x1b[K";
+  if (StderrDisplay().screen) std::cerr << "\r\x1b[K";
   if (flags.seeds > 1) {
     std::cout << fmt::format("{} passed, {} failed\n", flags.seeds - failed, failed);
   }

@@ -3,20 +3,33 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <climits>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace nos::cmd {
 namespace {
 
+// xterm control sequences: alternate screen 1049, cursor visibility 25.
+constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[2J";
+constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
+
 volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t on_screen = 0;
+char doomed_file[PATH_MAX];  // "": none
+
+// Only what POSIX lets a signal handler call.
+void EndAtOnce(int signal) {
+  if (on_screen != 0) (void)!write(STDOUT_FILENO, kLeave.data(), kLeave.size());
+  if (doomed_file[0] != '\0') (void)unlink(static_cast<const char*>(doomed_file));
+  std::signal(signal, SIG_DFL);
+  (void)std::raise(signal);
+}
 
 void OnSignal(int signal) {
-  if (interrupted != 0) {
-    std::signal(signal, SIG_DFL);
-    (void)std::raise(signal);
-  }
+  if (interrupted != 0) EndAtOnce(signal);
   interrupted = 1;
 }
 
@@ -27,8 +40,22 @@ void WriteAll(std::string_view text) {
 
 }  // namespace
 
-bool StdoutIsTerminal() { return isatty(STDOUT_FILENO) == 1; }
-bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }
+Display DisplayOf(bool is_terminal, const char* term, const char* no_color) {
+  const std::string_view name = term == nullptr ? "" : term;
+  const bool screen = is_terminal && !name.empty() && name != "dumb";
+  return {screen, screen && (no_color == nullptr || *no_color == '\0')};
+}
+
+namespace {
+// NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment.
+Display DisplayAt(int fd) {
+  return DisplayOf(isatty(fd) == 1, std::getenv("TERM"), std::getenv("NO_COLOR"));
+}
+// NOLINTEND(concurrency-mt-unsafe)
+}  // namespace
+
+Display StdoutDisplay() { return DisplayAt(STDOUT_FILENO); }
+Display StderrDisplay() { return DisplayAt(STDERR_FILENO); }
 
 ViewSize TerminalSize() {
   winsize size{};
@@ -36,24 +63,30 @@ ViewSize TerminalSize() {
   return {size.ws_col, size.ws_row};
 }
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(const std::string& doomed) {
   interrupted = 0;
+  // A path that is too long could not be opened either.
+  doomed_file[doomed.copy(static_cast<char*>(doomed_file), sizeof doomed_file - 1)] = '\0';
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGHUP, OnSignal);  // the terminal was closed
+  std::signal(SIGQUIT, EndAtOnce);
   std::signal(SIGPIPE, SIG_IGN);  // who read our output is gone: writing fails, we end in order
 }
 Interrupt::~Interrupt() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGHUP, SIG_DFL);
-  std::signal(SIGPIPE, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);
+  doomed_file[0] = '\0';
 }
 bool Interrupt::Requested() const { return interrupted != 0; }
 
-// xterm control sequences: alternate screen 1049, cursor visibility 25.
-FullScreen::FullScreen() { WriteAll("\x1b[?1049h\x1b[?25l\x1b[2J"); }
-FullScreen::~FullScreen() { WriteAll("\x1b[?25h\x1b[?1049l"); }
+FullScreen::FullScreen() {
+  on_screen = 1;
+  WriteAll(kEnter);
+}
+FullScreen::~FullScreen() {
+  WriteAll(kLeave);
+  on_screen = 0;
+}
 
 void FullScreen::Draw(std::string_view frame) {
   std::string out = "\x1b[H";

@@ -1,22 +1,33 @@
 // The terminal the command runs in: size, full-screen drawing, and Ctrl-C as a flag.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "cmd/sandbox_view.h"
 
 namespace nos::cmd {
 
-bool StdoutIsTerminal();
-bool StderrIsTerminal();
+// What an output can show.
+struct Display {
+  bool screen = false;   // escape sequences move the cursor
+  bool colours = false;  // and paint
+};
+// `term` and `no_color` are the environment's TERM and NO_COLOR; null: not set. A terminal called
+// "dumb", or of which nothing is known, gets plain lines; any NO_COLOR but "" turns colours off
+// (no-color.org).
+Display DisplayOf(bool is_terminal, const char* term, const char* no_color);
+Display StdoutDisplay();
+Display StderrDisplay();
 // Of the terminal on standard output; the default of ViewSize where there is none.
 ViewSize TerminalSize();
 
-// From construction on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the process; the
-// second one ends it at once. SIGPIPE is ignored. One at a time.
+// From construction on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the process. The
+// second one, and SIGQUIT, end it at once: after the file `doomed` is removed and, if a FullScreen
+// lives, the terminal is as it was. SIGPIPE is ignored. One at a time.
 class Interrupt {
  public:
-  Interrupt();
+  explicit Interrupt(const std::string& doomed);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

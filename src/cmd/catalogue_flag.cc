@@ -1,0 +1,27 @@
+#include "cmd/catalogue_flag.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "base/table.h"
+#include "cmd/command.h"
+
+namespace nos::cmd {
+
+void AddCatalogueFlag(CLI::App& command, std::string& path) {
+  command.add_option("--catalogue", path, "Further or changed GPU models (docs/catalogue.md)")
+      ->option_text("FILE");
+}
+
+Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
+  if (path.empty()) return gpu::Catalogue::Load("");
+  NOS_ASSIGN(const std::string text, ReadFile(path));
+  auto catalogue = gpu::Catalogue::Load(text);
+  if (!catalogue.ok()) return catalogue.status().Within(path);
+  for (const std::string& problem : catalogue->problems()) {
+    std::cerr << "warning: " << Printable(path + ": " + problem) << "\n";
+  }
+  return catalogue;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,22 @@
+// --catalogue FILE: further or changed GPU models, for every command that looks at GPUs.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "gpu/catalogue.h"
+
+namespace CLI {
+class App;
+}
+
+namespace nos::cmd {
+
+// `path` must outlive the parsing; empty: no file.
+void AddCatalogueFlag(CLI::App& command, std::string& path);
+
+// The built-in catalogue, changed by the file if there is one. Entries that are wrong are left out
+// with a warning on stderr. Error: the file cannot be read or is no catalogue.
+Result<gpu::Catalogue> ReadCatalogue(const std::string& path);
+
+}  // namespace nos::cmd
