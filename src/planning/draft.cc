@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "planning/pack.h"
-
 namespace nos::planning {
 namespace {
 
@@ -31,7 +29,11 @@ Draft::Draft(const Problem& problem, GpuStates& states, Free free)
       created_(problem.gpus.size()),
       open_(problem.gpus.size()),
       open_gpus_(problem.nodes.size()),
-      version_(problem.nodes.size()) {
+      version_(problem.nodes.size()),
+      gpus_of_(problem.nodes.size()) {
+  for (const Shape& shape : problem.shapes) {
+    slices_of_.push_back(states.InternSlices(shape.slices));
+  }
   original_.reserve(problem.gpus.size());
   for (const ProblemGpu& g : problem.gpus) {
     const uint64_t kept = states.KeptFree(g.model, g.used, g.free);
@@ -74,12 +76,41 @@ std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
   const ProblemNode& node = problem_->nodes[node_index];
   const bool node_open = open_gpus_[node_index] > 0;
   if (shape.slices.empty() || node.slices_as_resources) return 0;
+  const bool several = shape.slice_count > 1;
+  if (several) {
+    const bool* fits = states_->Fits(GpusOf(node_index), slices_of_[shape_index]);
+    if (fits != nullptr && !*fits) return std::nullopt;
+  }
   scratch_.assign(gpu_.begin() + node.first_gpu, gpu_.begin() + node.first_gpu + node.gpu_count);
   uint64_t cost = 0;
   if (FindGreedily(shape, node, node_open, devices, &cost)) return cost;
-  if (shape.slice_count == 1) return std::nullopt;
-  if (!FindExactly(shape, node, devices)) return std::nullopt;
+  if (!several) return std::nullopt;
+  const bool fits = FindExactly(shape_index, node_index, devices);
+  states_->Remember(GpusOf(node_index), slices_of_[shape_index], fits);
+  if (!fits) return std::nullopt;
   return PackCost(2 * shape.slice_count, true, 0, 0);  // a tight fit: the last resort
+}
+
+bool Draft::HasRoom(int shape, int node) {
+  if (problem_->shapes[shape].slices.empty() || problem_->nodes[node].slices_as_resources)
+    return true;
+  const int gpus = GpusOf(node), slices = slices_of_[shape];
+  if (const bool* fits = states_->Fits(gpus, slices)) return *fits;
+  std::vector<Device> devices;
+  const bool fits = FindSlices(shape, node, &devices).has_value();
+  states_->Remember(gpus, slices, fits);
+  return fits;
+}
+
+int Draft::GpusOf(int node) {
+  auto& [version, number] = gpus_of_[node];
+  if (version == version_[node] + 1) return number;
+  const ProblemNode& where = problem_->nodes[node];
+  std::vector<GpuStateId> gpus(gpu_.begin() + where.first_gpu,
+                               gpu_.begin() + where.first_gpu + where.gpu_count);
+  std::sort(gpus.begin(), gpus.end());
+  version = version_[node] + 1;
+  return number = states_->InternGpus(gpus);
 }
 
 Draft::Choice Draft::BestGpu(const ProblemNode& node, uint16_t slice, bool node_open) const {
@@ -113,24 +144,25 @@ bool Draft::FindGreedily(const Shape& shape, const ProblemNode& node, bool node_
   return true;
 }
 
-bool Draft::FindExactly(const Shape& shape, const ProblemNode& node, std::vector<Device>* devices) {
+bool Draft::FindExactly(int shape_index, int node_index, std::vector<Device>* devices) {
   devices->clear();
+  const ProblemNode& node = problem_->nodes[node_index];
   int slots = 0;  // no instance takes less than one
-  for (int i = 0; i < node.gpu_count; ++i) {
-    slots += problem_->models[problem_->gpus[node.first_gpu + i].model]->slots();
+  std::vector<int> gpus;
+  for (int g = node.first_gpu; g < node.first_gpu + node.gpu_count; ++g) {
+    slots += problem_->models[problem_->gpus[g].model]->slots();
+    gpus.push_back(g);
   }
-  if (shape.slice_count > slots) return false;
-  const std::span<const GpuStateId> gpus(gpu_.data() + node.first_gpu,
-                                         static_cast<size_t>(node.gpu_count));
-  const auto packed = PackSlices(*states_, gpus, shape.slices, problem_->slices.size());
+  if (problem_->shapes[shape_index].slice_count > slots) return false;
+  const auto& packed = states_->Pack(GpusOf(node_index), slices_of_[shape_index]);
   if (!packed) return false;
+  std::sort(gpus.begin(), gpus.end(), [&](int a, int b) { return gpu_[a] < gpu_[b]; });
   for (size_t i = 0; i < gpus.size(); ++i) {
-    const auto& arranged = states_->Arrange(gpus[i], (*packed)[i]);
+    const auto& arranged = states_->Arrange(gpu_[gpus[i]], (*packed)[i]);
     if (!arranged) return false;
-    const uint64_t free = states_->Get(gpus[i]).free;
+    const uint64_t free = states_->Get(gpu_[gpus[i]]).free;
     for (const auto& [slice, placement] : arranged->placements) {
-      const bool created = (free >> placement & 1) == 0;
-      devices->push_back({node.first_gpu + static_cast<int>(i), slice, placement, created});
+      devices->push_back({gpus[i], slice, placement, (free >> placement & 1) == 0});
     }
   }
   return true;

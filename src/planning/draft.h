@@ -63,6 +63,8 @@ class Draft {
   std::optional<uint64_t> Find(int shape, int node, std::vector<Device>* devices);
   // The same, whatever the filters say.
   std::optional<uint64_t> FindSlices(int shape, int node, std::vector<Device>* devices);
+  // Only whether; quick when a node with such GPUs has been asked before.
+  bool HasRoom(int shape, int node);
 
   void Place(int cls, int node, std::span<const Device> devices);
   void Remove(uint32_t pod);
@@ -114,7 +116,8 @@ class Draft {
   Choice BestGpu(const ProblemNode& node, uint16_t slice, bool node_open) const;
   bool FindGreedily(const Shape& shape, const ProblemNode& node, bool node_open,
                     std::vector<Device>* devices, uint64_t* cost);
-  bool FindExactly(const Shape& shape, const ProblemNode& node, std::vector<Device>* devices);
+  bool FindExactly(int shape, int node, std::vector<Device>* devices);
+  int GpusOf(int node);
   bool IsOpen(int gpu) const { return created_[gpu] > 0 || open_[gpu]; }
   GpuStateId Recompute(int gpu) const;
   void Charge(const PlacedPod& pod, int sign);
@@ -139,7 +142,9 @@ class Draft {
   std::vector<int> changes_;
   std::vector<uint32_t> version_;
   uint32_t epoch_ = 0;
-  mutable std::vector<GpuStateId> scratch_;  // states of a node's GPUs while a pod is tried
+  std::vector<int> slices_of_;                     // by shape: number in states_
+  std::vector<std::pair<uint32_t, int>> gpus_of_;  // by node: version + 1, number in states_
+  mutable std::vector<GpuStateId> scratch_;        // states of a node's GPUs while a pod is tried
 };
 
 // One unit of value outweighs a million pods; pods without value still count.

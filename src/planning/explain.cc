@@ -115,8 +115,8 @@ class Explainer {
     for (size_t n = facts.lacks.size(); n < t_.nodes.size(); ++n) {
       const int node = static_cast<int>(n);
       facts.lacks.push_back(LackOfGpus(cls, node));
-      facts.had_room.push_back(before_.FindSlices(cls.shape, node, &devices_).has_value());
-      facts.has_room.push_back(after_.FindSlices(cls.shape, node, &devices_).has_value());
+      facts.had_room.push_back(before_.HasRoom(cls.shape, node));
+      facts.has_room.push_back(after_.HasRoom(cls.shape, node));
     }
     return facts;
   }
@@ -209,7 +209,6 @@ class Explainer {
   int taken_ = kNothing, kept_ = kNothing;
   std::vector<Row> rows_;
   std::vector<ShapeFacts> shapes_;
-  std::vector<Device> devices_;
 };
 
 }  // namespace

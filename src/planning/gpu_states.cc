@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "gpu/fragmentation.h"
+#include "planning/pack.h"
 
 namespace nos::planning {
 namespace {
@@ -218,6 +219,48 @@ class Arranger {
 const std::optional<Arrangement>& GpuStates::Arrange(GpuStateId id, const Counts& counts) {
   const auto [it, fresh] = arrangements_.try_emplace({id, counts});
   if (fresh) it->second = Arranger(*this, problem_, states_[id]).Find(counts);
+  return it->second;
+}
+
+namespace {
+
+constexpr size_t kMostRemembered = 1'000'000;
+
+uint64_t Key(int gpus, int slices) {
+  return static_cast<uint64_t>(gpus) << 32 | static_cast<uint32_t>(slices);
+}
+
+template <typename T>
+int InternIn(const T& value, std::map<T, int>& ids, std::vector<const T*>& all) {
+  const auto [it, fresh] = ids.try_emplace(value, static_cast<int>(all.size()));
+  if (fresh) all.push_back(&it->first);
+  return it->second;
+}
+
+}  // namespace
+
+int GpuStates::InternGpus(const std::vector<GpuStateId>& gpus) {
+  return InternIn(gpus, gpus_ids_, gpus_);
+}
+
+int GpuStates::InternSlices(const std::vector<SliceCount>& slices) {
+  return InternIn(slices, slices_ids_, slices_);
+}
+
+const bool* GpuStates::Fits(int gpus, int slices) const {
+  const auto found = fits_.find(Key(gpus, slices));
+  return found == fits_.end() ? nullptr : &found->second;
+}
+
+void GpuStates::Remember(int gpus, int slices, bool fits) {
+  if (fits_.size() >= kMostRemembered) fits_.clear();
+  fits_.insert_or_assign(Key(gpus, slices), fits);
+}
+
+const std::optional<std::vector<Counts>>& GpuStates::Pack(int gpus, int slices) {
+  if (packings_.size() >= kMostRemembered) packings_.clear();
+  const auto [it, fresh] = packings_.try_emplace(Key(gpus, slices));
+  if (fresh) it->second = PackSlices(*this, *gpus_[gpus], *slices_[slices], problem_.slices.size());
   return it->second;
 }
 

@@ -64,6 +64,15 @@ class GpuStates {
   // The arrangement of these slices with fewest changes, then most potential left; none if they
   // cannot lie on the GPU together.
   const std::optional<Arrangement>& Arrange(GpuStateId id, const Counts& counts);
+  // Numbers for what repeats: the GPUs of a node, whatever their order, and what a pod asks for.
+  // `gpus`: sorted.
+  int InternGpus(const std::vector<GpuStateId>& gpus);
+  int InternSlices(const std::vector<SliceCount>& slices);
+  // Whether these GPUs have room for these slices, if that has been found out; null: not yet.
+  const bool* Fits(int gpus, int slices) const;
+  void Remember(int gpus, int slices, bool fits);
+  // How many of each slice every one of these GPUs takes (pack.h).
+  const std::optional<std::vector<Counts>>& Pack(int gpus, int slices);
   // What a GPU with this layout is still good for, as gpu/fragmentation.h defines it, with the same
   // again many times over for the slices that pods ask for now.
   int Potential(uint16_t model, gpu::LayoutId layout);
@@ -88,6 +97,13 @@ class GpuStates {
   std::vector<bool> steps_known_;             // state x slice
   std::vector<std::vector<Counts>> maximal_;  // by state; empty: not asked yet
   std::map<std::pair<GpuStateId, Counts>, std::optional<Arrangement>> arrangements_;
+  std::map<std::vector<GpuStateId>, int> gpus_ids_;
+  std::vector<const std::vector<GpuStateId>*> gpus_;
+  std::map<std::vector<SliceCount>, int> slices_ids_;
+  std::vector<const std::vector<SliceCount>*> slices_;
+  // By both numbers.
+  std::unordered_map<uint64_t, bool> fits_;
+  std::unordered_map<uint64_t, std::optional<std::vector<Counts>>> packings_;
   std::vector<std::vector<int>> potential_;  // model x layout; -1: not asked yet
   std::vector<std::vector<int>> weight_;     // model x profile
 };

@@ -3,13 +3,13 @@
 //   IntegerProgram program;
 //   const int x = program.AddColumn(10), row = program.AddRow(4.5);   // 0 <= x <= 10, row <= 4.5
 //   program.Set(row, x, 2.0);                                        // 2 x <= 4.5
-//   program.Maximise({1.0});                                         // x = 2
+//   program.Maximise({1.0}, {.nodes = 100});                         // x = 2
 //
-// Plain and single-threaded. Bounded by nodes of the search tree, never by time, hence
-// deterministic.
+// Plain and single-threaded. Deterministic as long as nobody stops it.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 class OsiClpSolverInterface;
@@ -20,6 +20,13 @@ struct Relaxation {
   double best = 0;              // no solution, integer or not, is worth more
   std::vector<double> columns;  // of that solution; mostly whole numbers
   std::vector<double> prices;   // by row: what one more of its limit would be worth
+};
+
+// When a search for whole numbers ends.
+struct SearchLimits {
+  int nodes = 0;     // of the search tree
+  double gap = 0.0;  // less worth than the best by this much is good enough
+  std::function<bool()> out_of_time{};
 };
 
 class IntegerProgram {
@@ -36,9 +43,8 @@ class IntegerProgram {
   // The best solution if parts of columns were allowed. REQUIRES: some solution exists.
   // `worth`: by column.
   Relaxation Relax(const std::vector<double>& worth) const;
-  // Columns, whole numbers, worth the most but for `gap`; empty if none was found in `most_nodes`
-  // nodes of the search tree.
-  std::vector<double> Maximise(const std::vector<double>& worth, int most_nodes, double gap) const;
+  // Columns, whole numbers, worth the most within the limits; empty if none was found.
+  std::vector<double> Maximise(const std::vector<double>& worth, const SearchLimits& limits) const;
 
  private:
   void Load(const std::vector<double>& worth, OsiClpSolverInterface& solver) const;

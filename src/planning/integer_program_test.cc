@@ -27,22 +27,30 @@ TEST(IntegerProgramTest, RelaxesToTheVertexAndItsPrices) {
 }
 
 TEST(IntegerProgramTest, FindsTheBestWholeNumbers) {
-  EXPECT_EQ(TwoColumns().Maximise({5, 4}, 100, 0.01), (std::vector<double>{4, 0}));
+  EXPECT_EQ(TwoColumns().Maximise({5, 4}, {.nodes = 100, .gap = 0.01}),
+            (std::vector<double>{4, 0}));
 }
 
 TEST(IntegerProgramTest, KeepsColumnsWithinTheirLimits) {
   IntegerProgram program;
   program.AddColumn(2);
   program.AddColumn(0);
-  EXPECT_EQ(program.Maximise({1, 1}, 100, 0.01), (std::vector<double>{2, 0}));
+  EXPECT_EQ(program.Maximise({1, 1}, {.nodes = 100, .gap = 0.01}), (std::vector<double>{2, 0}));
   EXPECT_NEAR(program.Relax({1, 1}).best, 2, 1e-9);
+}
+
+TEST(IntegerProgramTest, EndsWhenTheTimeIsUp) {
+  int asked = 0;
+  const auto out_of_time = [&] { return ++asked > 0; };
+  TwoColumns().Maximise({5, 4}, {.nodes = 100, .out_of_time = out_of_time});
+  EXPECT_GT(asked, 0);
 }
 
 TEST(IntegerProgramTest, NoSolutionIsEmpty) {
   IntegerProgram program;
   const int x = program.AddColumn(1), row = program.AddRow(-5);  // -x <= -5
   program.Set(row, x, -1);
-  EXPECT_TRUE(program.Maximise({1}, 100, 0.01).empty());
+  EXPECT_TRUE(program.Maximise({1}, {.nodes = 100, .gap = 0.01}).empty());
 }
 
 }  // namespace

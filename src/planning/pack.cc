@@ -1,13 +1,16 @@
 #include "planning/pack.h"
 
 #include <algorithm>
+#include <map>
 
+#include "planning/integer_program.h"
 #include "planning/radix.h"
 
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostStates = size_t{1} << 16;
+constexpr size_t kMostStates = size_t{1} << 13;
+constexpr int kMostTreeNodes = 20'000;  // of a branch and bound that ends at the first solution
 constexpr uint16_t kUnseen = 0xffff;
 
 // Which largest set led from what was left before a GPU to what is left after it.
@@ -21,9 +24,11 @@ class Packer {
   Packer(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need)
       : states_(states), gpus_(gpus), need_(need), radix_(Limits(need), kMostStates) {}
 
-  // After each GPU: everything that can be left over. Stops when nothing needs to be left.
+  bool IsSmall() const { return radix_.size() > 0; }
+
+  // REQUIRES: IsSmall. After each GPU: everything that can be left over. Stops when nothing needs
+  // to be left.
   std::optional<std::vector<Counts>> Run(size_t slices) {
-    if (radix_.size() == 0) return std::nullopt;
     std::vector<uint32_t> left = {static_cast<uint32_t>(radix_.size() - 1)};
     for (size_t g = 0; g < gpus_.size(); ++g) {
       left = Serve(gpus_[g], left);
@@ -85,12 +90,70 @@ class Packer {
   std::vector<std::vector<Origin>> origins_;
 };
 
+// Whether every kind of slice alone would fit: says no quickly to most that do not.
+bool MayFit(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need) {
+  for (const SliceCount& n : need) {
+    int most = 0;
+    for (const GpuStateId gpu : gpus) {
+      uint8_t here = 0;
+      for (const Counts& set : states.MaximalSets(gpu)) here = std::max(here, set[n.slice]);
+      most += here;
+    }
+    if (most < n.count) return false;
+  }
+  return true;
+}
+
+// Columns: GPUs in a state that take a set.
+std::optional<std::vector<Counts>> PackByProgram(GpuStates& states,
+                                                 std::span<const GpuStateId> gpus,
+                                                 std::span<const SliceCount> need, size_t slices) {
+  std::map<GpuStateId, std::vector<size_t>> by_state;
+  for (size_t g = 0; g < gpus.size(); ++g) by_state[gpus[g]].push_back(g);
+  IntegerProgram program;
+  std::vector<int> served;
+  for (const SliceCount& n : need) served.push_back(program.AddRow(-double{1} * n.count));
+  for (const auto& [state, members] : by_state) {
+    const auto count = static_cast<double>(members.size());
+    const int row = program.AddRow(count);
+    for (const Counts& set : states.MaximalSets(state)) {
+      const int column = program.AddColumn(count);
+      program.Set(row, column, 1);
+      for (size_t i = 0; i < need.size(); ++i) {
+        if (set[need[i].slice] > 0) program.Set(served[i], column, -double{1} * set[need[i].slice]);
+      }
+    }
+  }
+  const std::vector<double> columns =
+      program.Maximise(std::vector<double>(program.columns()), {.nodes = kMostTreeNodes});
+  if (columns.empty()) return std::nullopt;
+  std::vector<Counts> result(gpus.size(), Counts(slices));
+  std::vector<int> left;
+  for (const SliceCount& n : need) left.push_back(n.count);
+  size_t column = 0;
+  for (const auto& [state, members] : by_state) {
+    size_t next = 0;
+    for (const Counts& set : states.MaximalSets(state)) {
+      for (int n = static_cast<int>(columns[column++]); n > 0; --n, ++next) {
+        for (size_t i = 0; i < need.size(); ++i) {
+          const int taken = std::min<int>(left[i], set[need[i].slice]);
+          result[members[next]][need[i].slice] = static_cast<uint8_t>(taken);
+          left[i] -= taken;
+        }
+      }
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::optional<std::vector<Counts>> PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
                                               std::span<const SliceCount> need, size_t slices) {
   if (need.empty()) return std::vector<Counts>(gpus.size(), Counts(slices));
-  return Packer(states, gpus, need).Run(slices);
+  if (!MayFit(states, gpus, need)) return std::nullopt;
+  Packer packer(states, gpus, need);
+  return packer.IsSmall() ? packer.Run(slices) : PackByProgram(states, gpus, need, slices);
 }
 
 }  // namespace nos::planning

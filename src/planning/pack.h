@@ -10,8 +10,8 @@
 namespace nos::planning {
 
 // How many of each slice every GPU takes, in the order of `gpus`; none if they do not fit together.
-// Also none when there are more than 65,536 ways to serve a part of `need`: such a pod is
-// beyond what a node can hold.
+// By dynamic programming over what is left to serve, or, where that would be too much, by an
+// integer program over how many GPUs in each state take which largest set.
 std::optional<std::vector<Counts>> PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
                                               std::span<const SliceCount> need, size_t slices);
 

@@ -175,12 +175,23 @@ Bound PooledProgram::UpperBound() const {
   return bound;
 }
 
+double PooledProgram::MostValue(int last_level) const {
+  if (pods_.empty()) return 0;
+  return Floor(program_
+                   .Relax(Worths([&](const PodClass& cls) {
+                     return cls.level <= last_level ? static_cast<double>(cls.value) : 0.0;
+                   }))
+                   .best);
+}
+
 namespace {
 
 // By column. Exactly if the program is small, else by rounding the relaxation down.
-std::vector<double> Solve(const IntegerProgram& program, const std::vector<double>& worth) {
+std::vector<double> Solve(const IntegerProgram& program, const std::vector<double>& worth,
+                          const std::function<bool()>& out_of_time) {
   if (program.columns() <= kMostIntegers) {
-    std::vector<double> columns = program.Maximise(worth, kMostTreeNodes, kGap);
+    std::vector<double> columns =
+        program.Maximise(worth, {.nodes = kMostTreeNodes, .gap = kGap, .out_of_time = out_of_time});
     if (!columns.empty()) return columns;
   }
   std::vector<double> columns = program.Relax(worth).columns;
@@ -215,7 +226,7 @@ std::vector<double> PooledProgram::SolveByLevels(int first_open_level,
       if (last ? cls.level < level : cls.level != level) return 0.0;
       return static_cast<double>(cls.value) + kPodItself;
     });
-    columns = Solve(program, worth);
+    columns = Solve(program, worth, out_of_time);
     if (last) break;
     keep(worth, std::inner_product(worth.begin(), worth.end(), columns.begin(), 0.0));
   }
@@ -247,13 +258,21 @@ void PooledProgram::Fill(Draft& draft, int first_open_level,
                          const std::function<bool()>& out_of_time) const {
   const std::vector<double> columns = SolveByLevels(first_open_level, out_of_time);
   if (columns.empty()) return;
-  std::vector<int> count(problem_.classes.size());
-  for (size_t i = 0; i < pods_.size(); ++i) count[pods_[i].cls] += static_cast<int>(columns[i]);
   const Problem cut = Cut(columns);
   Draft fitted(cut, states_, Draft::Free::kKeep);
   Greedy greedy(fitted);
+  std::vector<std::vector<size_t>> of_class(problem_.classes.size());
+  for (size_t i = 0; i < pods_.size(); ++i) of_class[pods_[i].cls].push_back(i);
   for (const int c : Ordered(problem_, candidates_, Order::kLargestFirst)) {
-    greedy.Place(c, count[c]);
+    int elsewhere = 0;
+    for (const size_t i : of_class[c]) {
+      const std::vector<int>& nodes = pools_[pods_[i].pool].nodes;
+      auto count = static_cast<int>(columns[i]);
+      // A pool of one node says exactly where.
+      while (nodes.size() == 1 && count > 0 && greedy.PlaceOn(c, nodes[0])) --count;
+      elsewhere += count;
+    }
+    greedy.Place(c, elsewhere);
   }
   for (const PlacedPod& pod : fitted.pods()) {
     const auto from = fitted.DevicesOf(pod);

@@ -34,6 +34,8 @@ class PooledProgram {
   PooledProgram(const Problem& problem, GpuStates& states, const std::vector<int>& candidates);
 
   Bound UpperBound() const;
+  // No plan serves more value to the pods of levels up to this one.
+  double MostValue(int last_level) const;
   // Places as much of the program's best plan, level by level, as the nodes themselves allow.
   // `draft`: nothing placed yet, Free::kIgnore, all GPUs open. The levels before `first_open_level`
   // can be served wholly. Places nothing when the program is too big.

@@ -8,12 +8,14 @@ namespace {
 
 constexpr size_t kMostPools = 16;
 constexpr size_t kMostColumns = 1500;  // pools times classes of pods
+constexpr size_t kMostNodesTimesClasses = 400;
 
 class Pooler {
  public:
   Pooler(const Problem& problem, GpuStates& states, const std::vector<int>& classes)
       : problem_(problem),
         states_(states),
+        classes_(classes.size()),
         most_pools_(
             std::clamp<size_t>(kMostColumns / std::max<size_t>(classes.size(), 1), 1, kMostPools)) {
     for (const int c : classes) rows_.insert(problem.classes[c].allowed);
@@ -25,6 +27,7 @@ class Pooler {
   }
 
   std::vector<Pool> Run() const {
+    if (IsSmall()) return PoolBy(&Pooler::Each);
     using Key = std::vector<int64_t> (Pooler::*)(int) const;
     for (const Key key : {&Pooler::Everything, &Pooler::Pods}) {
       std::vector<Pool> pools = PoolBy(key);
@@ -39,6 +42,12 @@ class Pooler {
                        [&](int row) { return problem_.allowed[row][node]; });
   }
 
+  // Few enough pods and nodes to tell every node's resources apart.
+  bool IsSmall() const {
+    return problem_.nodes.size() <= most_pools_ &&
+           problem_.nodes.size() * classes_ <= kMostNodesTimesClasses;
+  }
+  std::vector<int64_t> Each(int node) const { return {node}; }
   std::vector<int64_t> Nothing(int node) const {
     return {problem_.nodes[node].slices_as_resources};
   }
@@ -90,6 +99,7 @@ class Pooler {
 
   const Problem& problem_;
   GpuStates& states_;
+  const size_t classes_;
   const size_t most_pools_;
   std::set<int> rows_;           // of Problem::allowed
   std::vector<GpuStateId> gpu_;  // by GPU

@@ -16,8 +16,9 @@ struct Pool {
   std::map<GpuStateId, std::vector<int>> gpus;
 };
 
-// Nodes alike in all respects if that makes few pools; else those that the same of these pods may
-// use; else all nodes together. Nodes that no pod of the classes may use are left out.
+// Each node alone if there are few; nodes alike in all respects if that makes few pools; else those
+// that the same of these pods may use; else all nodes together. Nodes that no pod of the classes
+// may use are left out.
 std::vector<Pool> MakePools(const Problem& problem, GpuStates& states,
                             const std::vector<int>& classes);
 

@@ -12,20 +12,28 @@
 namespace nos::planning {
 namespace {
 
-// By class: whether some node could take one pod of it now.
-std::vector<bool> FindPossible(const Problem& problem, GpuStates& states) {
+constexpr int kMostProofs = 8;  // levels that are proven one by one
+
+// By class: whether some node could take one pod of it now. What there is no time to look at counts
+// as possible.
+std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
+                               const std::function<bool()>& out_of_time) {
   std::vector<bool> possible(problem.classes.size());
   Draft empty(problem, states, Draft::Free::kKeep);
-  std::vector<Device> devices;
   std::vector<std::vector<int>> by_shape(problem.shapes.size());
   for (size_t c = 0; c < problem.classes.size(); ++c) {
     by_shape[problem.classes[c].shape].push_back(static_cast<int>(c));
   }
   for (size_t s = 0; s < by_shape.size(); ++s) {
     std::vector<int> left = by_shape[s];  // classes that have found no node yet
+    if (out_of_time()) {
+      for (const int c : left) possible[c] = true;
+      continue;
+    }
+    const int row = problem.shapes[s].allowed;
     for (int n = 0; n < static_cast<int>(problem.nodes.size()) && !left.empty(); ++n) {
-      if (!empty.Covers(problem.shapes[s].min_requests, n)) continue;
-      if (!empty.Find(static_cast<int>(s), n, &devices)) continue;
+      if (!problem.allowed[row][n] || !empty.Covers(problem.shapes[s].min_requests, n)) continue;
+      if (!empty.HasRoom(static_cast<int>(s), n)) continue;
       std::erase_if(left, [&](int c) {
         possible[c] = empty.HasResources(c, n);
         return possible[c];
@@ -41,7 +49,7 @@ class Searcher {
       : problem_(problem), states_(states), out_of_time_(out_of_time) {}
 
   SearchResult Run() {
-    const std::vector<bool> possible = FindPossible(problem_, states_);
+    const std::vector<bool> possible = FindPossible(problem_, states_, out_of_time_);
     for (size_t c = 0; c < possible.size(); ++c) {
       if (!possible[c]) continue;
       candidates_.push_back(static_cast<int>(c));
@@ -53,8 +61,7 @@ class Searcher {
     Draft tidy = Tidy(best, out_of_time_, &complete);
     if (!SwapForFewerChanges(tidy, candidates_, out_of_time_)) complete = false;
     // Finer changes do not matter for what is placed, but a search that was cut short is not done.
-    const bool proven = proven_ || best.placed() >= bound;
-    return {std::move(tidy), std::max(bound, best.placed()), proven && complete && !cut_short_};
+    return {std::move(tidy), std::max(bound, best.placed()), proven_ && complete && !cut_short_};
   }
 
  private:
@@ -82,22 +89,83 @@ class Searcher {
     return FindInOverload(bound);
   }
 
-  // Two constructions, the better of which is improved.
+  // Several constructions, the best of which is improved unless nothing can be better.
   Draft FindInOverload(int* bound) {
     const PooledProgram pooled(problem_, states_, candidates_);
     const Bound proven = pooled.UpperBound();
     *bound = proven.pods;
     const std::vector<std::vector<int>> orders = AllOrders(proven.prices);
-    int whole = 0;
-    Draft best = ByLevels(orders, &whole);
-    if (!TimeIsUp() && best.placed() < *bound) {
-      Draft other = NewTight();
-      pooled.Fill(other, whole, out_of_time_);
-      PlaceRest(other, orders.back());
+    Draft best = LevelByLevel(NewTight(), 0, orders);
+    const auto prefer = [&](Draft other) {
       if (other.score() > best.score()) best = std::move(other);
+    };
+    proven_ = NothingIsBetter(pooled, best);
+    if (!proven_ && problem_.levels > 1 && !TimeIsUp()) prefer(FirstLevelsAtOnce(orders));
+    if (!proven_ && !TimeIsUp()) {
+      Draft other = NewTight();
+      pooled.Fill(other, FirstOpenLevel(best), out_of_time_);
+      PlaceRest(other, orders.back());
+      prefer(std::move(other));
+      proven_ = NothingIsBetter(pooled, best);
+    }
+    if (!proven_ && !TimeIsUp()) {
+      ImproveByLevels(best, orders);
+      proven_ = NothingIsBetter(pooled, best);
+    }
+    return best;
+  }
+
+  // First for the higher levels as if the lower ones were not there, then for all.
+  void ImproveByLevels(Draft& best, const std::vector<std::vector<int>>& orders) {
+    int rounds = 0;
+    for (int level = FirstOpenLevel(best); level + 1 < problem_.levels; ++level) {
+      if (++rounds > kMostProofs || TimeIsUp()) break;
+      const std::vector<int> classes = ClassesOf(0, level + 1);
+      if (AllPlaced(best, classes)) continue;
+      Draft upper = best;
+      for (uint32_t p = 0; p < upper.pods().size(); ++p) {
+        const PlacedPod& pod = upper.pods()[p];
+        if (pod.alive && problem_.classes[pod.cls].level > level) upper.Remove(p);
+      }
+      if (!Improve(upper, classes, orders, out_of_time_)) cut_short_ = true;
+      PlaceRest(upper, orders.back());
+      if (upper.score() > best.score()) best = std::move(upper);
     }
     if (!TimeIsUp() && !Improve(best, candidates_, orders, out_of_time_)) cut_short_ = true;
-    return best;
+  }
+
+  bool AllPlaced(const Draft& draft, const std::vector<int>& classes) const {
+    return std::all_of(classes.begin(), classes.end(),
+                       [&](int c) { return draft.PlacedOf(c) == problem_.classes[c].count; });
+  }
+
+  // The first level that has a waiting pod.
+  int FirstOpenLevel(const Draft& draft) const {
+    int first = problem_.levels;
+    for (const int c : candidates_) {
+      const PodClass& cls = problem_.classes[c];
+      if (draft.PlacedOf(c) < cls.count) first = std::min(first, cls.level);
+    }
+    return first;
+  }
+
+  // Up to every level with waiting pods, the levels so far are served as well as they can be.
+  bool NothingIsBetter(const PooledProgram& pooled, const Draft& draft) {
+    std::vector<int64_t> value(problem_.levels), waiting(problem_.levels);
+    for (const int c : candidates_) {
+      const PodClass& cls = problem_.classes[c];
+      value[cls.level] += cls.value * draft.PlacedOf(c);
+      waiting[cls.level] += cls.count - draft.PlacedOf(c);
+    }
+    int64_t so_far = 0;
+    int proofs = 0;
+    for (int level = 0; level < problem_.levels; ++level) {
+      so_far += value[level];
+      if (waiting[level] == 0) continue;
+      if (++proofs > kMostProofs || TimeIsUp()) return false;
+      if (static_cast<double>(so_far) < pooled.MostValue(level)) return false;
+    }
+    return true;
   }
 
   // Free instances are room, and all GPUs are open: what counts is what fits.
@@ -132,8 +200,8 @@ class Searcher {
     return orders;
   }
 
-  // The first levels that can be placed wholly are placed at once, the others one by one.
-  Draft ByLevels(const std::vector<std::vector<int>>& orders, int* first_open_level) {
+  // As many of the first levels as can be placed wholly are placed at once, the others one by one.
+  Draft FirstLevelsAtOnce(const std::vector<std::vector<int>>& orders) {
     int whole = 0, partly = problem_.levels;
     Draft draft = NewTight();
     while (whole + 1 < partly && !TimeIsUp()) {
@@ -146,7 +214,10 @@ class Searcher {
       whole = middle;
       draft = std::move(attempt);
     }
-    *first_open_level = whole;
+    return LevelByLevel(std::move(draft), whole, orders);
+  }
+
+  Draft LevelByLevel(Draft draft, int first_level, const std::vector<std::vector<int>>& orders) {
     // By level and order.
     std::vector<std::vector<std::vector<int>>> by_level(problem_.levels);
     for (auto& level : by_level) level.resize(orders.size());
@@ -154,7 +225,7 @@ class Searcher {
       for (const int c : orders[o]) by_level[problem_.classes[c].level][o].push_back(c);
     }
     Greedy greedy(draft);
-    for (int level = whole; level < problem_.levels; ++level) {
+    for (int level = first_level; level < problem_.levels; ++level) {
       if (!by_level[level][0].empty()) PlaceLevel(draft, greedy, level, by_level[level]);
     }
     return draft;

@@ -172,6 +172,83 @@ TEST(SearchTest, AmongEqualPodsServesThoseThatNeedNoChange) {
   EXPECT_EQ(found.cost.instances, 0);
 }
 
+// Fills the node's GPUs at random: which slices lie on them beside nothing else.
+std::vector<std::string> FullOfSlices(Random& random, int gpus) {
+  const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
+  const gpu::LayoutTable& table = model.layouts();
+  std::vector<std::string> slices;
+  for (int g = 0; g < gpus; ++g) {
+    gpu::LayoutId layout = gpu::LayoutTable::kEmpty;
+    for (int tries = 0; tries < 60; ++tries) {
+      const auto p = static_cast<gpu::PlacementId>(random.Below(table.placements().size()));
+      const gpu::LayoutId next = table.Add(layout, p);
+      if (next == gpu::LayoutTable::kIllegal) continue;
+      layout = next;
+      slices.push_back(model.profile(table.placements()[p].profile).name);
+    }
+  }
+  return slices;
+}
+
+// All pods of the first level fit, because the nodes were made to measure for them, cpu included;
+// pods of a later level ask for the same room.
+TEST(SearchTest, NoLaterLevelTakesThePlaceOfTheFirst) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    ProblemBuilder builder;
+    int wanted = 0;
+    for (uint64_t n = 2 + random.Below(3); n > 0; --n) {
+      const int gpus = 2 + static_cast<int>(random.Below(2));
+      int64_t cpu = 0;
+      for (const std::string& slice : FullOfSlices(random, gpus)) {
+        const auto share = static_cast<int64_t>(random.Below(3));
+        builder.Pods(1, {slice}, 0, share);
+        cpu += share;
+        ++wanted;
+      }
+      builder.Node(cpu, std::vector<std::string>(gpus, "A100-40GB"));
+    }
+    for (int i = 0; i < 10; ++i) builder.Pods(1, {RandomProfile(random, "A100-40GB")}, 1);
+    const Found found = Solve(builder.Build());
+    EXPECT_EQ(found.result.draft.score()[0], wanted * (kValueUnit + 1));
+  }
+}
+
+// One pod that takes whole nodes full of many kinds of slices, and one that asks for one slice
+// more.
+TEST(SearchTest, APodOfManyDifferentSlicesIsPackedExactly) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const std::vector<std::string> slices = FullOfSlices(random, 10);
+    for (const bool fits : {true, false}) {
+      ProblemBuilder builder;
+      builder.Node(1000, std::vector<std::string>(10, "A100-40GB"));
+      std::vector<std::string> all = slices;
+      if (!fits) all.insert(all.end(), 10, "7g.40gb");
+      builder.Pods(1, all);
+      const Found found = Solve(builder.Build());
+      EXPECT_EQ(found.result.draft.placed(), fits ? 1 : 0);
+      EXPECT_EQ(found.result.upper_bound, fits ? 1 : 0);
+    }
+  }
+}
+
+TEST(SearchTest, EndsSoonWhenTheTimeIsUp) {
+  Random random(1);
+  ProblemBuilder builder;
+  for (int n = 0; n < 20; ++n) builder.Node(1000, std::vector<std::string>(8, "A100-40GB"));
+  for (int c = 0; c < 200; ++c) builder.Pods(1, FullOfSlices(random, 3), c % 3);
+  const Problem problem = builder.Build();
+  GpuStates states(problem);
+  int64_t asked = 0;
+  const SearchResult result = Search(problem, states, [&] { return ++asked > 1; });
+  EXPECT_EQ(Fault(result.draft), "");
+  EXPECT_FALSE(result.complete);
+  EXPECT_LT(asked, 2000);
+}
+
 // Too big to be solved exactly: what the improved search finds must be legal, at most the bound,
 // and the same every time.
 TEST(SearchTest, BiggerProblemsKeepTheRules) {
