@@ -18,7 +18,7 @@ struct GpuInfo {
   std::string uuid;     // "GPU-..."
   std::string product;  // as nvmlDeviceGetName: "NVIDIA A100-SXM4-40GB"
   uint32_t pci_device_id = 0;
-  int64_t memory_mib = 0;
+  int64_t memory_mib = 0;  // 0: the driver does not tell
   bool mig_capable = false, mig_enabled = false;
   // What the next reset of the GPU makes of mig_enabled.
   bool mig_pending = false;

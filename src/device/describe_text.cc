@@ -26,9 +26,11 @@ std::string ModelText(const GpuDescription& gpu) {
 std::string GpuTable(const NodeDescription& node) {
   TextTable table({"GPU", "PRODUCT", "CATALOGUE", "MEMORY", "PCI ID", "MIG"});
   for (const GpuDescription& gpu : node.gpus) {
-    table.AddRow({fmt::to_string(gpu.info.index), gpu.info.product.empty() ? "?" : gpu.info.product,
-                  ModelText(gpu), fmt::format("{} MiB", gpu.info.memory_mib),
-                  fmt::format("0x{:08X}", gpu.info.pci_device_id), MigText(gpu.info)});
+    const GpuInfo& info = gpu.info;
+    const bool known = !info.uuid.empty();
+    table.AddRow({fmt::to_string(info.index), known ? info.product : "?", ModelText(gpu),
+                  info.memory_mib > 0 ? fmt::format("{} MiB", info.memory_mib) : "?",
+                  known ? fmt::format("0x{:08X}", info.pci_device_id) : "?", MigText(info)});
   }
   return table.ToString();
 }

@@ -115,8 +115,11 @@ Result<GpuInfo> NvmlBackend::ReadGpu(int gpu) {
       Check(call().nvmlDeviceGetPciInfo_v3(device, &pci), "nvmlDeviceGetPciInfo_v3"));
   info.pci_device_id = pci.device_id;
   nvml::Memory memory{};
-  NOS_RETURN_IF_ERROR(
-      Check(call().nvmlDeviceGetMemoryInfo(device, &memory), "nvmlDeviceGetMemoryInfo"));
+  const nvml::Return code = call().nvmlDeviceGetMemoryInfo(device, &memory);
+  // In MIG mode it may need a privilege, and GPUs that share the host's memory have none to tell.
+  if (code != nvml::kNoPermission && code != nvml::kNotSupported) {
+    NOS_RETURN_IF_ERROR(Check(code, "nvmlDeviceGetMemoryInfo"));
+  }
   info.memory_mib = static_cast<int64_t>(memory.total >> 20);
   NOS_RETURN_IF_ERROR(ReadMigMode(device, info));
   return info;

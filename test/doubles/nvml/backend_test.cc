@@ -42,9 +42,9 @@ TEST(NvmlLibrary, SaysWhatIsMissing) {
 }
 
 TEST(NvmlLibrary, TheEnvironmentMayNameIt) {
-  setenv("NOS_NVML_LIBRARY", "/nowhere/else.so", 1);
+  setenv("NOS_NVML_LIBRARY", "/nowhere/else.so", 1);  // NOLINT(concurrency-mt-unsafe)
   const auto named = NvmlLibrary::Open();
-  unsetenv("NOS_NVML_LIBRARY");
+  unsetenv("NOS_NVML_LIBRARY");  // NOLINT(concurrency-mt-unsafe)
   ASSERT_FALSE(named.ok());
   EXPECT_NE(named.status().message().find("/nowhere/else.so"), std::string::npos);
 }
@@ -82,7 +82,9 @@ TEST(NvmlBackend, ProfilesOfEveryModelOfTheCatalogueAreReadAsTheyAre) {
     ASSERT_TRUE(profiles.ok()) << model.name() << ": " << profiles.status().message();
     ASSERT_EQ(profiles->size(), model.profiles().size()) << model.name();
     for (const DriverProfile& profile : *profiles) {
-      const gpu::Profile& row = model.profile(model.FindProfile(profile.name).value());
+      const auto known = model.FindProfile(profile.name);
+      ASSERT_TRUE(known) << profile.name;
+      const gpu::Profile& row = model.profile(*known);
       EXPECT_EQ(profile.canonical, row.name);
       EXPECT_EQ(profile.slices, row.compute);
       EXPECT_EQ(profile.memory_mib, row.memory_mib);

@@ -20,7 +20,7 @@ namespace {
 std::atomic<int> initialised{0};
 
 std::string StatePath() {
-  const char* path = std::getenv("NOS_NVML_DOUBLE_STATE");
+  const char* path = std::getenv("NOS_NVML_DOUBLE_STATE");  // NOLINT(concurrency-mt-unsafe)
   return path == nullptr ? "" : path;
 }
 
@@ -59,7 +59,7 @@ void* ToHandle(Handle kind, const Name& name) {
                          static_cast<uintptr_t>(name.gpu) << 20 |
                          static_cast<uintptr_t>(name.instance & 0x3FF) << 10 |
                          static_cast<uintptr_t>(name.compute & 0x3FF);
-  return reinterpret_cast<void*>(bits);
+  return reinterpret_cast<void*>(bits);  // NOLINT(performance-no-int-to-ptr)
 }
 
 Name FromHandle(Handle kind, const void* handle) {

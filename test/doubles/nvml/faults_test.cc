@@ -3,6 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <set>
+
 #include "device/actuator.h"
 #include "device/nvml_backend.h"
 #include "device/nvml_status.h"
@@ -96,6 +100,42 @@ TEST_F(NvmlFaults, EveryReadingCallMayFailWithoutACrashOrAFalseAnswer) {
     EXPECT_TRUE(Says(listed.status(), call)) << listed.status().message();
     EXPECT_EQ(backend_.ListInstances(0)->size(), 1u) << "the next look is right again";
   }
+}
+
+TEST_F(NvmlFaults, MemoryThatIsNotToldDoesNotMatter) {
+  node_.Fault({{"call", "nvmlDeviceGetMemoryInfo"}, {"error", 4}, {"times", 99}});
+  EXPECT_EQ((*backend_.ListGpus())[0].memory_mib, 0);
+  EXPECT_TRUE(backend_.Create(0, "1g.5gb", 0).ok());
+}
+
+// The state is one for all processes of the node, as a driver's is.
+TEST_F(NvmlFaults, ProcessesShareTheDriver) {
+  std::array<pid_t, 7> children{};
+  for (size_t start = 0; start < children.size(); ++start) {
+    children[start] = fork();
+    if (children[start] != 0) continue;
+    const auto own = NvmlLibrary::Open(NvmlNode::library()).value();
+    NvmlBackend backend(*own, gpu::Catalogue::Builtin());
+    _exit(backend.Create(0, "1g.5gb", static_cast<uint8_t>(start)).ok() ? 0 : 1);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+  const auto listed = backend_.ListInstances(0);
+  std::set<std::string> uuids;
+  for (const GpuInstance& instance : *listed) uuids.insert(instance.uuid);
+  EXPECT_EQ(uuids.size(), 7u);
+}
+
+TEST_F(NvmlFaults, LatencyIsSpentAfterTheEffect) {
+  node_.Edit([](Json& state) {
+    state.as_object()["latencyMs"] = {{"nvmlGpuInstanceCreateComputeInstance", 20}};
+  });
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_TRUE(backend_.Create(0, "1g.5gb", 0).ok());
+  EXPECT_GE(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(20));
 }
 
 TEST_F(NvmlFaults, WhatCannotBeUndoneIsSaid) {

@@ -1,8 +1,7 @@
 #include "nvml_node.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -22,7 +21,7 @@ std::string NewFolder() {
 
 NvmlNode::NvmlNode(const Json& state) : folder_(NewFolder()), path_(folder_ + "/state.json") {
   Edit([&](Json& next) { next = state; });
-  setenv("NOS_NVML_DOUBLE_STATE", path_.c_str(), 1);
+  setenv("NOS_NVML_DOUBLE_STATE", path_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
 NvmlNode::~NvmlNode() { std::filesystem::remove_all(folder_); }
@@ -34,7 +33,8 @@ Json NvmlNode::Read() const { return StateFile(path_).Read().value(); }
 
 void NvmlNode::Edit(const std::function<void(Json& state)>& change) const {
   const StateFile file(path_);
-  Json state = file.Read().value_or(JsonObject{});
+  const Result<Json> before = file.Read();
+  Json state = before.ok() ? *before : Json(JsonObject{});
   change(state);
   if (!file.Write(state).ok()) throw std::runtime_error("cannot write " + path_);
 }
@@ -78,6 +78,7 @@ std::vector<std::string> NvmlNode::Layout(int gpu) const {
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> layout;
+  layout.reserve(found.size());
   for (auto& [start, name] : found) layout.push_back(std::move(name));
   return layout;
 }
