@@ -174,16 +174,18 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     }
     const bool keep_alive = parser_->keep_alive();
     const bool chunked = parser_->http11();
+    const bool head = parser_->request().method == "HEAD";
     parser_.reset();
+    if (head) response.stream = nullptr;
     if (response.stream != nullptr && !chunked) {
       response = PlainError(400, "streams need HTTP/1.1");
     }
-    Respond(std::move(response), keep_alive);
+    Respond(std::move(response), keep_alive, !head);
   }
 
-  void Respond(HttpResponse response, bool keep_alive) {
+  void Respond(HttpResponse response, bool keep_alive, bool with_body = true) {
     keep_alive = keep_alive && response.stream == nullptr;
-    output_ = Head(response, keep_alive) + response.body;
+    output_ = Head(response, keep_alive) + (with_body ? response.body : "");
     if (response.stream != nullptr) {
       stream_ = std::move(response.stream);
       return Send([this, limit = response.stream_limit] { BeginStream(limit); });

@@ -32,7 +32,7 @@ struct HttpServerOptions {
   Duration write_timeout = std::chrono::seconds(30);  // a client that takes nothing is dropped
 };
 
-// Called from several threads at once.
+// Called from several threads at once. What it returns for a HEAD is sent without its body.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 class HttpServer {

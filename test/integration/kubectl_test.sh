@@ -194,6 +194,14 @@ grep -q 'does not serve pods/ephemeralcontainers' <<< "$out" || fail "kubectl de
 expect 'HTTP/1.1 422 .*' api DELETE '/api/v1/namespaces/default/pods/p1?dryRun=true' application/json ''
 expect 'p1' k get pod p1
 
+# --- kinds that are not served
+refuse 'does not serve selfsubjectaccessreviews.authorization.k8s.io' k auth can-i get pods
+refuse 'does not serve resourcequotas|could not find' k create quota q --hard=cpu=1
+if "$kubectl" create --help | grep -q '  token '; then
+  refuse 'does not serve serviceaccounts/token' k create token default
+fi
+expect 'HTTP/1.1 200' api HEAD /api/v1/pods '' ''
+
 # --- binding, status, wait, watch
 "$kubectl" get pods -w > "$work/watch" 2>&1 9>&- &
 watch_pid=$!
@@ -273,7 +281,9 @@ spec:
   - name: v1alpha1
     served: true
     storage: true
-    subresources: {status: {}}
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.min, statusReplicasPath: .status.n}
     additionalPrinterColumns:
     - {name: Min, type: integer, jsonPath: .spec.min}
     - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
@@ -297,6 +307,8 @@ expect '^9$' k get quota q1 -o 'jsonpath={.spec.max}'
 refuse 'spec.min' from "$(quota -1)" apply
 refuse 'spec.min' from "$(quota '"x"')" apply
 expect 'quota.nos.example.com/q1 patched' k patch quota q1 --type=merge -p '{"spec":{"min":5}}'
+expect 'quota.nos.example.com/q1 scaled' k scale quota q1 --replicas=7
+expect '^7$' k get quota q1 -o 'jsonpath={.spec.min}'
 expect 'deleted' k delete crd quotas.nos.example.com
 refuse "doesn't have a resource type|NotFound" k get quotas
 

@@ -14,6 +14,7 @@
 #include "sim/apiserver/pods.h"
 #include "sim/apiserver/render.h"
 #include "sim/apiserver/request_options.h"
+#include "sim/apiserver/scale.h"
 #include "sim/apiserver/shape.h"
 #include "sim/apiserver/tree.h"
 #include "sim/apiserver/unknown.h"
@@ -63,6 +64,26 @@ Refusal UnknownSubresource(const ApiPath& path) {
   return refusal;
 }
 
+Refusal UnknownResource(const ApiPath& path) {
+  Refusal refusal = UnknownPath();
+  refusal.message += fmt::format(": this simulated API server does not serve {}{}{}", path.plural,
+                                 path.group.empty() ? "" : ".", path.group);
+  refusal.group = path.group;
+  refusal.kind = path.plural;
+  refusal.name = path.name;
+  return refusal;
+}
+
+bool IsServed(const Call& call) {
+  const std::string& sub = call.path.subresource;
+  if (sub.empty()) return true;
+  if (sub == "binding" || sub == "eviction") return call.type->IsCore("pods");
+  if (sub == "status") return call.type->has_status;
+  if (sub == "scale") return call.type->HasScale();
+  // Finalizing a namespace is an update of it here.
+  return sub == "finalize" && call.type->storage == kNamespaceStorage;
+}
+
 bool IsTrue(const std::string& text) { return text == "true" || text == "1"; }
 
 std::string_view MediaType(std::string_view content_type) {
@@ -100,9 +121,17 @@ class ApiServer::Impl {
     return answer.ok() ? std::move(*answer) : ToResponse(answer.status());
   }
 
+  Check CheckAddress(const ApiRequest& request) const {
+    if (!ParseApiPath(request.path)) return std::nullopt;  // no resource: Describe answers
+    const auto call = Understand(request);
+    if (!call.ok()) return call.status();
+    return IsServed(*call) ? Check() : UnknownSubresource(call->path);
+  }
+
   Outcome<std::unique_ptr<WatchSubscription>> Open(const ApiRequest& request) {
     NOS_ASSIGN(Call call, Understand(request));
     if (!call.path.subresource.empty()) return UnknownSubresource(call.path);
+    if (auto refusal = CheckReadOptions(request, /*watch=*/true)) return *refusal;
     ApiRequest asked = request;
     if (!call.path.name.empty()) {
       asked.query.emplace_back("fieldSelector", "metadata.name=" + call.path.name);
@@ -111,13 +140,15 @@ class ApiServer::Impl {
     NOS_ASSIGN(const uint64_t version, ParseVersion(request.Query("resourceVersion")));
     const std::string initial = request.Query("sendInitialEvents");
     const std::lock_guard lock(mutex_);
+    const uint64_t current = state_.store.version();
+    if (version > current) return TooLargeVersion(version, current);
     WatchSpec spec;
     spec.storage = call.type->storage;
     spec.version = version;
     spec.bookmarks = IsTrue(request.Query("allowWatchBookmarks"));
     spec.bookmark = {{"kind", call.type->kind}, {"apiVersion", call.type->ApiVersion()}};
     if (version == 0 || initial == "true") {
-      spec.version = state_.store.version();
+      spec.version = current;
       spec.bookmark_after_initial = initial == "true";
       if (initial != "false") AddInitial(selection, spec);
     }
@@ -165,7 +196,8 @@ class ApiServer::Impl {
     const bool binds = path->plural == "bindings" && path->group.empty() && path->name.empty();
     const TypeRef type =
         state_.types.Find(path->group, path->version, binds ? "pods" : path->plural);
-    const bool misplaced = type == nullptr || (!type->namespaced && !path->ns.empty()) ||
+    if (type == nullptr) return UnknownResource(*path);
+    const bool misplaced = (!type->namespaced && !path->ns.empty()) ||
                            (type->namespaced && path->ns.empty() && !path->name.empty());
     if (misplaced) return UnknownPath();
     Call call{request, *path, type, state_.types.OfStorage(type->storage), ViewOf(request), {}};
@@ -204,11 +236,9 @@ class ApiServer::Impl {
   Outcome<ApiResponse> Perform(Call& call) {
     const std::string& method = call.request.method;
     const std::string& sub = call.path.subresource;
+    if (!IsServed(call)) return UnknownSubresource(call.path);
     if (sub == "binding" || sub == "eviction") return PodAction(call);
-    const bool status = sub == "status" && call.type->has_status;
-    // Finalizing a namespace is an update of it here.
-    const bool finalize = sub == "finalize" && call.type->storage == kNamespaceStorage;
-    if (!sub.empty() && !status && !finalize) return UnknownSubresource(call.path);
+    if (sub == "scale") return Scale(call);
     if (call.path.name.empty()) {
       if (method == "POST") return Create(call);
       if (method == "DELETE") return DeleteCollection(call);
@@ -274,20 +304,47 @@ class ApiServer::Impl {
     const ObjectRef current = Current(call);
     if (current == nullptr) return ObjectNotFound(*call.type, call.path.name);
     Json object = FromStored(*call.type, *current);
-    if (media == "application/merge-patch+json") {
-      if (!call.request.body.is_object()) return BadRequest("a merge patch is an object");
-      MergePatch(object, call.request.body);
-    } else if (media == "application/json-patch+json") {
-      if (auto refusal = JsonPatch(object, call.request.body)) return *refusal;
-    } else if (media == "application/strategic-merge-patch+json" && call.type->custom == nullptr) {
-      if (auto refusal = StrategicPatch(object, call.request.body, MergeRules(*call.type))) {
-        return *refusal;
-      }
-    } else {
-      return UnsupportedPatch(media);
-    }
+    if (auto refusal = ChangeByPatch(call, object)) return *refusal;
     if (auto refusal = Decode(call, object)) return *refusal;
     return Replace(call, std::move(object));
+  }
+
+  // Every kind of patch but apply.
+  static Check ChangeByPatch(const Call& call, Json& object) {
+    const std::string_view media = MediaType(call.request.content_type);
+    const Json& patch = call.request.body;
+    if (media == "application/merge-patch+json") {
+      if (!patch.is_object()) return BadRequest("a merge patch is an object");
+      MergePatch(object, patch);
+      return std::nullopt;
+    }
+    if (media == "application/json-patch+json") return JsonPatch(object, patch);
+    if (media == "application/strategic-merge-patch+json" && call.type->custom == nullptr) {
+      return StrategicPatch(object, patch, MergeRules(*call.type));
+    }
+    return UnsupportedPatch(media);
+  }
+
+  // The scale subresource: a view of the object, of another kind.
+  Outcome<ApiResponse> Scale(const Call& call) {
+    const std::string& method = call.request.method;
+    const ObjectRef current = Current(call);
+    if (current == nullptr) return ObjectNotFound(*call.type, call.path.name);
+    NOS_ASSIGN(Json scale, ScaleOf(*call.type, *current));
+    if (method == "GET") return ApiResponse{200, std::move(scale)};
+    if (auto refusal = CheckSize(call.request.body)) return *refusal;
+    if (method == "PUT") {
+      scale = call.request.body;
+    } else if (method == "PATCH") {
+      if (auto refusal = ChangeByPatch(call, scale)) return *refusal;
+    } else {
+      return MethodNotAllowed(method);
+    }
+    Json object = *current;
+    if (auto refusal = PutScale(*call.type, scale, object)) return *refusal;
+    NOS_ASSIGN(const ObjectRef updated, UpdateObject(state_, call.write, std::move(object)));
+    NOS_ASSIGN(scale, ScaleOf(*call.type, *updated));
+    return ApiResponse{200, std::move(scale)};
   }
 
   Outcome<ApiResponse> Apply(Call& call) {
@@ -352,7 +409,6 @@ class ApiServer::Impl {
   }
 
   Outcome<ApiResponse> PodAction(const Call& call) {
-    if (!call.type->IsCore("pods")) return UnknownSubresource(call.path);
     if (call.request.method != "POST") return MethodNotAllowed(call.request.method);
     if (!call.request.body.is_object()) return BadRequest("the body must be a JSON object");
     if (auto refusal = CheckSize(call.request.body)) return *refusal;
@@ -381,6 +437,11 @@ ApiServer::ApiServer(const Clock& clock, const ApiServerOptions& options)
 ApiServer::~ApiServer() = default;
 
 Result<ApiResponse> ApiServer::Do(const ApiRequest& request) { return impl_->Serve(request); }
+
+std::optional<ApiResponse> ApiServer::CheckAddress(const ApiRequest& request) {
+  const Check refusal = impl_->CheckAddress(request);
+  return refusal ? std::optional(ToResponse(*refusal)) : std::nullopt;
+}
 
 std::variant<std::unique_ptr<WatchSubscription>, ApiResponse> ApiServer::OpenWatch(
     const ApiRequest& request) {

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <variant>
 
 #include "base/clock.h"
@@ -49,6 +50,9 @@ class ApiServer final : public kube::Transport {
   // Error: the code of the refusal, as kube::StatusOf gives it. A version that is too old is an
   // ERROR event in the stream instead.
   Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override;
+
+  // The refusal of a request for what is not served, whatever its body says: null when it is.
+  std::optional<kube::ApiResponse> CheckAddress(const kube::ApiRequest& request);
 
   // As Watch, with the refusal as an answer, and a stream that tells when it has something.
   std::variant<std::unique_ptr<WatchSubscription>, kube::ApiResponse> OpenWatch(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "sim/apiserver/unknown.h"
 
@@ -153,6 +154,32 @@ void CheckObject(const Json& schema, const JsonObject& object, const std::string
   }
 }
 
+// What an element of a list of this type is known by; null for lists that may repeat themselves.
+Json IdentityOf(const Json& schema, std::string_view list_type, const Json& element) {
+  if (list_type == "set") return element;
+  const Json* keys = Find(schema, "x-kubernetes-list-map-keys");
+  if (list_type != "map" || keys == nullptr || !keys->is_array()) return nullptr;
+  JsonObject identity;
+  for (const Json& key : keys->get_array()) {
+    const Json* value = key.is_string() ? Find(element, View(key.get_string())) : nullptr;
+    if (value != nullptr) identity[key.get_string()] = *value;
+  }
+  return identity;
+}
+
+void CheckUnique(const Json& schema, const JsonArray& list, const std::string& path,
+                 Causes& causes) {
+  const std::string_view type = FindString(schema, "x-kubernetes-list-type");
+  if (type != "set" && type != "map") return;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Json identity = IdentityOf(schema, type, list[i]);
+    if (identity.is_null()) continue;
+    const std::string text = WriteJson(identity);
+    if (!seen.insert(text).second) causes.Duplicate(fmt::format("{}[{}]", path, i), Told(text));
+  }
+}
+
 void CheckContents(const Json& schema, const Json& value, const std::string& path, Causes& causes) {
   if (value.is_number()) {
     CheckBounds(schema, value.to_number<double>(), "minimum", "maximum", "must be", path, causes);
@@ -162,6 +189,7 @@ void CheckContents(const Json& schema, const Json& value, const std::string& pat
   } else if (value.is_array()) {
     CheckBounds(schema, static_cast<double>(value.get_array().size()), "minItems", "maxItems",
                 "number of items must be", path, causes);
+    CheckUnique(schema, value.get_array(), path, causes);
     const Json* items = Find(schema, "items");
     for (size_t i = 0; items != nullptr && i < value.get_array().size(); ++i) {
       ValidateSchema(*items, value.get_array()[i], fmt::format("{}[{}]", path, i), causes);

@@ -11,7 +11,8 @@ void PruneAndDefault(const Json& schema, Json& object);
 // Removes them only, and adds their paths to `unknown`.
 void Prune(const Json& schema, Json& object, std::vector<std::string>& unknown);
 // type, nullable, enum, required, minimum/maximum, lengths, item counts,
-// x-kubernetes-int-or-string. Not: pattern, oneOf/anyOf/not, CEL rules, formats.
+// x-kubernetes-int-or-string, lists of type set and map without duplicates. Not: pattern,
+// oneOf/anyOf/not, CEL rules, formats.
 void ValidateSchema(const Json& schema, const Json& value, const std::string& path, Causes& causes);
 
 }  // namespace nos::sim

@@ -107,6 +107,96 @@ TEST_F(CustomTest, ServerSideApplyMergesListsAsTheSchemaSays) {
             FromText(R"([{"id":"x","v":1},{"id":"y","v":2}])"));
 }
 
+TEST_F(CustomTest, SetsAndKeyedListsHaveNoDuplicates) {
+  std::string text = kDefinition;
+  const std::string at = R"("min":{"type":"integer","minimum":0},)";
+  text.replace(text.find(at), at.size(),
+               at + R"("set":{"type":"array","x-kubernetes-list-type":"set",
+                   "items":{"type":"string"}},"keyed":{"type":"array",
+                   "x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["id"],
+                   "items":{"type":"object","properties":{"id":{"type":"string"},
+                   "v":{"type":"integer"}}}},"plain":{"type":"array",
+                   "items":{"type":"string"}},)");
+  ASSERT_EQ(Put(kDefinitions + std::string("/quotas.nos.example.com"), FromText(text)).code, 200);
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("set":["a","b","a"])", "spec.set[2]"},
+      {R"("keyed":[{"id":"a","v":1},{"id":"a","v":2}])", "spec.keyed[1]"},
+      {R"("set":["a","b"],"keyed":[{"id":"a"},{"id":"b"}],"plain":["a","a"])", ""},
+  };
+  for (const auto& [fields, fault] : cases) {
+    const auto answer =
+        Post(kQuotas, std::string(R"({"metadata":{"name":"q"},"spec":{"min":1,)") + fields + "}}");
+    EXPECT_EQ(answer.code, std::string_view(fault).empty() ? 201 : 422) << fields;
+    if (answer.code != 422) continue;
+    const Json& cause = Find(answer.body, "details", "causes")->at(0);
+    EXPECT_EQ(FindString(cause, "field"), fault);
+    EXPECT_EQ(FindString(cause, "reason"), "FieldValueDuplicate");
+  }
+}
+
+class ScaleTest : public CustomTest {
+ protected:
+  static std::string Definition(const std::string& scale) {
+    std::string text = kDefinition;
+    const std::string at = R"("subresources":{"status":{})";
+    return text.replace(text.find(at), at.size(), at + ",\"scale\":" + scale);
+  }
+  void SetUp() override {
+    ASSERT_EQ(Post(kDefinitions, Definition(R"({"specReplicasPath":".spec.free.n",
+        "statusReplicasPath":".status.n","labelSelectorPath":".status.s"})"))
+                  .code,
+              201);
+    ASSERT_EQ(Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":1,"free":{"n":2}}})").code,
+              201);
+  }
+  const std::string object_ = kQuotas + std::string("/q");
+  const std::string scale_ = object_ + "/scale";
+};
+
+TEST_F(ScaleTest, ShowsAndSetsTheReplicasWhereTheDefinitionSays) {
+  Patch(object_ + "/status", "merge", R"({"status":{"n":1,"s":"a=b"}})");
+  const auto read = Get(scale_);
+  ASSERT_EQ(read.code, 200) << WriteJson(read.body);
+  EXPECT_EQ(FindString(read.body, "apiVersion"), "autoscaling/v1");
+  EXPECT_EQ(FindString(read.body, "metadata", "name"), "q");
+  EXPECT_EQ(*Find(read.body, "spec"), FromText(R"({"replicas":2})"));
+  EXPECT_EQ(*Find(read.body, "status"), FromText(R"({"replicas":1,"selector":"a=b"})"));
+  const auto patched = Patch(scale_, "merge", R"({"spec":{"replicas":5}})");
+  EXPECT_EQ(*Find(patched.body, "spec", "replicas"), 5);
+  EXPECT_EQ(*Find(Get(object_).body, "spec", "free", "n"), 5);
+  EXPECT_EQ(*Find(Get(object_).body, "status", "n"), 1);
+  EXPECT_EQ(*Find(Get(object_).body, "metadata", "generation"), 2);
+  Json scale = patched.body;
+  MakeObject(scale, "spec")["replicas"] = 6;
+  EXPECT_EQ(Put(scale_ + "?dryRun=All", scale).code, 200);
+  EXPECT_EQ(*Find(Get(object_).body, "spec", "free", "n"), 5);
+  EXPECT_EQ(Put(scale_, scale).code, 200);
+  EXPECT_EQ(*Find(Get(object_).body, "spec", "free", "n"), 6);
+  EXPECT_EQ(Put(scale_, scale).code, 409) << "its version is old";
+}
+
+TEST_F(ScaleTest, RefusesWhatIsNoScale) {
+  EXPECT_EQ(Patch(scale_, "merge", R"({"spec":{"replicas":-1}})").code, 422);
+  EXPECT_EQ(Patch(scale_, "merge", R"({"spec":{"replicas":3000000000}})").code, 422);
+  EXPECT_EQ(Patch(scale_, "merge", R"({"spec":{"replicas":"3"}})").code, 400);
+  EXPECT_EQ(Patch(scale_, "merge", R"({"kind":"Pod"})").code, 400);
+  EXPECT_EQ(Put(scale_, JsonArray()).code, 400);
+  EXPECT_EQ(Delete(scale_).code, 405);
+  EXPECT_EQ(Get(kQuotas + std::string("/none/scale")).code, 404);
+  Patch(object_, "merge", R"({"spec":{"free":null}})");
+  EXPECT_EQ(Get(scale_).code, 500);
+  EXPECT_EQ(Get("/api/v1/namespaces/default/pods/p/scale").code, 404);
+  const std::string path = kDefinitions + std::string("/quotas.nos.example.com");
+  for (const char* scale : {"{}", R"({"specReplicasPath":".spec.n"})",
+                            R"({"specReplicasPath":".spec.n[0]","statusReplicasPath":".status.n"})",
+                            R"({"specReplicasPath":".spec.","statusReplicasPath":".status.n"})",
+                            R"({"specReplicasPath":".status.n","statusReplicasPath":".status.n"})",
+                            R"({"specReplicasPath":".spec.n","statusReplicasPath":".status.n",
+                                "labelSelectorPath":".metadata.name"})"}) {
+    EXPECT_EQ(Put(path, FromText(Definition(scale))).code, 422) << scale;
+  }
+}
+
 TEST_F(CustomTest, BadDefinitionsAreRefused) {
   const std::pair<const char*, const char*> edits[] = {
       {"nos.example.com\",\"scope", "apps\",\"scope"},  // a group of Kubernetes' own

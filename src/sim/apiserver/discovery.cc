@@ -50,6 +50,12 @@ void AddResources(const ResourceType& type, JsonArray& resources) {
   if (type.has_status) {
     resources.push_back(Subresource(type, "status", type.kind, {"get", "patch", "update"}));
   }
+  if (type.HasScale()) {
+    JsonObject scale = Subresource(type, "scale", "Scale", {"get", "patch", "update"});
+    scale["group"] = "autoscaling";
+    scale["version"] = "v1";
+    resources.push_back(std::move(scale));
+  }
   if (!type.IsCore("pods")) return;
   resources.push_back(Subresource(type, "binding", "Binding", {"create"}));
   JsonObject eviction = Subresource(type, "eviction", "Eviction", {"create"});

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "codec/base64.h"
+#include "sim/apiserver/request_options.h"
 
 namespace nos::sim {
 namespace {
@@ -28,16 +29,6 @@ Outcome<PageToken> ReadToken(std::string_view text) {
   }
   return PageToken{static_cast<uint64_t>(version->get_int64()),
                    {std::string(FindString(*json, "ns")), std::string(FindString(*json, "name"))}};
-}
-
-Refusal TooLargeVersion(uint64_t wanted, uint64_t current) {
-  Refusal refusal;
-  refusal.code = 504;
-  refusal.reason = "Timeout";
-  refusal.message =
-      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current);
-  refusal.causes.push_back({"ResourceVersionTooLarge", "", "Too large resource version"});
-  return refusal;
 }
 
 Outcome<int64_t> ParseLimit(const kube::ApiRequest& request) {
@@ -89,6 +80,16 @@ Listing Page(const Objects& objects, const Selection& selection, const PageToken
 
 }  // namespace
 
+Refusal TooLargeVersion(uint64_t wanted, uint64_t current) {
+  Refusal refusal;
+  refusal.code = 504;
+  refusal.reason = "Timeout";
+  refusal.message =
+      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current);
+  refusal.causes.push_back({"ResourceVersionTooLarge", "", "Too large resource version"});
+  return refusal;
+}
+
 Outcome<uint64_t> ParseVersion(std::string_view text) {
   if (text.empty()) return uint64_t{0};
   const auto version = ParseInt(text);
@@ -109,6 +110,7 @@ Outcome<Selection> ParseSelection(const ResourceType& type, const std::string& n
 Outcome<Listing> ListObjects(const ApiState& state, const ResourceType& type,
                              const Selection& selection, const kube::ApiRequest& request) {
   const uint64_t current = state.store.version();
+  if (auto refusal = CheckReadOptions(request, /*watch=*/false)) return *refusal;
   NOS_ASSIGN(const int64_t limit, ParseLimit(request));
   NOS_ASSIGN(const uint64_t wanted, ParseVersion(request.Query("resourceVersion")));
   if (wanted > current) return TooLargeVersion(wanted, current);

@@ -24,11 +24,14 @@ struct Listing {
   Json metadata;  // of the list: resourceVersion, continue, remainingItemCount
 };
 // Objects in key order. The pages of one list all show the state at its first one. Refusal: 400;
-// 410 when a page's state is no longer in the history; 504 for a version that has not come yet.
+// 410 when a page's state is no longer in the history; 422; 504 for a version that has not come
+// yet.
 Outcome<Listing> ListObjects(const ApiState& state, const ResourceType& type,
                              const Selection& selection, const kube::ApiRequest& request);
 
 // A resourceVersion parameter; "" is 0. Refusal: 400.
 Outcome<uint64_t> ParseVersion(std::string_view text);
+// 504: a version that no write has had yet.
+Refusal TooLargeVersion(uint64_t wanted, uint64_t current);
 
 }  // namespace nos::sim

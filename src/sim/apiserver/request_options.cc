@@ -58,9 +58,42 @@ Outcome<WriteOptions> ParseWriteOptions(const kube::ApiRequest& request) {
   return options;
 }
 
+Check CheckReadOptions(const kube::ApiRequest& request, bool watch) {
+  constexpr char kMatch[] = "resourceVersionMatch";
+  const std::string match = request.Query(kMatch);
+  const std::string version = request.Query("resourceVersion");
+  const bool initial = !request.Query("sendInitialEvents").empty();
+  Causes causes;
+  if (initial && !watch) causes.Forbidden("sendInitialEvents", "it is for watches only");
+  if (initial && watch && match != "NotOlderThan") {
+    causes.Forbidden(kMatch,
+                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+  }
+  if (!match.empty()) {
+    if (match != "Exact" && match != "NotOlderThan") {
+      causes.Unsupported(kMatch, match, R"("Exact", "NotOlderThan")");
+    }
+    if (watch && !initial) {
+      causes.Forbidden(kMatch, "it is forbidden for watch unless sendInitialEvents is provided");
+    }
+    if (!watch && version.empty()) {
+      causes.Forbidden(kMatch, "it is forbidden unless resourceVersion is provided");
+    }
+    if (!request.Query("continue").empty()) {
+      causes.Forbidden(kMatch, "it is forbidden when continue is provided");
+    }
+    if (match == "Exact" && version == "0") {
+      causes.Forbidden(kMatch, "\"Exact\" is forbidden for resourceVersion \"0\"");
+    }
+  }
+  if (causes.empty()) return std::nullopt;
+  return InvalidOptions("ListOptions", causes);
+}
+
 std::vector<std::string> FaultsOf(const std::vector<std::string>& duplicates,
                                   const std::vector<std::string>& unknown) {
   std::vector<std::string> faults;
+  faults.reserve(duplicates.size() + unknown.size());
   for (const std::string& path : duplicates) {
     faults.push_back(fmt::format("duplicate field \"{}\"", path));
   }

@@ -24,6 +24,9 @@ Outcome<WriteOptions> ParseWriteOptions(const kube::ApiRequest& request);
 // Whether these values of dryRun ask for a dry run. `kind`: "DeleteOptions". Refusal: 422.
 Outcome<bool> ParseDryRun(std::string_view kind, const std::vector<std::string>& values);
 
+// resourceVersionMatch and sendInitialEvents of a list or a watch. Refusal: 422.
+Check CheckReadOptions(const kube::ApiRequest& request, bool watch);
+
 // `faults`: from FaultsOf. Refusal with kStrict: 400 that names them all. Else what to warn about
 // goes to `warnings`.
 Check JudgeFaults(const ResourceType& type, FieldValidation validation,

@@ -122,7 +122,8 @@ Outcome<ApiRequest> ToApi(const HttpRequest& http) {
   auto target = net::ParseTarget(http.target);
   if (!target.ok()) return BadRequest(target.status().message());
   ApiRequest request;
-  request.method = http.method;
+  // The connection leaves out the body of what answers a HEAD.
+  request.method = http.method == "HEAD" ? "GET" : http.method;
   request.path = std::move(target->path);
   request.query = std::move(target->query);
   request.content_type = http.Header("content-type");
@@ -157,6 +158,7 @@ HttpResponse Serve(ApiServer& server, const HttpRequest& http) {
   }
   auto request = ToApi(http);
   if (!request.ok()) return Refuse(request.status());
+  if (const auto refused = server.CheckAddress(*request)) return ToHttp(*refused);
   if (auto refusal = ReadBody(http, *request)) return Refuse(*refusal);
   const std::string watch = request->Query("watch");
   if (request->method == "GET" && (watch == "true" || watch == "1")) {

@@ -126,6 +126,30 @@ TEST_F(ServeTest, FaultsOfABodyAreWarnedAboutOrRefused) {
   EXPECT_EQ(warned.find("dta\":"), std::string::npos) << warned;
 }
 
+TEST_F(ServeTest, HeadIsAnsweredAsGetWithoutTheBody) {
+  const std::string get = Ask("GET /api/v1/namespaces");
+  const std::string head = Ask("HEAD /api/v1/namespaces");
+  EXPECT_EQ(head, get.substr(0, get.find("\r\n\r\n") + 4));
+  EXPECT_EQ(CodeOf(Ask("HEAD /readyz")), 200);
+  EXPECT_EQ(CodeOf(Ask("HEAD /api/v1/namespaces/none")), 404);
+  EXPECT_EQ(CodeOf(Ask("HEAD /api/v1/pods?watch=true")), 200);
+}
+
+TEST_F(ServeTest, WhatIsNotServedIsSaidWhateverTheBodyIs) {
+  const std::string protobuf =
+      "Host: localhost\r\nContent-Type: application/vnd.kubernetes.protobuf\r\n";
+  for (const auto& [path, what] :
+       {std::pair("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                  "does not serve selfsubjectaccessreviews.authorization.k8s.io"),
+        std::pair("/api/v1/namespaces/default/resourcequotas", "does not serve resourcequotas"),
+        std::pair("/api/v1/namespaces/default/serviceaccounts/default/token",
+                  "does not serve serviceaccounts/token")}) {
+    const std::string answer = Ask(fmt::format("POST {}", path), "what is this", protobuf);
+    EXPECT_EQ(CodeOf(answer), 404) << answer;
+    EXPECT_NE(answer.find(what), std::string::npos) << answer;
+  }
+}
+
 TEST_F(ServeTest, AWatchStreamsAndItsLimitEndsIt) {
   Connection connection(server_->port());
   connection.Send(

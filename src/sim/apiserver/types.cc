@@ -137,6 +137,7 @@ ResourceType FromDefinition(const Json& definition, const Json& version) {
   auto custom = std::make_shared<CustomType>();
   if (const Json* schema = Find(version, "schema", "openAPIV3Schema")) custom->schema = *schema;
   if (const Json* columns = Find(version, "additionalPrinterColumns")) custom->columns = *columns;
+  if (const Json* scale = Find(version, "subresources", "scale")) custom->scale = *scale;
   type.custom = std::move(custom);
   return type;
 }

@@ -25,6 +25,7 @@ enum class NameRule {
 struct CustomType {
   Json schema;   // openAPIV3Schema; null: none
   Json columns;  // additionalPrinterColumns; null: none
+  Json scale;    // subresources.scale; null: none
 };
 
 struct ResourceType {
@@ -44,6 +45,7 @@ struct ResourceType {
   std::string ApiVersion() const { return group.empty() ? version : group + "/" + version; }
   // "pods", "leases.coordination.k8s.io": as messages name it.
   std::string GroupResource() const { return group.empty() ? plural : plural + "." + group; }
+  bool HasScale() const { return custom != nullptr && custom->scale.is_object(); }
   bool IsCore(std::string_view name) const { return group.empty() && plural == name; }
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "sim/apiserver/scale.h"
 #include "sim/apiserver/selectors.h"
 #include "sim/apiserver/validation.h"
 
@@ -108,6 +109,23 @@ void ValidatePriorityClass(const Json& object, const Json* old, Causes& causes) 
   }
 }
 
+void ValidateScale(const Json& version, const std::string& at, Causes& causes) {
+  const Json* scale = Find(version, "subresources", "scale");
+  if (scale == nullptr || scale->is_null()) return;
+  const auto check = [&](std::string_view field, std::initializer_list<std::string_view> roots) {
+    const std::string_view path = FindString(*scale, field);
+    const bool good = std::any_of(roots.begin(), roots.end(),
+                                  [&](std::string_view root) { return IsScalePath(path, root); });
+    if (good || (path.empty() && field == "labelSelectorPath")) return;
+    causes.Invalid(fmt::format("{}.subresources.scale.{}", at, field), path,
+                   fmt::format("should be a json path under {}, without brackets",
+                               Join({roots.begin(), roots.end()}, " or ")));
+  };
+  check("specReplicasPath", {".spec"});
+  check("statusReplicasPath", {".status"});
+  check("labelSelectorPath", {".status", ".spec"});
+}
+
 void ValidateDefinition(const Json& object, Causes& causes) {
   const std::string_view group = FindString(object, "spec", "group");
   const std::string_view plural = FindString(object, "spec", "names", "plural");
@@ -148,6 +166,7 @@ void ValidateDefinition(const Json& object, Causes& causes) {
     if (schema == nullptr || !schema->is_object()) {
       causes.Required(field + ".schema.openAPIV3Schema", "schemas are required");
     }
+    ValidateScale(version, field, causes);
   }
   if (stored != 1) {
     causes.Invalid("spec.versions", "", "must have exactly one version marked as storage version");

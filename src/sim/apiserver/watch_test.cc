@@ -160,6 +160,45 @@ TEST_F(WatchTest, RefusesWhatItCannotRead) {
   EXPECT_EQ(server_->Watch(request).status().code(), Code::kInvalid);
 }
 
+TEST_F(WatchTest, AVersionThatHasNotComeYetIsRefused) {
+  AddMap("a");
+  kube::ApiRequest request;
+  request.path = kMaps;
+  request.query = {{"resourceVersion", "999999"}};
+  auto answer = server_->OpenWatch(request);
+  const auto* refused = std::get_if<kube::ApiResponse>(&answer);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->code, 504);
+  EXPECT_EQ(Reason(*refused), "Timeout");
+  EXPECT_NE(FindString(refused->body, "message").find("Too large resource version: 999999"),
+            std::string_view::npos);
+}
+
+TEST_F(WatchTest, WhatIsSaidAboutVersionsMustMakeSense) {
+  AddMap("a");
+  const std::string version = Version();
+  for (const char* query :
+       {"resourceVersionMatch=Exact", "resourceVersionMatch=NotOlderThan",
+        "resourceVersionMatch=Exact&resourceVersion=0", "resourceVersionMatch=x&resourceVersion=1",
+        "resourceVersionMatch=Exact&resourceVersion=1&continue=x", "sendInitialEvents=true"}) {
+    EXPECT_EQ(Get(Maps(query)).code, 422) << query;
+  }
+  EXPECT_EQ(Get(Maps("resourceVersionMatch=NotOlderThan&resourceVersion=" + version)).code, 200);
+  EXPECT_EQ(Get(Maps("resourceVersionMatch=NotOlderThan&resourceVersion=0")).code, 200);
+  using Query = std::vector<std::pair<std::string, std::string>>;
+  for (const Query& query :
+       {Query{{"resourceVersionMatch", "NotOlderThan"}, {"resourceVersion", version}},
+        Query{{"sendInitialEvents", "true"}},
+        Query{{"sendInitialEvents", "true"}, {"resourceVersionMatch", "Exact"}}}) {
+    kube::ApiRequest request;
+    request.path = kMaps;
+    request.query = query;
+    auto answer = server_->OpenWatch(request);
+    ASSERT_TRUE(std::holds_alternative<kube::ApiResponse>(answer)) << query[0].first;
+    EXPECT_EQ(std::get<kube::ApiResponse>(answer).code, 422);
+  }
+}
+
 TEST_F(WatchTest, PagesShowOneStateWhateverHappensBetween) {
   for (const char* name : {"a", "b", "c", "d"}) AddMap(name);
   const auto first = Get(Maps("limit=2"));

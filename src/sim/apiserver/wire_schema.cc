@@ -389,6 +389,9 @@ RuleWithOperations 1:operations:*s 2:rule:^Rule
 RuntimeClass 1:metadata:ObjectMeta 2:handler:s 3:overhead:Overhead 4:scheduling:Scheduling
 SELinuxOptions 1:user:s 2:role:s 3:type:s 4:level:s
 Scheduling 1:nodeSelector:%s 2:tolerations:*Toleration
+Scale 1:metadata:ObjectMeta 2:spec:ScaleSpec 3:status:ScaleStatus
+ScaleSpec 1:replicas:i
+ScaleStatus 1:replicas:i 2:selector:s
 SeccompProfile 1:type:s 2:localhostProfile:s
 Secret 1:metadata:ObjectMeta 5:immutable:b 2:data:%y 4:stringData:%s 3:type:s
 SecretEnvSource 1:localObjectReference:^LocalObjectReference 2:optional:b
