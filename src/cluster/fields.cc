@@ -2,115 +2,113 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace nos::cluster {
 namespace {
 
-std::string_view KindName(const Json& value) {
-  if (value.is_object()) return "an object";
-  if (value.is_array()) return "a list";
-  if (value.is_string()) return "a string";
-  if (value.is_bool()) return "true or false";
-  return "a number";
+std::string_view KindName(Cursor::Kind kind) {
+  switch (kind) {
+    case Cursor::Kind::kObject:
+      return "an object";
+    case Cursor::Kind::kArray:
+      return "a list";
+    case Cursor::Kind::kString:
+      return "a string";
+    case Cursor::Kind::kBool:
+      return "true or false";
+    default:
+      return "a number";
+  }
 }
 
 }  // namespace
 
-Field Field::operator[](std::string_view key) const {
-  const JsonObject* object = Object();
-  return {object == nullptr ? nullptr : object->if_contains(key), this, key, kNoIndex, *error_};
+void Field::Read(std::string& out) {
+  if (Expect(Cursor::Kind::kString, "a string")) out = value_.Text();
 }
 
-void Field::Read(std::string& out) const {
-  if (Present() && Expect(value_->is_string(), "a string")) out = View(value_->get_string());
+void Field::Read(bool& out) {
+  if (Expect(Cursor::Kind::kBool, "true or false")) out = value_.Bool();
 }
 
-void Field::Read(bool& out) const {
-  if (Present() && Expect(value_->is_bool(), "true or false")) out = value_->get_bool();
+void Field::Read(int32_t& out) {
+  if (!Expect(Cursor::Kind::kNumber, "a whole number")) return;
+  const std::string_view text = value_.Text();
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (fault == std::errc::result_out_of_range) return Fail("does not fit into 32 bits");
+  if (end != text.data() + text.size()) Fail("must be a whole number, not a number");
 }
 
-void Field::Read(int32_t& out) const {
-  if (!Present() || !Expect(value_->is_int64(), "a whole number")) return;
-  const int64_t number = value_->get_int64();
-  if (number < std::numeric_limits<int32_t>::min() || number > std::numeric_limits<int32_t>::max())
-    return Fail("does not fit into 32 bits");
-  out = static_cast<int32_t>(number);
-}
-
-void Field::Read(Time& out) const {
-  std::string text;
-  Read(text);
+void Field::Read(Time& out) {
+  if (!Expect(Cursor::Kind::kString, "a string")) return;
+  const std::string_view text = value_.Text();
   if (text.empty()) return;
   const Result<Time> time = ParseTime(text);
   if (!time.ok()) return Fail(time.status().message());
   out = *time;
 }
 
-void Field::Read(std::optional<Time>& out) const {
+void Field::Read(std::optional<Time>& out) {
   if (Present()) Read(out.emplace());
 }
 
-void Field::Read(Quantity& out) const {
+void Field::Read(Quantity& out) {
   if (!Present()) return;
-  std::string text;
-  if (value_->is_int64()) {
-    text = fmt::to_string(value_->get_int64());
-  } else if (value_->is_double()) {
-    text = fmt::to_string(value_->get_double());
-  } else if (Expect(value_->is_string(), "a quantity")) {
-    text = View(value_->get_string());
-  } else {
+  if (value_.kind() != Cursor::Kind::kNumber && !Expect(Cursor::Kind::kString, "a quantity"))
     return;
-  }
-  const Result<Quantity> quantity = Quantity::Parse(text);
+  const Result<Quantity> quantity = Quantity::Parse(value_.Text());
   if (!quantity.ok()) return Fail(quantity.status().message());
   out = *quantity;
 }
 
-void Field::Read(StringMap& out) const {
-  const JsonObject* object = Object();
-  if (object == nullptr) return;
-  for (const auto& member : *object) {
-    Field entry(&member.value(), this, {member.key().data(), member.key().size()}, kNoIndex,
-                *error_);
+void Field::Read(StringMap& out) {
+  ForEach([&](std::string_view key, Field& entry) {
     entry.map_entry_ = true;
-    entry.Read(out[std::string(entry.key_)]);
-  }
+    entry.Read(out[std::string(key)]);
+  });
 }
 
-void Field::Read(ResourceList& out) const {
-  const JsonObject* object = Object();
-  if (object == nullptr) return;
-  for (const auto& member : *object) {
-    Field entry(&member.value(), this, {member.key().data(), member.key().size()}, kNoIndex,
-                *error_);
+void Field::Read(ResourceList& out) {
+  ForEach([&](std::string_view key, Field& entry) {
     entry.map_entry_ = true;
-    Quantity& quantity = out[std::string(entry.key_)];
+    Quantity& quantity = out[std::string(key)];
     entry.Read(quantity);
     if (quantity < Quantity()) entry.Fail("must not be negative");
-  }
+  });
 }
 
-void Field::Read(std::vector<std::string>& out) const {
-  Read(out, [](const Field& item, std::string& text) { item.Read(text); });
+void Field::Read(std::vector<std::string>& out) {
+  Read(out, [](Field& item, std::string& text) { item.Read(text); });
 }
 
 void Field::Fail(std::string_view what) const {
-  if (error_->ok()) *error_ = Invalid(fmt::format("{}: {}", Path(), what));
+  if (error_.ok()) error_ = Invalid(fmt::format("{}: {}", Path(), what));
 }
 
-const JsonArray* Field::Array() const {
-  if (!Present() || !Expect(value_->is_array(), "a list")) return nullptr;
-  return &value_->get_array();
+void Field::ForEach(FunctionRef<void(std::string_view, Field&)> visit) {
+  if (!Expect(Cursor::Kind::kObject, "an object")) return;
+  value_.Members([&](std::string_view key, Cursor& value) {
+    Field member(value, *this, key, kNoIndex);
+    visit(key, member);
+  });
 }
 
-const JsonObject* Field::Object() const {
-  if (!Present() || !Expect(value_->is_object(), "an object")) return nullptr;
-  return &value_->get_object();
+void Field::Elements(FunctionRef<void(Field&)> visit) {
+  if (!Expect(Cursor::Kind::kArray, "a list")) return;
+  size_t index = 0;
+  value_.Elements([&](Cursor& value) {
+    Field element(value, *this, {}, index++);
+    visit(element);
+  });
 }
 
-bool Field::Expect(bool matches, std::string_view expected) const {
-  if (!matches) Fail(fmt::format("must be {}, not {}", expected, KindName(*value_)));
-  return matches;
+bool Field::Expect(Cursor::Kind kind, std::string_view expected) {
+  const Cursor::Kind found = value_.kind();
+  if (found == kind) return true;
+  if (found != Cursor::Kind::kNull)
+    Fail(fmt::format("must be {}, not {}", expected, KindName(found)));
+  return false;
 }
 
 std::string Field::Path() const {
@@ -119,6 +117,15 @@ std::string Field::Path() const {
   if (index_ != kNoIndex) return fmt::format("{}[{}]", before, index_);
   if (map_entry_) return fmt::format("{}[{}]", before, key_);
   return before.empty() ? std::string(key_) : fmt::format("{}.{}", before, key_);
+}
+
+Status ReadFields(JsonSource json, FunctionRef<void(Field&)> read) {
+  Status error;
+  const Status json_error = ReadJson(json, [&](Cursor& value) {
+    Field root(value, error);
+    read(root);
+  });
+  return error.ok() ? json_error : error;
 }
 
 }  // namespace nos::cluster

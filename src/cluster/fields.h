@@ -1,54 +1,74 @@
-// Reads typed values out of a JSON tree and remembers the first thing that is wrong, with its path.
+// Reads typed values out of JSON, text or tree, in one pass, and remembers the first thing that is
+// wrong, with its path.
 //
-//   Status error;
-//   const Field root(json, error);
-//   root["metadata"]["name"].Read(name);
-//   root["spec"]["containers"].ForEach([&](const Field& item) { ... });
-//   if (!error.ok()) return error;     // "spec.containers[1].name: must be a string, not a number"
+//   Status error = ReadFields(json, [&](Field& root) {
+//     root.Members(At("metadata", [&](Field& metadata) { metadata.Members(At("name", name)); }),
+//                  At("items", items, ReadItem));    // void ReadItem(Field&, Item&)
+//   });                        // "items[1].name: must be a string, not a number"
 //
-// A missing or null value leaves the target as it is. A child refers to its parent, which must
-// outlive it; chained temporaries do. Internal to this room.
+// A missing or null value leaves the target as it is. Each field is read once, in the order of the
+// text. Internal to this room.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "base/status.h"
 #include "cluster/objects.h"
-#include "codec/json.h"
+#include "codec/cursor.h"
 
 namespace nos::cluster {
 
+class Field;
+
+// One known member of an object: its key and what reads it.
+template <typename Reader>
+struct Member {
+  std::string_view key;
+  Reader read;  // void(Field&)
+};
+
 class Field {
  public:
-  Field(const Json& value, Status& error) : value_(&value), error_(&error) {}
+  Field(Cursor& value, Status& error) : value_(value), error_(error) {}
 
-  // The member of an object; absent when this is absent.
-  Field operator[](std::string_view key) const;
-
-  bool Present() const { return value_ != nullptr && !value_->is_null(); }
-  void Read(std::string& out) const;
-  void Read(bool& out) const;
-  void Read(int32_t& out) const;
-  void Read(Time& out) const;
-  void Read(std::optional<Time>& out) const;
-  void Read(Quantity& out) const;  // from a string or a number
-  void Read(StringMap& out) const;
-  void Read(ResourceList& out) const;
-  void Read(std::vector<std::string>& out) const;
-  // One element of `out` for each of the array, filled by `read(const Field&, T&)`.
+  bool Present() const { return value_.kind() != Cursor::Kind::kNull; }
+  void Read(std::string& out);
+  void Read(bool& out);
+  void Read(int32_t& out);
+  void Read(Time& out);
+  void Read(std::optional<Time>& out);
+  void Read(Quantity& out);  // from a string or a number
+  void Read(StringMap& out);
+  void Read(ResourceList& out);
+  void Read(std::vector<std::string>& out);
+  // One element of `out` for each of the list, filled by `read(Field&, T&)`.
   template <typename T, typename Function>
-  void Read(std::vector<T>& out, Function read) const {
-    const JsonArray* array = Array();
-    if (array == nullptr) return;
-    for (size_t i = 0; i < array->size(); ++i) {
-      read(Field(&(*array)[i], this, {}, i, *error_), out.emplace_back());
-    }
+  void Read(std::vector<T>& out, Function read) {
+    out.clear();
+    Elements([&](Field& element) { read(element, out.emplace_back()); });
+  }
+  template <typename T, typename Function>
+  void Read(std::optional<T>& out, Function read) {
+    if (Present()) read(*this, out.emplace());
+  }
+  template <typename T, typename Function>
+  void Read(T& out, Function read) {
+    read(*this, out);
+  }
+  // The members of an object that are known; the others are skipped.
+  template <typename... Readers>
+  void Members(const Member<Readers>&... known) {
+    ForEach([&](std::string_view key, Field& field) {
+      (void)((key == known.key ? (known.read(field), true) : false) || ...);
+    });
   }
 
   // Records an error here, unless there is one already.
@@ -56,21 +76,37 @@ class Field {
 
  private:
   static constexpr size_t kNoIndex = std::numeric_limits<size_t>::max();
-  Field(const Json* value, const Field* parent, std::string_view key, size_t index, Status& error)
-      : value_(value), parent_(parent), key_(key), index_(index), error_(&error) {}
+  Field(Cursor& value, const Field& parent, std::string_view key, size_t index)
+      : value_(value), parent_(&parent), key_(key), index_(index), error_(parent.error_) {}
 
-  const JsonArray* Array() const;
-  const JsonObject* Object() const;
+  void ForEach(FunctionRef<void(std::string_view key, Field& member)> visit);
+  void Elements(FunctionRef<void(Field& element)> visit);
   // Records "must be `expected`" and returns false when present but not as expected.
-  bool Expect(bool matches, std::string_view expected) const;
+  bool Expect(Cursor::Kind kind, std::string_view expected);
   std::string Path() const;
 
-  const Json* value_ = nullptr;
+  Cursor& value_;
   const Field* parent_ = nullptr;
   std::string_view key_;     // of an object's member
-  size_t index_ = kNoIndex;  // of an array's element
+  size_t index_ = kNoIndex;  // of a list's element
   bool map_entry_ = false;   // the key is data, not a field name: printed in brackets
-  Status* error_;
+  Status& error_;
 };
+
+// `to...`: what Field::Read takes, or a function of the field.
+template <typename T, typename... Function>
+  requires requires(Field& field, T& to, Function... read) { field.Read(to, read...); }
+auto At(std::string_view key, T& to, Function... read) {
+  auto reader = [&to, read...](Field& field) { field.Read(to, read...); };
+  return Member<decltype(reader)>{key, std::move(reader)};
+}
+template <typename Function>
+  requires requires(Field& field, Function read) { read(field); }
+auto At(std::string_view key, Function read) {
+  return Member<Function>{key, std::move(read)};
+}
+
+// Error: kInvalid: what is wrong first, or that the text is not JSON.
+Status ReadFields(JsonSource json, FunctionRef<void(Field& root)> read);
 
 }  // namespace nos::cluster

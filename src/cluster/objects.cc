@@ -7,104 +7,108 @@
 namespace nos::cluster {
 namespace {
 
-void ReadOwner(const Field& from, OwnerReference& to) {
-  from["apiVersion"].Read(to.api_version);
-  from["kind"].Read(to.kind);
-  from["name"].Read(to.name);
-  from["uid"].Read(to.uid);
-  from["controller"].Read(to.controller);
+void ReadOwner(Field& from, OwnerReference& to) {
+  from.Members(At("apiVersion", to.api_version), At("kind", to.kind), At("name", to.name),
+               At("uid", to.uid), At("controller", to.controller));
 }
 
-void ReadMeta(const Field& from, ObjectMeta& to) {
-  from["name"].Read(to.name);
-  if (to.name.empty()) from["name"].Fail("is missing");
-  from["namespace"].Read(to.ns);
-  from["uid"].Read(to.uid);
-  from["resourceVersion"].Read(to.resource_version);
-  from["labels"].Read(to.labels);
-  from["annotations"].Read(to.annotations);
-  from["ownerReferences"].Read(to.owners, ReadOwner);
-  from["creationTimestamp"].Read(to.created);
-  from["deletionTimestamp"].Read(to.deleted);
+void ReadMeta(Field& from, ObjectMeta& to) {
+  from.Members(At("name", to.name), At("namespace", to.ns), At("uid", to.uid),
+               At("resourceVersion", to.resource_version), At("labels", to.labels),
+               At("annotations", to.annotations), At("ownerReferences", to.owners, ReadOwner),
+               At("creationTimestamp", to.created), At("deletionTimestamp", to.deleted));
 }
 
-void ReadCondition(const Field& from, Condition& to) {
-  from["type"].Read(to.type);
-  from["status"].Read(to.status);
-  from["reason"].Read(to.reason);
-  from["message"].Read(to.message);
-  from["lastTransitionTime"].Read(to.last_transition);
+void ReadCondition(Field& from, Condition& to) {
+  from.Members(At("type", to.type), At("status", to.status), At("reason", to.reason),
+               At("message", to.message), At("lastTransitionTime", to.last_transition));
 }
 
-void ReadRequirement(const Field& from, SelectorRequirement& to) {
-  from["key"].Read(to.key);
-  from["operator"].Read(to.op);
-  from["values"].Read(to.values);
+void ReadRequirement(Field& from, SelectorRequirement& to) {
+  from.Members(At("key", to.key), At("operator", to.op), At("values", to.values));
 }
 
-void ReadTerm(const Field& from, NodeSelectorTerm& to) {
-  from["matchExpressions"].Read(to.match_expressions, ReadRequirement);
-  from["matchFields"].Read(to.match_fields, ReadRequirement);
+void ReadTerm(Field& from, NodeSelectorTerm& to) {
+  from.Members(At("matchExpressions", to.match_expressions, ReadRequirement),
+               At("matchFields", to.match_fields, ReadRequirement));
 }
 
-void ReadPreferredTerm(const Field& from, PreferredNodeTerm& to) {
-  from["weight"].Read(to.weight);
-  ReadTerm(from["preference"], to.term);
+void ReadPreferredTerm(Field& from, PreferredNodeTerm& to) {
+  from.Members(At("weight", to.weight), At("preference", to.term, ReadTerm));
 }
 
-void ReadNodeAffinity(const Field& from, NodeAffinity& to) {
-  const Field required = from["requiredDuringSchedulingIgnoredDuringExecution"];
-  if (required.Present()) required["nodeSelectorTerms"].Read(to.required.emplace(), ReadTerm);
-  from["preferredDuringSchedulingIgnoredDuringExecution"].Read(to.preferred, ReadPreferredTerm);
+void ReadTerms(Field& from, std::vector<NodeSelectorTerm>& to) {
+  from.Members(At("nodeSelectorTerms", to, ReadTerm));
 }
 
-void ReadToleration(const Field& from, Toleration& to) {
-  from["key"].Read(to.key);
-  from["operator"].Read(to.op);
-  from["value"].Read(to.value);
-  from["effect"].Read(to.effect);
+void ReadNodeAffinity(Field& from, NodeAffinity& to) {
+  from.Members(
+      At("requiredDuringSchedulingIgnoredDuringExecution", to.required, ReadTerms),
+      At("preferredDuringSchedulingIgnoredDuringExecution", to.preferred, ReadPreferredTerm));
 }
 
-void ReadTaint(const Field& from, Taint& to) {
-  from["key"].Read(to.key);
-  from["value"].Read(to.value);
-  from["effect"].Read(to.effect);
+void ReadToleration(Field& from, Toleration& to) {
+  from.Members(At("key", to.key), At("operator", to.op), At("value", to.value),
+               At("effect", to.effect));
 }
 
-void ReadContainer(const Field& from, Container& to) {
-  from["name"].Read(to.name);
-  from["resources"]["requests"].Read(to.requests);
-  from["resources"]["limits"].Read(to.limits);
+void ReadTaint(Field& from, Taint& to) {
+  from.Members(At("key", to.key), At("value", to.value), At("effect", to.effect));
+}
+
+// A ResourceRequirements of any owner that has `requests` and `limits`.
+template <typename Owner>
+auto Resources(Owner& to) {
+  return At("resources", [&to](Field& from) {
+    from.Members(At("requests", to.requests), At("limits", to.limits));
+  });
+}
+
+void ReadContainer(Field& from, Container& to) {
   std::string restart_policy;
-  from["restartPolicy"].Read(restart_policy);
+  from.Members(At("name", to.name), Resources(to), At("restartPolicy", restart_policy));
   to.restart_always = restart_policy == "Always";
 }
 
-void ReadPodSpec(const Field& from, Pod& to) {
-  from["nodeName"].Read(to.node_name);
-  from["schedulerName"].Read(to.scheduler_name);
-  from["priorityClassName"].Read(to.priority_class);
-  from["priority"].Read(to.priority);
-  from["nodeSelector"].Read(to.node_selector);
-  const Field affinity = from["affinity"];
-  const Field node_affinity = affinity["nodeAffinity"];
-  if (node_affinity.Present()) ReadNodeAffinity(node_affinity, to.node_affinity.emplace());
-  from["tolerations"].Read(to.tolerations, ReadToleration);
-  from["containers"].Read(to.containers, ReadContainer);
-  from["initContainers"].Read(to.init_containers, ReadContainer);
-  from["overhead"].Read(to.overhead);
-  from["resources"]["requests"].Read(to.requests);
-  from["resources"]["limits"].Read(to.limits);
-  from["schedulingGates"].Read(
-      to.scheduling_gates, [](const Field& gate, std::string& name) { gate["name"].Read(name); });
+void ReadGate(Field& from, std::string& to) { from.Members(At("name", to)); }
+
+void ReadPodSpec(Field& from, Pod& to) {
+  from.Members(At("nodeName", to.node_name), At("schedulerName", to.scheduler_name),
+               At("priorityClassName", to.priority_class), At("priority", to.priority),
+               At("nodeSelector", to.node_selector),
+               At("affinity",
+                  [&](Field& affinity) {
+                    affinity.Members(At("nodeAffinity", to.node_affinity, ReadNodeAffinity));
+                  }),
+               At("tolerations", to.tolerations, ReadToleration),
+               At("containers", to.containers, ReadContainer),
+               At("initContainers", to.init_containers, ReadContainer), At("overhead", to.overhead),
+               Resources(to), At("schedulingGates", to.scheduling_gates, ReadGate));
 }
 
-void ReadPodStatus(const Field& from, Pod& to) {
-  from["phase"].Read(to.phase);
-  from["nominatedNodeName"].Read(to.nominated_node);
-  from["reason"].Read(to.reason);
-  from["message"].Read(to.message);
-  from["conditions"].Read(to.conditions, ReadCondition);
+void ReadPodStatus(Field& from, Pod& to) {
+  from.Members(At("phase", to.phase), At("nominatedNodeName", to.nominated_node),
+               At("reason", to.reason), At("message", to.message),
+               At("conditions", to.conditions, ReadCondition));
+}
+
+void ReadNodeSpec(Field& from, Node& to) {
+  from.Members(At("unschedulable", to.unschedulable), At("taints", to.taints, ReadTaint));
+}
+
+void ReadNodeStatus(Field& from, Node& to) {
+  from.Members(At("capacity", to.capacity), At("allocatable", to.allocatable),
+               At("conditions", to.conditions, ReadCondition));
+}
+
+template <typename T>
+Status ReadObject(JsonSource json, T& to, void (*read_spec)(Field&, T&),
+                  void (*read_status)(Field&, T&)) {
+  NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
+    root.Members(At("metadata", to.meta, ReadMeta), At("spec", to, read_spec),
+                 At("status", to, read_status));
+  }));
+  return to.meta.name.empty() ? Invalid("metadata.name: is missing") : Status::Ok();
 }
 
 }  // namespace
@@ -115,31 +119,28 @@ const Condition* Pod::FindCondition(std::string_view type) const {
   return it == conditions.end() ? nullptr : &*it;
 }
 
-Result<Pod> DecodePod(const Json& json) {
-  Status error;
+Status ReadPod(JsonSource json, Pod& to) {
+  to = Pod();
+  to.meta.ns = "default";
+  to.scheduler_name = "default-scheduler";
+  to.phase = "Pending";
+  return ReadObject(json, to, ReadPodSpec, ReadPodStatus);
+}
+
+Status ReadNode(JsonSource json, Node& to) {
+  to = Node();
+  return ReadObject(json, to, ReadNodeSpec, ReadNodeStatus);
+}
+
+Result<Pod> DecodePod(JsonSource json) {
   Pod pod;
-  pod.meta.ns = "default";
-  pod.scheduler_name = "default-scheduler";
-  pod.phase = "Pending";
-  const Field root(json, error);
-  ReadMeta(root["metadata"], pod.meta);
-  ReadPodSpec(root["spec"], pod);
-  ReadPodStatus(root["status"], pod);
-  if (!error.ok()) return error;
+  NOS_RETURN_IF_ERROR(ReadPod(json, pod));
   return pod;
 }
 
-Result<Node> DecodeNode(const Json& json) {
-  Status error;
+Result<Node> DecodeNode(JsonSource json) {
   Node node;
-  const Field root(json, error);
-  ReadMeta(root["metadata"], node.meta);
-  root["spec"]["unschedulable"].Read(node.unschedulable);
-  root["spec"]["taints"].Read(node.taints, ReadTaint);
-  root["status"]["capacity"].Read(node.capacity);
-  root["status"]["allocatable"].Read(node.allocatable);
-  root["status"]["conditions"].Read(node.conditions, ReadCondition);
-  if (!error.ok()) return error;
+  NOS_RETURN_IF_ERROR(ReadNode(json, node));
   return node;
 }
 

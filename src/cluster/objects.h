@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "base/status.h"
-#include "codec/json.h"
+#include "codec/cursor.h"
 
 namespace nos::cluster {
 
@@ -107,8 +107,11 @@ struct Node {
 // nothing.
 // Error: kInvalid with the field path: "spec.containers[1].resources.requests[cpu]: 'x' is not a
 // quantity ...".
-Result<Pod> DecodePod(const Json& json);
-Result<Node> DecodeNode(const Json& json);
+Result<Pod> DecodePod(JsonSource json);
+Result<Node> DecodeNode(JsonSource json);
+// The same, for many; all that can be read is in `to` even when something else is wrong.
+Status ReadPod(JsonSource json, Pod& to);
+Status ReadNode(JsonSource json, Node& to);
 
 // What `kubectl get nodes,pods -A -o yaml|json` prints: a List, single objects, or several
 // documents; YAML or JSON. Lists may hold Lists. Objects of other kinds are counted and skipped;

@@ -12,8 +12,8 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "kube/client.h"
+#include "kube/connection.h"
 #include "kube/http_transport.h"
-#include "kube/kubeconfig.h"
 
 namespace nos::cmd {
 namespace {
@@ -35,32 +35,37 @@ struct LiveCluster {
 template <typename T>
 Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
                                                       const kube::Resource& resource,
-                                                      Result<T> (*decode)(const Json&)) {
-  NOS_ASSIGN(const kube::ObjectList list, client.List(resource, "", {}));
+                                                      Status (*read)(JsonSource, T&)) {
   std::vector<std::shared_ptr<const T>> out;
-  for (const Json& item : list.items) {
-    auto object = decode(item);
-    if (object.ok()) {
-      out.push_back(std::make_shared<const T>(*std::move(object)));
+  std::string warnings;
+  const auto add = [&](JsonSource item) {
+    auto object = std::make_shared<T>();
+    if (const Status status = read(item, *object); status.ok()) {
+      out.push_back(std::move(object));
     } else {
-      std::cerr << Printable(fmt::format("warning: {} {}: {}", resource.kind,
-                                         FindString(item, "metadata", "name"),
-                                         object.status().message()))
-                << "\n";
+      warnings += Printable(fmt::format("warning: {} {}: {}", resource.kind, object->meta.name,
+                                        status.message()));
+      warnings += '\n';
     }
-  }
+  };
+  const auto restart = [&] {
+    out.clear();
+    warnings.clear();
+  };
+  NOS_RETURN_IF_ERROR(client.ListEach(resource, "", {}, restart, add).status());
+  std::cerr << warnings;
   return out;
 }
 
 Result<LiveCluster> ReadCluster(const GetFlags& flags) {
-  NOS_ASSIGN(kube::Endpoint endpoint, kube::LoadKubeconfig(flags.kubeconfig, flags.context));
-  kube::HttpTransport transport(std::move(endpoint));
+  NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(flags.kubeconfig, flags.context));
+  kube::HttpTransport transport(std::move(config));
   kube::Client client(transport);
-  NOS_ASSIGN(const auto nodes, ListAll<cluster::Node>(client, kube::kNodes, &cluster::DecodeNode));
+  NOS_ASSIGN(const auto nodes, ListAll<cluster::Node>(client, kube::kNodes, &cluster::ReadNode));
   LiveCluster live;
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   live.catalogue = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
-  NOS_ASSIGN(live.pods, ListAll<cluster::Pod>(client, kube::kPods, &cluster::DecodePod));
+  NOS_ASSIGN(live.pods, ListAll<cluster::Pod>(client, kube::kPods, &cluster::ReadPod));
   live.snapshot = ClusterSnapshot::Build(nodes, live.pods, *live.catalogue);
   return live;
 }

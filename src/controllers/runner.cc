@@ -29,8 +29,8 @@ Runner::Runner(Reconciler& reconciler, kube::Transport& transport, RunnerOptions
     : options_(std::move(options)),
       reconciler_(reconciler),
       client_(transport),
-      pods_(kube::kPods, cluster::DecodePod, CacheOptions(options_, options_.pod_field_selector)),
-      nodes_(kube::kNodes, cluster::DecodeNode,
+      pods_(kube::kPods, cluster::ReadPod, CacheOptions(options_, options_.pod_field_selector)),
+      nodes_(kube::kNodes, cluster::ReadNode,
              CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {}
 

@@ -4,9 +4,7 @@
 
 namespace nos::kube {
 
-std::string KeyOf(const Json& object) {
-  const std::string_view ns = FindString(object, "metadata", "namespace");
-  const std::string_view name = FindString(object, "metadata", "name");
+std::string KeyOf(std::string_view ns, std::string_view name) {
   std::string key(ns);
   if (!ns.empty()) key += '/';
   return key.append(name);

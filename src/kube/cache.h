@@ -1,6 +1,6 @@
 // A typed local copy of a collection, kept current by a Reflector.
 //
-//   Cache<cluster::Pod> pods(kPods, cluster::DecodePod);
+//   Cache<cluster::Pod> pods(kPods, cluster::ReadPod);
 //   pods.Pump(client, clock.Now());
 //   auto pod = pods.Get("default/a");          // shared_ptr<const Pod> or null
 //   auto all = pods.Snapshot();                // sorted by key; stays as it is
@@ -28,7 +28,7 @@
 namespace nos::kube {
 
 // "ns/name", or "name" for cluster-scoped objects.
-std::string KeyOf(const Json& object);
+std::string KeyOf(std::string_view ns, std::string_view name);
 // Whether version `a` is certainly older than (or the same as) `b`.
 bool NotNewer(std::string_view a, std::string_view b);
 
@@ -37,7 +37,9 @@ class Cache final : private ReflectorSink {
  public:
   using Object = std::shared_ptr<const T>;
   using Objects = std::shared_ptr<const std::vector<Object>>;
-  using Decode = std::function<Result<T>(const Json&)>;
+  // What it can read of the object is in `to` even on an error: `to.meta` has at least `ns`, `name`
+  // and `resource_version`.
+  using Decode = std::function<Status(JsonSource, T& to)>;
   // `before` null: added; `after` null: deleted. Called from Pump, after the cache has changed.
   using Handler =
       std::function<void(const std::string& key, const Object& before, const Object& after)>;
@@ -59,7 +61,7 @@ class Cache final : private ReflectorSink {
   Object Get(const std::string& key) const {
     const std::scoped_lock lock(mutex_);
     const auto found = entries_.find(key);
-    return found == entries_.end() ? nullptr : found->second.object;
+    return found == entries_.end() ? nullptr : found->second;
   }
   Objects Snapshot() const {
     const std::scoped_lock lock(mutex_);
@@ -78,14 +80,13 @@ class Cache final : private ReflectorSink {
   }
 
  private:
-  struct Entry {
-    Object object;
-    std::string version;
-  };
-
-  void Replace(const std::vector<Json>& items) override;
-  void Upsert(const Json& object) override;
-  void Remove(const Json& object) override;
+  void BeginList() override {
+    listing_ = true;
+    listed_.clear();
+  }
+  void EndList() override;
+  std::string Upsert(JsonSource object) override;
+  std::string Remove(JsonSource object) override;
   void RemoveKey(const std::string& key, std::string_view version);
   bool IsStale(const std::string& key, std::string_view version, bool deletion) const;
   Objects Collect() const;
@@ -94,9 +95,11 @@ class Cache final : private ReflectorSink {
 
   Decode decode_;
   Reflector reflector_;
+  bool listing_ = false;
+  std::set<std::string> listed_;  // of the list under way
   std::vector<Handler> handlers_;
   mutable std::mutex mutex_;
-  std::map<std::string, Entry> entries_;
+  std::map<std::string, Object> entries_;
   std::map<std::string, std::string> tombstones_;  // key -> version of its deletion
   std::map<std::string, std::string> problems_;
   mutable Objects snapshot_;
@@ -104,54 +107,56 @@ class Cache final : private ReflectorSink {
 };
 
 template <typename T>
-void Cache<T>::Replace(const std::vector<Json>& items) {
-  std::set<std::string> present;
-  for (const Json& item : items) {
-    present.insert(KeyOf(item));
-    Upsert(item);
-  }
+void Cache<T>::EndList() {
+  listing_ = false;
   std::vector<std::string> gone;
   {
     const std::scoped_lock lock(mutex_);
-    for (const auto& [key, entry] : entries_) {
-      if (!present.contains(key)) gone.push_back(key);
+    for (const auto& [key, object] : entries_) {
+      if (!listed_.contains(key)) gone.push_back(key);
     }
     tombstones_.clear();
-    std::erase_if(problems_, [&](const auto& item) { return !present.contains(item.first); });
+    std::erase_if(problems_, [&](const auto& item) { return !listed_.contains(item.first); });
   }
+  listed_.clear();
   for (const std::string& key : gone) RemoveKey(key, "");
 }
 
 template <typename T>
-void Cache<T>::Upsert(const Json& object) {
-  const std::string key = KeyOf(object);
-  const std::string_view version = FindString(object, "metadata", "resourceVersion");
-  if (IsStale(key, version, false)) return;
-  Result<T> decoded = decode_(object);
+std::string Cache<T>::Upsert(JsonSource object) {
+  auto fresh = std::make_shared<T>();
+  const Status read = decode_(object, *fresh);
+  std::string version = fresh->meta.resource_version;
+  const std::string key = KeyOf(fresh->meta.ns, fresh->meta.name);
+  if (listing_) listed_.insert(key);
+  if (IsStale(key, version, false)) return version;
   Object before, after;
   {
     const std::scoped_lock lock(mutex_);
-    if (!decoded.ok()) {
-      problems_[key] = decoded.status().message();
-      return;
+    if (!read.ok()) {
+      problems_[key] = read.message();
+      return version;
     }
     problems_.erase(key);
     tombstones_.erase(key);
-    Entry& entry = entries_[key];
-    before = std::move(entry.object);
-    entry = {std::make_shared<const T>(std::move(decoded).value()), std::string(version)};
-    after = entry.object;
+    Object& entry = entries_[key];
+    before = std::exchange(entry, std::move(fresh));
+    after = entry;
     snapshot_ = nullptr;
     ++version_;
   }
   for (const Handler& handler : handlers_) handler(key, before, after);
+  return version;
 }
 
 template <typename T>
-void Cache<T>::Remove(const Json& object) {
-  const std::string key = KeyOf(object);
-  const std::string_view version = FindString(object, "metadata", "resourceVersion");
+std::string Cache<T>::Remove(JsonSource object) {
+  T last;
+  (void)decode_(object, last);  // the key is enough
+  const std::string key = KeyOf(last.meta.ns, last.meta.name);
+  std::string version = std::move(last.meta.resource_version);
   if (!IsStale(key, version, true)) RemoveKey(key, version);
+  return version;
 }
 
 template <typename T>
@@ -164,7 +169,7 @@ void Cache<T>::RemoveKey(const std::string& key, std::string_view version) {
     if (tombstones_.size() > kMaxTombstones) tombstones_.erase(tombstones_.begin());
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
-    before = std::move(found->second.object);
+    before = std::move(found->second);
     entries_.erase(found);
     snapshot_ = nullptr;
     ++version_;
@@ -177,8 +182,8 @@ template <typename T>
 bool Cache<T>::IsStale(const std::string& key, std::string_view version, bool deletion) const {
   const std::scoped_lock lock(mutex_);
   if (const auto known = entries_.find(key); known != entries_.end()) {
-    return NotNewer(version, known->second.version) &&
-           !(deletion && version == known->second.version);
+    const std::string& newest = known->second->meta.resource_version;
+    return NotNewer(version, newest) && !(deletion && version == newest);
   }
   const auto buried = tombstones_.find(key);
   return buried != tombstones_.end() && NotNewer(version, buried->second);
@@ -188,7 +193,7 @@ template <typename T>
 typename Cache<T>::Objects Cache<T>::Collect() const {
   auto all = std::make_shared<std::vector<Object>>();
   all->reserve(entries_.size());
-  for (const auto& [key, entry] : entries_) all->push_back(entry.object);
+  for (const auto& [key, object] : entries_) all->push_back(object);
   return all;
 }
 

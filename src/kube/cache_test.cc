@@ -26,7 +26,7 @@ class Scripted final : public Transport {
       return event;
     }
     bool Ended() const override { return stream_->ended && stream_->events.empty(); }
-    void Wait(Duration) override {}
+    void OnReady(std::function<void()>) override {}
 
    private:
     std::shared_ptr<Stream> stream_;
@@ -58,10 +58,26 @@ Json Object(std::string_view name, int version, std::string_view text = "x") {
           {"text", text}};
 }
 
-Result<std::string> Text(const Json& json) {
-  const std::string_view text = FindString(json, "text");
-  if (text == "bad") return Invalid("text: bad");
-  return std::string(text);
+struct Note {
+  struct {
+    std::string ns, name, resource_version;
+  } meta;
+  std::string text;
+};
+
+Status ReadNote(JsonSource json, Note& to) {
+  NOS_RETURN_IF_ERROR(ReadJson(json, [&](Cursor& root) {
+    root.Members([&](std::string_view key, Cursor& value) {
+      if (key == "text") to.text = value.Text();
+      if (key != "metadata") return;
+      value.Members([&](std::string_view name, Cursor& member) {
+        if (name == "namespace") to.meta.ns = member.Text();
+        if (name == "name") to.meta.name = member.Text();
+        if (name == "resourceVersion") to.meta.resource_version = member.Text();
+      });
+    });
+  }));
+  return to.text == "bad" ? Invalid("text: bad") : Status::Ok();
 }
 
 class CacheTest : public testing::Test {
@@ -73,17 +89,17 @@ class CacheTest : public testing::Test {
   }
   bool Pump() { return cache_.Pump(client_, now_); }
   void Send(std::string type, Json object) {
-    transport_.stream->events.push_back({std::move(type), std::move(object)});
+    transport_.stream->events.push_back({std::move(type), std::move(object), {}});
   }
   std::string Get(const std::string& key) {
     const auto object = cache_.Get(key);
-    return object == nullptr ? "(none)" : *object;
+    return object == nullptr ? "(none)" : object->text;
   }
 
   Scripted transport_;
   Client client_{transport_};
   Time now_{std::chrono::seconds(1000)};
-  Cache<std::string> cache_{kPods, Text, {.relist_every = std::chrono::hours(1)}};
+  Cache<Note> cache_{kPods, ReadNote, {.relist_every = std::chrono::hours(1)}};
   std::vector<std::string> seen_;
 };
 

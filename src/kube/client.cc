@@ -99,31 +99,55 @@ ApiRequest PageRequest(const Resource& resource, std::string_view ns, const List
   return request;
 }
 
-// Moves the page's items to the end of `list` and returns the token of the next page.
-Result<std::string> AppendPage(Json page, ObjectList& list) {
-  list.resource_version = FindString(page, "metadata", "resourceVersion");
-  std::string token(FindString(page, "metadata", "continue"));
-  JsonObject* object = page.if_object();
-  Json* items = object == nullptr ? nullptr : object->if_contains("items");
-  if (items == nullptr || items->is_null()) return token;
-  if (!items->is_array()) return Invalid("the list's items are not an array");
-  for (Json& item : items->get_array()) list.items.push_back(std::move(item));
-  return token;
+struct Page {
+  std::string resource_version, token;  // of the next page; empty: this is the last
+};
+
+Result<Page> ReadPage(const ApiResponse& response, FunctionRef<void(JsonSource)> visit) {
+  Page page;
+  bool listed = true;
+  const auto text = [](Cursor& value) {
+    return std::string(value.kind() == Cursor::Kind::kString ? value.Text() : std::string_view());
+  };
+  NOS_RETURN_IF_ERROR(ReadJson(response.json(), [&](Cursor& root) {
+    if (root.kind() != Cursor::Kind::kObject) return void(listed = false);
+    root.Members([&](std::string_view key, Cursor& value) {
+      const Cursor::Kind kind = value.kind();
+      if (key == "metadata" && kind == Cursor::Kind::kObject) {
+        value.Members([&](std::string_view name, Cursor& member) {
+          if (name == "resourceVersion") page.resource_version = text(member);
+          if (name == "continue") page.token = text(member);
+        });
+      } else if (key == "items" && kind == Cursor::Kind::kArray) {
+        value.Elements([&](Cursor& item) { visit(item); });
+      } else if (key == "items" && kind != Cursor::Kind::kNull) {
+        listed = false;
+      }
+    });
+  }));
+  if (!listed) return Invalid("the list's items are not an array");
+  return page;
 }
 
 Result<Json> BodyOf(Result<ApiResponse> response) {
   if (!response.ok()) return response.status();
   NOS_RETURN_IF_ERROR(StatusOf(*response));
-  return std::move(response->body);
+  if (response->text.empty()) return std::move(response->body);
+  auto tree = ParseJson(response->text);
+  if (!tree.ok()) return tree.status().Within("the API server's answer");
+  return tree;
 }
 
 }  // namespace
 
 Status StatusOf(const ApiResponse& response) {
   if (response.code >= 200 && response.code < 300) return Status::Ok();
-  std::string message(FindString(response.body, "message"));
+  const Result<Json> tree =
+      TreeOf(response.json());  // a proxy on the way may answer in something else
+  const Json status = tree.ok() ? *tree : Json();
+  std::string message(FindString(status, "message"));
   if (message.empty()) message = fmt::format("the API server answered {}", response.code);
-  return {CodeOf(response.code, FindString(response.body, "reason")), std::move(message)};
+  return {CodeOf(response.code, FindString(status, "reason")), std::move(message)};
 }
 
 Result<Json> Client::Get(const Resource& resource, std::string_view ns, std::string_view name) {
@@ -134,21 +158,39 @@ Result<Json> Client::Get(const Resource& resource, std::string_view ns, std::str
 Result<ObjectList> Client::List(const Resource& resource, std::string_view ns,
                                 const ListOptions& options) {
   ObjectList list;
-  std::string token;
+  Status fault;
+  const auto add = [&](JsonSource item) {
+    auto tree = TreeOf(item);
+    if (tree.ok()) {
+      list.items.push_back(*std::move(tree));
+    } else if (fault.ok()) {
+      fault = tree.status();
+    }
+  };
+  NOS_ASSIGN(list.resource_version,
+             ListEach(resource, ns, options, [&] { list.items.clear(); }, add));
+  NOS_RETURN_IF_ERROR(fault);
+  return list;
+}
+
+Result<std::string> Client::ListEach(const Resource& resource, std::string_view ns,
+                                     const ListOptions& options, FunctionRef<void()> begin,
+                                     FunctionRef<void(JsonSource)> visit) {
+  Page page;
   int limit = options.limit;
+  begin();
   do {
     NOS_ASSIGN(ApiResponse response,
-               transport_.Do(PageRequest(resource, ns, options, limit, token)));
-    if (response.code == kGone && !token.empty()) {
-      list = {};
-      token.clear();
+               transport_.Do(PageRequest(resource, ns, options, limit, page.token)));
+    if (response.code == kGone && !page.token.empty()) {
       limit = 0;
-      NOS_ASSIGN(response, transport_.Do(PageRequest(resource, ns, options, limit, token)));
+      begin();
+      NOS_ASSIGN(response, transport_.Do(PageRequest(resource, ns, options, limit, "")));
     }
     NOS_RETURN_IF_ERROR(StatusOf(response));
-    NOS_ASSIGN(token, AppendPage(std::move(response.body), list));
-  } while (!token.empty());
-  return list;
+    NOS_ASSIGN(page, ReadPage(response, visit));
+  } while (!page.token.empty());
+  return page.resource_version;
 }
 
 Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource, std::string_view ns,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "kube/transport.h"
 
 namespace nos::kube {
@@ -27,7 +28,7 @@ Status StatusOf(const ApiResponse& response);
 
 struct ListOptions {
   std::string label_selector, field_selector, resource_version;
-  int limit = 500;  // page size; List() follows `continue` to the end
+  int limit = 500;  // page size; `continue` is followed to the end
 };
 
 struct ObjectList {
@@ -47,6 +48,12 @@ class Client {
   // them. When a page token expires on the way, the whole list is read anew in one piece.
   Result<ObjectList> List(const Resource& resource, std::string_view ns,
                           const ListOptions& options);
+  // The same, each item as it arrives and to be read at once, so that no more than a page is held.
+  // `begin` is called before the first item, and again when the list is read anew. Returns the
+  // list's resourceVersion.
+  Result<std::string> ListEach(const Resource& resource, std::string_view ns,
+                               const ListOptions& options, FunctionRef<void()> begin,
+                               FunctionRef<void(JsonSource item)> visit);
   // From `options.resource_version`, with bookmarks; `limit` is not used. An ERROR event with code
   // 410 means: list again.
   Result<std::unique_ptr<WatchStream>> Watch(const Resource& resource, std::string_view ns,

@@ -1,174 +1,68 @@
 #include "kube/http_transport.h"
 
-#include <curl/curl.h>
 #include <fmt/core.h>
 
-#include <atomic>
-#include <condition_variable>
+#include <algorithm>
 #include <deque>
 #include <mutex>
-#include <string>
-#include <thread>
+#include <random>
+
+#include "kube/http_loop.h"
+#include "kube/http_transfer.h"
 
 namespace nos::kube {
 namespace {
 
-constexpr size_t kMaxBody = size_t{1} << 30;        // of one answer, bytes
+using Steady = std::chrono::steady_clock;
+
 constexpr size_t kMaxWatchLine = size_t{64} << 20;  // of one watch event, bytes
+constexpr int kUnauthorized = 401, kTooManyRequests = 429;
+// The server ends a watch after five to ten minutes, as client-go asks it to; spread, so that not
+// all watches of a cluster come back at once.
+constexpr int kLeastWatchSeconds = 300, kMostWatchSeconds = 600;
+// What waits for its deadline here also has one in curl; this one is for the loop itself.
+constexpr std::chrono::seconds kGrace{5};
 
-void InitOnce() {
-  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  (void)code;
+double Random(double from, double to) {
+  thread_local std::minstd_rand generator{std::random_device{}()};
+  return std::uniform_real_distribution<double>(from, to)(generator);
 }
 
-std::string PercentEncode(CURL* curl, std::string_view text) {
-  char* escaped = curl_easy_escape(curl, text.data(), static_cast<int>(text.size()));
-  std::string out = escaped == nullptr ? "" : escaped;
-  curl_free(escaped);
-  return out;
+Duration Pause(std::optional<Duration> asked, int attempt) {
+  const double seconds = asked ? ToSeconds(*asked) : 0.1 * static_cast<double>(1 << attempt);
+  return FromSeconds(seconds * Random(1.0, 1.3));
 }
 
-// One request: owns the handle, its headers and its body.
-class Call {
+}  // namespace
+
+// Lines arrive on the loop's thread and are read by whoever holds the stream.
+class HttpTransport::Stream final : public WatchStream {
  public:
-  Call(const Endpoint& endpoint, const ApiRequest& request) : curl_(curl_easy_init()) {
-    SetUrl(endpoint, request);
-    SetIdentity(endpoint);
-    curl_easy_setopt(curl_, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl_, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(curl_, CURLOPT_CONNECTTIMEOUT, 10L);
-    curl_easy_setopt(curl_, CURLOPT_USERAGENT, "nos");
-    curl_easy_setopt(curl_, CURLOPT_CUSTOMREQUEST, request.method.c_str());
-    AddHeader("Accept: " + (request.accept.empty() ? "application/json" : request.accept));
-    if (!request.body.is_null()) {
-      body_ = WriteJson(request.body);
-      AddHeader("Content-Type: " + request.content_type);
-      curl_easy_setopt(curl_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_.size()));
-      curl_easy_setopt(curl_, CURLOPT_POSTFIELDS, body_.c_str());
-    }
+  Stream(HttpLoop& loop, Connection& connection, std::shared_ptr<HttpTransfer> transfer)
+      : loop_(loop), connection_(connection), transfer_(std::move(transfer)) {
+    transfer_->StreamTo([this](std::string_view data) { return Take(data); }, [this] { End(); });
+    loop_.Submit(transfer_);
   }
-  ~Call() {
-    curl_slist_free_all(headers_);
-    curl_easy_cleanup(curl_);
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
-  CURL* handle() { return curl_; }
-  CURLcode Perform() {
-    curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, headers_);
-    curl_easy_setopt(curl_, CURLOPT_ERRORBUFFER, error_);
-    return curl_easy_perform(curl_);
-  }
-  int HttpCode() const {
-    long code = 0;
-    curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &code);
-    return static_cast<int>(code);
-  }
-  Status Error(CURLcode code) const {
-    const Code kind = code == CURLE_OPERATION_TIMEDOUT ? Code::kDeadline : Code::kUnavailable;
-    return {kind,
-            fmt::format("{}: {}", url_, error_[0] != '\0' ? error_ : curl_easy_strerror(code))};
-  }
-
- private:
-  void SetUrl(const Endpoint& endpoint, const ApiRequest& request) {
-    url_ = endpoint.server;
-    std::string_view path = request.path;
-    while (!path.empty()) {  // segment by segment: '/' separates and is not encoded
-      path.remove_prefix(1);
-      const size_t end = std::min(path.find('/'), path.size());
-      url_ += "/" + PercentEncode(curl_, path.substr(0, end));
-      path.remove_prefix(end);
-    }
-    char separator = '?';
-    for (const auto& [key, value] : request.query) {
-      url_ += separator + PercentEncode(curl_, key) + "=" + PercentEncode(curl_, value);
-      separator = '&';
-    }
-    curl_easy_setopt(curl_, CURLOPT_URL, url_.c_str());
-    curl_easy_setopt(curl_, CURLOPT_PROTOCOLS_STR, "http,https");
-  }
-
-  void SetIdentity(const Endpoint& endpoint) {
-    SetBlob(CURLOPT_CAINFO_BLOB, endpoint.ca_pem);
-    SetBlob(CURLOPT_SSLCERT_BLOB, endpoint.client_certificate_pem);
-    SetBlob(CURLOPT_SSLKEY_BLOB, endpoint.client_key_pem);
-    if (!endpoint.token.empty()) AddHeader("Authorization: Bearer " + endpoint.token);
-  }
-
-  void SetBlob(CURLoption option, const std::string& pem) {
-    if (pem.empty()) return;
-    curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
-    curl_easy_setopt(curl_, option, &blob);
-  }
-
-  void AddHeader(const std::string& line) { headers_ = curl_slist_append(headers_, line.c_str()); }
-
-  CURL* curl_;
-  curl_slist* headers_ = nullptr;
-  std::string url_, body_;
-  char error_[CURL_ERROR_SIZE] = {};
-};
-
-size_t AppendBody(char* data, size_t size, size_t count, void* target) {
-  auto& body = *static_cast<std::string*>(target);
-  if (body.size() + size * count > kMaxBody) return 0;
-  body.append(data, size * count);
-  return size * count;
-}
-
-// Lines arrive on a thread of its own and are read by whoever holds the stream.
-class HttpWatch final : public WatchStream {
- public:
-  HttpWatch(const Endpoint& endpoint, const ApiRequest& request) : call_(endpoint, request) {
-    CURL* curl = call_.handle();
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &HttpWatch::OnData);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, this);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &HttpWatch::OnProgress);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, this);
-    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-    thread_ = std::thread([this] { Run(); });
-  }
-  ~HttpWatch() override {
-    stop_ = true;
-    thread_.join();
-  }
+  ~Stream() override { loop_.Cancel(transfer_); }
 
   std::optional<WatchEvent> Next() override {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     if (events_.empty()) return std::nullopt;
     WatchEvent event = std::move(events_.front());
     events_.pop_front();
     return event;
   }
   bool Ended() const override {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     return ended_ && events_.empty();
   }
-  void Wait(Duration at_most) override {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, at_most, [this] { return ended_ || !events_.empty(); });
+  void OnReady(std::function<void()> wake) override {
+    const std::scoped_lock lock(mutex_);
+    if (ended_ || !events_.empty()) return wake();
+    wake_ = std::move(wake);
   }
 
  private:
-  void Run() {
-    (void)call_.Perform();  // however it ends, the reader lists and watches again
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-
-  // libcurl asks at least once a second: a non-zero answer ends the transfer.
-  static int OnProgress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    return static_cast<HttpWatch*>(self)->stop_ ? 1 : 0;
-  }
-
-  static size_t OnData(char* data, size_t size, size_t count, void* self) {
-    return static_cast<HttpWatch*>(self)->Take({data, size * count}) ? size * count : 0;
-  }
-
   bool Take(std::string_view data) {
     line_ += data;
     if (line_.size() > kMaxWatchLine) return false;
@@ -181,55 +75,134 @@ class HttpWatch final : public WatchStream {
   }
 
   bool Emit(std::string_view line) {
-    auto parsed = ParseJson(line);
-    if (!parsed.ok()) return false;
-    const Json* object = Find(*parsed, "object");
+    WatchEvent event;
+    const Status read = ReadJson(line, [&](Cursor& root) {
+      if (root.kind() != Cursor::Kind::kObject) return;
+      root.Members([&](std::string_view key, Cursor& value) {
+        const Cursor::Kind kind = value.kind();
+        if (key == "type" && kind == Cursor::Kind::kString) event.type = value.Text();
+        if (key == "object" && kind == Cursor::Kind::kObject) event.text = value.Raw();
+      });
+    });
+    if (!read.ok()) return false;
     // An error answer to the watch itself is a bare metav1.Status.
-    WatchEvent event = object != nullptr
-                           ? WatchEvent{std::string(FindString(*parsed, "type")), *object}
-                           : WatchEvent{"ERROR", *parsed};
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
-    changed_.notify_all();
+    if (event.text.empty()) event = {"ERROR", {}, std::string(line)};
+    Push(std::move(event));
     return true;
   }
 
-  Call call_;
-  std::string line_;  // of the thread
-  std::atomic<bool> stop_ = false;
+  void End() {
+    // An answer in one piece, without a line's end: an error of the server or of a proxy before it.
+    if (transfer_->code() >= 400) {
+      if (transfer_->code() == kUnauthorized) connection_.Rejected();
+      Emit(line_);
+    } else if (!transfer_->error().ok()) {
+      Push({"ERROR", JsonObject{{"message", transfer_->error().message()}}, {}});
+    }
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+    if (wake_) std::exchange(wake_, nullptr)();
+  }
+
+  void Push(WatchEvent event) {
+    const std::scoped_lock lock(mutex_);
+    events_.push_back(std::move(event));
+    if (wake_) std::exchange(wake_, nullptr)();
+  }
+
+  HttpLoop& loop_;
+  Connection& connection_;
+  const std::shared_ptr<HttpTransfer> transfer_;
+  std::string line_;  // of the loop's thread
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<WatchEvent> events_;
+  std::function<void()> wake_;
   bool ended_ = false;
-  std::thread thread_;
 };
 
-}  // namespace
+HttpTransport::HttpTransport(ConnectionConfig config, HttpOptions options)
+    : connection_(std::move(config)),
+      options_(options),
+      loop_(std::make_unique<HttpLoop>(options.requests_per_second, options.burst,
+                                       options.max_connections)) {}
 
-HttpTransport::HttpTransport(Endpoint endpoint, Duration timeout)
-    : endpoint_(std::move(endpoint)), timeout_(timeout) {
-  InitOnce();
-}
+HttpTransport::~HttpTransport() = default;
 
 Result<ApiResponse> HttpTransport::Do(const ApiRequest& request) {
-  Call call(endpoint_, request);
-  std::string body;
-  curl_easy_setopt(call.handle(), CURLOPT_WRITEFUNCTION, &AppendBody);
-  curl_easy_setopt(call.handle(), CURLOPT_WRITEDATA, &body);
-  curl_easy_setopt(call.handle(), CURLOPT_TIMEOUT_MS,
-                   static_cast<long>(timeout_ / std::chrono::milliseconds(1)));
-  if (const CURLcode code = call.Perform(); code != CURLE_OK) return call.Error(code);
-  ApiResponse response{call.HttpCode(), {}};
-  if (auto parsed = ParseJson(body); parsed.ok()) {
-    response.body = *std::move(parsed);
-  } else if (response.code < 400) {
-    return parsed.status().Within("the API server's answer");
+  const Deadline deadline = Steady::now() + options_.timeout;
+  return Finish(request, Start(request, deadline), deadline);
+}
+
+std::vector<Result<ApiResponse>> HttpTransport::DoAll(const std::vector<ApiRequest>& requests) {
+  struct Begun {
+    Result<std::shared_ptr<HttpTransfer>> transfer;
+    Deadline deadline;
+  };
+  std::vector<Result<ApiResponse>> answers;
+  answers.reserve(requests.size());
+  std::deque<Begun> begun;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const size_t ahead = std::min(requests.size(), i + options_.max_connections);
+    while (i + begun.size() < ahead) {
+      const Deadline deadline = Steady::now() + options_.timeout;
+      begun.push_back({Start(requests[i + begun.size()], deadline), deadline});
+    }
+    answers.push_back(
+        Finish(requests[i], std::move(begun.front().transfer), begun.front().deadline));
+    begun.pop_front();
   }
-  return response;
+  return answers;
+}
+
+Result<std::shared_ptr<HttpTransfer>> HttpTransport::Start(const ApiRequest& request,
+                                                           Deadline deadline) {
+  NOS_ASSIGN(auto identity, connection_.Current());
+  auto transfer =
+      std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), request);
+  transfer->SetTimeout(deadline - Steady::now());
+  loop_->Submit(transfer);
+  return transfer;
+}
+
+Result<ApiResponse> HttpTransport::Finish(const ApiRequest& request,
+                                          Result<std::shared_ptr<HttpTransfer>> transfer,
+                                          Deadline deadline) {
+  for (int attempt = 0;; ++attempt) {
+    if (!transfer.ok()) return transfer.status();
+    if (!(*transfer)->WaitUntil(deadline + kGrace)) {
+      loop_->Cancel(*transfer);
+      return Status(Code::kDeadline, fmt::format("{} {}: no answer within {} s", request.method,
+                                                 request.path, ToSeconds(options_.timeout)));
+    }
+    NOS_RETURN_IF_ERROR((*transfer)->error());
+    const int code = (*transfer)->code();
+    const bool busy = code == kTooManyRequests || (code == 503 && (*transfer)->retry_after());
+    const Duration pause = busy ? Pause((*transfer)->retry_after(), attempt) : Duration(0);
+    const bool again = (code == kUnauthorized && attempt == 0) ||
+                       (busy && attempt < 8 && Steady::now() + pause < deadline);
+    if (!again) {
+      ApiResponse response{code, {}, {}, (*transfer)->TakeBody()};
+      if (response.text.empty()) response.text = "null";
+      return response;
+    }
+    if (code == kUnauthorized) connection_.Rejected();
+    std::this_thread::sleep_for(pause);  // the server's own wish
+    transfer = Start(request, deadline);
+  }
 }
 
 Result<std::unique_ptr<WatchStream>> HttpTransport::Watch(const ApiRequest& request) {
-  return std::unique_ptr<WatchStream>(std::make_unique<HttpWatch>(endpoint_, request));
+  ApiRequest watch = request;
+  if (watch.Query("timeoutSeconds").empty()) {
+    watch.query.emplace_back(
+        "timeoutSeconds",
+        std::to_string(static_cast<int>(Random(kLeastWatchSeconds, kMostWatchSeconds))));
+  }
+  NOS_ASSIGN(auto identity, connection_.Current());
+  auto transfer = std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), watch);
+  transfer->SetSilence(options_.watch_silence);
+  return std::unique_ptr<WatchStream>(
+      std::make_unique<Stream>(*loop_, connection_, std::move(transfer)));
 }
 
 }  // namespace nos::kube

@@ -1,25 +1,51 @@
 // Requests to a real API server over HTTP/1.1, TLS verified (libcurl).
 //
-// Thread-safe. Each watch has a thread of its own that ends when the stream is destroyed.
+// One thread drives all transfers: connections are kept and shared, many requests and watches are
+// in flight at once. Callers wait for their own answers. An answer that says "too many requests" is
+// waited out and asked again within the request's time; a refused identity is renewed once. A watch
+// that says nothing for long has ended: API servers send a bookmark about every minute.
+//
+// Thread-safe. Must outlive its streams.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/clock.h"
-#include "kube/kubeconfig.h"
+#include "kube/connection.h"
 #include "kube/transport.h"
 
 namespace nos::kube {
 
+struct HttpOptions {
+  Duration timeout = std::chrono::seconds(30);  // of a request, waits and repetitions included
+  Duration watch_silence = std::chrono::seconds(150);
+  // Requests and watches begun, so that a fault here cannot drown the server.
+  double requests_per_second = 100;
+  int burst = 200;
+  int max_connections = 50;  // for requests; each watch has its own
+};
+
 class HttpTransport final : public Transport {
  public:
-  explicit HttpTransport(Endpoint endpoint, Duration timeout = std::chrono::seconds(30));
+  explicit HttpTransport(ConnectionConfig config, HttpOptions options = {});
+  ~HttpTransport() override;
+
   Result<ApiResponse> Do(const ApiRequest& request) override;
   Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) override;
+  std::vector<Result<ApiResponse>> DoAll(const std::vector<ApiRequest>& requests) override;
 
  private:
-  const Endpoint endpoint_;
-  const Duration timeout_;
+  class Stream;
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  Result<std::shared_ptr<class HttpTransfer>> Start(const ApiRequest& request, Deadline deadline);
+  Result<ApiResponse> Finish(const ApiRequest& request,
+                             Result<std::shared_ptr<HttpTransfer>> transfer, Deadline deadline);
+
+  Connection connection_;
+  const HttpOptions options_;
+  const std::unique_ptr<class HttpLoop> loop_;
 };
 
 }  // namespace nos::kube

@@ -7,15 +7,38 @@
 namespace nos::kube {
 namespace {
 
-constexpr int64_t kGone = 410;
+constexpr std::string_view kGone = "410";
 // Servers end watches every few minutes; only one that ends sooner counts as a failure.
 constexpr Duration kLongLife = std::chrono::seconds(30);
 // After so many failures in a row the version we resume from may be the trouble: list anew.
 constexpr int kFailuresBeforeList = 3;
 
-bool IsGone(const Json& status) {
-  const Json* code = Find(status, "code");
-  return code != nullptr && code->is_int64() && code->get_int64() == kGone;
+// What the reflector itself reads of a bookmark or a metav1.Status.
+struct Glance {
+  std::string version, message;
+  bool gone = false;  // a metav1.Status with code 410
+};
+
+Glance Look(const WatchEvent& event) {
+  Glance glance;
+  const auto text = [](Cursor& value) {
+    return value.kind() == Cursor::Kind::kString ? std::string(value.Text()) : std::string();
+  };
+  const Status read = ReadJson(event.json(), [&](Cursor& root) {
+    if (root.kind() != Cursor::Kind::kObject) return;
+    root.Members([&](std::string_view key, Cursor& value) {
+      if (key == "metadata" && value.kind() == Cursor::Kind::kObject) {
+        value.Members([&](std::string_view name, Cursor& member) {
+          if (name == "resourceVersion") glance.version = text(member);
+        });
+      }
+      if (key == "message") glance.message = text(value);
+      if (key == "code" && value.kind() == Cursor::Kind::kNumber)
+        glance.gone = value.Text() == kGone;
+    });
+  });
+  if (!read.ok()) glance.message = read.message();
+  return glance;
 }
 
 }  // namespace
@@ -34,6 +57,7 @@ bool Reflector::Pump(Client& client, Time now, ReflectorSink& sink) {
     if (!version_.empty()) OpenWatch(client, now);
     if (stream_ != nullptr) delivered |= Drain(now, sink);
   }
+  if (stream_ != nullptr && options_.wake) stream_->OnReady(options_.wake);
   return delivered;
 }
 
@@ -41,22 +65,20 @@ Time Reflector::NextDue() const {
   return stream_ == nullptr ? next_attempt_ : listed_ + options_.relist_every;
 }
 
-void Reflector::Wait(Duration at_most) {
-  if (stream_ != nullptr) stream_->Wait(at_most);
-}
-
 bool Reflector::ListNow(Client& client, Time now, ReflectorSink& sink) {
   ListOptions options;
   options.label_selector = options_.label_selector;
   options.field_selector = options_.field_selector;
-  Result<ObjectList> list = client.List(resource_, options_.ns, options);
-  if (!list.ok()) {
-    Fail(list.status().Within("list " + resource_.plural), now);
+  const Result<std::string> version = client.ListEach(
+      resource_, options_.ns, options, [&] { sink.BeginList(); },
+      [&](JsonSource item) { sink.Upsert(item); });
+  if (!version.ok()) {
+    Fail(version.status().Within("list " + resource_.plural), now);
     return false;
   }
-  sink.Replace(list->items);
+  sink.EndList();
   // A server that gives no version cannot be watched from a point: from "now" is the best there is.
-  version_ = list->resource_version.empty() ? "0" : list->resource_version;
+  version_ = version->empty() ? "0" : *version;
   listed_ = now;
   synced_ = true;
   return true;
@@ -90,20 +112,23 @@ bool Reflector::Drain(Time now, ReflectorSink& sink) {
 }
 
 bool Reflector::Deliver(const WatchEvent& event, Time now, ReflectorSink& sink) {
+  const auto advance = [&](std::string version) {
+    if (!version.empty()) version_ = std::move(version);
+  };
   if (event.type == "ERROR") {
-    if (IsGone(event.object)) version_.clear();
-    Fail(Status(Code::kUnavailable, std::string(FindString(event.object, "message"))), now);
+    Glance glance = Look(event);
+    if (glance.gone) version_.clear();
+    Fail(Status(Code::kUnavailable, std::move(glance.message)), now);
     return false;
   }
   failures_ = 0;
-  const std::string_view version = FindString(event.object, "metadata", "resourceVersion");
-  if (!version.empty()) version_ = version;
   if (event.type == "ADDED" || event.type == "MODIFIED") {
-    sink.Upsert(event.object);
+    advance(sink.Upsert(event.json()));
   } else if (event.type == "DELETED") {
-    sink.Remove(event.object);
-  } else {
-    return false;  // BOOKMARK: only the version; anything else is not for us
+    advance(sink.Remove(event.json()));
+  } else {  // BOOKMARK: only the version; anything else is not for us
+    advance(Look(event).version);
+    return false;
   }
   return true;
 }

@@ -4,10 +4,12 @@
 //   Reflector reflector(kPods, {.field_selector = "spec.nodeName=gpu-1"});
 //   reflector.Pump(client, clock.Now(), sink);   // lists when needed, drains what has arrived
 //
-// Pump never waits for events; Wait does. Errors lead to back-off, 410 Gone to a new list, an ended
-// watch to a new watch from the last version seen. Not thread-safe: one owner.
+// Pump never waits for events; `wake` tells when there are some. Errors lead to back-off, 410 Gone
+// to a new list, an ended watch to a new watch from the last version seen. Not thread-safe: one
+// owner.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,9 +24,13 @@ namespace nos::kube {
 class ReflectorSink {
  public:
   virtual ~ReflectorSink() = default;
-  virtual void Replace(const std::vector<Json>& items) = 0;
-  virtual void Upsert(const Json& object) = 0;
-  virtual void Remove(const Json& object) = 0;
+  // Around a list: all that is not upserted between the two is gone. A list that breaks off has no
+  // end; another begins.
+  virtual void BeginList() = 0;
+  virtual void EndList() = 0;
+  // Both return the object's resourceVersion; "" when it cannot be read.
+  virtual std::string Upsert(JsonSource object) = 0;
+  virtual std::string Remove(JsonSource object) = 0;
 };
 
 struct ReflectorOptions {
@@ -35,6 +41,8 @@ struct ReflectorOptions {
   Duration relist_every = std::chrono::minutes(10);
   // Events taken in one Pump.
   size_t batch = 10000;
+  // Called from any thread when a Pump would find something that arrived after the last one.
+  std::function<void()> wake{};
 };
 
 class Reflector {
@@ -47,8 +55,6 @@ class Reflector {
   bool synced() const { return synced_; }
   // When Pump has work that no event announces (a list, a retry).
   Time NextDue() const;
-  // Returns when an event is there, the stream has ended, or the time is up.
-  void Wait(Duration at_most);
   // Why the last attempt failed; OK when it did not.
   const Status& last_error() const { return last_error_; }
 

@@ -2,6 +2,7 @@
 // seam, so that the same client runs in production, in the sandbox, and under injected faults.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "codec/cursor.h"
 #include "codec/json.h"
 
 namespace nos::kube {
@@ -28,18 +30,26 @@ struct ApiRequest {
   std::string Query(std::string_view key) const;
 };
 
+// What is sent: an object, a list, a Table, or a metav1.Status. From the network it comes as text,
+// so that a reader who wants typed values needs no tree; from a server in this process, as a tree.
 struct ApiResponse {
-  int code = 200;                          // HTTP status
-  Json body;                               // an object, a list, a Table, or a metav1.Status
-  std::vector<std::string> warnings = {};  // for whoever sent the request
+  int code = 200;  // HTTP status
+  Json body;
+  std::vector<std::string> warnings{};  // for whoever sent the request
+  std::string text{};                   // when not empty, instead of `body`
+
+  JsonSource json() const { return text.empty() ? JsonSource(body) : JsonSource(text); }
 };
 
 struct WatchEvent {
   std::string type;  // ADDED MODIFIED DELETED BOOKMARK ERROR
   Json object;
+  std::string text{};  // when not empty, instead of `object`
+
+  JsonSource json() const { return text.empty() ? JsonSource(object) : JsonSource(text); }
 };
 
-// One watch. Reading never blocks; `Wait` does.
+// One watch. Reading never blocks. One reader.
 class WatchStream {
  public:
   virtual ~WatchStream() = default;
@@ -47,8 +57,10 @@ class WatchStream {
   virtual std::optional<WatchEvent> Next() = 0;
   // True when the stream has ended and all its events have been read.
   virtual bool Ended() const = 0;
-  // Returns when an event is there, the stream has ended, or the time is up.
-  virtual void Wait(Duration at_most) = 0;
+  // Calls `wake` once (any thread, at once if so) when Next has something or the stream has ended;
+  // a later call replaces it. `wake` does not come back here, and must be callable until the
+  // stream is gone.
+  virtual void OnReady(std::function<void()> wake) = 0;
 };
 
 class Transport {
@@ -58,6 +70,13 @@ class Transport {
   // An answer with an error code is a Result with a value. Thread-safe.
   virtual Result<ApiResponse> Do(const ApiRequest& request) = 0;
   virtual Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) = 0;
+  // Independent requests, in flight together where that is possible; answers in their order.
+  virtual std::vector<Result<ApiResponse>> DoAll(const std::vector<ApiRequest>& requests) {
+    std::vector<Result<ApiResponse>> answers;
+    answers.reserve(requests.size());
+    for (const ApiRequest& request : requests) answers.push_back(Do(request));
+    return answers;
+  }
 };
 
 }  // namespace nos::kube

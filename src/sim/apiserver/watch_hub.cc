@@ -73,7 +73,6 @@ void WatchHub::CloseAll() {
 
 void WatchHub::Wake(Log& log) {
   for (WatchSubscription* watch : log.watches) {
-    watch->changed_.notify_all();
     if (watch->wake_) std::exchange(watch->wake_, nullptr)();
   }
 }
@@ -184,11 +183,6 @@ bool WatchSubscription::Ready() const {
 bool WatchSubscription::Ended() const {
   const std::lock_guard lock(hub_->mutex_);
   return failed_ || (Closed() && initial_sent_ == spec_.initial.size() && !initial_bookmark_due_);
-}
-
-void WatchSubscription::Wait(Duration at_most) {
-  std::unique_lock lock(hub_->mutex_);
-  changed_.wait_for(lock, at_most, [this] { return Ready(); });
 }
 
 void WatchSubscription::OnReady(std::function<void()> wake) {

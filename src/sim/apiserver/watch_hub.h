@@ -98,9 +98,7 @@ class WatchSubscription final : public kube::WatchStream {
 
   std::optional<kube::WatchEvent> Next() override;
   bool Ended() const override;
-  void Wait(Duration at_most) override;
-  // Calls `wake` once (any thread, at once if so) when Next has something or the watch has ended.
-  void OnReady(std::function<void()> wake);
+  void OnReady(std::function<void()> wake) override;
 
  private:
   friend class WatchHub;
@@ -123,7 +121,6 @@ class WatchSubscription final : public kube::WatchStream {
   uint64_t version_;
   uint64_t last_told_;  // version of the last event or bookmark
   bool failed_ = false;
-  std::condition_variable changed_;
   std::function<void()> wake_;
 };
 

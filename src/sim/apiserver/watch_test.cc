@@ -1,6 +1,7 @@
 // Lists, pages and watches.
 #include <thread>
 
+#include "base/bell.h"
 #include "sim/apiserver/api_fixture_test.h"
 
 namespace nos::sim {
@@ -136,7 +137,9 @@ TEST_F(WatchTest, AQuietWatchIsToldHowFarItIs) {
 TEST_F(WatchTest, WaitingEndsWithAnEventFromAnotherThread) {
   auto watch = Watch(Maps("resourceVersion=" + Version()));
   std::thread writer([&] { AddMap("a"); });
-  watch->Wait(std::chrono::seconds(30));
+  Bell bell;
+  watch->OnReady([&] { bell.Ring(); });
+  EXPECT_TRUE(bell.Wait(std::chrono::seconds(30)));
   EXPECT_EQ(Read(*watch), std::vector<std::string>{"ADDED a"});
   writer.join();
 }
@@ -146,7 +149,9 @@ TEST_F(WatchTest, WatchesOutliveTheServerAndEnd) {
   server_.reset();
   EXPECT_TRUE(watch->Ended());
   EXPECT_FALSE(watch->Next().has_value());
-  watch->Wait(std::chrono::seconds(30));
+  bool woken = false;
+  watch->OnReady([&] { woken = true; });
+  EXPECT_TRUE(woken);
 }
 
 TEST_F(WatchTest, RefusesWhatItCannotRead) {

@@ -36,7 +36,7 @@ class FaultyStream final : public kube::WatchStream {
     return !life_.alive || (held_.empty() && (cut_ || under_->Ended()));
   }
 
-  void Wait(Duration) override {}  // time passes between steps only
+  void OnReady(std::function<void()> wake) override { under_->OnReady(std::move(wake)); }
 
  private:
   struct Held {

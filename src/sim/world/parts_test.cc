@@ -100,7 +100,7 @@ class FakeServer final : public kube::Transport {
       return event;
     }
     bool Ended() const override { return false; }
-    void Wait(Duration) override {}
+    void OnReady(std::function<void()>) override {}
     FakeServer& server;
   };
 };

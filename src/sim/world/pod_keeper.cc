@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::string_view kAttempt = "sim.nos.nebuly.com/attempt";
 
-Result<Json> Keep(const Json& object) { return object; }
-
 bool Finished(const Json& pod) {
   const std::string_view phase = FindString(pod, "status", "phase");
   return phase == "Failed" || phase == "Succeeded";
@@ -52,6 +50,14 @@ Json Successor(const Json& pod, std::string_view base, int64_t attempt) {
 
 }  // namespace
 
+Status PodKeeper::Keep(JsonSource json, Kept& to) {
+  NOS_ASSIGN(to.object, TreeOf(json));
+  to.meta.ns = FindString(to.object, "metadata", "namespace");
+  to.meta.name = FindString(to.object, "metadata", "name");
+  to.meta.resource_version = FindString(to.object, "metadata", "resourceVersion");
+  return Status::Ok();
+}
+
 PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
                      std::optional<Duration> keep_finished)
     : client_(api),
@@ -59,16 +65,17 @@ PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
       log_(log),
       keep_finished_(keep_finished),
       pods_(kube::kPods, Keep),
-      nodes_(kube::kNodes, Keep) {
-  pods_.AddHandler([this](const std::string&, const JsonPtr& before, const JsonPtr& after) {
-    if (after == nullptr || !Finished(*after)) return;
-    if (before != nullptr && Finished(*before)) return;
-    if (Refused(*after) && !FindString(*after, "metadata", "labels", kPodLabel).empty()) {
+      nodes_(kube::kNodes, cluster::ReadNode) {
+  pods_.AddHandler([this](const std::string&, const KeptPtr& before, const KeptPtr& after) {
+    if (after == nullptr || !Finished(after->object)) return;
+    if (before != nullptr && Finished(before->object)) return;
+    if (Refused(after->object) &&
+        !FindString(after->object, "metadata", "labels", kPodLabel).empty()) {
       ReplaceLater(after);
     }
     finished_.emplace_back(clock_.Now(), after);
   });
-  nodes_.AddHandler([this](const std::string& key, const JsonPtr&, const JsonPtr& after) {
+  nodes_.AddHandler([this](const std::string& key, const auto&, const auto& after) {
     if (after == nullptr) gone_nodes_.push_back(key);
   });
 }
@@ -81,7 +88,7 @@ bool PodKeeper::Step() {
 
 bool PodKeeper::TakeChange() {
   if (!to_replace_.empty() && to_replace_.begin()->first <= clock_.Now()) {
-    Replace(*to_replace_.begin()->second);
+    Replace(to_replace_.begin()->second->object);
     to_replace_.erase(to_replace_.begin());
     return true;
   }
@@ -95,7 +102,7 @@ bool PodKeeper::TakeChange() {
     return false;
   }
   if (finished_.empty() || clock_.Now() < finished_.front().first + *keep_finished_) return false;
-  Remove(*finished_.front().second);
+  Remove(finished_.front().second->object);
   finished_.pop_front();
   return true;
 }
@@ -110,8 +117,8 @@ std::optional<Time> PodKeeper::NextWake() const {
   return wake;
 }
 
-void PodKeeper::ReplaceLater(const JsonPtr& pod) {
-  const auto attempt = Attempt(*pod);
+void PodKeeper::ReplaceLater(const KeptPtr& pod) {
+  const auto attempt = Attempt(pod->object);
   Duration pause = kFirstPause;
   for (int64_t i = 0; i < attempt && pause < kLongestPause; ++i) pause *= 2;
   to_replace_.emplace(clock_.Now() + std::min(pause, kLongestPause), pod);
@@ -140,11 +147,11 @@ void PodKeeper::Remove(const Json& pod) {
 
 void PodKeeper::RemovePodsOf(const std::string& node) {
   const auto pods = pods_.Snapshot();
-  for (const JsonPtr& pod : *pods) {
-    if (FindString(*pod, "spec", "nodeName") != node) continue;
-    const bool owned = !FindString(*pod, "metadata", "labels", kPodLabel).empty();
-    if (owned && !Finished(*pod)) ReplaceLater(pod);
-    Remove(*pod);
+  for (const KeptPtr& pod : *pods) {
+    if (FindString(pod->object, "spec", "nodeName") != node) continue;
+    const bool owned = !FindString(pod->object, "metadata", "labels", kPodLabel).empty();
+    if (owned && !Finished(pod->object)) ReplaceLater(pod);
+    Remove(pod->object);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "cluster/objects.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "sim/world/actor.h"
@@ -35,9 +36,16 @@ class PodKeeper final : public Actor {
   int recreated() const { return recreated_; }
 
  private:
-  using JsonPtr = std::shared_ptr<const Json>;
+  // A whole object, since a pod is submitted again as it was.
+  struct Kept {
+    cluster::ObjectMeta meta;  // what the cache needs
+    Json object;
+  };
+  using KeptPtr = std::shared_ptr<const Kept>;
+  static Status Keep(JsonSource json, Kept& to);
+
   bool TakeChange();
-  void ReplaceLater(const JsonPtr& pod);
+  void ReplaceLater(const KeptPtr& pod);
   void Replace(const Json& pod);
   void Remove(const Json& pod);
   void RemovePodsOf(const std::string& node);
@@ -47,10 +55,11 @@ class PodKeeper final : public Actor {
   const Clock& clock_;
   EventLog& log_;
   std::optional<Duration> keep_finished_;
-  kube::Cache<Json> pods_, nodes_;
-  std::multimap<Time, JsonPtr> to_replace_;
+  kube::Cache<Kept> pods_;
+  kube::Cache<cluster::Node> nodes_;
+  std::multimap<Time, KeptPtr> to_replace_;
   std::deque<std::string> gone_nodes_;
-  std::deque<std::pair<Time, JsonPtr>> finished_;
+  std::deque<std::pair<Time, KeptPtr>> finished_;
   int recreated_ = 0;
 };
 

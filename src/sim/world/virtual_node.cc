@@ -40,7 +40,7 @@ void VirtualNode::StartKubelet() {
   offered_.clear();
   kube::ReflectorOptions options;
   options.field_selector = "spec.nodeName=" + spec_.name;
-  cache_ = std::make_unique<kube::Cache<cluster::Pod>>(kube::kPods, cluster::DecodePod,
+  cache_ = std::make_unique<kube::Cache<cluster::Pod>>(kube::kPods, cluster::ReadPod,
                                                        std::move(options));
   cache_->AddHandler([this](const std::string&, const PodPtr& before, const PodPtr& after) {
     changes_.emplace_back(before, after);

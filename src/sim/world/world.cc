@@ -40,8 +40,8 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       kubelet_faults_(WithoutCrashes(options_.faults), faults_.until(), random_.Fork(), clock_),
       api_(clock_),
       client_(api_),
-      pods_(kube::kPods, cluster::DecodePod),
-      nodes_(kube::kNodes, cluster::DecodeNode),
+      pods_(kube::kPods, cluster::ReadPod),
+      nodes_(kube::kNodes, cluster::ReadNode),
       keeper_(api_, clock_, log_, options_.keep_finished) {
   nodes_.AddHandler([this](const std::string& name, const auto&, const auto& after) {
     if (after == nullptr) return RemoveMachine(name);

@@ -1,0 +1,212 @@
+#include "codec/cursor.h"
+
+#include <simdjson.h>
+
+#include <deque>
+#include <string>
+
+#include "base/text.h"
+
+namespace nos {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+// Keeps the first error; after one, nothing more is visited.
+class TextCursor final : public Cursor {
+ public:
+  TextCursor(ondemand::value value, simdjson::error_code& error) : value_(value), error_(error) {}
+
+  Kind kind() override {
+    ondemand::json_type type{};
+    if (!Check(value_.type().get(type))) return Kind::kNull;
+    switch (type) {
+      case ondemand::json_type::array:
+        return Kind::kArray;
+      case ondemand::json_type::object:
+        return Kind::kObject;
+      case ondemand::json_type::number:
+        return Kind::kNumber;
+      case ondemand::json_type::string:
+        return Kind::kString;
+      case ondemand::json_type::boolean:
+        return Kind::kBool;
+      case ondemand::json_type::null:
+        break;
+    }
+    return Kind::kNull;
+  }
+
+  bool Bool() override {
+    bool result = false;
+    return Check(value_.get_bool().get(result)) && result;
+  }
+
+  std::string_view Text() override {
+    if (kind() == Kind::kNumber) {
+      double number = 0;  // reading it validates the digits
+      const std::string_view token = Trim(value_.raw_json_token());
+      return Check(value_.get_double().get(number)) ? token : std::string_view();
+    }
+    std::string_view text;
+    return Check(value_.get_string().get(text)) ? text : std::string_view();
+  }
+
+  void Members(FunctionRef<void(std::string_view, Cursor&)> visit) override {
+    ondemand::object object;
+    if (!Check(value_.get_object().get(object))) return;
+    for (auto field : object) {
+      std::string_view key;
+      ondemand::value value;
+      if (!Check(field.unescaped_key().get(key)) || !Check(field.value().get(value))) return;
+      TextCursor cursor(value, error_);
+      visit(key, cursor);
+      if (error_ != simdjson::SUCCESS) return;
+    }
+  }
+
+  void Elements(FunctionRef<void(Cursor&)> visit) override {
+    ondemand::array array;
+    if (!Check(value_.get_array().get(array))) return;
+    for (auto element : array) {
+      ondemand::value value;
+      if (!Check(element.get(value))) return;
+      TextCursor cursor(value, error_);
+      visit(cursor);
+      if (error_ != simdjson::SUCCESS) return;
+    }
+  }
+
+  std::string_view Raw() override {
+    std::string_view raw;
+    const Kind what = kind();
+    if (what == Kind::kObject) {
+      ondemand::object object;
+      if (Check(value_.get_object().get(object))) Check(object.raw_json().get(raw));
+    } else if (what == Kind::kArray) {
+      ondemand::array array;
+      if (Check(value_.get_array().get(array))) Check(array.raw_json().get(raw));
+    } else {
+      raw = value_.raw_json_token();
+    }
+    return Trim(raw);
+  }
+
+ private:
+  bool Check(simdjson::error_code error) {
+    if (error_ == simdjson::SUCCESS) error_ = error;
+    return error_ == simdjson::SUCCESS;
+  }
+
+  ondemand::value value_;
+  simdjson::error_code& error_;
+};
+
+class TreeCursor final : public Cursor {
+ public:
+  explicit TreeCursor(const Json& value) : value_(value) {}
+
+  Kind kind() override {
+    switch (value_.kind()) {
+      case boost::json::kind::null:
+        return Kind::kNull;
+      case boost::json::kind::bool_:
+        return Kind::kBool;
+      case boost::json::kind::string:
+        return Kind::kString;
+      case boost::json::kind::array:
+        return Kind::kArray;
+      case boost::json::kind::object:
+        return Kind::kObject;
+      default:
+        return Kind::kNumber;
+    }
+  }
+  bool Bool() override { return value_.is_bool() && value_.get_bool(); }
+  std::string_view Text() override {
+    if (value_.is_string()) return View(value_.get_string());
+    return text_ = WriteJson(value_);
+  }
+  void Members(FunctionRef<void(std::string_view, Cursor&)> visit) override {
+    if (!value_.is_object()) return;
+    for (const auto& member : value_.get_object()) {
+      TreeCursor cursor(member.value());
+      visit({member.key().data(), member.key().size()}, cursor);
+    }
+  }
+  void Elements(FunctionRef<void(Cursor&)> visit) override {
+    if (!value_.is_array()) return;
+    for (const Json& element : value_.get_array()) {
+      TreeCursor cursor(element);
+      visit(cursor);
+    }
+  }
+  std::string_view Raw() override { return text_ = WriteJson(value_); }
+
+ private:
+  const Json& value_;
+  std::string text_;
+};
+
+// A parser and the padded copy of what it reads.
+struct Reader {
+  ondemand::parser parser;
+  std::string padded;
+};
+
+Status Read(Reader& reader, std::string_view text, FunctionRef<void(Cursor&)> visit) {
+  reader.padded.clear();
+  reader.padded.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+  reader.padded.assign(text);
+  ondemand::document document;
+  ondemand::value root;
+  simdjson::error_code error = reader.parser
+                                   .iterate(simdjson::padded_string_view(
+                                       reader.padded.data(), text.size(), reader.padded.capacity()))
+                                   .get(document);
+  if (error == simdjson::SUCCESS) error = document.get_value().get(root);
+  if (error == simdjson::SUCCESS) {
+    TextCursor cursor(root, error);
+    visit(cursor);
+  }
+  // Beyond the end there is no location.
+  if (error == simdjson::SUCCESS && document.current_location().error() == simdjson::SUCCESS) {
+    error = simdjson::TAPE_ERROR;
+  }
+  if (error == simdjson::SUCCESS) return Status::Ok();
+  return Invalid(std::string("not JSON: ") + simdjson::error_message(error));
+}
+
+Status ReadText(std::string_view text, FunctionRef<void(Cursor&)> visit) {
+  // One for each text that is read while another is being read (an item of a list).
+  thread_local std::deque<Reader> readers;
+  thread_local size_t depth = 0;
+  if (readers.size() <= depth) readers.emplace_back();
+  Reader& reader = readers[depth++];
+  const Status status = Read(reader, text, visit);
+  --depth;
+  constexpr size_t kKeep = size_t{1} << 20;  // bytes; a rare giant gives its memory back
+  if (reader.padded.capacity() > kKeep) reader = Reader();
+  return status;
+}
+
+}  // namespace
+
+Status ReadJson(JsonSource source, FunctionRef<void(Cursor&)> visit) {
+  if (source.cursor() != nullptr) {
+    visit(*source.cursor());
+    return Status::Ok();
+  }
+  if (source.tree() == nullptr) return ReadText(source.text(), visit);
+  TreeCursor cursor(*source.tree());
+  visit(cursor);
+  return Status::Ok();
+}
+
+Result<Json> TreeOf(JsonSource source) {
+  if (source.cursor() != nullptr) return ParseJson(source.cursor()->Raw());
+  if (source.tree() != nullptr) return *source.tree();
+  return ParseJson(source.text());
+}
+
+}  // namespace nos

@@ -1,0 +1,21 @@
+// Running a credential plugin.
+#pragma once
+
+#include <optional>
+
+#include "base/clock.h"
+#include "kube/connection.h"
+
+namespace nos::kube {
+
+struct ExecCredential {
+  std::string token, client_certificate_pem, client_key_pem;
+  std::optional<Time> expires;
+};
+
+// Runs the program, for at most a minute; what it writes to stderr goes to ours.
+// Errors: kPermission when it cannot be started, fails, or prints something else (with the install
+// hint of the kubeconfig); kDeadline.
+Result<ExecCredential> RunExecPlugin(const ConnectionConfig& config, std::string_view ca_pem);
+
+}  // namespace nos::kube

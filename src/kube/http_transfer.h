@@ -1,0 +1,71 @@
+// One HTTP exchange: a curl handle with all that belongs to it. Internal to this room.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/bell.h"
+#include "base/status.h"
+#include "kube/connection.h"
+#include "kube/transport.h"
+
+namespace nos::kube {
+
+// Made and waited for by a caller, performed by the loop's thread; what has come may be read when
+// it is done.
+class HttpTransfer {
+ public:
+  // Of the loop's thread. False ends the transfer.
+  using Receive = std::function<bool(std::string_view data)>;
+
+  HttpTransfer(const ConnectionConfig& config, std::shared_ptr<const Identity> identity,
+               const ApiRequest& request);
+  ~HttpTransfer();
+  HttpTransfer(const HttpTransfer&) = delete;
+  HttpTransfer& operator=(const HttpTransfer&) = delete;
+
+  // Instead of being collected, a successful answer's data goes there; `ended` is called when no
+  // more will come.
+  void StreamTo(Receive receive, std::function<void()> ended);
+  void SetTimeout(Duration most);
+  void SetSilence(Duration most);
+
+  CURL* handle() const { return curl_; }
+  // By the loop, once.
+  void Complete(CURLcode result);
+  // Whether it was complete in time.
+  bool WaitUntil(std::chrono::steady_clock::time_point deadline);
+
+  // Once complete. `error` is OK when an answer came, whatever it says.
+  const Status& error() const { return error_; }
+  int code() const { return code_; }
+  std::string TakeBody() { return std::move(body_); }
+  std::optional<Duration> retry_after() const { return retry_after_; }
+
+ private:
+  static size_t OnData(char* data, size_t size, size_t count, void* self);
+  std::string ServerUrl(const ConnectionConfig& config);
+  void SetUrl(const ConnectionConfig& config, const ApiRequest& request);
+  void SetIdentity();
+  void AddHeader(const std::string& line);
+
+  const std::shared_ptr<const Identity> identity_;  // curl reads the certificates from it
+  CURL* const curl_;
+  curl_slist *headers_ = nullptr, *connect_to_ = nullptr;
+  std::string url_, sent_, body_;
+  char message_[CURL_ERROR_SIZE] = {};
+  Receive receive_;
+  std::function<void()> ended_;
+  Status error_;
+  int code_ = 0;
+  std::optional<Duration> retry_after_;
+  Bell done_;
+};
+
+}  // namespace nos::kube
