@@ -1,5 +1,6 @@
 # A room is one library below src/. It declares its layer and the rooms it uses; using a room of the
-# same or a higher layer stops the configuration, and so does an #include of a room not declared.
+# same or a higher layer stops the configuration, and an #include of a room not declared stops the
+# build of the room.
 #
 #   nos_room(gpu LAYER 1 DEPS base LIBS yaml-cpp)
 #
@@ -35,9 +36,9 @@ function(nos_room name)
   list(FILTER doubles INCLUDE REGEX "/testing/[^/]*\\.cc$")
   list(FILTER doubles EXCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$|/testing/")
-  nos_check_includes(${name} "${ROOM_DEPS}" ${sources} ${headers})
-
   add_library(nos_${name} STATIC ${sources})
+  nos_check_includes(${name} "${ROOM_DEPS}" "${ROOM_TEST_DEPS}" ${sources} ${tests} ${doubles}
+                     ${headers})
   target_include_directories(nos_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_sources(nos_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src
                                     FILES ${headers})
@@ -68,15 +69,17 @@ function(nos_test name)
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endfunction()
 
-# Refuses an #include "<room>/..." of a room that is not declared in DEPS.
-function(nos_check_includes name deps)
-  foreach(file ${ARGN})
-    file(STRINGS ${file} lines REGEX "^#include \"[a-z]+/")
-    foreach(line ${lines})
-      string(REGEX REPLACE "^#include \"([a-z]+)/.*" "\\1" used ${line})
-      if(NOT used STREQUAL name AND NOT used IN_LIST deps)
-        message(FATAL_ERROR "${file}: includes room '${used}', which room ${name} does not declare")
-      endif()
-    endforeach()
-  endforeach()
+# Looks at what is included whenever one of the files has changed, before the room is compiled.
+function(nos_check_includes name deps test_deps)
+  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
+  list(JOIN deps "," deps)
+  list(JOIN test_deps "," test_deps)
+  add_custom_command(OUTPUT ${stamp}
+    COMMAND ${CMAKE_COMMAND} -DROOM=${name} -DDIR=${CMAKE_CURRENT_SOURCE_DIR} -DDEPS=${deps}
+            -DTEST_DEPS=${test_deps} -P ${CMAKE_SOURCE_DIR}/cmake/CheckIncludes.cmake
+    COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+    DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/CheckIncludes.cmake VERBATIM
+    COMMENT "Checking what ${name} includes")
+  add_custom_target(nos_${name}_includes DEPENDS ${stamp})
+  add_dependencies(nos_${name} nos_${name}_includes)
 endfunction()

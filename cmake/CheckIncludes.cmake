@@ -1,0 +1,21 @@
+# Refuses an #include "<room>/..." of a room that is not declared. Run by every build of a room:
+#   cmake -DROOM=gpu -DDIR=src/gpu -DDEPS=base -DTEST_DEPS= -P CheckIncludes.cmake
+# Lists are separated by commas. Tests and doubles may use TEST_DEPS as well.
+cmake_minimum_required(VERSION 3.24)
+string(REPLACE "," ";" DEPS "${DEPS}")
+string(REPLACE "," ";" TEST_DEPS "${TEST_DEPS}")
+list(TRANSFORM TEST_DEPS REPLACE "_testing$" "")
+file(GLOB_RECURSE files ${DIR}/*.cc ${DIR}/*.h)
+foreach(file ${files})
+  set(allowed ${ROOM} ${DEPS})
+  if(file MATCHES "_test\\.(cc|h)$|/testing/")
+    list(APPEND allowed ${TEST_DEPS})
+  endif()
+  file(STRINGS ${file} lines REGEX "^#include \"[a-z]+/")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([a-z]+)/.*" "\\1" used "${line}")
+    if(NOT used IN_LIST allowed)
+      message(FATAL_ERROR "${file}: includes room '${used}', which room ${ROOM} does not declare")
+    endif()
+  endforeach()
+endforeach()
