@@ -1,0 +1,246 @@
+#include "kube/http_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/bell.h"
+#include "kube/client.h"
+#include "net/http_server.h"
+
+namespace nos::kube {
+namespace {
+
+using net::HttpRequest;
+using net::HttpResponse;
+using std::chrono::seconds;
+
+HttpResponse Answer(int code, std::string body, net::HttpHeaders headers = {}) {
+  HttpResponse response;
+  response.code = code;
+  response.body = std::move(body);
+  response.headers = std::move(headers);
+  return response;
+}
+
+// Lines that the test writes and the client reads as a watch.
+class Tap {
+ public:
+  void Write(std::string_view line) {
+    const std::scoped_lock lock(mutex_);
+    text_ += line;
+    if (wake_) std::exchange(wake_, nullptr)();
+  }
+  void End() {
+    ended_ = true;
+    Write("");
+  }
+  bool Read(std::string& out) {
+    const std::scoped_lock lock(mutex_);
+    out += std::exchange(text_, "");
+    return !ended_;
+  }
+  void OnReady(std::function<void()> wake) {
+    const std::scoped_lock lock(mutex_);
+    if (ended_ || !text_.empty()) return wake();
+    wake_ = std::move(wake);
+  }
+  void Forget() {
+    const std::scoped_lock lock(mutex_);
+    wake_ = nullptr;
+    left.Ring();
+  }
+
+  Bell left;  // the client has gone
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+  std::function<void()> wake_;
+  std::atomic<bool> ended_ = false;
+};
+
+class TapStream final : public net::BodyStream {
+ public:
+  explicit TapStream(Tap& tap) : tap_(tap) {}
+  ~TapStream() override { tap_.Forget(); }
+  bool Read(std::string& out) override { return tap_.Read(out); }
+  void OnReady(std::function<void()> wake) override { tap_.OnReady(std::move(wake)); }
+
+ private:
+  Tap& tap_;
+};
+
+class HttpTransportTest : public testing::Test {
+ protected:
+  HttpTransportTest() {
+    server_ = *net::HttpServer::Start({}, [this](const HttpRequest& request) {
+      const std::scoped_lock lock(mutex_);
+      seen_.push_back(request);
+      return answer_(request);
+    });
+    config_.server = "http://127.0.0.1:" + std::to_string(server_->port());
+  }
+  ~HttpTransportTest() override {
+    transport_.reset();
+    server_.reset();
+  }
+  HttpTransport& Transport(HttpOptions options = {}) {
+    transport_ = std::make_unique<HttpTransport>(config_, options);
+    return *transport_;
+  }
+  static ApiRequest Get(std::string path) {
+    ApiRequest request;
+    request.method = "GET";
+    request.path = std::move(path);
+    return request;
+  }
+  // The next event, waited for.
+  static std::optional<WatchEvent> Next(WatchStream& stream) {
+    Bell bell;
+    stream.OnReady([&] { bell.Ring(); });
+    bell.Wait(seconds(30));
+    return stream.Next();
+  }
+
+  std::mutex mutex_;
+  std::function<HttpResponse(const HttpRequest&)> answer_ = [](const HttpRequest&) {
+    return Answer(200, "{}");
+  };
+  std::deque<HttpRequest> seen_;
+  ConnectionConfig config_;
+  std::unique_ptr<net::HttpServer> server_;
+  std::unique_ptr<HttpTransport> transport_;
+};
+
+TEST_F(HttpTransportTest, SendsPathQueryTokenAndBody) {
+  config_.token.text = "secret";
+  ApiRequest request = Get("/api/v1/namespaces/a b/pods");
+  request.method = "POST";
+  request.query = {{"labelSelector", "a=b,c"}};
+  request.content_type = "application/json";
+  request.body = {{"x", 1}};
+  EXPECT_EQ(Transport().Do(request)->text, "{}");
+  EXPECT_EQ(seen_[0].target, "/api/v1/namespaces/a%20b/pods?labelSelector=a%3Db%2Cc");
+  EXPECT_EQ(seen_[0].Header("authorization"), "Bearer secret");
+  EXPECT_EQ(seen_[0].body, R"({"x":1})");
+}
+
+TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksFor) {
+  int asked = 0;
+  answer_ = [&](const HttpRequest&) {
+    return ++asked < 3 ? Answer(429, "{}") : Answer(200, "[1]");
+  };
+  const auto answer = Transport().Do(Get("/x"));
+  EXPECT_EQ(answer->code, 200);
+  EXPECT_EQ(answer->text, "[1]");
+}
+
+TEST_F(HttpTransportTest, GivesTheBusyAnswerWhenTheTimeWouldNotDo) {
+  answer_ = [](const HttpRequest&) { return Answer(503, "{}", {{"Retry-After", "60"}}); };
+  EXPECT_EQ(Transport().Do(Get("/x"))->code, 503);
+  EXPECT_EQ(seen_.size(), 1u);
+}
+
+TEST_F(HttpTransportTest, AsksOnceMoreWhenItsIdentityIsRefused) {
+  answer_ = [](const HttpRequest&) { return Answer(401, "{}"); };
+  EXPECT_EQ(Transport().Do(Get("/x"))->code, 401);
+  EXPECT_EQ(seen_.size(), 2u);
+}
+
+TEST_F(HttpTransportTest, ManyRequestsComeBackInTheirOrder) {
+  answer_ = [](const HttpRequest& request) { return Answer(200, "\"" + request.target + "\""); };
+  std::vector<ApiRequest> requests;
+  for (int i = 0; i < 300; ++i) requests.push_back(Get("/" + std::to_string(i)));
+  const auto answers = Transport({.requests_per_second = 1e6, .burst = 1000}).DoAll(requests);
+  ASSERT_EQ(answers.size(), requests.size());
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(answers[i]->text, "\"/" + std::to_string(i) + "\"");
+}
+
+TEST_F(HttpTransportTest, SaysThatNobodyAnswers) {
+  server_.reset();
+  const auto answer = Transport().Do(Get("/x"));
+  EXPECT_EQ(answer.status().code(), Code::kUnavailable);
+  EXPECT_NE(answer.status().message().find("127.0.0.1"), std::string::npos);
+}
+
+TEST_F(HttpTransportTest, ReadsAWatchAsItComes) {
+  Tap tap;
+  answer_ = [&](const HttpRequest&) {
+    HttpResponse response;
+    response.stream = std::make_unique<TapStream>(tap);
+    return response;
+  };
+  auto stream = std::move(*Transport().Watch(Get("/watch")));
+  EXPECT_FALSE(stream->Next().has_value());
+  tap.Write(R"({"type":"ADDED","object":{"a":1}})");
+  tap.Write("\n{\"type\":\"MODIFIED\",");
+  const auto first = Next(*stream);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->type, "ADDED");
+  EXPECT_EQ(first->text, R"({"a":1})");
+  tap.Write("\"object\":{\"a\":2}}\n");
+  EXPECT_EQ(Next(*stream)->text, R"({"a":2})");
+  tap.End();
+  EXPECT_FALSE(Next(*stream).has_value());
+  EXPECT_TRUE(stream->Ended());
+}
+
+TEST_F(HttpTransportTest, AWatchThatNobodyReadsAnyMoreLeaves) {
+  Tap tap;
+  answer_ = [&](const HttpRequest&) {
+    HttpResponse response;
+    response.stream = std::make_unique<TapStream>(tap);
+    return response;
+  };
+  auto stream = std::move(*Transport().Watch(Get("/watch")));
+  tap.Write("{\"type\":\"ADDED\",\"object\":{}}\n");
+  EXPECT_TRUE(Next(*stream).has_value());
+  stream.reset();
+  EXPECT_TRUE(tap.left.Wait(seconds(30)));
+}
+
+TEST_F(HttpTransportTest, ASilentWatchEnds) {
+  Tap tap;
+  answer_ = [&](const HttpRequest&) {
+    HttpResponse response;
+    response.stream = std::make_unique<TapStream>(tap);
+    return response;
+  };
+  auto stream = std::move(*Transport({.watch_silence = seconds(1)}).Watch(Get("/watch")));
+  const auto event = Next(*stream);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, "ERROR");
+}
+
+TEST_F(HttpTransportTest, ARefusedWatchIsAnErrorEvent) {
+  answer_ = [](const HttpRequest&) { return Answer(410, R"({"kind":"Status","code":410})"); };
+  auto stream = std::move(*Transport().Watch(Get("/watch")));
+  const auto event = Next(*stream);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, "ERROR");
+  EXPECT_EQ(event->text, R"({"kind":"Status","code":410})");
+}
+
+// What the transport is for: a reflector's list and watch, over the network.
+TEST_F(HttpTransportTest, ListsPageByPage) {
+  answer_ = [](const HttpRequest& request) {
+    const bool second = request.target.find("continue=t") != std::string::npos;
+    return Answer(
+        200, second ? R"({"metadata":{"resourceVersion":"7"},"items":[{"n":2}]})"
+                    : R"({"metadata":{"resourceVersion":"7","continue":"t"},"items":[{"n":1}]})");
+  };
+  Client client(Transport());
+  const auto list = client.List(kPods, "", {});
+  ASSERT_TRUE(list.ok()) << list.status().ToString();
+  EXPECT_EQ(list->items, (std::vector<Json>{{{"n", 1}}, {{"n", 2}}}));
+  EXPECT_EQ(list->resource_version, "7");
+}
+
+}  // namespace
+}  // namespace nos::kube
