@@ -1,10 +1,18 @@
-# Shared by the scripts in this folder; source it, do not run it.
+# Shared by the scripts in this folder; source it, do not run it. Answers --help with the comment
+# at the top of the script.
 # shellcheck shell=bash
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
+
+case ${1:-} in
+  -h | --help)
+    sed -n -e '1d' -e '/^# shellcheck /d' -e '/^#/!q' -e 's/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # configure_and_build PRESET [TARGET...]: whole output on failure.
 configure_and_build() {

@@ -13,6 +13,12 @@ void AddCatalogueFlag(CLI::App& command, std::string& path) {
       ->option_text("FILE");
 }
 
+std::vector<std::string> ModelNames() {
+  std::vector<std::string> names;
+  for (const auto& model : gpu::Catalogue::Builtin().models()) names.push_back(model->name());
+  return names;
+}
+
 Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
   if (path.empty()) return gpu::Catalogue::Load("");
   NOS_ASSIGN(const std::string text, ReadFile(path));

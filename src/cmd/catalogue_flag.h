@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "gpu/catalogue.h"
@@ -18,5 +19,8 @@ void AddCatalogueFlag(CLI::App& command, std::string& path);
 // The built-in catalogue, changed by the file if there is one. Entries that are wrong are left out
 // with a warning on stderr. Error: the file cannot be read or is no catalogue.
 Result<gpu::Catalogue> ReadCatalogue(const std::string& path);
+
+// The built-in models, for shell completion.
+std::vector<std::string> ModelNames();
 
 }  // namespace nos::cmd

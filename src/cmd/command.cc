@@ -1,6 +1,7 @@
 #include "cmd/command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -82,6 +83,12 @@ void AddHoldAfterFlag(CLI::App& command, Duration& target) {
       ->option_text("DURATION [" + FormatAge(target) + "]");
 }
 
+void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool or_file,
+                const std::string& text) {
+  option.type_name("{" + Join(words, ",") + "}" + (or_file ? "FILE" : ""));
+  option.option_text(text);
+}
+
 int Fail(const std::string& command, const Status& error) {
   std::cerr << command << ": " << Printable(error.message()) << "\n";
   const bool usage = error.code() == Code::kInvalid || error.code() == Code::kNotFound;
@@ -102,8 +109,15 @@ int Main(int argc, char** argv) {
   AddAgentCommand(root, chosen);
   AddVersionCommand(root, chosen);
   AddCompletionCommand(root, chosen);
+  root.set_version_flag("--version", VersionText());
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words.front() == "help") {  // nos help plan: nos plan --help
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
-    root.parse(argc, argv);
+    root.parse(std::move(words));
   } catch (const CLI::Success& help) {
     return root.exit(help);
   } catch (const CLI::RequiredError& error) {

@@ -7,13 +7,15 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace nos::cmd {
 
@@ -32,6 +34,13 @@ void AddGetCommand(CLI::App& root, Chosen& chosen);
 void AddAgentCommand(CLI::App& root, Chosen& chosen);
 void AddVersionCommand(CLI::App& root, Chosen& chosen);
 void AddCompletionCommand(CLI::App& root, Chosen& chosen);
+
+std::string VersionText();
+
+// Words that shell completion offers for an option's value; `or_file`: a file's name does too.
+// Help shows `text` instead of them.
+void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool or_file,
+                const std::string& text);
 
 // Refuses what is not a whole number from 0 to 2^63-1 (a negative one would wrap around).
 std::string CheckSeed(const std::string& text);

@@ -12,10 +12,12 @@ namespace {
 
 struct Words {
   std::string path;   // "nos simulate churn", or with an option that takes a value: "nos plan -o"
-  std::string words;  // what may follow; empty: a file
+  std::string words;  // what may follow
+  bool files;         // a file's name may, too
 };
 
-// The values an option accepts, when they are a set: "{table,json}" in its type's name.
+// The values an option accepts, when they are a set: "{table,json}" in its type's name; or a file,
+// too: "{demo,none}FILE".
 std::string Values(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{'), close = type.find('}');
@@ -34,13 +36,16 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
     const bool takes_value = option->get_items_expected_max() > 0;
     const auto add = [&](const std::string& flag) {
       words += flag + " ";
-      if (takes_value) out.push_back({path + " " + flag, Values(*option)});
+      if (!takes_value) return;
+      const std::string values = Values(*option);
+      const bool files = values.empty() || option->get_type_name().ends_with("FILE");
+      out.push_back({path + " " + flag, values, files});
     };
     for (const std::string& name : option->get_lnames()) add("--" + name);
     for (const std::string& name : option->get_snames()) add("-" + name);
     if (option->get_positional()) words += Values(*option) + " ";
   }
-  out.push_back({path, words});
+  out.push_back({path, words, true});
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     Collect(*sub, path + " " + sub->get_name(), out);
   }
@@ -50,7 +55,8 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
 std::string CaseTable(const std::vector<Words>& all) {
   std::string table;
   for (const Words& entry : all) {
-    table += "    '" + entry.path + "') words='" + entry.words + "' ;;\n";
+    table += "    '" + entry.path + "') words='" + entry.words + "'" +
+             (entry.files ? "" : " files=") + " ;;\n";
   }
   return table;
 }
@@ -68,7 +74,7 @@ std::string Patterns(const std::vector<Words>& all) {
 std::string BashScript(const std::vector<Words>& all) {
   return "# bash completion for nos; load with: source <(nos completion bash)\n"
          "_nos() {\n"
-         "  local path=nos word words=\n"
+         "  local path=nos word words= files=yes\n"
          "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
          "    case $word in -*) break ;; esac\n"
          "    path=\"$path $word\"\n"
@@ -82,7 +88,7 @@ std::string BashScript(const std::vector<Words>& all) {
          CaseTable(all) +
          "  esac\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
-         "  [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "
+         "  [ ${#COMPREPLY[@]} -gt 0 ] || [ -z \"$files\" ] || COMPREPLY=($(compgen -f -- "
          "\"${COMP_WORDS[COMP_CWORD]}\"))\n"
          "}\n"
          "complete -F _nos nos\n";
@@ -97,9 +103,15 @@ std::string ZshScript(const std::vector<Words>& all) {
 std::string FishScript(const std::vector<Words>& all) {
   std::string script = "# fish completion for nos; load with: nos completion fish | source\n";
   for (const Words& entry : all) {
-    if (entry.path.find(" -") != std::string::npos) continue;  // fish offers files by itself
-    script += "complete -c nos -n 'string match -rq \"^" + entry.path +
-              "( -.*)?\\$\" (commandline -poc | string join \" \")' -a '" + entry.words + "'\n";
+    const size_t flag = entry.path.find(" --");
+    if (flag == std::string::npos && entry.path.find(" -") != std::string::npos) continue;  // -o
+    if (flag != std::string::npos && entry.words.empty()) continue;  // fish offers files by itself
+    script += "complete -c nos -n 'string match -rq \"^" + entry.path.substr(0, flag) +
+              "( -.*)?\\$\" (commandline -poc | string join \" \")'";
+    if (flag != std::string::npos) {
+      script += " -l " + entry.path.substr(flag + 3) + (entry.files ? " -r" : " -x");
+    }
+    script += " -a '" + entry.words + "'\n";
   }
   return script;
 }

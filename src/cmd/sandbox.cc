@@ -239,16 +239,16 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
   auto* gpus = command->add_option("--gpus", flags->gpus, "GPUs on each node")
                    ->check(CLI::Range(1, 16))
                    ->capture_default_str();
-  auto* models = command->add_option("--model", flags->models, "GPU model; several take turns")
-                     ->option_text("NAME")
-                     ->capture_default_str();
+  auto* models = command->add_option("--model", flags->models, "GPU model; several take turns");
+  OfferWords(*models, ModelNames(), false, "NAME [" + flags->models.front() + "]");
   command->add_option("--cluster", flags->cluster_file, "Nodes from a dump (YAML or JSON) instead")
       ->option_text("FILE")
       ->excludes(nodes)
       ->excludes(gpus)
       ->excludes(models);
-  command->add_option("--workload", flags->workload, "Pods to submit: demo, none or a FILE")
-      ->capture_default_str();
+  OfferWords(
+      *command->add_option("--workload", flags->workload, "Pods to submit: demo, none or a FILE"),
+      {"demo", "none"}, true, "NAME|FILE [demo]");
   command
       ->add_option("--port", flags->port, "Port of the API server on 127.0.0.1; 0 takes a free one")
       ->check(CLI::Range(0, 65535))

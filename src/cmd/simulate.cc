@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/terminal.h"
 #include "sim/churn/churn.h"
@@ -46,21 +47,23 @@ void AddChurn(CLI::App& simulate, Chosen& chosen) {
   auto flags = std::make_shared<ChurnFlags>();
   sim::ChurnOptions& options = flags->options;
   command->add_option("--gpus", options.gpus, "How many GPUs")->capture_default_str();
-  command->add_option("--model", flags->model, "GPU model")->capture_default_str();
-  command
-      ->add_option("--mix", options.mix,
-                   "uniform, skew-small, skew-big, bimodal, inference, or a FILE")
-      ->capture_default_str();
+  OfferWords(*command->add_option("--model", flags->model, "GPU model"), ModelNames(), false,
+             "NAME [" + flags->model + "]");
+  OfferWords(*command->add_option("--mix", options.mix,
+                                  "uniform, skew-small, skew-big, bimodal, inference, or a FILE"),
+             {"uniform", "skew-small", "skew-big", "bimodal", "inference"}, true,
+             "NAME|FILE [" + options.mix + "]");
   command->add_option("--load", options.load, "Slots asked for / slots there")
       ->capture_default_str();
   command->add_option("--arrivals", options.arrivals, "How many requests")->capture_default_str();
   command->add_option("--seed", options.seed, "Of the random numbers")
       ->check(CheckSeed)
       ->capture_default_str();
-  command
-      ->add_option("--policy", flags->policy,
-                   "nos, first-fit, best-fit, largest-free-run, placements-lost, repack")
-      ->capture_default_str();
+  OfferWords(
+      *command->add_option("--policy", flags->policy,
+                           "nos, first-fit, best-fit, largest-free-run, placements-lost, repack"),
+      {"nos", "first-fit", "best-fit", "largest-free-run", "placements-lost", "repack"}, false,
+      "NAME [" + flags->policy + "]");
   command->add_option("--moves", options.moves, "Instances that may move for a blocked request")
       ->capture_default_str();
   AddOutput(*command, flags->output);
@@ -105,8 +108,8 @@ void AddOpenb(CLI::App& simulate, Chosen& chosen) {
   command->add_option("--seed", flags->options.seed, "Of the order of pods and nodes")
       ->check(CheckSeed)
       ->capture_default_str();
-  command->add_option("--policy", flags->policy, "nos, best-fit, random, fgd")
-      ->capture_default_str();
+  OfferWords(*command->add_option("--policy", flags->policy, "nos, best-fit, random, fgd"),
+             {"nos", "best-fit", "random", "fgd"}, false, "NAME [" + flags->policy + "]");
   AddOutput(*command, flags->output);
   command->footer(
       "Example:\n"

@@ -6,12 +6,16 @@
 
 namespace nos::cmd {
 
+std::string VersionText() {
+  return "nos " NOS_VERSION " (" + std::to_string(gpu::Catalogue::Builtin().models().size()) +
+         " GPU models known)";
+}
+
 void AddVersionCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand("version", "Print the version");
   command->callback([&chosen] {
     chosen.action = [] {
-      std::cout << "nos " NOS_VERSION " (" << gpu::Catalogue::Builtin().models().size()
-                << " GPU models known)\n";
+      std::cout << VersionText() << "\n";
       return 0;
     };
   });

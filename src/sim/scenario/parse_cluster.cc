@@ -132,6 +132,7 @@ Result<InstanceSpec> ParseInstance(const Words& words, std::string_view text) {
 
 // One request: "1g.5gb", "2x1g.5gb", or '+' for the next container.
 Status ParseRequest(const Words& words, std::string_view word, PodSpec& pod) {
+  const std::string_view written = word;
   if (word == "+") {
     pod.containers.emplace_back();
     return Status::Ok();
@@ -143,7 +144,7 @@ Status ParseRequest(const Words& words, std::string_view word, PodSpec& pod) {
     word.remove_prefix(x + 1);
   }
   if (count < 1 || count > 1000 || word.empty()) {
-    return words.Expected("a request such as 1g.5gb or 2x1g.5gb", word);
+    return words.Expected("a request such as 1g.5gb or 2x1g.5gb", written);
   }
   pod.containers.back()[std::string(word)] += static_cast<int>(count);
   return Status::Ok();
@@ -210,7 +211,7 @@ Result<NodeSpec> ParseNode(Words& words) {
   return node;
 }
 
-Status ParseGpu(Words& words, NodeSpec& node) {
+Status ParseGpu(Words& words, NodeSpec& node, std::set<size_t>& described) {
   const std::string text = words.Rest();
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return words.Expected("gpu INDEX: INSTANCES", text);
@@ -230,7 +231,12 @@ Status ParseGpu(Words& words, NodeSpec& node) {
       NOS_ASSIGN(instances.emplace_back(), ParseInstance(words, item));
     }
   }
-  for (size_t i = first; i <= last; ++i) node.gpus[i] = {model, instances};
+  for (size_t i = first; i <= last; ++i) {
+    if (!described.insert(i).second) {
+      return words.Fail(fmt::format("GPU {} of '{}' is described already", i, node.name));
+    }
+    node.gpus[i] = {model, instances};
+  }
   return Status::Ok();
 }
 

@@ -2,6 +2,8 @@
 // this folder. Errors: kInvalid with file and line.
 #pragma once
 
+#include <set>
+
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/words.h"
 
@@ -9,8 +11,9 @@ namespace nos::sim {
 
 // After the word "node".
 Result<NodeSpec> ParseNode(Words& words);
-// After the word "gpu": "0-3 model=A30: 1g.6gb@0 used by a, 2g.12gb@2 free".
-Status ParseGpu(Words& words, NodeSpec& node);
+// After the word "gpu": "0-3 model=A30: 1g.6gb@0 used by a, 2g.12gb@2 free". `described`: the GPUs
+// of this node that lines before have told of.
+Status ParseGpu(Words& words, NodeSpec& node, std::set<size_t>& described);
 // After the word "pod" (count 1) or "pods N".
 Result<AddPods> ParsePods(Words& words, int count);
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "planning/names.h"
@@ -16,6 +18,8 @@ class Parser {
   explicit Parser(std::string_view source) { scenario_.source = source; }
 
   Result<Scenario> Parse(std::string_view text) && {
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // some editors begin files with it
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     int number = 0;
     for (const std::string_view line : Split(text, '\n')) {
       NOS_RETURN_IF_ERROR(ParseLine(line, ++number));
@@ -40,6 +44,7 @@ class Parser {
     if (keyword == "expect") return ParseExpect(words, line, number);
     NOS_ASSIGN(std::optional<Action> action, ParseOperation(keyword, words));
     if (action) {
+      NOS_RETURN_IF_ERROR(Check(*action, words));
       scenario_.steps.push_back({number, std::string(Trim(line)), std::move(*action)});
       return Status::Ok();
     }
@@ -48,14 +53,42 @@ class Parser {
         keyword);
   }
 
+  // Names that the cluster could not have: known here, where the line is.
+  Status Check(const Action& action, const Words& words) {
+    const auto* add = std::get_if<AddPods>(&action);
+    if (add == nullptr) {
+      // Its name may be used again once it is gone.
+      const auto* operate = std::get_if<Operate>(&action);
+      const bool deletes = operate != nullptr && operate->verb == Operate::Verb::kDeletePod;
+      if (deletes)
+        std::erase_if(pods_, [&](const auto& pod) { return pod.second == operate->target; });
+      return Status::Ok();
+    }
+    for (const PodSpec& pod : add->pods) {
+      if (!pods_.emplace(pod.ns, pod.name).second) {
+        return words.Fail(fmt::format("pod '{}' is there already", pod.name));
+      }
+      if (!pod.node.empty() && !HasNode(pod.node)) {
+        return words.Fail(fmt::format("pod '{}' is bound to node '{}', which does not exist",
+                                      pod.name, pod.node));
+      }
+    }
+    return Status::Ok();
+  }
+
+  bool HasNode(std::string_view name) const {
+    return std::any_of(scenario_.nodes.begin(), scenario_.nodes.end(),
+                       [&](const NodeSpec& node) { return node.name == name; });
+  }
+
   Status ParseNodeLine(Words& words) {
     if (!scenario_.steps.empty()) return words.Fail("nodes come before all pods and steps");
     NOS_ASSIGN(NodeSpec node, ParseNode(words));
-    const auto same = [&](const NodeSpec& other) { return other.name == node.name; };
-    if (std::any_of(scenario_.nodes.begin(), scenario_.nodes.end(), same)) {
+    if (HasNode(node.name)) {
       return words.Fail(fmt::format("node '{}' is there already", node.name));
     }
     scenario_.nodes.push_back(std::move(node));
+    described_.clear();
     return Status::Ok();
   }
 
@@ -63,7 +96,7 @@ class Parser {
     if (scenario_.nodes.empty() || !scenario_.steps.empty()) {
       return words.Fail("'gpu' belongs below the node that has it");
     }
-    return ParseGpu(words, scenario_.nodes.back());
+    return ParseGpu(words, scenario_.nodes.back(), described_);
   }
 
   Status ParseOption(std::string_view keyword, Words& words) {
@@ -99,6 +132,8 @@ class Parser {
   }
 
   Scenario scenario_;
+  std::set<size_t> described_;                          // GPUs of the last node
+  std::set<std::pair<std::string, std::string>> pods_;  // namespace and name, of those not deleted
   bool expects_ = false;
 };
 

@@ -58,6 +58,14 @@ expect web-1 waiting
   EXPECT_EQ(pod.tolerations.at(1).op, "Exists");
 }
 
+TEST(ParserTest, ANameIsFreeAgainWhenItsPodIsDeletedAndInOtherNamespaces) {
+  Parse("pod p 1g.5gb\npod p 1g.5gb ns=other\ndelete pod p\npod p 1g.5gb\nexpect p waiting");
+}
+
+TEST(ParserTest, PassesOverAByteOrderMark) {
+  EXPECT_EQ(Parse("\xef\xbb\xbfnode n1\nexpect placed 0").nodes.size(), 1u);
+}
+
 TEST(ParserTest, ReadsExpectations) {
   const Scenario scenario = Parse(R"(
 expect a placed on n1|n2 and b pending because NoRoom and destroyed <= 2
@@ -82,6 +90,15 @@ TEST(ParserTest, SaysWhereAndWhatWasExpected) {
   EXPECT_THAT(ErrorOf("node n1\ngpu 1: empty"), HasSubstr("a GPU of 'n1' (0 to 0), got '1'"));
   EXPECT_THAT(ErrorOf("node n1\ngpu 0: 1g.5gb@0"), HasSubstr("'used' or 'free'"));
   EXPECT_THAT(ErrorOf("node n1\nnode n1"), HasSubstr("a.scenario:2: node 'n1' is there already"));
+  EXPECT_THAT(ErrorOf("node n1\ngpu 0: empty\ngpu 0: empty"),
+              HasSubstr("a.scenario:3: GPU 0 of 'n1' is described already"));
+  EXPECT_THAT(ErrorOf("pod p 1g.5gb\npods 2 q 1g.5gb\npod q-2 1g.5gb"),
+              HasSubstr("a.scenario:3: pod 'q-2' is there already"));
+  EXPECT_THAT(ErrorOf("node n1\npod p 1g.5gb node=n2"),
+              HasSubstr("a.scenario:2: pod 'p' is bound to node 'n2', which does not exist"));
+  EXPECT_THAT(ErrorOf("pod p 0x1g.5gb"), HasSubstr("got '0x1g.5gb'"));
+  EXPECT_THAT(ErrorOf("run 999999h"), HasSubstr("a.scenario:1: a run lasts at most 1000h"));
+  EXPECT_THAT(ErrorOf("no\x1b[2J"), HasSubstr("got 'no?[2J'"));
   EXPECT_THAT(ErrorOf("pod a 1g.5gb run=soon"), HasSubstr("30s, 5m or 1h30m, got 'soon'"));
   EXPECT_THAT(ErrorOf("run"), HasSubstr("expected a time such as 5m, but the line ends"));
   EXPECT_THAT(ErrorOf("expect a happy"), HasSubstr("expected one of placed, pending"));

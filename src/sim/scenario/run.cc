@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/table.h"
 #include "cluster/snapshot.h"
 #include "sim/scenario/observe.h"
 
@@ -242,11 +243,11 @@ class Run {
 ScenarioReport RunScenario(const Scenario& scenario) { return Run(scenario).Execute(); }
 
 std::string FormatFailure(const ScenarioReport& report, const ScenarioFailure& failure) {
-  std::string out = failure.line > 0
-                        ? fmt::format("{}:{}: {}\n", report.source, failure.line, failure.text)
-                        : fmt::format("{}: {}\n", report.source, failure.text);
-  if (!failure.expected.empty()) out += fmt::format("  expected: {}\n", failure.expected);
-  return out + fmt::format("  actual:   {}\n", failure.actual);
+  const std::string place =
+      failure.line > 0 ? fmt::format("{}:{}", report.source, failure.line) : report.source;
+  std::string out = Printable(fmt::format("{}: {}", place, failure.text)) + "\n";
+  if (!failure.expected.empty()) out += "  expected: " + Printable(failure.expected) + "\n";
+  return out + "  actual:   " + Printable(failure.actual) + "\n";
 }
 
 }  // namespace nos::sim

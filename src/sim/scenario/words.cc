@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/table.h"
 #include "base/text.h"
 
 namespace nos::sim {
@@ -53,7 +54,7 @@ Status Words::Expected(std::string_view what, std::string_view got) const {
 }
 
 Status Words::Fail(std::string_view message) const {
-  return Invalid(fmt::format("{}: {}", where_, message));
+  return Invalid(Printable(fmt::format("{}: {}", where_, message)));
 }
 
 }  // namespace nos::sim
