@@ -50,13 +50,14 @@ bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
   return true;
 }
 
-bool AssumeWhereWanted(NodeInfo& info, std::string_view resource, const std::string& pod) {
-  const std::vector<TargetLayout> targets = ReadSpec(*info.node, info.gpus);
+bool AssumeWhereWanted(NodeInfo& info, WantedLayouts& wanted, std::string_view resource,
+                       const std::string& pod) {
+  if (!wanted) wanted = ReadSpec(*info.node, info.gpus);
   for (Gpu& gpu : info.gpus.gpus) {
     const auto profile = gpu.model->FindProfile(resource);
-    const auto target = std::find_if(targets.begin(), targets.end(),
+    const auto target = std::find_if(wanted->begin(), wanted->end(),
                                      [&](const TargetLayout& t) { return t.index == gpu.index; });
-    if (!profile || target == targets.end()) continue;
+    if (!profile || target == wanted->end()) continue;
     for (const gpu::Placement& placement : target->placements) {
       if (placement.profile == *profile && AddUsed(gpu, placement, pod)) return true;
     }
@@ -80,12 +81,13 @@ bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string
   return false;
 }
 
-bool ClaimOne(std::string_view resource, const std::string& pod, Prefer prefer, NodeInfo& info) {
+bool ClaimOne(std::string_view resource, const std::string& pod, Prefer prefer,
+              WantedLayouts& wanted, NodeInfo& info) {
   const bool used_first = prefer == Prefer::kUsed;
   Instance* instance = FindInstance(info.gpus, resource, used_first);
   if (instance == nullptr) instance = FindInstance(info.gpus, resource, !used_first);
   if (instance == nullptr) {
-    return AssumeWhereWanted(info, resource, pod) || AssumeAnywhere(info, resource, pod);
+    return AssumeWhereWanted(info, wanted, resource, pod) || AssumeAnywhere(info, resource, pod);
   }
   instance->used = true;
   instance->pod = pod;
@@ -94,13 +96,14 @@ bool ClaimOne(std::string_view resource, const std::string& pod, Prefer prefer, 
 
 }  // namespace
 
-void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer, NodeInfo& info) {
+void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
+                    WantedLayouts& wanted, NodeInfo& info) {
   if (!info.gpus.managed) return;
   for (const auto& [id, amount] : requests.entries()) {
     if (!IsMigResource(id)) continue;
     const std::string& resource = ResourceName(id);
     for (int64_t i = 0; i < amount; ++i) {
-      if (ClaimOne(resource, pod.Key(), prefer, info)) continue;
+      if (ClaimOne(resource, pod.Key(), prefer, wanted, info)) continue;
       info.gpus.problems.push_back(fmt::format(
           "pod {} holds {} of {}, but no GPU of the node shows or has room for them all", pod.Key(),
           amount, resource));

@@ -1,6 +1,10 @@
 // Which MIG instances of a node its pods hold. Internal to this room.
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "cluster/annotations.h"
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"
 
@@ -11,7 +15,11 @@ enum class Prefer {
   kFree,  // the pod is new
 };
 
+// What the node's spec wants, read when first needed: it serves all pods of the node.
+using WantedLayouts = std::optional<std::vector<TargetLayout>>;
+
 // Marks as used, by this pod, an instance for each that it requests (see snapshot.h).
-void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer, NodeInfo& info);
+void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
+                    WantedLayouts& wanted, NodeInfo& info);
 
 }  // namespace nos::cluster

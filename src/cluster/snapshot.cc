@@ -9,9 +9,9 @@
 namespace nos::cluster {
 namespace {
 
-void AddPod(std::shared_ptr<const Pod> pod, Prefer prefer, NodeInfo& info) {
+void AddPod(std::shared_ptr<const Pod> pod, Prefer prefer, WantedLayouts& wanted, NodeInfo& info) {
   const ResourceVector requests = RequestsOf(*pod);
-  ClaimInstances(*pod, requests, prefer, info);
+  ClaimInstances(*pod, requests, prefer, wanted, info);
   info.requested.Add(requests);
   info.pods.push_back(std::move(pod));
 }
@@ -38,7 +38,8 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
     return a->meta.ns != b->meta.ns ? a->meta.ns < b->meta.ns : a->meta.name < b->meta.name;
   });
   info.pods.reserve(pods.size());
-  for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, info);
+  WantedLayouts wanted;
+  for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
   return info;
 }
 
@@ -82,7 +83,8 @@ Status ClusterSnapshot::Bind(std::shared_ptr<const Pod> pod, std::string_view na
   const auto i = IndexOf(name);
   if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
   NodeInfo info = node(*i);
-  AddPod(std::move(pod), Prefer::kFree, info);
+  WantedLayouts wanted;
+  AddPod(std::move(pod), Prefer::kFree, wanted, info);
   Replace(*i, std::move(info));
   return Status::Ok();
 }

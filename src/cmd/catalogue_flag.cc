@@ -1,5 +1,6 @@
 #include "cmd/catalogue_flag.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -25,7 +26,7 @@ Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
   auto catalogue = gpu::Catalogue::Load(text);
   if (!catalogue.ok()) return catalogue.status().Within(path);
   for (const std::string& problem : catalogue->problems()) {
-    std::cerr << "warning: " << Printable(path + ": " + problem) << "\n";
+    std::cerr << "warning: " << Printable(fmt::format("{}: {}", path, problem)) << "\n";
   }
   return catalogue;
 }

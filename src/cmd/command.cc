@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 
 #include "base/table.h"
 #include "base/text.h"
@@ -56,7 +56,8 @@ Result<std::string> ReadFile(const std::string& path) {
     return Invalid("cannot read '" + path + "': it is a folder, not a file");
   }
   std::ifstream file(path, std::ios::binary);
-  if (!file) return NotFound("cannot read '" + path + "': " + std::strerror(errno));
+  if (!file)
+    return NotFound("cannot read '" + path + "': " + std::generic_category().message(errno));
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (file.bad()) return Invalid("cannot read '" + path + "': it is not a readable file");
   return text;

@@ -1,4 +1,5 @@
 // Shell completion, generated from the declared commands so that it cannot fall behind them.
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -39,7 +40,7 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
       if (!takes_value) return;
       const std::string values = Values(*option);
       const bool files = values.empty() || option->get_type_name().ends_with("FILE");
-      out.push_back({path + " " + flag, values, files});
+      out.push_back({fmt::format("{} {}", path, flag), values, files});
     };
     for (const std::string& name : option->get_lnames()) add("--" + name);
     for (const std::string& name : option->get_snames()) add("-" + name);

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
+#include <system_error>
 
 #include "sim/apiserver/serve.h"
 
@@ -59,13 +59,15 @@ bool EmptyOrOurs(int fd) {
 Result<std::unique_ptr<KubeconfigFile>> KubeconfigFile::Write(const std::string& path,
                                                               uint16_t port) {
   const int fd = Open(path);
-  if (fd < 0) return Refuse(path, errno == ELOOP ? "it is a symbolic link" : std::strerror(errno));
+  if (fd < 0)
+    return Refuse(path, errno == ELOOP ? std::string("it is a symbolic link")
+                                       : std::generic_category().message(errno));
   std::unique_ptr<KubeconfigFile> file(new KubeconfigFile(path, fd));
   NOS_RETURN_IF_ERROR(file->Take());
   const std::string text = std::string(kMark) + "\n" + sim::KubeconfigFor("127.0.0.1", port);
   if (ftruncate(fd, 0) != 0 ||
       pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return Refuse(path, std::strerror(errno));
+    return Refuse(path, std::generic_category().message(errno));
   }
   return file;
 }

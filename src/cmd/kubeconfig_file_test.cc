@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr fs::perms kMine = fs::perms::owner_read | fs::perms::owner_write;
+
 class KubeconfigFileTest : public testing::Test {
  protected:
   KubeconfigFileTest() {
@@ -50,7 +52,7 @@ TEST_F(KubeconfigFileTest, LivesAsLongAsTheObjectAndIsForItsOwnerOnly) {
 
 TEST_F(KubeconfigFileTest, TakesOverWhatADeadSandboxLeft) {
   Put(path_, "# written by nos sandbox; removed when it ends\nold");
-  fs::permissions(path_, fs::perms(0600));
+  fs::permissions(path_, kMine);
   const auto file = KubeconfigFile::Write(path_, 4711);
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(Get(path_).find("old"), std::string::npos);
@@ -72,9 +74,9 @@ TEST_F(KubeconfigFileTest, LeavesAloneWhatOthersHaveAHandIn) {
   EXPECT_NE(Error().find("no plain file"), std::string::npos);
   fs::remove(path_);
   Put(path_, "");
-  fs::permissions(path_, fs::perms(0622));
+  fs::permissions(path_, kMine | fs::perms::group_write | fs::perms::others_write);
   EXPECT_NE(Error().find("others may write it"), std::string::npos);
-  fs::permissions(path_, fs::perms(0600));
+  fs::permissions(path_, kMine);
   Put(path_, "mine");
   EXPECT_NE(Error().find("not a sandbox's"), std::string::npos);
   EXPECT_EQ(Get(path_), "mine");

@@ -258,7 +258,8 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
   command->add_option("--speed", flags->speed, "How fast time passes: 0.01 to 1000")
       ->check(CheckSpeed)
       ->capture_default_str();
-  command->add_option("--seed", flags->seed, "A run that nobody disturbs repeats")
+  command
+      ->add_option("--seed", flags->seed, "Of random numbers; a run that nobody disturbs repeats")
       ->check(CheckSeed)
       ->capture_default_str();
   command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")

@@ -87,7 +87,7 @@ bool Scheduler::NodesImproved(const View& view) {
     const auto before = nodes_.find(node->meta.name);
     improved = improved || before == nodes_.end() ||
                (before->second != node && !SameForPods(*before->second, *node));
-    nodes.emplace(node->meta.name, node);
+    nodes.emplace_hint(nodes.end(), node->meta.name, node);
   }
   nodes_ = std::move(nodes);
   return improved;
@@ -97,7 +97,8 @@ bool Scheduler::NodesImproved(const View& view) {
 bool Scheduler::PodsLeft(const View& view) {
   std::map<std::string, std::string> bound;
   for (const Pod& pod : *view.pods.Snapshot()) {
-    if (!pod->node_name.empty() && !pod->Finished()) bound.emplace(pod->Key(), pod->meta.uid);
+    if (pod->node_name.empty() || pod->Finished()) continue;
+    bound.emplace_hint(bound.end(), pod->Key(), pod->meta.uid);  // they come sorted
   }
   const bool left = !std::includes(bound.begin(), bound.end(), bound_.begin(), bound_.end());
   bound_ = std::move(bound);

@@ -130,6 +130,24 @@ refuse 2 "'-1s' is not from 0 to 8760h" "${plan[@]}" --hold-after=-1s
 refuse 2 "--hold-after" "$nos" sandbox "${quick[@]}" --hold-after 9000h
 call 0 "$nos" sandbox "${quick[@]}" --hold-after 90s
 
+# Versions, help and completion, however they are asked for.
+call 0 "$nos" version
+version=$(cat "$work/out")
+call 0 "$nos" --version
+[ "$(cat "$work/out")" = "$version" ] || fail "--version is version"
+call 0 "$nos" help simulate churn
+grep -q "Usage: nos simulate churn" "$work/out" || fail "help COMMAND is COMMAND --help"
+call 0 "$nos" completion bash
+cp "$work/out" "$work/completion"
+offered=$(bash -c ". '$work/completion'; COMP_WORDS=(nos simulate churn --policy ''); COMP_CWORD=4
+  _nos; echo \"\${COMPREPLY[*]}\"")
+[[ $offered == *best-fit* ]] || fail "completion offers policies, not: $offered"
+call 0 "$nos" sandbox --for 3 --speed 100 --nodes 1 --gpus 1
+grep -q "nos sandbox   time 3s " "$work/out" || fail "--for ends exactly"
+echo 'models: 3' >"$work/catalogue.yaml"
+call 0 "$nos" sandbox "${quick[@]}" --catalogue "$work/catalogue.yaml"
+grep -q "warning: .*catalogue.yaml: models" "$work/err" || fail "the catalogue is read"
+
 # The scenario runner.
 call 0 "$scenario" --help
 grep -q "Examples:" "$work/out" || fail "help has examples"

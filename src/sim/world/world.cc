@@ -128,7 +128,11 @@ void World::SkipTo(Time end) {
   clock_.AdvanceTo(end);
   while (queue_.Due(clock_.Now())) queue_.RunNext();
   SettleMachines();
-  Round(AboveNodes());
+  UntilNothingIsDone([this] { return Step({&keeper_, nullptr}); });
+  constexpr size_t kNodesPerSkip = 100;
+  constexpr size_t kLongestRest = 10;
+  const size_t rest = std::clamp<size_t>(machines_.size() / kNodesPerSkip, 1, kLongestRest);
+  Round(skips_++ % rest == 0 ? Controllers() : std::vector<Acting>());
 }
 
 std::optional<Time> World::NextTime() const {
@@ -150,17 +154,19 @@ std::optional<Time> World::NextTime() const {
 void World::Settle() {
   UntilNothingIsDone([this] {
     std::vector<Acting> actors = OnNodes();
-    for (const Acting& above : AboveNodes()) actors.push_back(above);
+    for (const Acting& controller : Controllers()) actors.push_back(controller);
+    actors.push_back({&keeper_, nullptr});
     return Round(std::move(actors));
   });
 }
 
 // Machines meet each other only through what runs above them, so each may come to rest by itself.
 void World::SettleMachines() {
-  for (const auto& [name, machine] : machines_) {
-    UntilNothingIsDone([this, &machine] {
-      const bool kubelet = Step({&machine->kubelet(), machine.get()});
-      return (machine->agent() != nullptr && Step({machine->agent(), machine.get()})) || kubelet;
+  for (const auto& entry : machines_) {
+    Machine* const machine = entry.second.get();
+    UntilNothingIsDone([this, machine] {
+      const bool kubelet = Step({&machine->kubelet(), machine});
+      return (machine->agent() != nullptr && Step({machine->agent(), machine})) || kubelet;
     });
   }
 }
@@ -184,11 +190,10 @@ std::vector<World::Acting> World::OnNodes() const {
   return actors;
 }
 
-std::vector<World::Acting> World::AboveNodes() {
+std::vector<World::Acting> World::Controllers() {
   std::vector<Acting> actors;
   if (partitioner_host_) actors.push_back({&partitioner_host_->process, nullptr});
   if (scheduler_host_) actors.push_back({&scheduler_host_->process, nullptr});
-  actors.push_back({&keeper_, nullptr});
   return actors;
 }
 

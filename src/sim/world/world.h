@@ -66,8 +66,10 @@ class World {
   Time Now() const { return clock_.Now(); }
   void RunUntil(Time end);
   void RunFor(Duration time) { RunUntil(Now() + time); }
-  // As RunUntil, but coarser: what falls due on the way happens at `end`, and each controller,
-  // whose steps cost with the size of the cluster, acts once; what is left is done next time.
+  // As RunUntil, but coarser: what falls due on the way happens at `end`, and each controller acts
+  // once; what is left is done next time. Their steps cost with the size of the cluster: above a
+  // hundred nodes they rest for one call in between for each further hundred, as real ones would
+  // be busy for longer; for nine at most.
   void SkipTo(Time end);
   // Does all there is to do at this moment.
   void Settle();
@@ -118,7 +120,7 @@ class World {
   void SettleMachines();
   void UntilNothingIsDone(const std::function<bool()>& act);
   std::vector<Acting> OnNodes() const;
-  std::vector<Acting> AboveNodes();
+  std::vector<Acting> Controllers();
   bool Round(std::vector<Acting> actors);
   bool Step(const Acting& acting);
   void AfterStep(Machine* machine);
@@ -145,7 +147,7 @@ class World {
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
   std::vector<std::string> violations_;
-  uint64_t steps_ = 0;
+  uint64_t steps_ = 0, skips_ = 0;
   std::string busy_;  // who acted last
 };
 
