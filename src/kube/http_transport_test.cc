@@ -108,6 +108,7 @@ class HttpTransportTest : public testing::Test {
     return stream.Next();
   }
 
+  Tap tap_;
   std::mutex mutex_;
   std::function<HttpResponse(const HttpRequest&)> answer_ = [](const HttpRequest&) {
     return Answer(200, "{}");
@@ -170,46 +171,43 @@ TEST_F(HttpTransportTest, SaysThatNobodyAnswers) {
 }
 
 TEST_F(HttpTransportTest, ReadsAWatchAsItComes) {
-  Tap tap;
-  answer_ = [&](const HttpRequest&) {
+  answer_ = [this](const HttpRequest&) {
     HttpResponse response;
-    response.stream = std::make_unique<TapStream>(tap);
+    response.stream = std::make_unique<TapStream>(tap_);
     return response;
   };
   auto stream = std::move(*Transport().Watch(Get("/watch")));
   EXPECT_FALSE(stream->Next().has_value());
-  tap.Write(R"({"type":"ADDED","object":{"a":1}})");
-  tap.Write("\n{\"type\":\"MODIFIED\",");
+  tap_.Write(R"({"type":"ADDED","object":{"a":1}})");
+  tap_.Write("\n{\"type\":\"MODIFIED\",");
   const auto first = Next(*stream);
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->type, "ADDED");
   EXPECT_EQ(first->text, R"({"a":1})");
-  tap.Write("\"object\":{\"a\":2}}\n");
+  tap_.Write("\"object\":{\"a\":2}}\n");
   EXPECT_EQ(Next(*stream)->text, R"({"a":2})");
-  tap.End();
+  tap_.End();
   EXPECT_FALSE(Next(*stream).has_value());
   EXPECT_TRUE(stream->Ended());
 }
 
 TEST_F(HttpTransportTest, AWatchThatNobodyReadsAnyMoreLeaves) {
-  Tap tap;
-  answer_ = [&](const HttpRequest&) {
+  answer_ = [this](const HttpRequest&) {
     HttpResponse response;
-    response.stream = std::make_unique<TapStream>(tap);
+    response.stream = std::make_unique<TapStream>(tap_);
     return response;
   };
   auto stream = std::move(*Transport().Watch(Get("/watch")));
-  tap.Write("{\"type\":\"ADDED\",\"object\":{}}\n");
+  tap_.Write("{\"type\":\"ADDED\",\"object\":{}}\n");
   EXPECT_TRUE(Next(*stream).has_value());
   stream.reset();
-  EXPECT_TRUE(tap.left.Wait(seconds(30)));
+  EXPECT_TRUE(tap_.left.Wait(seconds(30)));
 }
 
 TEST_F(HttpTransportTest, ASilentWatchEnds) {
-  Tap tap;
-  answer_ = [&](const HttpRequest&) {
+  answer_ = [this](const HttpRequest&) {
     HttpResponse response;
-    response.stream = std::make_unique<TapStream>(tap);
+    response.stream = std::make_unique<TapStream>(tap_);
     return response;
   };
   auto stream = std::move(*Transport({.watch_silence = seconds(1)}).Watch(Get("/watch")));
