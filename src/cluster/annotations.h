@@ -62,8 +62,8 @@ struct Gpu {
   // Must not be re-cut now (a plan is under way there, or cutting it failed lately); its free
   // instances may serve pods.
   bool fixed = false;
-  // The node's status mentions this GPU. Otherwise it is known from the labels alone, taken as
-  // empty.
+  // The node's status tells this GPU's instances. Otherwise it is known from the labels alone,
+  // taken as empty.
   bool reported = false;
 
   gpu::LayoutId Layout() const;      // all instances
@@ -74,8 +74,10 @@ struct Gpu {
 // The MIG GPUs of a node as its labels and status annotations tell: GPUs 0 to count-1 of the labels
 // and any other that the status mentions. `problems` says, in words, what could not be used and why
 // (unknown model, malformed annotation...): the node goes on without it. A GPU whose instances
-// cannot be told (impossible counts, unknown profile) is left out, so that nobody plans over them.
-// An exact layout that is legal wins over counts. Instances of state "unknown" count as used.
+// cannot be told is left out, so that nobody plans over them: impossible counts, an unknown
+// profile, an annotation of it that cannot be read, counts that contradict the exact layout. An
+// annotation that could be about any GPU leaves out all that have no exact layout. Where there is
+// one, starts are as it says. Instances of state "unknown" count as used.
 struct NodeGpus {
   bool managed = false;   // opted in to MIG partitioning; otherwise the rest is empty
   std::vector<Gpu> gpus;  // by index

@@ -11,6 +11,7 @@
 namespace nos::cluster {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -87,21 +88,50 @@ TEST(ReadNodeGpusTest, ImpossibleCountsHurtThatGpuOnly) {
                                          HasSubstr("GPU 1: A100-40GB has no profile '9g.99gb'")));
 }
 
-TEST(ReadNodeGpusTest, ALegalLayoutWinsOverCountsAndAnIllegalOneLoses) {
+// Whichever of the two is right, the other may hide an instance in use.
+TEST(ReadNodeGpusTest, ALayoutThatIsIllegalOrContradictedByCountsLeavesTheGpuAlone) {
   const NodeGpus gpus =
-      ReadNodeGpus(MigNode(3, {{N("status-layout-0"), "2g.10gb@0:free"},
+      ReadNodeGpus(MigNode(5, {{N("status-layout-0"), "2g.10gb@0:free"},
                                {N("status-gpu-0-1g.5gb-used"), "1"},
                                {N("status-layout-1"), "7g.40gb@0:free,1g.5gb@0:used"},
                                {N("status-gpu-1-3g.20gb-used"), "1"},
-                               {N("status-layout-2"), "1g.5gb@7:free"}}),
+                               {N("status-layout-2"), "1g.5gb@7:free"},
+                               {N("status-layout-3"), "3g.20gb@0:usd"},
+                               {N("status-gpu-3-3g.20gb-free"), "1"},
+                               {N("status-layout-4"), "3g.20gb@0:used"}}),
                    Builtin());
-  ASSERT_EQ(gpus.gpus.size(), 2u);
-  EXPECT_EQ(Text(gpus.gpus[0]), "0: 2g.10gb@0");
-  EXPECT_EQ(gpus.gpus[1].index, 1);
-  EXPECT_TRUE(gpus.gpus[1].assumed_starts);
+  EXPECT_THAT(Texts(gpus), ElementsAre("4: 3g.20gb@0!"));
   EXPECT_THAT(gpus.problems,
-              ElementsAre(HasSubstr("GPU 0: the reported counts contradict"),
-                          HasSubstr("the reported counts are used"), HasSubstr("is left alone")));
+              ElementsAre("GPU 0: the reported counts contradict the reported layout; the GPU is "
+                          "left alone",
+                          HasSubstr("GPU 1: reported layout '7g"), HasSubstr("is left alone"),
+                          HasSubstr("GPU 3: reported layout '3g.20gb@0:usd': 'usd' is neither")));
+}
+
+// A report read in part may hide an instance in use.
+TEST(ReadNodeGpusTest, AnAnnotationThatCannotBeReadLeavesItsGpuAlone) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(6, {{N("status-gpu-0-3g.20gb-used"), "two"},
+                                                 {N("status-gpu-1-3g.20gb-used"), "1001"},
+                                                 {N("status-gpu-2-3g.20gb-in-use"), "2"},
+                                                 {N("status-gpu-3-3g.20gb-used"), "two"},
+                                                 {N("status-gpu-3-1g.5gb-free"), "1"},
+                                                 {N("status-layout-4"), "3g.20gb@0:free"},
+                                                 {N("status-gpu-4-3g.20gb"), "1"}}),
+                                     Builtin());
+  EXPECT_THAT(Texts(gpus), ElementsAre("5:"));
+  EXPECT_THAT(gpus.problems, Contains(HasSubstr("'two' is not a count")));
+  EXPECT_THAT(gpus.problems, Contains(HasSubstr("3g.20gb-in-use: the key is malformed")));
+  EXPECT_THAT(gpus.problems,
+              Contains("GPU 0: a part of its report cannot be read; the GPU is left alone"));
+}
+
+TEST(ReadNodeGpusTest, AnAnnotationOfNoKnownGpuMayBeAboutAnyWithoutAnExactLayout) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(3, {{N("status-gpu-O-3g.20gb-used"), "1"},
+                                                 {N("status-layout-1"), "3g.20gb@0:used"},
+                                                 {N("status-gpu-2-1g.5gb-free"), "1"}}),
+                                     Builtin());
+  EXPECT_THAT(Texts(gpus), ElementsAre("1: 3g.20gb@0!"));
+  EXPECT_THAT(gpus.problems, Contains(HasSubstr("GPU 2: an annotation that cannot be read")));
 }
 
 TEST(ReadNodeGpusTest, GpusMissingFromTheStatusAreEmpty) {
@@ -139,16 +169,12 @@ TEST(ReadNodeGpusTest, WrongLabelsAreProblemsNotErrors) {
   EXPECT_THAT(ReadNodeGpus(node, Builtin()).problems, ElementsAre(HasSubstr("gpu.count is miss")));
 }
 
-TEST(ReadNodeGpusTest, MalformedAnnotationsAreIgnoredWithAWord) {
-  const NodeGpus gpus = ReadNodeGpus(MigNode(1, {{N("status-gpu-x-1g.5gb-free"), "1"},
-                                                 {N("status-gpu-0-1g.5gb"), "1"},
-                                                 {N("status-gpu-99-1g.5gb-free"), "1"},
-                                                 {N("status-layout-"), "1g.5gb@0"},
-                                                 {N("status-gpu-0-1g.5gb-used"), "many"},
-                                                 {N("status-gpu-0-2g.10gb-used"), "-1"},
+TEST(ReadNodeGpusTest, WhatIsAboutNoGpuThatANodeCanHaveHurtsNone) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(1, {{N("status-gpu-99-1g.5gb-free"), "1"},
+                                                 {N("status-gpu-99-1g.5gb-in-use"), "1"},
                                                  {N("status-weather"), "fine"}}),
                                      Builtin());
-  EXPECT_EQ(gpus.problems.size(), 6u);
+  EXPECT_EQ(gpus.problems.size(), 2u);
   EXPECT_THAT(Texts(gpus), ElementsAre("0:"));
 }
 
@@ -238,7 +264,7 @@ TEST(RepairSpecTest, RemovesWhatNobodyCanActOnAndNothingElse) {
       {N("spec-layout-5"), std::nullopt},     {"n8s.nebuly.ai/spec-gpu-7-1g.5gb", std::nullopt}};
   EXPECT_EQ(repair.patch, expected);
   EXPECT_EQ(repair.problems.size(), expected.size());
-  EXPECT_THAT(repair.problems, testing::Contains("spec-layout-5=: there is no GPU 5"));
+  EXPECT_THAT(repair.problems, Contains("spec-layout-5=: there is no GPU 5"));
   Node repaired = node;
   Apply(repair.patch, repaired.meta.annotations);
   EXPECT_THAT(RepairSpec(repaired, ReadNodeGpus(repaired, Builtin())).problems, IsEmpty());

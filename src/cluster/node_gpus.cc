@@ -114,7 +114,8 @@ class NodeReader {
       const ReportedGpu reported = it == reported_.gpus.end() ? ReportedGpu() : it->second;
       const gpu::Model* model = ModelOf(index, reported);
       if (model == nullptr) continue;
-      Gpu gpu{.index = index, .model = model, .reported = it != reported_.gpus.end()};
+      Gpu gpu{
+          .index = index, .model = model, .reported = reported.layout || !reported.counts.empty()};
       if (ReadInstances(reported, gpu)) out_.gpus.push_back(std::move(gpu));
     }
     return std::move(out_);
@@ -182,34 +183,38 @@ class NodeReader {
 
   // False when what is on the GPU cannot be told.
   bool ReadInstances(const ReportedGpu& reported, Gpu& gpu) {
-    const Result<KnownCounts> counts = ResolveCounts(*gpu.model, reported);
-    if (reported.layout && ReadExact(*reported.layout, reported, counts, gpu)) return true;
-    if (reported.layout && reported.counts.empty()) return false;
-    Result<std::vector<Instance>> assumed =
-        counts.ok() ? AssumeStarts(*gpu.model, *counts) : counts.status();
-    if (!assumed.ok()) {
-      Problem(gpu.index, assumed.status().message() + "; the GPU is left alone");
+    Result<std::vector<Instance>> instances = InstancesOf(*gpu.model, reported);
+    if (!instances.ok()) {
+      Problem(gpu.index, instances.status().message() + "; the GPU is left alone");
       return false;
     }
-    gpu.instances = std::move(assumed).value();
-    gpu.assumed_starts = !gpu.instances.empty();
+    gpu.instances = std::move(instances).value();
+    gpu.assumed_starts = !reported.layout && !gpu.instances.empty();
     return true;
   }
 
-  bool ReadExact(std::string_view text, const ReportedGpu& reported,
-                 const Result<KnownCounts>& counts, Gpu& gpu) {
-    Result<std::vector<Instance>> exact = ParseLayout(*gpu.model, text);
+  // Error: kInvalid. Of a report that is read in part only, no part is believed: what is missing
+  // may be an instance in use.
+  Result<std::vector<Instance>> InstancesOf(const gpu::Model& model, const ReportedGpu& reported) {
+    if (reported.damaged) return Invalid("a part of its report cannot be read");
+    const Result<KnownCounts> counts = ResolveCounts(model, reported);
+    if (reported.layout) return ReadExact(model, *reported.layout, reported, counts);
+    if (reported_.stray) return Invalid("an annotation that cannot be read may be about it");
+    if (!counts.ok()) return counts.status();
+    return AssumeStarts(model, *counts);
+  }
+
+  static Result<std::vector<Instance>> ReadExact(const gpu::Model& model, std::string_view text,
+                                                 const ReportedGpu& reported,
+                                                 const Result<KnownCounts>& counts) {
+    Result<std::vector<Instance>> exact = ParseLayout(model, text);
     if (!exact.ok()) {
-      Problem(gpu.index, fmt::format("reported layout '{}': {}; {}", text, exact.status().message(),
-                                     reported.counts.empty() ? "the GPU is left alone"
-                                                             : "the reported counts are used"));
-      return false;
+      return exact.status().Within(fmt::format("reported layout '{}'", text));
     }
-    gpu.instances = std::move(exact).value();
-    if (!reported.counts.empty() && !SameCounts(*gpu.model, gpu.instances, counts)) {
-      Problem(gpu.index, "the reported counts contradict the reported layout; the layout is used");
+    if (!reported.counts.empty() && !SameCounts(model, *exact, counts)) {
+      return Invalid("the reported counts contradict the reported layout");
     }
-    return true;
+    return exact;
   }
 
   const StringMap& labels_;

@@ -43,11 +43,31 @@ std::optional<AnnotationKey> ParseCountKey(std::string_view text, Family family)
   return key;
 }
 
+// Of a malformed key's tail, "gpu-0-3g.20gb-in-use", which GPU it speaks of. Nothing when it could
+// be any; a number that no GPU of a node can have is told as it stands.
+std::optional<int64_t> GpuOfMalformed(std::string_view tail, Family family) {
+  TakePrefix(tail, FamilyName(family));
+  tail.remove_prefix(tail.find('-') + 1);  // IsGpuAnnotation: there is one
+  return ParseInt(tail.substr(0, tail.find('-')));
+}
+
+void AddMalformed(std::string_view name, std::string_view tail, Family family, Reported& to) {
+  to.problems.push_back(fmt::format("annotation {}: the key is malformed", name));
+  const auto gpu = GpuOfMalformed(tail, family);
+  if (!gpu) {
+    to.stray = true;
+  } else if (*gpu >= 0 && *gpu < kMaxGpusPerNode) {
+    to.gpus[static_cast<int>(*gpu)].damaged = true;
+  }
+}
+
 void AddCount(const AnnotationKey& key, std::string_view name, std::string_view value,
               Reported& to) {
   const std::optional<int> count = ParseCount(value);
   if (!count) {
-    to.problems.push_back(fmt::format("annotation {}: '{}' is not a count; ignored", name, value));
+    to.problems.push_back(
+        fmt::format("annotation {}: '{}' is not a count from 0 to 1000", name, value));
+    to.gpus[key.gpu].damaged = true;
     return;
   }
   InstanceCounts& counts = to.gpus[key.gpu].counts[key.profile];
@@ -59,7 +79,7 @@ void AddAnnotation(std::string_view name, std::string_view tail, std::string_vie
   if (!IsGpuAnnotation(tail, family)) return;
   const auto key = ParseAnnotationKey(tail, family);
   if (!key) {
-    to.problems.push_back(fmt::format("annotation {}: the key is malformed; ignored", name));
+    AddMalformed(name, tail, family, to);
   } else if (key->kind == AnnotationKey::Kind::kLayout) {
     to.gpus[key->gpu].layout = value;
   } else if (key->kind == AnnotationKey::Kind::kModel) {
@@ -114,6 +134,7 @@ Reported ReadReported(const Node& node, Family family) {
   Reported reported = ReadPrefix(node, kPrefix, family);
   Reported old = ReadPrefix(node, kOldPrefix, family);
   reported.gpus.merge(old.gpus);  // keeps what is there
+  reported.stray |= old.stray;
   reported.problems.insert(reported.problems.end(), old.problems.begin(), old.problems.end());
   return reported;
 }

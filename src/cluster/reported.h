@@ -40,10 +40,12 @@ struct ReportedGpu {
   std::optional<std::string_view> layout;
   std::string_view model;
   std::map<std::string_view, InstanceCounts> counts;  // by profile as written in the key
+  bool damaged = false;  // an annotation of it cannot be read: the rest is not the whole story
 };
 
 struct Reported {
   std::map<int, ReportedGpu> gpus;
+  bool stray = false;                 // an annotation that cannot be read may be of any GPU
   std::vector<std::string> problems;  // malformed annotations, as sentences
 };
 

@@ -22,6 +22,8 @@ inline constexpr ResourceId kPods = 3;
 inline constexpr ResourceId kUnknownResource = 0xffff;
 
 inline constexpr std::string_view kMigResourcePrefix = "nvidia.com/mig-";
+// Whole GPUs as the device plugin offers them.
+inline constexpr std::string_view kWholeGpuResource = "nvidia.com/gpu";
 
 // Names and ids, process-wide and append-only. Thread-safe. Ids depend on the order of first use:
 // nothing a person sees may be ordered by them.

@@ -29,6 +29,32 @@ void SortUnique(std::vector<T>& items, Less less) {
 using Nodes = std::vector<std::shared_ptr<const Node>>;
 using Pods = std::vector<std::shared_ptr<const Pod>>;
 
+// A GPU that no agent has reported may be handed out whole, as nvidia.com/gpu, and may be cut; but
+// not both. While pods hold whole GPUs, nobody knows which: none of these is cut. Otherwise those
+// that may be cut are no whole GPUs for anybody.
+void TellWholeGpusApart(NodeInfo& info) {
+  static const ResourceId whole = InternResource(kWholeGpuResource);
+  const auto unreported = std::count_if(info.gpus.gpus.begin(), info.gpus.gpus.end(),
+                                        [](const Gpu& gpu) { return !gpu.reported; });
+  const int64_t held = info.requested.Get(whole);
+  const int64_t told = info.allocatable.Get(whole);
+  if (unreported == 0) return;
+  if (held > 0) {
+    std::erase_if(info.gpus.gpus, [](const Gpu& gpu) { return !gpu.reported; });
+    info.gpus.problems.push_back(
+        fmt::format("pods hold whole GPUs here ({}: {}), nobody knows which: the {} that no agent "
+                    "has reported are not cut",
+                    kWholeGpuResource, held, unreported));
+  } else if (told > 0) {
+    const int64_t left = std::max<int64_t>(0, told - unreported);
+    info.allocatable.Set(whole, left);
+    info.gpus.problems.push_back(
+        fmt::format("{} of {}: {} count as whole GPUs, for the {} that no agent has reported may "
+                    "be cut",
+                    left, kWholeGpuResource, told, unreported));
+  }
+}
+
 NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalogue& catalogue) {
   NodeInfo info;
   info.gpus = ReadNodeGpus(*node, catalogue);
@@ -40,6 +66,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
   info.pods.reserve(pods.size());
   WantedLayouts wanted;
   for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
+  TellWholeGpusApart(info);
   return info;
 }
 

@@ -10,6 +10,10 @@
 // of their keys take the instances that the status counts as used, then free ones. A pod whose
 // instance the status does not show at all gets one assumed where the spec wants it, else wherever
 // one is legal, in place of free instances if need be; when that fails too, a problem says so.
+//
+// Nor is it known which GPUs are handed out whole (nvidia.com/gpu), but for those that an agent has
+// reported: they are cut. While pods hold whole GPUs, the unreported GPUs of their node are left
+// out of `gpus`; otherwise they may be cut, and `allocatable` counts only what is beyond them.
 #pragma once
 
 #include <array>
@@ -32,8 +36,8 @@ struct NodeInfo {
   std::shared_ptr<const Node> node;
   std::vector<std::shared_ptr<const Pod>> pods;  // bound and not finished
   NodeGpus gpus;
-  ResourceVector allocatable;
-  ResourceVector requested;  // sum over pods; counts pods under "pods"
+  ResourceVector allocatable;  // less than the node's where GPUs may be cut, see above
+  ResourceVector requested;    // sum over pods; counts pods under "pods"
 };
 
 class ClusterSnapshot {

@@ -156,6 +156,49 @@ TEST(SnapshotTest, NewGpusChangeWhatIsAllocatable) {
   EXPECT_EQ(snapshot.SetGpus("b", {}).code(), Code::kNotFound);
 }
 
+std::vector<int> Indexes(const NodeInfo& info) {
+  std::vector<int> indexes;
+  for (const Gpu& gpu : info.gpus.gpus) indexes.push_back(gpu.index);
+  return indexes;
+}
+
+std::shared_ptr<const Node> WithWholeGpus(const std::shared_ptr<const Node>& node, int count) {
+  Node more = *node;
+  more.allocatable[std::string(kWholeGpuResource)] = Quantity::FromValue(count);
+  return std::make_shared<const Node>(std::move(more));
+}
+
+ResourceList Whole(int count) {
+  return {{std::string(kWholeGpuResource), Quantity::FromValue(count)}};
+}
+
+TEST(SnapshotTest, WhilePodsHoldWholeGpusNoneThatMayBeTheirsIsCut) {
+  const auto node = WithWholeGpus(MakeNode("a", 3, {{"status-layout-1", "7g.40gb@0:free"}}), 2);
+  const NodeInfo info = Build({node}, {MakePod("p", "a", Whole(1))}).node(0);
+  EXPECT_THAT(Indexes(info), ElementsAre(1));
+  EXPECT_THAT(info.gpus.problems,
+              ElementsAre(HasSubstr("pods hold whole GPUs here (nvidia.com/gpu: 1)")));
+  EXPECT_EQ(info.allocatable.Get(InternResource(kWholeGpuResource)), 2);
+}
+
+TEST(SnapshotTest, GpusThatMayBeCutAreNoWholeOnes) {
+  const ResourceId whole = InternResource(kWholeGpuResource);
+  const auto free = [&](const std::shared_ptr<const Node>& node) {
+    const NodeInfo info = Build({node}).node(0);
+    EXPECT_EQ(info.gpus.gpus.size(), info.gpus.managed ? 2u : 0u);
+    return info.allocatable.Get(whole);
+  };
+  EXPECT_EQ(free(WithWholeGpus(MakeNode("a", 2), 2)), 0);
+  EXPECT_EQ(free(WithWholeGpus(MakeNode("a", 2), 5)), 3);
+  EXPECT_EQ(free(WithWholeGpus(MakeNode("a", 2, {{"status-layout-0", ""}}), 1)), 0);
+  EXPECT_EQ(
+      free(WithWholeGpus(MakeNode("a", 2, {{"status-layout-0", ""}, {"status-layout-1", ""}}), 1)),
+      1);
+  Node unmanaged = *MakeNode("a", 2);
+  unmanaged.meta.labels.erase(std::string(kPartitioningLabel));
+  EXPECT_EQ(free(WithWholeGpus(std::make_shared<const Node>(std::move(unmanaged)), 2)), 2);
+}
+
 TEST(SnapshotTest, HostileRequestsEnd) {
   const Quantity most = *Quantity::Parse("9223372036854775807");
   const ClusterSnapshot snapshot =

@@ -86,6 +86,40 @@ TEST(Model, ParsesPlacements) {
   }
 }
 
+// A +me instance takes the media engines of which a GPU has but few. The profile of most slots has
+// all that the GPU has; no layout may need more.
+TEST(Model, NoLayoutNeedsMoreEnginesThanTheGpuHas) {
+  for (const auto& model : Catalogue::Builtin().models()) {
+    const auto& whole = *std::ranges::max_element(model->profiles(), {}, &Profile::slots);
+    const LayoutTable& table = model->layouts();
+    for (size_t layout = 0; layout < table.size(); ++layout) {
+      Engines needed;
+      for (size_t i = 0; i < table.placements().size(); ++i) {
+        if (((table.Members(static_cast<LayoutId>(layout)) >> i) & 1U) == 0) continue;
+        const Engines& more = model->profile(table.placements()[i].profile).engines;
+        needed.decode = static_cast<uint16_t>(needed.decode + more.decode);
+        needed.encode = static_cast<uint16_t>(needed.encode + more.encode);
+        needed.jpeg = static_cast<uint16_t>(needed.jpeg + more.jpeg);
+        needed.ofa = static_cast<uint16_t>(needed.ofa + more.ofa);
+      }
+      ASSERT_LE(needed.decode, whole.engines.decode) << model->name();
+      ASSERT_LE(needed.encode, whole.engines.encode) << model->name();
+      ASSERT_LE(needed.jpeg, whole.engines.jpeg) << model->name();
+      ASSERT_LE(needed.ofa, whole.engines.ofa) << model->name();
+    }
+  }
+}
+
+// Two profiles, each once at most, but one JPEG and one OFA engine for both.
+TEST(Model, AnA30HasMediaEnginesForOneInstance) {
+  const Model& a30 = *Catalogue::Builtin().FindByName("A30");
+  const Placement small = *a30.ParsePlacement("1g.6gb+me@0");
+  const Placement large = *a30.ParsePlacement("2g.12gb+me@2");
+  const Placement plain = *a30.ParsePlacement("2g.12gb@2");
+  EXPECT_FALSE(a30.layouts().FromPlacements({{small, large}}).ok());
+  EXPECT_TRUE(a30.layouts().FromPlacements({{small, plain}}).ok());
+}
+
 constexpr const char* kSmallModel = R"(
 models:
   - name: X1

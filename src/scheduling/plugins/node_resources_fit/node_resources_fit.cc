@@ -19,9 +19,18 @@ const cluster::ResourceVector& Requests(const CycleState& state, const cluster::
   return computed;
 }
 
-Reason ReasonOf(const Shortfall& shortfall) {
+// GPUs that nos may cut are counted off the node's whole ones (cluster/snapshot.h).
+bool KeptForMig(const Shortfall& shortfall, const cluster::NodeInfo& node) {
+  if (shortfall.resource != packing::WholeGpuResource()) return false;
+  const auto told = node.node->allocatable.find(cluster::kWholeGpuResource);
+  return told != node.node->allocatable.end() && told->second.Value() > shortfall.allocatable;
+}
+
+Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
   const bool pods = shortfall.resource == cluster::kPods;
-  return {pods ? "TooManyPods" : "InsufficientResource", Message(shortfall)};
+  std::string message = Message(shortfall);
+  if (KeptForMig(shortfall, node)) message += " beside GPUs that may be cut for MIG";
+  return {pods ? "TooManyPods" : "InsufficientResource", std::move(message)};
 }
 
 // 0 to kMaxScore: the share of `allocatable` that is free, or taken.
@@ -53,7 +62,7 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested);
   Verdict verdict;
   for (const Shortfall& shortfall : shortfalls) {
-    verdict.more.push_back(ReasonOf(shortfall));
+    verdict.more.push_back(ReasonOf(shortfall, node));
     if (shortfall.hopeless) verdict.kind = Verdict::Kind::kUnresolvable;
     if (verdict.fits()) verdict.kind = Verdict::Kind::kUnschedulable;
   }
