@@ -104,11 +104,11 @@ void BM_ChurnGain(benchmark::State& state) {
     for (options.seed = 1; options.seed <= kSeeds; ++options.seed) {
       options.policy = ChurnPolicy::kLargestFreeRun;
       options.moves = 0;
-      const double peer = RunChurn(options).value().compute.Share();
+      const double peer = RunChurn(options).value().compute.Share().value();
       options.policy = moves < 0 ? ChurnPolicy::kRepack : ChurnPolicy::kNos;
       options.moves = std::max(moves, 0);
       const ChurnReport report = RunChurn(options).value();
-      gain += 100 * (report.compute.Share() - peer) / kSeeds;
+      gain += 100 * (report.compute.Share().value() - peer) / kSeeds;
       per_accepted += report.MovesPerAccepted() / kSeeds;
     }
   }

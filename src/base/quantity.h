@@ -29,6 +29,7 @@ class Quantity {
   // Rounded up to a whole number or to whole thousandths, as Kubernetes' Value() and MilliValue().
   int64_t Value() const;
   int64_t MilliValue() const;
+  bool IsWhole() const { return nano_ % kNano == 0; }
   // Shortest decimal form: "500m", "2", "17179869184".
   std::string ToString() const;
   // With a binary suffix when it divides exactly: "16Gi"; else as ToString().

@@ -106,14 +106,42 @@ Status CheckAffinity(const NodeAffinity& affinity) {
                    CheckPreferred);
 }
 
+// Devices and the like: the server takes whole numbers of them only. Source: k8s.io/kubernetes
+// pkg/apis/core helper.IsIntegerResourceName, validation.ValidateResourceQuantityValue.
+bool IsExtended(std::string_view resource) {
+  return resource.find('/') != std::string_view::npos &&
+         resource.find("kubernetes.io/") == std::string_view::npos;
+}
+
+Status CheckWhole(const ResourceList& list, const std::string& path) {
+  for (const auto& [name, quantity] : list) {
+    if (!IsExtended(name) || quantity.IsWhole()) continue;
+    return Wrong(fmt::format("{}[{}]", path, name),
+                 fmt::format("'{}' must be a whole number", quantity.ToString()));
+  }
+  return Status::Ok();
+}
+
+Status CheckContainer(const Container& container, const std::string& path) {
+  NOS_RETURN_IF_ERROR(CheckWhole(container.requests, path + ".resources.requests"));
+  return CheckWhole(container.limits, path + ".resources.limits");
+}
+
 }  // namespace
 
 Status CheckPod(const Pod& pod) {
   if (pod.containers.empty()) return Wrong("spec.containers", "must hold at least one container");
+  NOS_RETURN_IF_ERROR(CheckEach(pod.containers, "spec.containers", CheckContainer));
+  NOS_RETURN_IF_ERROR(CheckEach(pod.init_containers, "spec.initContainers", CheckContainer));
+  NOS_RETURN_IF_ERROR(CheckWhole(pod.overhead, "spec.overhead"));
   NOS_RETURN_IF_ERROR(CheckEach(pod.tolerations, "spec.tolerations", CheckToleration));
   return pod.node_affinity ? CheckAffinity(*pod.node_affinity) : Status::Ok();
 }
 
-Status CheckNode(const Node& node) { return CheckEach(node.taints, "spec.taints", CheckTaint); }
+Status CheckNode(const Node& node) {
+  NOS_RETURN_IF_ERROR(CheckWhole(node.capacity, "status.capacity"));
+  NOS_RETURN_IF_ERROR(CheckWhole(node.allocatable, "status.allocatable"));
+  return CheckEach(node.taints, "spec.taints", CheckTaint);
+}
 
 }  // namespace nos::cluster

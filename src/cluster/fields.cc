@@ -72,6 +72,7 @@ void Field::Read(StringMap& out) {
 void Field::Read(ResourceList& out) {
   ForEach([&](std::string_view key, Field& entry) {
     entry.map_entry_ = true;
+    if (!entry.Present()) entry.Fail("must be a quantity, not null");
     Quantity& quantity = out[std::string(key)];
     entry.Read(quantity);
     if (quantity < Quantity()) entry.Fail("must not be negative");

@@ -198,6 +198,28 @@ TEST(ReadObjectsRefusesTest, BrokenJsonInTheWordsOfJson) {
   }
 }
 
+TEST(ReadObjectsRefusesTest, PartsOfADevice) {
+  const auto pod = [](const std::string& quantity) {
+    return ErrorOf(
+        "{kind: Pod, metadata: {name: p}, spec: {containers: [{resources: {requests: "
+        "{nvidia.com/mig-1g.5gb: " +
+        quantity + "}}}]}}");
+  };
+  const std::string where =
+      "f: document 1 (Pod p): spec.containers[0].resources.requests[nvidia.com/mig-1g.5gb]: ";
+  EXPECT_EQ(pod("500m"), where + "'500m' must be a whole number");
+  EXPECT_EQ(pod("1500m"), where + "'1500m' must be a whole number");
+  EXPECT_EQ(pod("null"), where + "must be a quantity, not null");
+  EXPECT_TRUE(
+      ReadObjects(
+          "{kind: Node, metadata: {name: n}, status: {allocatable: {nvidia.com/gpu: 2000m}}}", "f")
+          .ok());
+  EXPECT_EQ(ErrorOf("{kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 1500m, "
+                    "nvidia.com/gpu: 500m}}}"),
+            "f: document 1 (Node n): status.allocatable[nvidia.com/gpu]: '500m' must be a whole "
+            "number");
+}
+
 TEST(ReadObjectsRefusesTest, AKeyTwice) {
   EXPECT_EQ(ErrorOf("kind: Node\nmetadata:\n  name: a\n  name: b\n"),
             "f: YAML document 1, line 4, column 3: the key 'name' is already in this mapping");

@@ -14,9 +14,12 @@
 #include "planning/names.h"
 #include "planning/planner.h"
 #include "scheduling/framework.h"
+#include "scheduling/pod_state.h"
 
 namespace nos::cmd {
 namespace {
+
+using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
 
 struct PlanFlags {
   std::vector<std::string> files;
@@ -35,22 +38,26 @@ std::string CheckSeconds(const std::string& text) {
 
 struct Input {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
-  std::vector<std::shared_ptr<const cluster::Pod>> pods;
+  Pods pods;
 };
 
 Result<Input> ReadInput(const std::vector<std::string>& files) {
   Input input;
-  std::set<std::string> seen;  // pods
+  std::set<std::string> seen;  // "node n1", "pod a/b"
+  const auto first = [&](const std::string& object, const std::string& path) {
+    return seen.insert(object).second
+               ? Status::Ok()
+               : Invalid(path + ": " + object + " is given twice; give every object once");
+  };
   for (const std::string& path : files) {
     NOS_ASSIGN(const std::string text, ReadFile(path));
     NOS_ASSIGN(cluster::Objects objects, cluster::ReadObjects(text, path == "-" ? "stdin" : path));
     for (cluster::Node& node : objects.nodes) {
+      NOS_RETURN_IF_ERROR(first("node " + node.meta.name, path));
       input.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
     }
     for (cluster::Pod& pod : objects.pods) {
-      if (!seen.insert(pod.Key()).second) {
-        return Invalid(path + ": pod " + pod.Key() + " is given twice; give every object once");
-      }
+      NOS_RETURN_IF_ERROR(first("pod " + pod.Key(), path));
       input.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
     }
   }
@@ -60,9 +67,19 @@ Result<Input> ReadInput(const std::vector<std::string>& files) {
   return input;
 }
 
-bool IsPending(const cluster::Pod& pod) {
-  return pod.node_name.empty() && !pod.Finished() && !pod.meta.deleted &&
-         pod.scheduling_gates.empty();
+// The pods that the partitioner would plan for, had a scheduler tried them all.
+Pods Plannable(const Pods& pods) {
+  Pods plannable;
+  size_t left_out = 0;
+  for (const auto& pod : pods) {
+    if (scheduling::IsPlannable(*pod)) plannable.push_back(pod);
+    if (scheduling::IsSchedulable(*pod) && scheduling::IsPlacedElsewhere(*pod)) ++left_out;
+  }
+  if (left_out > 0) {
+    std::cerr << "note: " << left_out << (left_out == 1 ? " pending pod is" : " pending pods are")
+              << " not planned for: a DaemonSet, a node or the scheduler has chosen the node\n";
+  }
+  return plannable;
 }
 
 Status RunPlan(const PlanFlags& flags) {
@@ -75,10 +92,7 @@ Status RunPlan(const PlanFlags& flags) {
                 << "\n";
     }
   }
-  std::vector<std::shared_ptr<const cluster::Pod>> pending;
-  for (const auto& pod : input.pods) {
-    if (IsPending(*pod)) pending.push_back(pod);
-  }
+  const Pods pending = Plannable(input.pods);
   const SystemClock clock;
   const Time start = clock.Now();
   planning::PlanOptions options;

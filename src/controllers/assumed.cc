@@ -57,9 +57,9 @@ bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod) {
   return true;
 }
 
-bool AsksForSlices(const cluster::Pod& pod, const gpu::Catalogue& catalogue) {
+bool AsksForSlices(const cluster::Pod& pod) {
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    if (amount.Value() > 0 && catalogue.IsMigResource(resource)) return true;
+    if (amount.Value() > 0 && resource.starts_with(cluster::kMigResourcePrefix)) return true;
   }
   return false;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cluster/snapshot.h"
-#include "gpu/catalogue.h"
 
 namespace nos::controllers {
 
@@ -13,7 +12,7 @@ cluster::NodeGpus AssumeSpec(const cluster::NodeInfo& info);
 // Whether free instances for every slice that the pod asks for are on the node.
 bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod);
 
-// Whether the pod asks for any MIG slice of the catalogue.
-bool AsksForSlices(const cluster::Pod& pod, const gpu::Catalogue& catalogue);
+// Whether the pod asks for any MIG slice, of a known profile or not: it is told when none has it.
+bool AsksForSlices(const cluster::Pod& pod);
 
 }  // namespace nos::controllers

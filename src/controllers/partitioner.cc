@@ -17,15 +17,11 @@ namespace nos::controllers {
 namespace {
 
 // Whether more slices could help: the scheduler has tried, and nobody else takes care of the pod.
-bool CouldBeHelped(const cluster::Pod& pod, const gpu::Catalogue& catalogue) {
-  if (!scheduling::IsSchedulable(pod) || !pod.nominated_node.empty()) return false;
+bool CouldBeHelped(const cluster::Pod& pod) {
+  if (!scheduling::IsPlannable(pod)) return false;
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   if (scheduled == nullptr || scheduled->status != "False") return false;
-  if (scheduled->reason != "Unschedulable") return false;
-  for (const cluster::OwnerReference& owner : pod.meta.owners) {
-    if (owner.kind == "DaemonSet" || owner.kind == "Node") return false;  // tied to their nodes
-  }
-  return AsksForSlices(pod, catalogue);
+  return scheduled->reason == "Unschedulable" && AsksForSlices(pod);
 }
 
 std::string LayoutText(const gpu::Model& model, std::vector<gpu::Placement> placements) {
@@ -239,7 +235,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, kube::Client& client, Time 
 std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) const {
   std::vector<Pod> waiting;
   for (const Pod& pod : *view.pods.Snapshot()) {
-    if (!pod->node_name.empty() || !CouldBeHelped(*pod, catalogue_)) continue;
+    if (!pod->node_name.empty() || !CouldBeHelped(*pod)) continue;
     const std::string key = pod->Key();
     if (!claims_.Holds(key) && !claims_.Pausing(key, now)) waiting.push_back(pod);
   }

@@ -51,6 +51,19 @@ TEST_F(PartitionerTest, LeavesPodsAloneThatSlicesWouldNotHelp) {
   EXPECT_EQ(PlanOf("n"), "");
 }
 
+TEST_F(PartitionerTest, SaysThatNoModelHasTheProfile) {
+  Node("n", {{0, ""}});
+  Pod("known", "1g.6gb");  // of the A30
+  Pod("unknown", "9g.99gb");
+  Run();
+  EXPECT_EQ(Condition("known", "status"), "False");
+  EXPECT_EQ(Condition("unknown", "status"), "False");
+  EXPECT_EQ(Condition("unknown", "reason"), Condition("known", "reason"));
+  EXPECT_NE(Condition("unknown", "message").find("9g.99gb"), std::string::npos)
+      << Condition("unknown", "message");
+  EXPECT_EQ(PlanOf("n"), "");
+}
+
 TEST_F(PartitionerTest, OnePlanServesPodsThatComeTogether) {
   Node("n", {{0, ""}, {1, ""}});
   for (int i = 0; i < 7; ++i) {

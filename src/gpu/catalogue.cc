@@ -105,8 +105,4 @@ std::string Catalogue::WhyUnknown(std::string_view product) const {
          "; add it to the catalogue file (docs/catalogue.md)";
 }
 
-bool Catalogue::IsMigResource(std::string_view resource) const {
-  return resources_.find(resource) != resources_.end();
-}
-
 }  // namespace nos::gpu

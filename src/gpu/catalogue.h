@@ -14,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -100,8 +99,6 @@ class Catalogue {
   const Model* FindByPciId(uint32_t device_and_vendor) const;  // 0x20B010DE
   // For a product that FindByProduct does not know: one sentence that says why and what to do.
   std::string WhyUnknown(std::string_view product) const;
-  // Whether any model has a profile whose pods ask for this resource, by any of its names.
-  bool IsMigResource(std::string_view resource) const;
 
  private:
   friend class CatalogueBuilder;
@@ -115,7 +112,6 @@ class Catalogue {
 
   std::vector<std::unique_ptr<const Model>> models_;
   std::vector<ProductPattern> products_;
-  std::set<std::string, std::less<>> resources_;
   std::vector<std::string> problems_;
 };
 

@@ -1,6 +1,8 @@
 #include "gpu/catalogue_builder.h"
 
 #include <algorithm>
+#include <bit>
+#include <ranges>
 
 #include "base/text.h"
 #include "gpu/product_words.h"
@@ -132,6 +134,27 @@ Status CheckGeometry(const ModelSpec& spec, const Geometry& geometry) {
   return Status::Ok();
 }
 
+bool HasLayoutOf(const LayoutTable& table, const std::vector<uint8_t>& counts) {
+  for (size_t layout = 0; layout < table.size(); ++layout) {
+    const uint64_t members = table.Members(static_cast<LayoutId>(layout));
+    const auto has = [&](size_t profile) {
+      const uint64_t of = table.PlacementsOf(static_cast<ProfileId>(profile));
+      return std::popcount(members & of) == counts[profile];
+    };
+    if (std::ranges::all_of(std::views::iota(size_t{0}, counts.size()), has)) return true;
+  }
+  return false;
+}
+
+// A geometry that no GPU of the model can have would allow what is part of it, unsaid.
+Status CheckPossible(const ModelSpec& spec, const Geometry& geometry) {
+  ModelShape shape = ShapeOf(spec);
+  shape.allowed_geometries = CountsOfAll(spec, {geometry});  // keeps the table small
+  NOS_ASSIGN(const LayoutTable table, LayoutTable::Build(shape));
+  if (HasLayoutOf(table, shape.allowed_geometries.front())) return Status::Ok();
+  return Invalid(spec.name + " cannot be cut like that: these instances do not fit together");
+}
+
 }  // namespace
 
 ModelSpec* CatalogueBuilder::Find(std::string_view name) {
@@ -214,6 +237,7 @@ Status CatalogueBuilder::Allow(std::string_view model, const Geometry& geometry)
   if (spec == nullptr) spec = FindByProduct(model);
   if (spec == nullptr) return UnknownModel(model);
   NOS_RETURN_IF_ERROR(CheckGeometry(*spec, geometry));
+  NOS_RETURN_IF_ERROR(CheckPossible(*spec, geometry));
   if (spec->allowed.size() >= kMaxGeometries) return {Code::kExhausted, "too many geometries"};
   spec->allowed.push_back(geometry);
   return Status::Ok();
@@ -255,12 +279,6 @@ Catalogue CatalogueBuilder::Build() && {
     if (model == nullptr) continue;
     for (const std::string& product : spec.products) {
       catalogue.products_.push_back({ProductWords(product), model.get(), {}});
-    }
-    for (const Profile& profile : model->profiles_) {
-      catalogue.resources_.insert(profile.resource_name);
-      for (const std::string& alias : profile.aliases) {
-        catalogue.resources_.insert(ResourceName(alias));
-      }
     }
     catalogue.models_.push_back(std::move(model));
   }

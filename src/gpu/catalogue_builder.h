@@ -44,7 +44,7 @@ class CatalogueBuilder {
   // No layout of the model may contain this many of these profiles together.
   Status Forbid(std::string_view model, const Geometry& geometry);
   // Layouts of the model must be contained in a geometry allowed so far (none so far: any layout).
-  // `model` is a name or a product.
+  // `model` is a name or a product. Error: kInvalid, also for what the model cannot be cut into.
   Status Allow(std::string_view model, const Geometry& geometry);
   void AddUnpartitionable(const std::string& product, std::string reason);
   void AddProblem(std::string problem) { problems_.push_back(std::move(problem)); }

@@ -263,6 +263,9 @@ class FileReader {
     const std::vector<std::string> models = Texts(node, "models");
     if (models.empty()) Refuse("models: name at least one");
     if (!node["allowedGeometries"]) Refuse("allowedGeometries is missing");
+    if (node["allowedGeometries"].IsSequence() && node["allowedGeometries"].size() == 0) {
+      Refuse("allowedGeometries is empty; leave the entry out to allow every geometry");
+    }
     for (const std::string& model : models) {
       Each(node["allowedGeometries"], ".allowedGeometries", [&](const YAML::Node& geometry) {
         Require(builder_.Allow(model, ReadGeometry(geometry)));

@@ -72,8 +72,6 @@ TEST(Model, FindsProfilesByEveryName) {
   EXPECT_EQ(a100.FindProfile("3g.20gb"), std::nullopt);
   EXPECT_EQ(a100.profile(*a100.FindProfile("1g.10gb+me")).resource_name,
             "nvidia.com/mig-1g.10gb.me");
-  EXPECT_TRUE(Catalogue::Builtin().IsMigResource("nvidia.com/mig-1g.24gb-me"));
-  EXPECT_FALSE(Catalogue::Builtin().IsMigResource("nvidia.com/gpu"));
 }
 
 TEST(Model, ParsesPlacements) {
@@ -186,6 +184,22 @@ TEST(UserCatalogue, ReadsTheOldListOfGeometries) {
   const Model& a100 = *catalogue->FindByName("A100-80GB");
   EXPECT_EQ(a100.layouts().size(), 129U);  // 2^7 sets of 1g, and 7g
   EXPECT_EQ(catalogue->FindByName("A100-40GB")->layouts().size(), 2319U);
+}
+
+TEST(UserCatalogue, RefusesGeometriesThatNoGpuCanHave) {
+  const auto catalogue = Catalogue::Load(R"(
+knownMigGeometries:
+- models: [A100-40GB]
+  allowedGeometries: [{1g.5gb: 8}, {3g.20gb: 2, 1g.5gb: 1}, {3g.20gb: 2}, {1g.5gb: 3, 4g.20gb: 1}]
+- {models: [A30], allowedGeometries: []}
+)");
+  ASSERT_TRUE(catalogue.ok());
+  EXPECT_THAT(catalogue->problems(),
+              ElementsAre(HasSubstr("knownMigGeometries[0].allowedGeometries[0]: A100-40GB cannot"),
+                          HasSubstr("knownMigGeometries[0].allowedGeometries[1]: A100-40GB cannot"),
+                          HasSubstr("knownMigGeometries[1]: allowedGeometries is empty; leave")));
+  const Model& a100 = *catalogue->FindByName("A100-40GB");
+  EXPECT_TRUE(a100.layouts().FromPlacements({{*a100.ParsePlacement("3g.20gb@4")}}).ok());
 }
 
 TEST(UserCatalogue, ABadEntryHurtsOnlyItself) {

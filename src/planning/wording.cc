@@ -40,12 +40,18 @@ std::string SlicesText(const Translation& translation, const PodClass& cls) {
   for (const SliceCount& s : cls.slices) {
     const std::string profile = ProfileText(translation.slice_names[s.slice]);
     const int64_t count = s.count + s.beyond;
-    parts.push_back(count == 1 ? profile : fmt::format("{} x {}", count, profile));
+    // What was asked for is known up to kPlenty only.
+    const std::string many = count < kPlenty ? std::to_string(count) : "more than 10^18";
+    parts.push_back(count == 1 ? profile : fmt::format("{} x {}", many, profile));
   }
   return Join(parts, " and ");
 }
 
 std::string AmountText(cluster::ResourceId id, int64_t amount) {
+  if (amount > kPlenty / 2) {  // cut off at kPlenty, and perhaps less what is free
+    return fmt::format("more than {} {}", id == cluster::kCpu ? "512Ti" : "512Pi",
+                       cluster::ResourceName(id));
+  }
   const Quantity quantity =
       id == cluster::kCpu ? Quantity::FromMilli(amount) : Quantity::FromValue(amount);
   return fmt::format("{} {}", quantity.ToBinaryString(), cluster::ResourceName(id));

@@ -148,6 +148,41 @@ echo 'models: 3' >"$work/catalogue.yaml"
 call 0 "$nos" sandbox "${quick[@]}" --catalogue "$work/catalogue.yaml"
 grep -q "warning: .*catalogue.yaml: models" "$work/err" || fail "the catalogue is read"
 
+# A plan is made for the pods that the partitioner plans for, and of objects given once.
+cat >"$work/node.yaml" <<'EOF'
+apiVersion: v1
+kind: Node
+metadata:
+  name: n
+  labels: {nos.nebuly.com/gpu-partitioning: mig, nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB,
+           nvidia.com/gpu.count: "1"}
+status: {allocatable: {cpu: "8", pods: "110"}}
+EOF
+cat >"$work/daemon.yaml" <<'EOF'
+apiVersion: v1
+kind: Pod
+metadata:
+  name: d
+  ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: "1"}]
+spec: {containers: [{name: c, resources: {limits: {nvidia.com/mig-1g.5gb: "1"}}}]}
+EOF
+call 0 "$nos" plan -f "$work/node.yaml" -f "$work/daemon.yaml"
+grep -q "0 of 0 pending pods can run" "$work/out" || fail "pods of a DaemonSet are not planned for"
+grep -q "note: 1 pending pod is not planned for" "$work/err" || fail "says so"
+refuse 2 "node.yaml: node n is given twice; give every object once" \
+  "$nos" plan -f "$work/node.yaml" -f "$work/node.yaml"
+refuse 2 "daemon.yaml: pod default/d is given twice; give every object once" \
+  "$nos" plan -f "$work/node.yaml" -f "$work/daemon.yaml" -f "$work/daemon.yaml"
+sed -e 's/mig-1g.5gb: "1"/mig-1g.5gb: 9E/' -e '/ownerReferences/d' "$work/daemon.yaml" \
+  >"$work/huge.yaml"
+call 0 "$nos" plan -f "$work/node.yaml" -f "$work/huge.yaml"
+grep -qF "more than 10^18 x 1g.5gb" "$work/out" || fail "a huge amount is not misquoted"
+
+# What a simulation cannot do is refused.
+printf '1g.5gb: 1\n1g.10gb: 1\n' >"$work/mix.yaml"
+refuse 2 "policy repack has no exact test for this mix" \
+  "$nos" simulate churn --mix "$work/mix.yaml" --policy repack
+
 # The scenario runner.
 call 0 "$scenario" --help
 grep -q "Examples:" "$work/out" || fail "help has examples"

@@ -138,8 +138,9 @@ Result<ChurnPolicy> ParsePolicy(std::string_view name) {
   return Invalid(fmt::format("unknown policy \"{}\"; there are {}", name, names));
 }
 
-double ChurnCount::Share() const {
-  return offered == 0 ? 1 : static_cast<double>(accepted) / static_cast<double>(offered);
+std::optional<double> ChurnCount::Share() const {
+  if (offered == 0) return std::nullopt;
+  return static_cast<double>(accepted) / static_cast<double>(offered);
 }
 
 double ChurnReport::MovesPerAccepted() const {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,8 +54,7 @@ struct ChurnOptions {
 
 struct ChurnCount {
   int64_t offered = 0, accepted = 0;
-  // 0 to 1; 1 when nothing was offered.
-  double Share() const;
+  std::optional<double> Share() const;  // 0 to 1; none when nothing was offered
 };
 
 struct ChurnReport {
@@ -68,12 +68,13 @@ struct ChurnReport {
   double MovesPerAccepted() const;
 };
 
-// Error: kInvalid or kNotFound for options that make no sense (says which and why); kUnimplemented
+// Error: kInvalid or kNotFound for options that make no sense (says which and why); also
 // when kRepack has no exact test for the model and mix.
 Result<ChurnReport> RunChurn(const ChurnOptions& options);
 
 // model, gpus, mix, load, arrivals, seed, policy, maxMoves; offered, accepted, acceptedShare and
-// acceptedComputeShare (0 to 1); profiles[]: the same per profile; moves, movesPerAccepted.
+// acceptedComputeShare (0 to 1, null when nothing was offered); profiles[]: the same per profile;
+// moves, movesPerAccepted.
 Json ToJson(const ChurnReport& report);
 // A table for people, at most 100 columns wide.
 std::string ToText(const ChurnReport& report);

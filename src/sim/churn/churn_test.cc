@@ -38,7 +38,7 @@ ChurnOptions Short(ChurnPolicy policy, const char* mix = "uniform", int moves = 
 double ComputeShare(ChurnOptions options) {
   double sum = 0;
   for (options.seed = 1; options.seed <= 3; ++options.seed) {
-    sum += 100 * RunChurn(options).value().compute.Share();
+    sum += 100 * *RunChurn(options).value().compute.Share();
   }
   return sum / 3;
 }
@@ -139,6 +139,14 @@ TEST(Churn, ReportsForPeopleAndPrograms) {
   EXPECT_THAT(ToText(report), HasSubstr("moves, "));
 }
 
+TEST(Churn, NothingOfferedIsNoShare) {
+  ChurnOptions options = Short(ChurnPolicy::kNos);
+  ChurnReport report = RunChurn(options).value();
+  report.by_profile[0] = {};
+  EXPECT_TRUE(Find(Find(ToJson(report), "profiles")->get_array()[0], "acceptedShare")->is_null());
+  EXPECT_THAT(ToText(report), HasSubstr(" 0         -\n"));
+}
+
 TEST(Mix, NamesAdaptToTheModel) {
   const gpu::Model& a30 = *gpu::Catalogue::Builtin().FindByName("A30");
   const Mix mix = LoadMix("skew-small", a30).value();  // 80/10/5/3/2, no 3g and 7g on this model
@@ -210,7 +218,7 @@ TEST(PackingTest, AgreesWithEveryPackingOfTwoGpus) {
 TEST(PackingTest, RefusesWhatItCannotDecide) {
   const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
   const Mix mix = ParseMix("{1g.5gb: 1, 1g.10gb: 1}", "mix", model).value();
-  EXPECT_EQ(PackingTest::For(model, mix).status().code(), Code::kUnimplemented);
+  EXPECT_EQ(PackingTest::For(model, mix).status().code(), Code::kInvalid);
 
   const auto narrowed =
       gpu::Catalogue::Load("remove: [{model: A30, geometries: [{1g.6gb: 1, 2g.12gb: 1}]}]").value();

@@ -26,7 +26,7 @@ class Host {
   virtual int64_t moves() const { return 0; }
 };
 
-// Error: kUnimplemented when the policy cannot serve the model and mix.
+// Error: kInvalid when the policy cannot serve the model and mix.
 Result<std::unique_ptr<Host>> MakeHost(const ChurnOptions& options, const Mix& mix);
 
 }  // namespace nos::sim

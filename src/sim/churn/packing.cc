@@ -90,9 +90,8 @@ Result<PackingTest> PackingTest::For(const gpu::Model& model, const Mix& mix) {
   if (all_plain && IsClassicEightSlot(model, plain)) {
     test.classic_ = plain;
   } else if (!SizesDivideEachOther(model, asked)) {
-    return Status(Code::kUnimplemented, "policy repack has no exact test for this mix on " +
-                                            model.name() +
-                                            "; use only its plain profiles, or another policy");
+    return Invalid("policy repack has no exact test for this mix on " + model.name() +
+                   "; use only its plain profiles, or another policy");
   }
   return test;
 }

@@ -15,7 +15,7 @@ namespace nos::sim {
 class PackingTest {
  public:
   // Exact for eight-slot GPUs with the five plain profiles, and for models whose mix has profiles
-  // that halve evenly (A30, RTX PRO 6000 with plain profiles). Error: kUnimplemented otherwise.
+  // that halve evenly (A30, RTX PRO 6000 with plain profiles). Error: kInvalid otherwise.
   static Result<PackingTest> For(const gpu::Model& model, const Mix& mix);
 
   // Whether counts[profile] instances of each profile fit into that many GPUs together.

@@ -7,7 +7,13 @@ namespace nos::sim {
 namespace {
 
 std::string Percent(const ChurnCount& count) {
-  return fmt::format("{:.2f} %", 100 * count.Share());
+  const auto share = count.Share();
+  return share ? fmt::format("{:.2f} %", 100 * *share) : "-";
+}
+
+Json ShareToJson(const ChurnCount& count) {
+  const auto share = count.Share();
+  return share ? Json(*share) : Json(nullptr);
 }
 
 std::vector<std::string> Row(const std::string& name, const ChurnCount& count) {
@@ -25,8 +31,8 @@ Json ToJson(const ChurnReport& report) {
     profiles.push_back(JsonObject{{"profile", report.profiles[i]},
                                   {"offered", count.offered},
                                   {"accepted", count.accepted},
-                                  {"acceptedShare", count.Share()},
-                                  {"acceptedComputeShare", count.Share()}});
+                                  {"acceptedShare", ShareToJson(count)},
+                                  {"acceptedComputeShare", ShareToJson(count)}});
   }
   return JsonObject{{"model", o.model->name()},
                     {"gpus", o.gpus},
@@ -38,8 +44,8 @@ Json ToJson(const ChurnReport& report) {
                     {"maxMoves", o.moves},
                     {"offered", report.requests.offered},
                     {"accepted", report.requests.accepted},
-                    {"acceptedShare", report.requests.Share()},
-                    {"acceptedComputeShare", report.compute.Share()},
+                    {"acceptedShare", ShareToJson(report.requests)},
+                    {"acceptedComputeShare", ShareToJson(report.compute)},
                     {"profiles", std::move(profiles)},
                     {"moves", report.moves},
                     {"movesPerAccepted", report.MovesPerAccepted()}};
