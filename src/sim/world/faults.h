@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -34,8 +35,11 @@ class Faults {
   const FaultRates& rates() const { return rates_; }
   Time until() const { return until_; }
   bool Strike(double chance) {
-    return chance > 0 && clock_.Now() < until_ && random_.Chance(chance);
+    if (chance <= 0 || clock_.Now() >= until_ || !random_.Chance(chance)) return false;
+    last_ = clock_.Now();
+    return true;
   }
+  std::optional<Time> last() const { return last_; }  // when one struck
   // Uniform in [0, max_delay).
   Duration Delay() {
     return Duration(static_cast<Duration::rep>(random_.Below(
@@ -47,6 +51,7 @@ class Faults {
   Time until_;
   Random random_;
   const Clock& clock_;
+  std::optional<Time> last_;
 };
 
 // Whether a process lives. A crash in the midst of its code is played like this: once dead, none of

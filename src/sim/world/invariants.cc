@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "cluster/annotations.h"
@@ -10,6 +11,10 @@ namespace nos::sim {
 namespace {
 
 using Problems = std::vector<std::string>;
+
+// A fault may be felt for as long: an event comes FaultRates::max_delay later, what was missed is
+// read anew after a pause, an agent destroys when its patience ends.
+constexpr Duration kFaultsLinger = std::chrono::minutes(2);
 
 void CheckLayout(const Machine& machine, size_t gpu, Problems& problems) {
   const gpu::Model& model = machine.model(gpu);
@@ -72,9 +77,109 @@ void CheckPod(const std::string& node, const VirtualNode::RunningPod& pod,
   }
 }
 
+void CheckRefusal(const Machine& machine, const VirtualNode::RunningPod& pod, Time now,
+                  Problems& problems) {
+  if (pod.refused != now || pod.pod == nullptr) return;
+  const auto disturbed = machine.LastDisturbance();
+  if (disturbed && now - *disturbed <= kFaultsLinger) return;
+  problems.push_back(fmt::format("{}: {} was sent here by a scheduler and refused: {}",
+                                 machine.kubelet().name(), pod.pod->Key(), pod.status.message));
+}
+
+// Instances of the resource that nobody holds.
+int64_t CountFree(const Machine& machine, const std::string& resource) {
+  int64_t free = 0;
+  for (const auto& [uuid, of] : Devices(machine)) {
+    free += of == resource && machine.kubelet().Holder(uuid) == nullptr ? 1 : 0;
+  }
+  return free;
+}
+
+// How many of the resource the pods wait for that the kubelet has yet to admit.
+int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& pods,
+                     const std::string& resource) {
+  int64_t awaited = 0;
+  for (const cluster::Pod& pod : pods) {
+    const bool settled = machine.kubelet().pods().contains(pod.meta.uid);
+    if (settled || pod.Finished() || pod.meta.deleted) continue;
+    const cluster::ResourceList requests = cluster::PodRequests(pod);
+    if (const auto found = requests.find(resource); found != requests.end()) {
+      awaited += found->second.Value();
+    }
+  }
+  return awaited;
+}
+
+// Whether the node object does not count more devices than the kubelet may hand out.
+bool Shown(const Machine& machine, const cluster::Node& node, const std::string& resource) {
+  const auto counted = node.allocatable.find(resource);
+  if (counted == node.allocatable.end()) return true;
+  const auto& offered = machine.kubelet().offered();
+  return counted->second.Value() <=
+         std::count_if(offered.begin(), offered.end(),
+                       [&](const auto& device) { return device.resource == resource; });
+}
+
+// What is wrong with the withdrawal of a device that is to be destroyed now; "" when nothing is.
+std::string WithdrawalFault(const Machine& machine, const std::string& uuid,
+                            const std::string& resource, const cluster::Node& node, Time now) {
+  const auto& offered = machine.kubelet().offered();
+  if (offered.contains({resource, uuid})) return "while the kubelet may hand it out";
+  const auto since = machine.kubelet().WithdrawnAt(uuid);
+  if (!since) return "";  // it never was in the offer
+  const controllers::AgentConfig& config = machine.agent_config();
+  if (now - *since < config.settle) {
+    return fmt::format("{} after it was withdrawn", FormatAge(now - *since));
+  }
+  if (now - *since < config.withdraw_timeout && !Shown(machine, node, resource)) {
+    return fmt::format("while the node object counts it, {} after it was withdrawn",
+                       FormatAge(now - *since));
+  }
+  return "";
+}
+
 }  // namespace
 
-Problems CheckMachine(const Machine& machine) {
+Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node) {
+  ApiTruth truth;
+  NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node));
+  NOS_ASSIGN(truth.node, cluster::DecodeNode(object));
+  kube::ListOptions options;
+  options.field_selector = "spec.nodeName=" + node;
+  NOS_ASSIGN(const kube::ObjectList list, client.List(kube::kPods, "", options));
+  for (const Json& item : list.items) {
+    NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(item));
+    truth.pods.push_back(std::move(pod));
+  }
+  return truth;
+}
+
+Problems CheckDestruction(const Machine& machine, const device::GpuInstance& instance,
+                          const ApiTruth& truth, Time now) {
+  Problems problems;
+  const auto add = [&](const std::string& what) {
+    problems.push_back(fmt::format("{}: {}@{} on GPU {} was destroyed {}", machine.kubelet().name(),
+                                   instance.profile, instance.start, instance.gpu, what));
+  };
+  if (!instance.complete) return problems;  // of no use to anybody
+  if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {
+    const std::string pod = holder->pod == nullptr ? "(deleted)" : holder->pod->Key();
+    add("while pod " + pod + " holds it");
+    return problems;
+  }
+  const std::string resource = SliceResource(instance.profile);
+  const std::string fault = WithdrawalFault(machine, instance.uuid, resource, truth.node, now);
+  if (!fault.empty()) add(fault);
+  const int64_t free = CountFree(machine, resource) - 1;
+  const int64_t awaited = CountAwaited(machine, truth.pods, resource);
+  if (awaited > free) {
+    add(fmt::format("while pods bound here wait for {} of {} and only {} others are free", awaited,
+                    resource, free));
+  }
+  return problems;
+}
+
+Problems CheckMachine(const Machine& machine, Time now) {
   Problems problems;
   if (machine.gpus() == nullptr) return problems;
   for (size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) CheckLayout(machine, gpu, problems);
@@ -82,6 +187,7 @@ Problems CheckMachine(const Machine& machine) {
   std::map<std::string, std::string> holders;
   for (const auto& [uid, pod] : machine.kubelet().pods()) {
     CheckPod(machine.kubelet().name(), pod, devices, holders, problems);
+    CheckRefusal(machine, pod, now, problems);
   }
   return problems;
 }

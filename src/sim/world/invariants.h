@@ -6,14 +6,33 @@
 #include <vector>
 
 #include "cluster/objects.h"
+#include "kube/client.h"
 #include "sim/world/machine.h"
 
 namespace nos::sim {
 
 // No two instances overlap and every GPU's layout is one the hardware can have; every device that a
 // pod holds is there, is of the kind it asked for, and is held by no other pod; every pod that runs
-// has all its devices. (That no used instance is destroyed is noted by the machine as it happens.)
-std::vector<std::string> CheckMachine(const Machine& machine);
+// has all its devices; no pod that a scheduler sent here has just been refused for want of devices,
+// unless something was done to the cluster lately that explains it: whoever is late, because events
+// come late, streams end, writes fail or processes die, acts on slices that are there no more.
+std::vector<std::string> CheckMachine(const Machine& machine, Time now);
+
+// What the API server holds of a node.
+struct ApiTruth {
+  cluster::Node node;
+  std::vector<cluster::Pod> pods;  // bound to it
+};
+// Error: kNotFound when there is no such node, or what the API server answers.
+Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node);
+
+// At the very moment an instance is destroyed, it being there still: no pod holds it; the kubelet
+// may not hand it out; it has been out of the offer for as long as schedulers are given, and the
+// node object counts it no more or had its time to (controllers/withdrawals.h); and every pod that
+// is bound here and has not got its devices yet still finds enough of them.
+std::vector<std::string> CheckDestruction(const Machine& machine,
+                                          const device::GpuInstance& instance,
+                                          const ApiTruth& truth, Time now);
 
 // What the partitioner and the agent wrote on the node can be read back.
 std::vector<std::string> CheckNode(const cluster::Node& node, const gpu::Catalogue& catalogue);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "sim/world/invariants.h"
+
 namespace nos::sim {
 namespace {
 
@@ -108,14 +112,20 @@ SimFault Machine::DrawFault(const SimAttempt& attempt) {
 }
 
 void Machine::OnDestroy(const device::GpuInstance& instance) {
-  const auto* holder = kubelet_->Holder(instance.uuid);
-  if (holder == nullptr) return;
-  env_.violations.push_back(fmt::format("{}: {}@{} on GPU {} was destroyed while pod {} holds it",
-                                        name_, instance.profile, instance.start, instance.gpu,
-                                        holder->pod == nullptr ? "(deleted)" : holder->pod->Key()));
+  kube::Client truth(env_.api);
+  const ApiTruth told =
+      TruthOf(truth, name_).value_or(ApiTruth{});  // a deleted node counts nothing
+  for (std::string& problem : CheckDestruction(*this, instance, told, env_.clock.Now())) {
+    env_.violations.push_back(std::move(problem));
+  }
+}
+
+std::optional<Time> Machine::LastDisturbance() const {
+  return std::max({env_.faults.last(), env_.kubelet_faults.last(), rebooted_});
 }
 
 void Machine::Reboot() {
+  rebooted_ = env_.clock.Now();
   kubelet_->Reboot();
   if (gpus_ != nullptr) gpus_->Reboot();
   if (agent_ != nullptr) agent_->Crash(times_.kubelet.boot);

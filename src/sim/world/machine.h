@@ -33,6 +33,10 @@ class Machine {
   size_t gpu_count() const { return models_.size(); }
   const gpu::Model& model(size_t gpu) const { return *models_[gpu]; }
 
+  const controllers::AgentConfig& agent_config() const { return times_.agent; }
+  // When something was last done to the cluster that nos has to live with: a fault, a reboot.
+  std::optional<Time> LastDisturbance() const;
+
   // Power off and on: instances are gone, kubelet and agent start anew.
   void Reboot();
   // The next device operations of this kind fail.
@@ -57,6 +61,7 @@ class Machine {
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   int fail_creates_ = 0, fail_destroys_ = 0;
+  std::optional<Time> rebooted_;
 };
 
 }  // namespace nos::sim

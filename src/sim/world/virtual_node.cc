@@ -38,6 +38,7 @@ void VirtualNode::StartKubelet() {
   pods_.clear();
   changes_.clear();
   offered_.clear();
+  withdrawn_.clear();
   kube::ReflectorOptions options;
   options.field_selector = "spec.nodeName=" + spec_.name;
   cache_ = std::make_unique<kube::Cache<cluster::Pod>>(kube::kPods, cluster::ReadPod,
@@ -112,7 +113,11 @@ void VirtualNode::Admit(const PodPtr& pod) {
     return;
   }
   std::optional<Refusal> refusal = CheckResources(*pod);
-  if (!refusal) refusal = TakeDevices(*pod, entry.devices);
+  if (!refusal) {
+    refusal = TakeDevices(*pod, entry.devices);
+    // Who creates a pod with a node in it sets no condition; binding it does.
+    if (refusal && pod->FindCondition("PodScheduled") != nullptr) entry.refused = clock_.Now();
+  }
   if (refusal) {
     entry.stage = Stage::kFinished;
     entry.status.stage = PodStage::kFailed;
@@ -195,6 +200,11 @@ const VirtualNode::RunningPod* VirtualNode::Holder(std::string_view device_id) c
   return nullptr;
 }
 
+std::optional<Time> VirtualNode::WithdrawnAt(const std::string& device_id) const {
+  const auto found = withdrawn_.find(device_id);
+  return found == withdrawn_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void VirtualNode::Stop(RunningPod& pod) {
   if (pod.stage == Stage::kFinished) {
     pod.remove_object = true;
@@ -246,6 +256,8 @@ Status VirtualNode::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
   if (down_until_ || removed_) return {Code::kUnavailable, "the kubelet is not running"};
   std::set<kubelet::OfferedDevice> offer(devices.begin(), devices.end());
   if (offer == offered_) return Status::Ok();
+  for (const auto& device : offered_) withdrawn_[device.device_id] = clock_.Now();
+  for (const auto& device : offer) withdrawn_.erase(device.device_id);
   offered_ = std::move(offer);
   for (const auto& device : offered_) ever_offered_.insert(device.resource);
   node_dirty_ = true;

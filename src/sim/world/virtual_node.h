@@ -55,6 +55,8 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
     std::vector<kubelet::DeviceAssignment> devices;  // empty once stopped
     PodStatusInput status;
     std::optional<Time> next;  // when the stage ends by itself
+    // When it was refused for want of devices although a scheduler had sent it.
+    std::optional<Time> refused;
     bool write_status = false;
     bool remove_object = false;
   };
@@ -85,6 +87,10 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   const NodeSpec& spec() const { return spec_; }
   // By uid. What really runs here, whatever the API server has been told so far.
   const std::map<std::string, RunningPod>& pods() const { return pods_; }
+  // What may be handed out, but for what is held already.
+  const std::set<kubelet::OfferedDevice>& offered() const { return offered_; }
+  // When a device left the offer; none while it is in it, or when it has never been.
+  std::optional<Time> WithdrawnAt(const std::string& device_id) const;
   // Which pod holds a device, if any.
   const RunningPod* Holder(std::string_view device_id) const;
 
@@ -123,7 +129,8 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   std::deque<std::pair<PodPtr, PodPtr>> changes_;  // before, after
   std::map<std::string, RunningPod> pods_;
   std::set<kubelet::OfferedDevice> offered_;
-  std::set<std::string> ever_offered_;  // resources
+  std::map<std::string, Time> withdrawn_;  // by device
+  std::set<std::string> ever_offered_;     // resources
   std::map<std::string, std::vector<std::string>> pinned_;
   bool registered_ = false, node_dirty_ = true, removed_ = false;
   std::optional<Time> down_until_;

@@ -219,7 +219,7 @@ void World::AfterStep(Machine* machine) {
   if (!options_.check_invariants) return;
   nodes_.Pump(client_, clock_.Now());
   if (machine == nullptr) return;
-  for (std::string& problem : CheckMachine(*machine)) Violation(std::move(problem));
+  for (std::string& problem : CheckMachine(*machine, clock_.Now())) Violation(std::move(problem));
 }
 
 void World::Violation(std::string what) {

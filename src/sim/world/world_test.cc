@@ -1,6 +1,7 @@
 // The virtual cluster as a user of kubectl would see it.
 #include "sim/world/world.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 class WorldTest : public testing::Test {
@@ -198,11 +200,42 @@ TEST_F(WorldTest, PodsOfADeletedNodeMoveToAnother) {
 TEST_F(WorldTest, InvariantsNoticeWhatIsBroken) {
   Start({Node({{"1g.5gb@0", true, "a"}})}, false);
   Machine& machine = *world->FindMachine("n1");
-  EXPECT_THAT(CheckMachine(machine), IsEmpty());
+  EXPECT_THAT(CheckMachine(machine, world->Now()), IsEmpty());
   machine.gpus()->Reboot();  // behind the kubelet's back
-  EXPECT_EQ(CheckMachine(machine).size(), 1u);
+  EXPECT_EQ(CheckMachine(machine, world->Now()).size(), 1u);
   machine.kubelet().Reboot();
-  EXPECT_THAT(CheckMachine(machine), IsEmpty());
+  EXPECT_THAT(CheckMachine(machine, world->Now()), IsEmpty());
+}
+
+TEST_F(WorldTest, InvariantsNoticeWhatIsDestroyedTooSoon) {
+  Start({Node({{"1g.5gb@0", false, ""}, {"1g.5gb@1", false, ""}})}, false);
+  Machine& machine = *world->FindMachine("n1");
+  const auto offered = machine.kubelet().offered();
+  Time now = world->Now();
+  const auto broken = [&](const device::GpuInstance& instance, const ApiTruth& truth) {
+    return fmt::format("{}", fmt::join(CheckDestruction(machine, instance, truth, now), ";"));
+  };
+  const std::vector<device::GpuInstance> instances = machine.gpus()->Truth(0);
+  kube::Client client(world->api());
+  ApiTruth truth = TruthOf(client, "n1").value();
+  EXPECT_THAT(broken(instances[0], truth), HasSubstr("while the kubelet may hand it out"));
+
+  const auto other = std::find_if(offered.begin(), offered.end(), [&](const auto& device) {
+    return device.device_id != instances[0].uuid;
+  });
+  ASSERT_TRUE(machine.kubelet().Offer({*other}).ok());
+  EXPECT_THAT(broken(instances[0], truth), HasSubstr(" after it was withdrawn"));
+  now += seconds(1);
+  EXPECT_THAT(broken(instances[0], truth), HasSubstr("while the node object counts it"));
+  truth.node.allocatable["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(1);
+  EXPECT_EQ(broken(instances[0], truth), "");
+
+  cluster::Pod waits = *cluster::DecodePod(PodObject(Pod("a", "1g.5gb")));
+  waits.meta.uid = "not admitted";
+  truth.pods = {waits};
+  EXPECT_EQ(broken(instances[0], truth), "");  // the other serves it
+  truth.pods.push_back(waits);
+  EXPECT_THAT(broken(instances[0], truth), HasSubstr("wait for 2"));
 }
 
 TEST_F(WorldTest, TheJudgeTriesEveryPlacement) {
