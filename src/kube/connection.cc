@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
-
 #include "base/text.h"
 #include "kube/exec_plugin.h"
 #include "kube/files.h"
@@ -29,7 +27,7 @@ Result<Identity> Connection::Read() {
   NOS_ASSIGN(const std::string token, Value(config_.token));
   identity.token = Trim(token);
   if (config_.exec) {
-    NOS_ASSIGN(ExecCredential given, RunExecPlugin(config_, identity.ca_pem));
+    NOS_ASSIGN(ExecCredential given, RunExecPlugin(*config_.exec, config_, identity.ca_pem));
     expires_ = given.expires;
     if (!given.token.empty()) identity.token = std::move(given.token);
     if (!given.client_certificate_pem.empty()) {
@@ -63,13 +61,13 @@ void Connection::Rejected() {
 
 Result<ConnectionConfig> InCluster() {
   constexpr std::string_view kFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
-  const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
-  const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
-  if (host == nullptr || port == nullptr || *host == '\0' || *port == '\0') {
+  const std::string host = FromEnvironment("KUBERNETES_SERVICE_HOST");
+  const std::string port = FromEnvironment("KUBERNETES_SERVICE_PORT");
+  if (host.empty() || port.empty()) {
     return NotFound("not in a cluster: KUBERNETES_SERVICE_HOST and _PORT are not set");
   }
   ConnectionConfig config;
-  const bool v6 = std::string_view(host).find(':') != std::string_view::npos;
+  const bool v6 = host.find(':') != std::string_view::npos;
   config.server =
       v6 ? fmt::format("https://[{}]:{}", host, port) : fmt::format("https://{}:{}", host, port);
   config.ca.file = fmt::format("{}/ca.crt", kFolder);

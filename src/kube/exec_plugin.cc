@@ -9,7 +9,7 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
+#include <system_error>
 
 #include "codec/base64.h"
 #include "codec/json.h"
@@ -21,26 +21,30 @@ constexpr std::chrono::seconds kPatience{60};
 constexpr size_t kMaxOutput = size_t{1} << 20;  // bytes
 constexpr int kMaxArguments = 1000;
 
-std::string ExecInfo(const ConnectionConfig& config, std::string_view ca_pem) {
+std::string Words(int fault) { return std::generic_category().message(fault); }
+
+std::string ExecInfo(const ExecPlugin& plugin, const ConnectionConfig& cluster,
+                     std::string_view ca_pem) {
   JsonObject spec{{"interactive", false}};
-  if (config.exec->provide_cluster_info) {
-    spec["cluster"] = {{"server", config.server},
-                       {"tls-server-name", config.tls_server_name},
+  if (plugin.provide_cluster_info) {
+    spec["cluster"] = {{"server", cluster.server},
+                       {"tls-server-name", cluster.tls_server_name},
                        {"certificate-authority-data", EncodeBase64(ca_pem)}};
   }
-  return WriteJson(JsonObject{{"kind", "ExecCredential"},
-                              {"apiVersion", config.exec->api_version},
-                              {"spec", std::move(spec)}});
+  return WriteJson(JsonObject{
+      {"kind", "ExecCredential"}, {"apiVersion", plugin.api_version}, {"spec", std::move(spec)}});
 }
 
-std::vector<std::string> Environment(const ConnectionConfig& config, std::string_view ca_pem) {
+std::vector<std::string> Environment(const ExecPlugin& plugin, const ConnectionConfig& cluster,
+                                     std::string_view ca_pem) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
-  for (const auto& [name, value] : config.exec->environment) {
-    std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(name + "="); });
-    all.push_back(name + "=" + value);
+  for (const auto& [name, value] : plugin.environment) {
+    const std::string start = fmt::format("{}=", name);
+    std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(start); });
+    all.push_back(start + value);
   }
-  all.push_back("KUBERNETES_EXEC_INFO=" + ExecInfo(config, ca_pem));
+  all.push_back("KUBERNETES_EXEC_INFO=" + ExecInfo(plugin, cluster, ca_pem));
   return all;
 }
 
@@ -53,10 +57,11 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 // The child's process id; its stdout is the write end of `pipe`.
-Result<pid_t> Spawn(const ConnectionConfig& config, std::string_view ca_pem, const int (&pipe)[2]) {
-  std::vector<std::string> arguments{config.exec->command};
-  arguments.insert(arguments.end(), config.exec->arguments.begin(), config.exec->arguments.end());
-  std::vector<std::string> environment = Environment(config, ca_pem);
+Result<pid_t> Spawn(const ExecPlugin& plugin, const ConnectionConfig& cluster,
+                    std::string_view ca_pem, const int (&pipe)[2]) {
+  std::vector<std::string> arguments{plugin.command};
+  arguments.insert(arguments.end(), plugin.arguments.begin(), plugin.arguments.end());
+  std::vector<std::string> environment = Environment(plugin, cluster, ca_pem);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -65,7 +70,7 @@ Result<pid_t> Spawn(const ConnectionConfig& config, std::string_view ca_pem, con
   const int fault = posix_spawnp(&child, arguments[0].c_str(), &actions, nullptr,
                                  Pointers(arguments).data(), Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
-  if (fault != 0) return Status(Code::kPermission, std::strerror(fault));
+  if (fault != 0) return Status(Code::kPermission, Words(fault));
   return child;
 }
 
@@ -83,18 +88,19 @@ Result<std::string> ReadAll(int fd) {
     char buffer[4096];
     const ssize_t count = read(fd, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Status(Code::kPermission, std::strerror(errno));
+    if (count < 0) return Status(Code::kPermission, Words(errno));
     if (count == 0) return text;
     text.append(buffer, static_cast<size_t>(count));
     if (text.size() > kMaxOutput) return Status(Code::kPermission, "printed more than 1 MiB");
   }
 }
 
-Result<std::string> Run(const ConnectionConfig& config, std::string_view ca_pem) {
-  if (config.exec->arguments.size() > kMaxArguments) return Invalid("has too many arguments");
+Result<std::string> Run(const ExecPlugin& plugin, const ConnectionConfig& cluster,
+                        std::string_view ca_pem) {
+  if (plugin.arguments.size() > kMaxArguments) return Invalid("has too many arguments");
   int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) != 0) return Status(Code::kUnavailable, std::strerror(errno));
-  const Result<pid_t> child = Spawn(config, ca_pem, pipe);
+  if (pipe2(pipe, O_CLOEXEC) != 0) return Status(Code::kUnavailable, Words(errno));
+  const Result<pid_t> child = Spawn(plugin, cluster, ca_pem, pipe);
   (void)close(pipe[1]);
   Result<std::string> text = child.ok() ? ReadAll(pipe[0]) : Result<std::string>(child.status());
   (void)close(pipe[0]);
@@ -134,17 +140,18 @@ Result<ExecCredential> Parse(std::string_view text, std::string_view api_version
 
 }  // namespace
 
-Result<ExecCredential> RunExecPlugin(const ConnectionConfig& config, std::string_view ca_pem) {
+Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const ConnectionConfig& cluster,
+                                     std::string_view ca_pem) {
   const auto explain = [&](const Status& status) {
     const Code code = status.code() == Code::kDeadline ? Code::kDeadline : Code::kPermission;
     std::string message =
-        fmt::format("credential plugin '{}': {}", config.exec->command, status.message());
-    if (!config.exec->install_hint.empty()) message += "; " + config.exec->install_hint;
+        fmt::format("credential plugin '{}': {}", plugin.command, status.message());
+    if (!plugin.install_hint.empty()) message += "; " + plugin.install_hint;
     return Status(code, std::move(message));
   };
-  const auto text = Run(config, ca_pem);
+  const auto text = Run(plugin, cluster, ca_pem);
   if (!text.ok()) return explain(text.status());
-  auto credential = Parse(*text, config.exec->api_version);
+  auto credential = Parse(*text, plugin.api_version);
   if (!credential.ok()) return explain(credential.status());
   return credential;
 }

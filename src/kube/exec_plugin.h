@@ -16,6 +16,7 @@ struct ExecCredential {
 // Runs the program, for at most a minute; what it writes to stderr goes to ours.
 // Errors: kPermission when it cannot be started, fails, or prints something else (with the install
 // hint of the kubeconfig); kDeadline.
-Result<ExecCredential> RunExecPlugin(const ConnectionConfig& config, std::string_view ca_pem);
+Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const ConnectionConfig& cluster,
+                                     std::string_view ca_pem);
 
 }  // namespace nos::kube

@@ -169,6 +169,11 @@ Result<ConnectionConfig> FromFiles(const std::vector<std::string>& paths,
 
 }  // namespace
 
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
+  return value == nullptr ? "" : value;
+}
+
 Result<std::string> ReadWholeFile(const std::string& path) {
   constexpr size_t kMost = size_t{16} << 20;
   std::ifstream file(path, std::ios::binary);
@@ -193,18 +198,16 @@ Result<ConnectionConfig> ParseKubeconfig(std::string_view text, std::string_view
 Result<ConnectionConfig> LoadConnection(const std::string& path, std::string_view context) {
   if (!path.empty()) return FromFiles({path}, context);
   std::vector<std::string> paths;
-  if (const char* from_env = std::getenv("KUBECONFIG"); from_env != nullptr) {
-    for (const std::string_view each : Split(from_env, ':')) {
-      if (!each.empty()) paths.emplace_back(each);
-    }
+  const std::string from_environment = FromEnvironment("KUBECONFIG");
+  for (const std::string_view each : Split(from_environment, ':')) {
+    if (!each.empty()) paths.emplace_back(each);
   }
   // As kubectl: files that are not there are passed over, unless none is.
   const auto missing = [](const std::string& file) { return !std::filesystem::exists(file); };
   if (!std::all_of(paths.begin(), paths.end(), missing)) std::erase_if(paths, missing);
   if (!paths.empty()) return FromFiles(paths, context);
   if (auto in_cluster = InCluster(); in_cluster.ok()) return in_cluster;
-  const char* home = std::getenv("HOME");
-  return FromFiles({std::string(home == nullptr ? "" : home) + "/.kube/config"}, context);
+  return FromFiles({FromEnvironment("HOME") + "/.kube/config"}, context);
 }
 
 }  // namespace nos::kube
