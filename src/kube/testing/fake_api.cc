@@ -132,7 +132,8 @@ ApiResponse FakeApi::Post(const std::string& plural, const std::string& ns, cons
   }
   Json object = request.body;
   if (!ns.empty()) MakeObject(object, "metadata")["namespace"] = ns;
-  if (objects_.contains({plural, KeyOf(FindString(object, "metadata", "namespace"), FindString(object, "metadata", "name"))})) {
+  if (objects_.contains({plural, KeyOf(FindString(object, "metadata", "namespace"),
+                                       FindString(object, "metadata", "name"))})) {
     return Failure(409, "AlreadyExists", "it exists already");
   }
   return Store(plural, std::move(object), "ADDED");
@@ -152,7 +153,8 @@ ApiResponse FakeApi::Patch(const std::string& plural, const std::string& key,
 }
 
 ApiResponse FakeApi::Store(const std::string& plural, Json object, std::string_view event) {
-  const std::string key = KeyOf(FindString(object, "metadata", "namespace"), FindString(object, "metadata", "name"));
+  const std::string key =
+      KeyOf(FindString(object, "metadata", "namespace"), FindString(object, "metadata", "name"));
   MakeObject(object, "metadata")["resourceVersion"] = std::to_string(++version_);
   if (FindString(object, "metadata", "uid").empty()) {
     MakeObject(object, "metadata")["uid"] = "uid-" + std::to_string(version_);
@@ -184,7 +186,8 @@ Result<std::unique_ptr<WatchStream>> FakeApi::Watch(const ApiRequest& request) {
 
 void FakeApi::Put(Json object) {
   const std::string plural = ToLower(FindString(object, "kind")) + "s";
-  const bool known = objects_.contains({plural, KeyOf(FindString(object, "metadata", "namespace"), FindString(object, "metadata", "name"))});
+  const bool known = objects_.contains({plural, KeyOf(FindString(object, "metadata", "namespace"),
+                                                      FindString(object, "metadata", "name"))});
   Store(plural, std::move(object), known ? "MODIFIED" : "ADDED");
 }
 
