@@ -31,7 +31,7 @@ struct Cluster {
 void CreateAndDelete(benchmark::State& state) {
   Cluster cluster(state.range(0));
   const Json pod = Pod(-1);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(cluster.client.Create(kube::kPods, "default", pod));
     benchmark::DoNotOptimize(cluster.client.Delete(kube::kPods, "default", "p-1"));
   }
@@ -41,7 +41,7 @@ BENCHMARK(CreateAndDelete)->Arg(10)->Arg(5000);
 void PatchStatus(benchmark::State& state) {
   Cluster cluster(5000);
   int64_t round = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const Json patch = {{"status", {{"phase", "Running"}, {"message", fmt::to_string(++round)}}}};
     benchmark::DoNotOptimize(cluster.client.Patch(kube::kPods, "default", "p7",
                                                   kube::PatchType::kMerge, patch, "status"));
@@ -51,7 +51,8 @@ BENCHMARK(PatchStatus);
 
 void List(benchmark::State& state) {
   Cluster cluster(state.range(0));
-  for (auto _ : state) benchmark::DoNotOptimize(cluster.client.List(kube::kPods, "", {}));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(cluster.client.List(kube::kPods, "", {}));
 }
 BENCHMARK(List)->Arg(5000)->Unit(benchmark::kMillisecond);
 
@@ -60,11 +61,12 @@ void WatchedPatch(benchmark::State& state) {
   std::vector<std::unique_ptr<kube::WatchStream>> watches;
   kube::ListOptions options;
   options.resource_version = cluster.client.List(kube::kPods, "", {})->resource_version;
+  watches.reserve(static_cast<size_t>(state.range(0)));
   for (int64_t i = 0; i < state.range(0); ++i) {
     watches.push_back(std::move(*cluster.client.Watch(kube::kPods, "", options)));
   }
   int64_t round = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const Json patch = {{"status", {{"message", fmt::to_string(++round)}}}};
     (void)cluster.client.Patch(kube::kPods, "default", "p7", kube::PatchType::kMerge, patch,
                                "status");

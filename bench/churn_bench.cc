@@ -22,7 +22,11 @@ class Busy {
   Busy(size_t gpus, double load, uint64_t seed)
       : rule_(A100()), fleet_(rule_, gpus), random_(seed) {
     const double mean_gap = 3.8 / (load * 8 * static_cast<double>(gpus));
-    for (double now = 0; now < 8; now += random_.Exponential(mean_gap)) Arrive(now);
+    double now = 0;
+    while (now < 8) {
+      Arrive(now);
+      now += random_.Exponential(mean_gap);
+    }
   }
   const gpu::Fleet& fleet() const { return fleet_; }
   gpu::ProfileId Draw() { return plain_[random_.Below(plain_.size())]; }
@@ -59,7 +63,7 @@ class Busy {
 
 void BM_Choose(benchmark::State& state) {
   Busy busy(static_cast<size_t>(state.range(0)), 0.95, 1);
-  for (auto _ : state) benchmark::DoNotOptimize(busy.fleet().Choose(busy.Draw()));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(busy.fleet().Choose(busy.Draw()));
 }
 BENCHMARK(BM_Choose)->Arg(100)->Arg(1000)->Arg(5000)->Arg(100'000);
 
@@ -79,7 +83,7 @@ void BM_FindRelocation(benchmark::State& state) {
   }
   if (blocked.empty()) return state.SkipWithError("nothing is blocked");
   size_t i = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const auto [fleet, profile] = blocked[i++ % blocked.size()];
     benchmark::DoNotOptimize(gpu::FindRelocation(*fleet, profile, 2));
   }
@@ -100,15 +104,15 @@ void BM_ChurnGain(benchmark::State& state) {
   double gain = 0;
   double per_accepted = 0;
   constexpr int kSeeds = 12;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     for (options.seed = 1; options.seed <= kSeeds; ++options.seed) {
       options.policy = ChurnPolicy::kLargestFreeRun;
       options.moves = 0;
-      const double peer = RunChurn(options).value().compute.Share().value();
+      const double peer = RunChurn(options).value().compute.Share().value_or(0);
       options.policy = moves < 0 ? ChurnPolicy::kRepack : ChurnPolicy::kNos;
       options.moves = std::max(moves, 0);
       const ChurnReport report = RunChurn(options).value();
-      gain += 100 * (report.compute.Share().value() - peer) / kSeeds;
+      gain += 100 * (report.compute.Share().value_or(0) - peer) / kSeeds;
       per_accepted += report.MovesPerAccepted() / kSeeds;
     }
   }

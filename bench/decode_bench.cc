@@ -50,15 +50,14 @@ std::string ListText(int pods) {
 }
 
 void CountPods(benchmark::State& state, const std::string& text) {
-  const double pods = static_cast<double>(state.range(0));
-  state.counters["per pod"] = benchmark::Counter(
-      pods, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-  state.counters["bytes per pod"] = static_cast<double>(text.size()) / pods;
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.counters["bytes per pod"] =
+      static_cast<double>(text.size()) / static_cast<double>(state.range(0));
 }
 
 void BM_ReadTyped(benchmark::State& state) {
   const std::string text = ListText(static_cast<int>(state.range(0)));
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     std::vector<cluster::Pod> pods;
     const Status read = ReadJson(text, [&](Cursor& list) {
       list.Members([&](std::string_view key, Cursor& items) {
@@ -78,7 +77,7 @@ BENCHMARK(BM_ReadTyped)->Arg(5'000)->Arg(50'000)->Unit(benchmark::kMillisecond);
 
 void BM_ReadByTree(benchmark::State& state) {
   const std::string text = ListText(static_cast<int>(state.range(0)));
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     std::vector<cluster::Pod> pods;
     const auto tree = ParseJson(text);
     for (const Json& item : tree->at("items").as_array()) {
@@ -119,7 +118,7 @@ class Pages final : public kube::Transport {
 // What the cache keeps of each pod, in bytes of the heap.
 void BM_CacheMemory(benchmark::State& state) {
   Pages pages(static_cast<int>(state.range(0)));
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const size_t before = mallinfo2().uordblks;
     kube::Client client(pages);
     kube::Cache<cluster::Pod> cache(kube::kPods, cluster::ReadPod);

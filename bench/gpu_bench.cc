@@ -24,7 +24,7 @@ void BM_LayoutAddRemove(benchmark::State& state) {
   const LayoutTable& table = A100().layouts();
   const auto layouts = RandomLayouts();
   size_t i = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const LayoutId s = layouts[i++ % layouts.size()];
     const uint64_t addable = table.Addable(s);
     if (addable == 0) continue;
@@ -38,7 +38,8 @@ void BM_LayoutCopies(benchmark::State& state) {
   const LayoutTable& table = A100().layouts();
   const auto layouts = RandomLayouts();
   size_t i = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(table.Copies(layouts[i++ % layouts.size()], 4));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(table.Copies(layouts[i++ % layouts.size()], 4));
 }
 BENCHMARK(BM_LayoutCopies);
 
@@ -46,7 +47,7 @@ void BM_LayoutFromMembers(benchmark::State& state) {
   const LayoutTable& table = A100().layouts();
   const auto layouts = RandomLayouts();
   size_t i = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(table.FromMembers(table.Members(layouts[i++ % layouts.size()])));
   }
 }
@@ -56,25 +57,27 @@ void BM_BestPlacement(benchmark::State& state) {
   const Fragmentation rule(A100());
   const auto layouts = RandomLayouts();
   size_t i = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(rule.Best(layouts[i++ % layouts.size()], 0));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(rule.Best(layouts[i++ % layouts.size()], 0));
 }
 BENCHMARK(BM_BestPlacement);
 
 void BM_FindByProduct(benchmark::State& state) {
   const Catalogue& catalogue = Catalogue::Builtin();
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(catalogue.FindByProduct("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"));
   }
 }
 BENCHMARK(BM_FindByProduct);
 
 void BM_LoadCatalogue(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(Catalogue::Load("").ok());
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(Catalogue::Load("").ok());
 }
 BENCHMARK(BM_LoadCatalogue)->Unit(benchmark::kMillisecond);
 
 void BM_BuildFragmentation(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(Fragmentation(A100()).Potential(0));
+  for ([[maybe_unused]] auto _ : state)
+    benchmark::DoNotOptimize(Fragmentation(A100()).Potential(0));
 }
 BENCHMARK(BM_BuildFragmentation)->Unit(benchmark::kMillisecond);
 

@@ -71,7 +71,8 @@ int64_t PeakMebibytes() {
 void Run(benchmark::State& state, const Cluster& cluster) {
   const scheduling::Framework framework = scheduling::Framework::Default();
   Plan plan;
-  for (auto _ : state) plan = MakePlan(cluster.snapshot, cluster.pending, framework, {});
+  for ([[maybe_unused]] auto _ : state)
+    plan = MakePlan(cluster.snapshot, cluster.pending, framework, {});
   state.counters["pods"] = static_cast<double>(cluster.pending.size());
   state.counters["placed"] = plan.placed;
   state.counters["bound"] = plan.upper_bound;
@@ -85,6 +86,7 @@ void Run(benchmark::State& state, const Cluster& cluster) {
 Cluster EmptyNodes(int nodes, int cpu, const SharedPods& pods,
                    const std::vector<std::string>& layouts) {
   std::vector<std::shared_ptr<const cluster::Node>> list;
+  list.reserve(nodes);
   for (int n = 0; n < nodes; ++n) list.push_back(NodeOf(n, cpu, layouts));
   return {cluster::ClusterSnapshot::Build(list, {}, gpu::Catalogue::Builtin()), pods};
 }
@@ -223,6 +225,7 @@ void BM_Overload(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0)), kinds = static_cast<int>(state.range(1));
   Random random(1);
   std::vector<std::shared_ptr<const cluster::Node>> list;
+  list.reserve(nodes);
   for (int n = 0; n < nodes; ++n)
     list.push_back(NodeOf(n, 64 + n % kinds, std::vector<std::string>(8)));
   const char* wants[] = {"2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"};
