@@ -113,9 +113,10 @@ SimFault Machine::DrawFault(const SimAttempt& attempt) {
 
 void Machine::OnDestroy(const device::GpuInstance& instance) {
   kube::Client truth(env_.api);
-  const ApiTruth told =
-      TruthOf(truth, name_).value_or(ApiTruth{});  // a deleted node counts nothing
-  for (std::string& problem : CheckDestruction(*this, instance, told, env_.clock.Now())) {
+  const Result<ApiTruth> told = TruthOf(truth, name_);
+  const ApiTruth none;  // of a deleted node
+  const ApiTruth& known = told.ok() ? *told : none;
+  for (std::string& problem : CheckDestruction(*this, instance, known, env_.clock.Now())) {
     env_.violations.push_back(std::move(problem));
   }
 }
