@@ -43,8 +43,8 @@ Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
     if (const Status status = read(item, *object); status.ok()) {
       out.push_back(std::move(object));
     } else {
-      warnings += Printable(fmt::format("warning: {} {}: {}", resource.kind, object->meta.name,
-                                        status.message()));
+      warnings += Printable(
+          fmt::format("warning: {} {}: {}", resource.kind, object->meta.name, status.message()));
       warnings += '\n';
     }
   };

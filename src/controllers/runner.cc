@@ -30,8 +30,7 @@ Runner::Runner(Reconciler& reconciler, kube::Transport& transport, RunnerOptions
       reconciler_(reconciler),
       client_(transport),
       pods_(kube::kPods, cluster::ReadPod, CacheOptions(options_, options_.pod_field_selector)),
-      nodes_(kube::kNodes, cluster::ReadNode,
-             CacheOptions(options_, options_.node_field_selector)),
+      nodes_(kube::kNodes, cluster::ReadNode, CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {}
 
 bool Runner::Step(const Clock& clock) {
