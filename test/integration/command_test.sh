@@ -96,7 +96,7 @@ wait "$sandbox" || fail "Ctrl-C ends the sandbox with exit code 0"
 sandbox=
 [ ! -e "$work/kubeconfig" ] || fail "the kubeconfig is removed"
 call 0 "$nos" sandbox "${quick[@]}" --port "$port" # the port is free again
-[ -z "$(ls "$work" | grep nos-sandbox)" ] || fail "no kubeconfig is left behind"
+[ -z "$(find "$work" -name '*nos-sandbox*')" ] || fail "no kubeconfig is left behind"
 
 # A plan keeps slots for pods that waited long, from the wait that is asked for.
 cat >"$work/starving.yaml" <<'EOF'
