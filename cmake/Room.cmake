@@ -40,8 +40,10 @@ function(nos_room name)
   nos_check_includes(${name} "${ROOM_DEPS}" "${ROOM_TEST_DEPS}" ${sources} ${tests} ${doubles}
                      ${headers})
   target_include_directories(nos_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  set(public ${headers})
+  list(FILTER public EXCLUDE REGEX "_test\\.h$")
   target_sources(nos_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src
-                                    FILES ${headers})
+                                    FILES ${public})
   list(TRANSFORM ROOM_DEPS PREPEND nos_ OUTPUT_VARIABLE dep_targets)
   target_link_libraries(nos_${name} PUBLIC ${dep_targets} PRIVATE ${ROOM_LIBS})
 
