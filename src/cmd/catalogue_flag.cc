@@ -22,7 +22,7 @@ std::vector<std::string> ModelNames() {
 
 Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
   if (path.empty()) return gpu::Catalogue::Load("");
-  NOS_ASSIGN(const std::string text, ReadFile(path));
+  NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
   auto catalogue = gpu::Catalogue::Load(text);
   if (!catalogue.ok()) return catalogue.status().Within(path);
   for (const std::string& problem : catalogue->problems()) {

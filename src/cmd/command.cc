@@ -2,15 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
-#include <system_error>
 
+#include "base/file.h"
 #include "base/table.h"
 #include "base/text.h"
 
@@ -48,19 +45,9 @@ std::string CommandPath(const CLI::App& root) {
 
 }  // namespace
 
-Result<std::string> ReadFile(const std::string& path) {
-  if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  }
-  if (std::filesystem::is_directory(path)) {
-    return Invalid("cannot read '" + path + "': it is a folder, not a file");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return NotFound("cannot read '" + path + "': " + std::generic_category().message(errno));
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) return Invalid("cannot read '" + path + "': it is not a readable file");
-  return text;
+Result<std::string> ReadFileOrStdin(const std::string& path) {
+  if (path != "-") return ReadFile(path);
+  return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
 }
 
 std::string CheckSeed(const std::string& text) {

@@ -52,8 +52,8 @@ void AddHoldAfterFlag(CLI::App& command, Duration& target);
 // Parses the command line and runs what was chosen. Returns the exit code.
 int Main(int argc, char** argv);
 
-// The whole file; "-" is standard input. Error: kNotFound or kInvalid with the path and the cause.
-Result<std::string> ReadFile(const std::string& path);
+// As ReadFile; "-" is standard input.
+Result<std::string> ReadFileOrStdin(const std::string& path);
 // Prints "nos plan: <message>" to stderr and returns the exit code that fits the error.
 int Fail(const std::string& command, const Status& error);
 

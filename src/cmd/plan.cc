@@ -50,7 +50,7 @@ Result<Input> ReadInput(const std::vector<std::string>& files) {
                : Invalid(path + ": " + object + " is given twice; give every object once");
   };
   for (const std::string& path : files) {
-    NOS_ASSIGN(const std::string text, ReadFile(path));
+    NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
     NOS_ASSIGN(cluster::Objects objects, cluster::ReadObjects(text, path == "-" ? "stdin" : path));
     for (cluster::Node& node : objects.nodes) {
       NOS_RETURN_IF_ERROR(first("node " + node.meta.name, path));

@@ -62,7 +62,7 @@ std::string NameOfFile(const std::string& path) { return path == "-" ? "stdin" :
 Result<std::vector<sim::NodeSpec>> ReadNodes(const SandboxFlags& flags,
                                              const gpu::Catalogue& catalogue) {
   if (flags.cluster_file.empty()) return NodesFromFlags(flags, catalogue);
-  NOS_ASSIGN(const std::string text, ReadFile(flags.cluster_file));
+  NOS_ASSIGN(const std::string text, ReadFileOrStdin(flags.cluster_file));
   return sim::ReadCluster(text, NameOfFile(flags.cluster_file), catalogue);
 }
 
@@ -91,7 +91,7 @@ Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
                                    const gpu::Catalogue& catalogue) {
   if (flags.workload == "none") return sim::Workload();
   if (flags.workload == "demo") return DemoWorkload(flags, nodes, catalogue);
-  NOS_ASSIGN(const std::string text, ReadFile(flags.workload));
+  NOS_ASSIGN(const std::string text, ReadFileOrStdin(flags.workload));
   return sim::ReadWorkload(text, NameOfFile(flags.workload));
 }
 

@@ -85,8 +85,8 @@ struct OpenbFlags {
 };
 
 Status RunOpenb(OpenbFlags flags) {
-  NOS_ASSIGN(const std::string nodes, ReadFile(flags.nodes));
-  NOS_ASSIGN(const std::string pods, ReadFile(flags.pods));
+  NOS_ASSIGN(const std::string nodes, ReadFileOrStdin(flags.nodes));
+  NOS_ASSIGN(const std::string pods, ReadFileOrStdin(flags.pods));
   NOS_ASSIGN(flags.options.policy, sim::ParseOpenbPolicy(flags.policy));
   flags.options.nodes_text = nodes;
   flags.options.pods_text = pods;

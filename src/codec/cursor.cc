@@ -203,6 +203,10 @@ Status ReadJson(JsonSource source, FunctionRef<void(Cursor&)> visit) {
   return Status::Ok();
 }
 
+std::string StringOf(Cursor& value) {
+  return value.kind() == Cursor::Kind::kString ? std::string(value.Text()) : std::string();
+}
+
 Result<Json> TreeOf(JsonSource source) {
   if (source.cursor() != nullptr) return ParseJson(source.cursor()->Raw());
   if (source.tree() != nullptr) return *source.tree();

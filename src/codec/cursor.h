@@ -60,6 +60,8 @@ class JsonSource {
 // Error: kInvalid when a text is not one JSON value; what came before the fault has been visited by
 // then. How deep it is nested costs nothing: recursion is the visitor's. Thread-safe.
 Status ReadJson(JsonSource source, FunctionRef<void(Cursor&)> visit);
+// The value if it is a string, else "".
+std::string StringOf(Cursor& value);
 // As a tree of its own. Error: as ParseJson.
 Result<Json> TreeOf(JsonSource source);
 

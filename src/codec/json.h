@@ -33,13 +33,13 @@ std::string WriteJsonPretty(const Json& value);
 // The value at a path of keys, or null pointer when any step is missing or not an object.
 const Json* Find(const Json& value, std::string_view key);
 template <typename... Keys>
-const Json* Find(const Json& value, std::string_view key, Keys... rest) {
+const Json* Find(const Json& value, std::string_view key, const Keys&... rest) {
   const Json* next = Find(value, key);
   return next == nullptr ? nullptr : Find(*next, std::string_view(rest)...);
 }
 // The string at a path, or "" when missing or not a string. Views into `value`.
 template <typename... Keys>
-std::string_view FindString(const Json& value, Keys... keys) {
+std::string_view FindString(const Json& value, const Keys&... keys) {
   const Json* found = Find(value, std::string_view(keys)...);
   if (found == nullptr || !found->is_string()) return {};
   return {found->get_string().data(), found->get_string().size()};
@@ -49,7 +49,7 @@ inline std::string_view View(const boost::json::string& s) { return {s.data(), s
 // The object at a path of keys, created (replacing nulls and scalars) where missing.
 JsonObject& MakeObject(Json& value, std::string_view key);
 template <typename... Keys>
-JsonObject& MakeObject(Json& value, std::string_view key, Keys... rest) {
+JsonObject& MakeObject(Json& value, std::string_view key, const Keys&... rest) {
   MakeObject(value, key);
   return MakeObject(*value.get_object().if_contains(key), std::string_view(rest)...);
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controllers/runner.h"
+#include "controllers/testing/scene.h"
 #include "device/sim_gpus.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
@@ -20,7 +21,7 @@ using std::chrono::seconds;
 constexpr const char* kNode = "gpu-1";
 
 // A node with two A100-40GB, its kubelet, and an agent that may die at any time.
-class AgentTest : public testing::Test {
+class AgentTest : public ::testing::Test {
  protected:
   AgentTest() {
     api_.Put({{"kind", "Node"},
@@ -73,14 +74,7 @@ class AgentTest : public testing::Test {
 
   // Lets the agent work for this long.
   void Run(Duration time = seconds(30)) {
-    const Time end = clock_.Now() + time;
-    for (int i = 0; i < 2000; ++i) {
-      if (runner_->Step(clock_)) continue;
-      const auto due = runner_->NextDue();
-      if (!due || *due > end) return clock_.AdvanceTo(std::max(end, clock_.Now()));
-      clock_.AdvanceTo(std::max(*due, clock_.Now()));
-    }
-    ADD_FAILURE() << "the agent does not come to rest";
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
   }
 
   void Annotate(const std::string& key, const std::string& value) {
@@ -95,27 +89,12 @@ class AgentTest : public testing::Test {
     Annotate("spec-partitioning-plan", id);
   }
   std::string Annotation(const std::string& key) {
-    return std::string(
-        FindString(*api_.Find("nodes", kNode), "metadata", "annotations", "nos.nebuly.com/" + key));
+    return testing::NodeAnnotation(api_, kNode, key);
   }
   void Bind(const std::string& name, const std::string& profile) {
-    api_.Put({{"kind", "Pod"},
-              {"metadata", {{"namespace", "ml"}, {"name", name}}},
-              {"spec",
-               {{"nodeName", kNode},
-                {"containers",
-                 JsonArray{{{"name", "main"},
-                            {"resources", {{"limits", {{"nvidia.com/mig-" + profile, "1"}}}}}}}}}},
-              {"status", {{"phase", "Pending"}}}});
+    testing::PutBoundPod(api_, name, kNode, profile, "Pending");
   }
-  std::string Events() {
-    std::string all;
-    for (const Json& event : api_.All("events")) {
-      all += std::string(FindString(event, "reason")) + ": " +
-             std::string(FindString(event, "message")) + "\n";
-    }
-    return all;
-  }
+  std::string Events() { return testing::EventsOf(api_); }
 
   ManualClock clock_{Time(seconds(1'000'000))};
   kube::FakeApi api_;

@@ -11,6 +11,7 @@
 
 #include "controllers/partitioner.h"
 #include "controllers/runner.h"
+#include "controllers/testing/scene.h"
 #include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
@@ -22,7 +23,7 @@ using std::chrono::seconds;
 
 using Layouts = std::map<int, std::string>;  // GPU -> "3g.20gb@4:used,..."
 
-class PartitionerTest : public testing::Test {
+class PartitionerTest : public ::testing::Test {
  protected:
   PartitionerTest() { Restart(); }
 
@@ -32,14 +33,7 @@ class PartitionerTest : public testing::Test {
     runner_ = std::make_unique<Runner>(*partitioner_, api_, RunnerOptions());
   }
   void Run(Duration time = seconds(5)) {
-    const Time end = clock_.Now() + time;
-    for (int i = 0; i < 3000; ++i) {
-      if (runner_->Step(clock_)) continue;
-      const auto due = runner_->NextDue();
-      if (!due || *due > end) return clock_.AdvanceTo(end);
-      clock_.AdvanceTo(std::max(*due, clock_.Now()));
-    }
-    ADD_FAILURE() << "the partitioner does not come to rest";
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the partitioner does not come to rest";
   }
 
   // A node of A100-40GB that its agent has reported.
@@ -88,8 +82,7 @@ class PartitionerTest : public testing::Test {
     Change("pods", "ml/" + name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
   }
   std::string Annotation(const std::string& node, const std::string& key) {
-    return std::string(
-        FindString(*api_.Find("nodes", node), "metadata", "annotations", "nos.nebuly.com/" + key));
+    return testing::NodeAnnotation(api_, node, key);
   }
   void Annotate(const std::string& node, const std::string& key, const std::string& value) {
     Change("nodes", node, [&](Json& object) {
@@ -116,14 +109,7 @@ class PartitionerTest : public testing::Test {
     }
     return "";
   }
-  std::string Events() {
-    std::string all;
-    for (const Json& event : api_.All("events")) {
-      all += std::string(FindString(event, "reason")) + ": " +
-             std::string(FindString(event, "message")) + "\n";
-    }
-    return all;
-  }
+  std::string Events() { return testing::EventsOf(api_); }
   int Patches(const std::string& node) {
     int count = 0;
     for (const auto& request : api_.writes) count += request.path == "/api/v1/nodes/" + node;

@@ -106,17 +106,14 @@ struct Page {
 Result<Page> ReadPage(const ApiResponse& response, FunctionRef<void(JsonSource)> visit) {
   Page page;
   bool listed = true;
-  const auto text = [](Cursor& value) {
-    return std::string(value.kind() == Cursor::Kind::kString ? value.Text() : std::string_view());
-  };
   NOS_RETURN_IF_ERROR(ReadJson(response.json(), [&](Cursor& root) {
     if (root.kind() != Cursor::Kind::kObject) return void(listed = false);
     root.Members([&](std::string_view key, Cursor& value) {
       const Cursor::Kind kind = value.kind();
       if (key == "metadata" && kind == Cursor::Kind::kObject) {
         value.Members([&](std::string_view name, Cursor& member) {
-          if (name == "resourceVersion") page.resource_version = text(member);
-          if (name == "continue") page.token = text(member);
+          if (name == "resourceVersion") page.resource_version = StringOf(member);
+          if (name == "continue") page.token = StringOf(member);
         });
       } else if (key == "items" && kind == Cursor::Kind::kArray) {
         value.Elements([&](Cursor& item) { visit(item); });

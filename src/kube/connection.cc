@@ -2,19 +2,21 @@
 
 #include <fmt/core.h>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "kube/environment.h"
 #include "kube/exec_plugin.h"
-#include "kube/files.h"
 
 namespace nos::kube {
 namespace {
 
+constexpr size_t kMostBytes = size_t{1} << 20;  // of a certificate, key or token
 constexpr std::chrono::seconds kLookAgain{10};
 // A credential is renewed this long before it expires, so that no request is under way with it.
 constexpr std::chrono::seconds kMargin{10};
 
 Result<std::string> Value(const Secret& secret) {
-  return secret.file.empty() ? Result<std::string>(secret.text) : ReadWholeFile(secret.file);
+  return secret.file.empty() ? Result<std::string>(secret.text) : ReadFile(secret.file, kMostBytes);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct HttpOptions {
   // Requests and watches begun, so that a fault here cannot drown the server.
   double requests_per_second = 100;
   int burst = 200;
-  int max_connections = 50;  // for requests; each watch has its own
+  int max_connections = 50;  // kept when idle; DoAll has as many requests in flight
 };
 
 class HttpTransport final : public Transport {

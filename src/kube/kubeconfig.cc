@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "codec/base64.h"
 #include "codec/yaml.h"
 #include "kube/connection.h"
-#include "kube/files.h"
+#include "kube/environment.h"
 
 namespace nos::kube {
 namespace {
+
+constexpr size_t kMostBytes = size_t{16} << 20;  // of a kubeconfig
 
 // One file of those that together make the configuration.
 struct File {
@@ -156,7 +157,7 @@ Result<ConnectionConfig> FromFiles(const std::vector<std::string>& paths,
                                    std::string_view context) {
   std::vector<File> files;
   for (const std::string& path : paths) {
-    auto text = ReadWholeFile(path);
+    auto text = ReadFile(path, kMostBytes);
     if (!text.ok()) return text.status().Within("kubeconfig");
     auto file = ParseFile(*text, std::filesystem::path(path).parent_path().string());
     if (!file.ok()) return file.status().Within("kubeconfig '" + path + "'");
@@ -172,19 +173,6 @@ Result<ConnectionConfig> FromFiles(const std::vector<std::string>& paths,
 std::string FromEnvironment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
   return value == nullptr ? "" : value;
-}
-
-Result<std::string> ReadWholeFile(const std::string& path) {
-  constexpr size_t kMost = size_t{16} << 20;
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  char buffer[65536];
-  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
-    text.append(buffer, static_cast<size_t>(file.gcount()));
-    if (text.size() > kMost) return NotFound(fmt::format("'{}' has more than 16 MiB", path));
-  }
-  if (file.bad() || !file.eof()) return NotFound(fmt::format("cannot read '{}'", path));
-  return text;
 }
 
 Result<ConnectionConfig> ParseKubeconfig(std::string_view text, std::string_view context,

@@ -21,18 +21,15 @@ struct Glance {
 
 Glance Look(const WatchEvent& event) {
   Glance glance;
-  const auto text = [](Cursor& value) {
-    return value.kind() == Cursor::Kind::kString ? std::string(value.Text()) : std::string();
-  };
   const Status read = ReadJson(event.json(), [&](Cursor& root) {
     if (root.kind() != Cursor::Kind::kObject) return;
     root.Members([&](std::string_view key, Cursor& value) {
       if (key == "metadata" && value.kind() == Cursor::Kind::kObject) {
         value.Members([&](std::string_view name, Cursor& member) {
-          if (name == "resourceVersion") glance.version = text(member);
+          if (name == "resourceVersion") glance.version = StringOf(member);
         });
       }
-      if (key == "message") glance.message = text(value);
+      if (key == "message") glance.message = StringOf(value);
       if (key == "code" && value.kind() == Cursor::Kind::kNumber)
         glance.gone = value.Text() == kGone;
     });

@@ -13,6 +13,11 @@ struct Address {
   std::string Key() const { return ns.empty() ? name : ns + "/" + name; }
 };
 
+std::string KeyOf(const Json& object) {
+  return kube::KeyOf(FindString(object, "metadata", "namespace"),
+                     FindString(object, "metadata", "name"));
+}
+
 // "/api/v1/namespaces/a/pods/b/status" and the like.
 Address ParsePath(std::string_view path) {
   std::vector<std::string_view> parts = Split(path, '/');
@@ -132,8 +137,7 @@ ApiResponse FakeApi::Post(const std::string& plural, const std::string& ns, cons
   }
   Json object = request.body;
   if (!ns.empty()) MakeObject(object, "metadata")["namespace"] = ns;
-  if (objects_.contains({plural, KeyOf(FindString(object, "metadata", "namespace"),
-                                       FindString(object, "metadata", "name"))})) {
+  if (objects_.contains({plural, KeyOf(object)})) {
     return Failure(409, "AlreadyExists", "it exists already");
   }
   return Store(plural, std::move(object), "ADDED");
@@ -153,8 +157,7 @@ ApiResponse FakeApi::Patch(const std::string& plural, const std::string& key,
 }
 
 ApiResponse FakeApi::Store(const std::string& plural, Json object, std::string_view event) {
-  const std::string key =
-      KeyOf(FindString(object, "metadata", "namespace"), FindString(object, "metadata", "name"));
+  const std::string key = KeyOf(object);
   MakeObject(object, "metadata")["resourceVersion"] = std::to_string(++version_);
   if (FindString(object, "metadata", "uid").empty()) {
     MakeObject(object, "metadata")["uid"] = "uid-" + std::to_string(version_);
@@ -186,8 +189,7 @@ Result<std::unique_ptr<WatchStream>> FakeApi::Watch(const ApiRequest& request) {
 
 void FakeApi::Put(Json object) {
   const std::string plural = ToLower(FindString(object, "kind")) + "s";
-  const bool known = objects_.contains({plural, KeyOf(FindString(object, "metadata", "namespace"),
-                                                      FindString(object, "metadata", "name"))});
+  const bool known = objects_.contains({plural, KeyOf(object)});
   Store(plural, std::move(object), known ? "MODIFIED" : "ADDED");
 }
 

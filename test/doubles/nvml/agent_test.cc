@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "controllers/runner.h"
+#include "controllers/testing/scene.h"
 #include "device/nvml_backend.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
@@ -25,7 +26,7 @@ using Names = std::vector<std::string>;
 
 constexpr const char* kNode = "gpu-1";
 
-class NvmlAgentTest : public testing::Test {
+class NvmlAgentTest : public ::testing::Test {
  protected:
   NvmlAgentTest() {
     api_.Put({{"kind", "Node"},
@@ -59,14 +60,7 @@ class NvmlAgentTest : public testing::Test {
     api_.Put(node);
   }
   void Run(Duration time = seconds(60)) {
-    const Time end = clock_.Now() + time;
-    for (int i = 0; i < 2000; ++i) {
-      if (runner_->Step(clock_)) continue;
-      const auto due = runner_->NextDue();
-      if (!due || *due > end) return clock_.AdvanceTo(std::max(end, clock_.Now()));
-      clock_.AdvanceTo(std::max(*due, clock_.Now()));
-    }
-    ADD_FAILURE() << "the agent does not come to rest";
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
   }
   void Plan(const std::string& id, const std::map<int, std::string>& layouts) {
     Json node = *api_.Find("nodes", kNode);
@@ -78,26 +72,11 @@ class NvmlAgentTest : public testing::Test {
     api_.Put(node);
   }
   std::string Annotation(const std::string& key) {
-    return std::string(
-        FindString(*api_.Find("nodes", kNode), "metadata", "annotations", "nos.nebuly.com/" + key));
+    return testing::NodeAnnotation(api_, kNode, key);
   }
-  std::string Events() {
-    std::string all;
-    for (const Json& event : api_.All("events")) {
-      all += std::string(FindString(event, "reason")) + ": " +
-             std::string(FindString(event, "message")) + "\n";
-    }
-    return all;
-  }
+  std::string Events() { return testing::EventsOf(api_); }
   void Bind(const std::string& name, const std::string& profile) {
-    api_.Put({{"kind", "Pod"},
-              {"metadata", {{"namespace", "ml"}, {"name", name}}},
-              {"spec",
-               {{"nodeName", kNode},
-                {"containers",
-                 JsonArray{{{"name", "main"},
-                            {"resources", {{"limits", {{"nvidia.com/mig-" + profile, "1"}}}}}}}}}},
-              {"status", {{"phase", "Running"}}}});
+    testing::PutBoundPod(api_, name, kNode, profile, "Running");
   }
 
   const gpu::Model& model_ = *gpu::Catalogue::Builtin().FindByName("A100-40GB");

@@ -1,0 +1,51 @@
+#include "controllers/testing/scene.h"
+
+#include <algorithm>
+
+namespace nos::controllers::testing {
+
+bool RunFor(Runner& runner, ManualClock& clock, Duration time) {
+  constexpr int kMostSteps = 3000;
+  const Time end = clock.Now() + time;
+  for (int i = 0; i < kMostSteps; ++i) {
+    if (runner.Step(clock)) continue;
+    const auto due = runner.NextDue();
+    if (!due || *due > end) {
+      clock.AdvanceTo(std::max(end, clock.Now()));
+      return true;
+    }
+    clock.AdvanceTo(std::max(*due, clock.Now()));
+  }
+  return false;
+}
+
+std::string EventsOf(const kube::FakeApi& api) {
+  std::string all;
+  for (const Json& event : api.All("events")) {
+    all += FindString(event, "reason");
+    all += ": ";
+    all += FindString(event, "message");
+    all += '\n';
+  }
+  return all;
+}
+
+std::string NodeAnnotation(const kube::FakeApi& api, const std::string& node,
+                           const std::string& key) {
+  return std::string(
+      FindString(*api.Find("nodes", node), "metadata", "annotations", "nos.nebuly.com/" + key));
+}
+
+void PutBoundPod(kube::FakeApi& api, const std::string& name, const std::string& node,
+                 const std::string& profile, std::string_view phase) {
+  api.Put({{"kind", "Pod"},
+           {"metadata", {{"namespace", "ml"}, {"name", name}}},
+           {"spec",
+            {{"nodeName", node},
+             {"containers",
+              JsonArray{{{"name", "main"},
+                         {"resources", {{"limits", {{"nvidia.com/mig-" + profile, "1"}}}}}}}}}},
+           {"status", {{"phase", phase}}}});
+}
+
+}  // namespace nos::controllers::testing
