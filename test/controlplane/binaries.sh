@@ -1,0 +1,111 @@
+# The programs of a control plane: found on this machine, or built from the Go modules pinned in
+# */go.mod. Sourced by script/controlplane.
+# shellcheck shell=bash
+
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl helm kustomize)
+declare -A package_of=(
+  [etcd]=go.etcd.io/etcd/server/v3
+  [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
+  [kube-controller-manager]=k8s.io/kubernetes/cmd/kube-controller-manager
+  [kube-scheduler]=k8s.io/kubernetes/cmd/kube-scheduler
+  [kwok]=sigs.k8s.io/kwok/cmd/kwok
+  [kubectl]=k8s.io/kubernetes/cmd/kubectl
+  [helm]=helm.sh/helm/v3/cmd/helm
+  [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
+)
+# What we use is not in older ones: `kubectl create token` and waiting for creation; etcd without fsync.
+declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0)
+
+modules=$PWD/test/controlplane
+pinned=$(cat "$modules"/*/go.mod "$modules"/*/go.sum | sha256sum | cut -c1-16)
+cache=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}/controlplane/$pinned/bin
+declare -A path_of=()
+
+# module_of NAME: the folder of the Go module that pins it.
+module_of() { [ "$1" = kwok ] && echo "$modules/kwok" || echo "$modules/kubernetes"; }
+
+# recent_enough NAME PATH
+recent_enough() {
+  local least=${oldest[$1]:-} version asked=(--version)
+  [ -n "$least" ] || return 0
+  [ "$1" = kubectl ] && asked=(version --client)
+  version=$("$2" "${asked[@]}" 2>/dev/null | grep -m1 -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
+  [ "$(printf '%s\n' "$least" "$version" | sort -V | head -n 1)" = "$least" ]
+}
+
+# locate NAME: puts where it is into path_of; fails when it is nowhere.
+locate() {
+  local path
+  [ -z "${path_of[$1]:-}" ] || return 0
+  for path in "${KUBEBUILDER_ASSETS:-/nonexistent}/$1" "$(command -v "$1")" "$cache/$1"; do
+    [ -x "$path" ] && recent_enough "$1" "$path" && path_of[$1]=$path && return
+  done
+  return 1
+}
+
+# need_binaries NAME...: all are in path_of afterwards, built where they are nowhere.
+need_binaries() {
+  local name missing=()
+  for name in "$@"; do
+    [ -n "${package_of[$name]:-}" ] || die "no program '$name' here; one of: ${programs[*]}"
+    locate "$name" || missing+=("$name")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  build_binaries "${missing[@]}"
+  for name in "${missing[@]}"; do path_of[$name]=$cache/$name; done
+}
+
+# find_go WANTED: the go command in $go, or the end of this run. Go itself says whether it is recent
+# enough for the modules; since 1.21 it fetches a newer one where that is allowed.
+find_go() {
+  local why
+  go=$(command -v go || echo /usr/local/go/bin/go)
+  if [ ! -x "$go" ]; then
+    why="there is no Go on this machine"
+  elif ! why=$(cd "$modules/kubernetes" && "$go" list -m 2>&1); then
+    why="$("$go" version) will not do: ${why//$'\n'/ }"
+  else
+    return 0
+  fi
+  say "skipped: no $1 here, and $why"
+  say "install Go $(sed -n 's/^go //p' "$modules/kubernetes/go.mod") or newer (https://go.dev/doc/install)," \
+    "or set KUBEBUILDER_ASSETS to a folder with these programs"
+  exit 77
+}
+
+# link_flags NAME: so that each program knows its version.
+link_flags() {
+  local version kube=k8s.io/component-base/version client=k8s.io/client-go/pkg/version each
+  version=$(cd "$(module_of "$1")" && "$go" list -f '{{.Module.Version}}' "${package_of[$1]}")
+  printf '%s' '-s -w'
+  case $1 in
+    kube*)
+      for each in "$kube" "$client"; do
+        printf ' -X %s.gitVersion=%s -X %s.gitMajor=1 -X %s.gitMinor=%s' "$each" "$version" \
+          "$each" "$each" "$(cut -d. -f2 <<<"$version")"
+      done
+      ;;
+    helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
+    kustomize) printf ' -X sigs.k8s.io/kustomize/api/provenance.version=%s' "$version" ;;
+  esac
+}
+
+build_binaries() {
+  local name began count=0
+  find_go "$*"
+  mkdir -p "$cache"
+  exec 8>"$cache/.lock"
+  flock -n 8 || { say "waiting for another build of the control plane" && flock 8; }
+  say "building $* into $cache (once; the first time takes some minutes)"
+  for name in "$@"; do
+    count=$((count + 1))
+    [ -x "$cache/$name" ] && continue
+    began=$SECONDS
+    say "($count of $#) ${package_of[$name]}"
+    (cd "$(module_of "$name")" && CGO_ENABLED=0 "$go" build -trimpath -ldflags "$(link_flags "$name")" \
+      -o "$cache/$name.new" "${package_of[$name]}") || die "building $name failed (see above)"
+    mv "$cache/$name.new" "$cache/$name"
+    say "($count of $#) $name built in $((SECONDS - began)) s"
+  done
+  exec 8>&-
+}
