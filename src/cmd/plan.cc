@@ -23,7 +23,7 @@ using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
 
 struct PlanFlags {
   std::vector<std::string> files;
-  planning::Objective objective = planning::Objective::kPods;
+  std::string objective = "pods";
   std::string output = "table", catalogue;
   double seconds = 10;
   Duration hold_after = planning::PlanOptions().starvation_after;
@@ -96,7 +96,7 @@ Status RunPlan(const PlanFlags& flags) {
   const SystemClock clock;
   const Time start = clock.Now();
   planning::PlanOptions options;
-  options.objective = flags.objective;
+  options.objective = *planning::FindObjective(flags.objective);
   options.now = start;
   options.starvation_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
@@ -104,7 +104,7 @@ Status RunPlan(const PlanFlags& flags) {
   const planning::Plan plan = planning::MakePlan(snapshot, pending, framework, options);
   const Duration took = clock.Now() - start;
   std::cout << (flags.output == "json"
-                    ? WriteJsonPretty(PlanToJson(plan, flags.objective, took)) + "\n"
+                    ? WriteJsonPretty(PlanToJson(plan, options.objective, took)) + "\n"
                     : PlanToText(plan, took));
   return Status::Ok();
 }
@@ -118,10 +118,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   command->add_option("-f,--file", flags->files, "YAML or JSON of nodes and pods; - is stdin")
       ->required();
   command
-      ->add_option_function<std::string>(
-          "--objective",
-          [flags](const std::string& name) { flags->objective = *planning::FindObjective(name); },
-          "What to serve most of: pods, compute, memory")
+      ->add_option("--objective", flags->objective, "What to serve most of: pods, compute, memory")
       ->check(CLI::IsMember({"pods", "compute", "memory"}))
       ->option_text("NAME");
   command->add_option("-o,--output", flags->output, "table or json")

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "kubelet/folder_watch.h"
+#include "base/folder_watch.h"
 #include "kubelet/grpc_server.h"
 #include "kubelet/unix_socket.h"
 

@@ -1,7 +1,6 @@
 #include "kubelet/unix_socket.h"
 
 #include <fmt/core.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -44,10 +43,6 @@ Result<UniqueFd> NewSocket() {
 
 }  // namespace
 
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Result<UniqueFd> ConnectUnix(const std::string& path) {
   NOS_ASSIGN(const sockaddr_un address, Address(path));
   NOS_ASSIGN(UniqueFd fd, NewSocket());
@@ -72,19 +67,6 @@ Result<UniqueFd> ListenUnix(const std::string& path) {
   const int error = errno;
   unlink(other.c_str());
   return SocketError("listen on", path, error);
-}
-
-WakeUp::WakeUp() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-
-void WakeUp::Signal() const {
-  const uint64_t one = 1;
-  // Fails only when the counter is full, and then the fd is readable already.
-  [[maybe_unused]] const ssize_t written = write(fd_.get(), &one, sizeof one);
-}
-
-void WakeUp::Clear() const {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t taken = read(fd_.get(), &count, sizeof count);
 }
 
 std::string FileIdentity(const std::string& path) {

@@ -4,10 +4,10 @@
 
 #include <string>
 
+#include "base/fd.h"
 #include "base/status.h"
-#include "kubelet/unix_socket.h"
 
-namespace nos::kubelet {
+namespace nos {
 
 class FolderWatch {
  public:
@@ -23,4 +23,4 @@ class FolderWatch {
   UniqueFd inotify_;
 };
 
-}  // namespace nos::kubelet
+}  // namespace nos

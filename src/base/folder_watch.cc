@@ -1,4 +1,4 @@
-#include "kubelet/folder_watch.h"
+#include "base/folder_watch.h"
 
 #include <fmt/core.h>
 #include <sys/inotify.h>
@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-namespace nos::kubelet {
+namespace nos {
 FolderWatch::FolderWatch(std::string folder)
     : folder_(std::move(folder)), inotify_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {}
 
@@ -27,4 +27,4 @@ Status FolderWatch::Refresh() {
                                           std::generic_category().message(errno))};
 }
 
-}  // namespace nos::kubelet
+}  // namespace nos

@@ -1,0 +1,27 @@
+#include "base/fd.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace nos {
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+WakeUp::WakeUp() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+void WakeUp::Signal() const {
+  const uint64_t one = 1;
+  // Fails only when the counter is full, and then the fd is readable already.
+  [[maybe_unused]] const ssize_t written = write(fd_.get(), &one, sizeof one);
+}
+
+void WakeUp::Clear() const {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = read(fd_.get(), &count, sizeof count);
+}
+
+}  // namespace nos

@@ -1,0 +1,52 @@
+// Counters, gauges and histograms, told in the Prometheus text format.
+//
+//   inline constexpr MetricFamily kPlans{MetricFamily::Kind::kCounter, "nos_plans_total", "Plans
+//   made."}; metrics.Count(kPlans, {{"result", "ok"}});
+//
+// Names follow prometheus.io/docs/practices/naming: base units, "_total" for counters. A family's
+// name is its identity: use it with one kind, and always with the same label names. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace nos {
+
+struct MetricFamily {
+  enum class Kind { kCounter, kGauge, kDuration };
+  Kind kind;
+  const char* name;
+  const char* help;
+};
+
+using MetricLabels = std::map<std::string, std::string>;
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  void Count(const MetricFamily& counter, const MetricLabels& labels, double by = 1);
+  void Set(const MetricFamily& gauge, const MetricLabels& labels, double value);
+  // The family has these values from now on and no others.
+  void SetAll(const MetricFamily& gauge,
+              const std::vector<std::pair<MetricLabels, double>>& values);
+  // A histogram of seconds, from 1 ms to a minute.
+  void Observe(const MetricFamily& duration, const MetricLabels& labels, Duration value);
+
+  // The exposition format 0.0.4, the process's own memory, time and start included.
+  std::string Text();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nos

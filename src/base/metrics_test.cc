@@ -1,0 +1,47 @@
+#include "base/metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace nos {
+namespace {
+
+using Kind = MetricFamily::Kind;
+constexpr MetricFamily kPlans{Kind::kCounter, "nos_plans_total", "Plans made."};
+constexpr MetricFamily kSlices{Kind::kGauge, "nos_slices", "Slices by GPU."};
+constexpr MetricFamily kTook{Kind::kDuration, "nos_took_seconds", "How long it took."};
+
+bool Has(Metrics& metrics, const std::string& line) {
+  return ("\n" + metrics.Text()).find("\n" + line + "\n") != std::string::npos;
+}
+
+TEST(MetricsTest, TellsCountersGaugesAndHistograms) {
+  Metrics metrics;
+  metrics.Count(kPlans, {{"result", "ok"}});
+  metrics.Count(kPlans, {{"result", "ok"}}, 2);
+  metrics.Set(kSlices, {{"gpu", "a\"\n\\b"}}, 3);
+  metrics.Observe(kTook, {}, std::chrono::milliseconds(20));
+  EXPECT_TRUE(Has(metrics, "# TYPE nos_plans_total counter"));
+  EXPECT_TRUE(Has(metrics, "# HELP nos_plans_total Plans made."));
+  EXPECT_TRUE(Has(metrics, R"(nos_plans_total{result="ok"} 3)")) << metrics.Text();
+  EXPECT_TRUE(Has(metrics, R"(nos_slices{gpu="a\"\n\\b"} 3)")) << metrics.Text();
+  EXPECT_TRUE(Has(metrics, R"(nos_took_seconds_bucket{le="0.01"} 0)")) << metrics.Text();
+  EXPECT_TRUE(Has(metrics, R"(nos_took_seconds_bucket{le="0.025"} 1)")) << metrics.Text();
+}
+
+TEST(MetricsTest, AGaugeThatIsSetAsAWholeForgetsWhatIsGone) {
+  Metrics metrics;
+  metrics.SetAll(kSlices, {{{{"gpu", "0"}}, 1}, {{{"gpu", "1"}}, 2}});
+  metrics.SetAll(kSlices, {{{{"gpu", "1"}}, 5}});
+  EXPECT_FALSE(Has(metrics, R"(nos_slices{gpu="0"} 1)"));
+  EXPECT_TRUE(Has(metrics, R"(nos_slices{gpu="1"} 5)"));
+  metrics.SetAll(kSlices, {});
+  EXPECT_EQ(metrics.Text().find("nos_slices{"), std::string::npos);
+}
+
+TEST(MetricsTest, TellsOfTheProcess) {
+  Metrics metrics;
+  EXPECT_NE(metrics.Text().find("\nprocess_resident_memory_bytes "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nos
