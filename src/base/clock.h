@@ -24,6 +24,18 @@ class SystemClock final : public Clock {
   Time Now() const override { return std::chrono::system_clock::now(); }
 };
 
+// Begins with the system's time and then goes on evenly, however that is set.
+class SteadyClock final : public Clock {
+ public:
+  Time Now() const override {
+    return wall_ + std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - steady_);
+  }
+
+ private:
+  Time wall_ = SystemClock().Now();
+  std::chrono::steady_clock::time_point steady_ = std::chrono::steady_clock::now();
+};
+
 // A clock that moves when told to: tests and the simulator. Not thread-safe.
 class ManualClock final : public Clock {
  public:

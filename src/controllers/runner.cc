@@ -12,6 +12,7 @@ kube::ReflectorOptions CacheOptions(const RunnerOptions& options, const std::str
   cache.field_selector = selector;
   cache.back_off = options.back_off;
   cache.relist_every = options.relist_every;
+  cache.wake = options.wake;
   return cache;
 }
 
@@ -25,13 +26,17 @@ RunnerOptions ForNode(const std::string& node) {
   return options;
 }
 
-Runner::Runner(Reconciler& reconciler, kube::Transport& transport, RunnerOptions options)
+Runner::Runner(kube::Transport& transport, RunnerOptions options)
     : options_(std::move(options)),
-      reconciler_(reconciler),
       client_(transport),
       pods_(kube::kPods, cluster::ReadPod, CacheOptions(options_, options_.pod_field_selector)),
       nodes_(kube::kNodes, cluster::ReadNode, CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {}
+
+void Runner::Use(Reconciler* reconciler) {
+  reconciler_ = reconciler;
+  news_ = reconciler != nullptr;
+}
 
 bool Runner::Step(const Clock& clock) {
   const Time now = clock.Now();
@@ -39,11 +44,12 @@ bool Runner::Step(const Clock& clock) {
   const bool nodes_changed = nodes_.Pump(client_, now);
   const bool changed = pods_changed || nodes_changed;
   if (!synced()) return changed;
-  if (changed || !started_) queue_.Add(options_.key, now);
-  started_ = true;
+  if (reconciler_ == nullptr) return changed;
+  if (changed || news_) queue_.Add(options_.key, now);
+  news_ = false;
   const std::optional<std::string> key = queue_.Take(now);
   if (!key) return changed;
-  const Outcome outcome = reconciler_.Reconcile(*key, view_, client_, clock);
+  const Outcome outcome = reconciler_->Reconcile(*key, view_, client_, clock);
   Schedule(*key, outcome, clock.Now());
   queue_.Done(*key);
   return true;
@@ -64,6 +70,18 @@ std::optional<Time> Runner::NextDue() const {
   Time due = std::min(pods_.reflector().NextDue(), nodes_.reflector().NextDue());
   if (const std::optional<Time> queued = queue_.NextDue()) due = std::min(due, *queued);
   return due;
+}
+
+void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
+              const std::function<void()>& each) {
+  // A back-stop: what changes without a sound is looked at so often.
+  constexpr Duration kLongest = std::chrono::minutes(1);
+  while (!stop()) {
+    each();
+    if (runner.Step(clock)) continue;
+    const Duration wait = runner.NextDue().value_or(Time::max()) - clock.Now();
+    bell.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kLongest));
+  }
 }
 
 }  // namespace nos::controllers

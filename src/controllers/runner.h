@@ -1,5 +1,5 @@
-// Runs one reconciler of one key over caches of its own, without a thread: production calls Step in
-// a loop on a thread and Wait in between; the simulator calls Step whenever it likes.
+// Runs one reconciler of one key over caches of its own, without a thread: production runs it in
+// RunUntil on a thread; the simulator calls Step whenever it likes.
 //
 //   Runner runner(partitioner, transport, {.key = "cluster"});
 //   while (runner.Step(clock)) {}
@@ -8,9 +8,12 @@
 // Destroying runner and reconciler at any point and making new ones is a crash and restart.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "base/bell.h"
 #include "controllers/reconciler.h"
 #include "kube/work_queue.h"
 
@@ -21,6 +24,8 @@ struct RunnerOptions {
   std::string pod_field_selector{}, node_field_selector{};
   kube::BackOff back_off{};
   Duration relist_every = std::chrono::minutes(10);
+  // Called from any thread when something has arrived that Step would take.
+  std::function<void()> wake{};
 };
 
 // What an agent looks at: its own node and the pods bound to it.
@@ -28,7 +33,16 @@ RunnerOptions ForNode(const std::string& node);
 
 class Runner {
  public:
-  Runner(Reconciler& reconciler, kube::Transport& transport, RunnerOptions options = {});
+  Runner(Reconciler& reconciler, kube::Transport& transport, RunnerOptions options = {})
+      : Runner(transport, std::move(options)) {
+    Use(&reconciler);
+  }
+  // A stand-by: keeps its caches current until it is given a reconciler.
+  explicit Runner(kube::Transport& transport, RunnerOptions options = {});
+
+  // From the next Step on, which calls it whatever has changed; null: stand by. It must outlive its
+  // use here.
+  void Use(Reconciler* reconciler);
 
   // Takes what has arrived from the API server, then reconciles if that or the time asks for it.
   // Returns whether it did anything; if so, there may be more to do at once.
@@ -45,14 +59,20 @@ class Runner {
   void Schedule(const std::string& key, const Outcome& outcome, Time now);
 
   RunnerOptions options_;
-  Reconciler& reconciler_;
+  Reconciler* reconciler_ = nullptr;
   kube::Client client_;
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
   View view_{pods_, nodes_};
   kube::WorkQueue queue_;
-  bool started_ = false;
+  bool news_ = false;  // the reconciler has not been called since something changed
   Status last_error_;
 };
+
+// Runs `runner` until `stop` returns true, waiting for `bell` and for the time in between. Ring the
+// bell when something has arrived (RunnerOptions::wake) and when `stop` has turned true. `each` is
+// called before every step and may replace the reconciler.
+void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
+              const std::function<void()>& each);
 
 }  // namespace nos::controllers

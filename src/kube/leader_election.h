@@ -33,7 +33,9 @@ class LeaderElector {
 
   // Takes or keeps the lease if that is due. Afterwards `error()` says why that failed, or is OK.
   void Step(Client& client, Time now);
-  bool Leads(Time now) const { return renewed_ && now < *renewed_ + options_.renew; }
+  bool Leads(Time now) const { return now < LeadsUntil(); }
+  // Unless renewed before; long ago when it does not lead.
+  Time LeadsUntil() const { return renewed_ ? *renewed_ + options_.renew : Time{}; }
   Time NextDue() const { return due_; }
   // Who holds the lease as far as we know; "" nobody.
   const std::string& holder() const { return holder_; }

@@ -1,0 +1,74 @@
+// Keeps the Lease of leader election on a thread of its own, so that a long plan or a slow request
+// does not cost the lease, and keeps a replica that does not lead from writing.
+//
+//   Leadership leadership(lease_transport, options, [&] { bell.Ring(); });
+//   FencedTransport fenced(transport, [&] { return leadership.Leads(); });
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bell.h"
+#include "kube/leader_election.h"
+#include "kube/transport.h"
+
+namespace nos::kube {
+
+class Leadership {
+ public:
+  // `on_change`: leadership was won or lost; called on the thread of the lease. `transport` must
+  // outlive this and should serve nothing else: other requests would hold up the renewal.
+  Leadership(Transport& transport, LeaderElectionOptions options, std::function<void()> on_change);
+  // Gives the lease up, so that another replica need not wait for it to run out.
+  ~Leadership();
+  Leadership(const Leadership&) = delete;
+  Leadership& operator=(const Leadership&) = delete;
+
+  bool Leads() const;
+  // Who holds the lease as far as is known, "" nobody; and why it could not be asked for.
+  std::string holder() const;
+  Status error() const;
+
+ private:
+  void Run();
+  // `told`: what was last announced. Returns what is now.
+  bool Look(bool told);
+
+  const SteadyClock clock_;
+  Client client_;
+  LeaderElector elector_;  // the thread's
+  const std::function<void()> on_change_;
+  std::atomic<Time> leads_until_{Time{}};
+  mutable std::mutex mutex_;
+  std::string holder_;  // guarded by mutex_
+  Status error_;        // guarded by mutex_
+  std::atomic<bool> stop_{false};
+  Bell bell_;
+  std::thread thread_;  // last: uses the others
+};
+
+// Lets through reads always and writes only while `may_write` says so. A request under way when
+// that ends may still take effect: writers give the version of what they change (kConflict).
+class FencedTransport final : public Transport {
+ public:
+  FencedTransport(Transport& transport, std::function<bool()> may_write)
+      : transport_(transport), may_write_(std::move(may_write)) {}
+
+  // Error of a write that is not let through: kUnavailable.
+  Result<ApiResponse> Do(const ApiRequest& request) override;
+  Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) override;
+  std::vector<Result<ApiResponse>> DoAll(const std::vector<ApiRequest>& requests) override;
+
+ private:
+  Transport& transport_;
+  const std::function<bool()> may_write_;
+};
+
+}  // namespace nos::kube

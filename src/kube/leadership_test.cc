@@ -1,0 +1,93 @@
+#include "kube/leadership.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "kube/testing/fake_api.h"
+
+namespace nos::kube {
+namespace {
+
+// FakeApi is for one thread.
+class SharedApi final : public Transport {
+ public:
+  Result<ApiResponse> Do(const ApiRequest& request) override {
+    const std::scoped_lock lock(mutex_);
+    if (down_) return Status(Code::kUnavailable, "down");
+    return api_.Do(request);
+  }
+  Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) override {
+    return api_.Watch(request);
+  }
+  void SetDown(bool down) {
+    const std::scoped_lock lock(mutex_);
+    down_ = down;
+  }
+
+ private:
+  std::mutex mutex_;
+  bool down_ = false;
+  FakeApi api_;
+};
+
+LeaderElectionOptions Fast(const std::string& identity) {
+  LeaderElectionOptions options{.ns = "nos", .name = "partitioner", .identity = identity};
+  options.lease = std::chrono::seconds(1);
+  options.renew = std::chrono::milliseconds(600);
+  options.retry = std::chrono::milliseconds(50);
+  return options;
+}
+
+// Whether it comes to lead, or not to.
+bool Becomes(const Leadership& leadership, Bell& bell, bool leads) {
+  while (leadership.Leads() != leads) {
+    if (!bell.Wait(std::chrono::seconds(20))) return false;
+  }
+  return true;
+}
+
+TEST(LeadershipTest, GivesTheLeaseUpAtTheEnd) {
+  SharedApi api;
+  Bell first_bell, second_bell;
+  std::optional<Leadership> first;
+  first.emplace(api, Fast("a"), [&] { first_bell.Ring(); });
+  ASSERT_TRUE(Becomes(*first, first_bell, true));
+  Leadership second(api, Fast("b"), [&] { second_bell.Ring(); });
+  EXPECT_FALSE(second.Leads());
+  first.reset();
+  EXPECT_TRUE(Becomes(second, second_bell, true));
+  EXPECT_EQ(second.holder(), "b");
+}
+
+TEST(LeadershipTest, LosesWhatItCannotRenewAndGetsItBack) {
+  SharedApi api;
+  Bell bell;
+  Leadership leadership(api, Fast("a"), [&] { bell.Ring(); });
+  ASSERT_TRUE(Becomes(leadership, bell, true));
+  api.SetDown(true);
+  EXPECT_TRUE(Becomes(leadership, bell, false));
+  EXPECT_EQ(leadership.error().code(), Code::kUnavailable);
+  api.SetDown(false);
+  EXPECT_TRUE(Becomes(leadership, bell, true));
+}
+
+TEST(FencedTransportTest, LetsThroughWritesOnlyWhileAllowed) {
+  FakeApi api;
+  bool may_write = false;
+  FencedTransport fenced(api, [&] { return may_write; });
+  Client client(fenced);
+  const Json node = {{"kind", "Node"}, {"metadata", {{"name", "gpu-1"}}}};
+  EXPECT_EQ(client.Create(kNodes, "", node).status().code(), Code::kUnavailable);
+  EXPECT_EQ(client.Get(kNodes, "", "gpu-1").status().code(), Code::kNotFound);
+  EXPECT_TRUE(api.writes.empty());
+  ApiRequest deletion;
+  deletion.method = "DELETE";
+  deletion.path = "/api/v1/nodes/gpu-1";
+  EXPECT_FALSE(fenced.DoAll({deletion}).front().ok());
+  may_write = true;
+  EXPECT_TRUE(client.Create(kNodes, "", node).ok());
+}
+
+}  // namespace
+}  // namespace nos::kube
