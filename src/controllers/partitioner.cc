@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "controllers/annotation_write.h"
 #include "controllers/assumed.h"
+#include "controllers/measures.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
@@ -102,15 +103,28 @@ std::string FirstOf(const std::vector<std::string>& problems) {
   return text;
 }
 
+std::string ResultName(FlightNotice::Kind kind) {
+  switch (kind) {
+    case FlightNotice::Kind::kApplied:
+      return "applied";
+    case FlightNotice::Kind::kPartial:
+      return "partial";
+    case FlightNotice::Kind::kSilent:
+      return "silent";
+  }
+  return "";
+}
+
 kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
 
 }  // namespace
 
 Partitioner::Partitioner(PartitionerConfig config, const scheduling::Framework& framework,
-                         const gpu::Catalogue& catalogue)
+                         const gpu::Catalogue& catalogue, Metrics* metrics)
     : config_(config),
       framework_(framework),
       catalogue_(catalogue),
+      metrics_(metrics),
       flights_({config.ack_deadline, config.longest_pause}),
       claims_({config.claim_deadline, config.longest_pause}),
       batch_({config.batch_idle, config.batch_timeout}),
@@ -209,6 +223,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, kube::Client& client, Time 
   decision.time = now;
   decision.plan_id = notice.plan;
   decision.node = notice.node;
+  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", ResultName(notice.kind)}});
   switch (notice.kind) {
     case FlightNotice::Kind::kApplied:
       claims_.Renew(notice.node, now);
@@ -274,8 +289,9 @@ Status Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, ku
     options.now = begin;
     options.starvation_after = config_.starvation_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
-    carried_out = CarryOut(planning::MakePlan(snapshot, waiting, framework_, options), snapshot,
-                           client, begin);
+    planning::Plan plan = planning::MakePlan(snapshot, waiting, framework_, options);
+    Measure(plan, clock.Now() - begin);
+    carried_out = CarryOut(std::move(plan), snapshot, client, begin);
   }
   batch_.Planned(begin, clock.Now());
   replan_at_ = Time::max();
@@ -364,6 +380,28 @@ Status Partitioner::Ask(const planning::PlannedNode& planned, const cluster::Nod
   events_.Record(client, NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
                  fmt::format("plan {}: {}", plan_id, Join(parts, "; ")), now);
   return Status::Ok();
+}
+
+void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
+  if (metrics_ == nullptr) return;
+  metrics_->Observe(kPlanDuration, {}, took);
+  metrics_->Count(kPlans, {{"complete", plan.complete ? "true" : "false"}});
+  metrics_->Count(kGpusCut, {}, plan.gpus_touched);
+  metrics_->Count(kInstancesAsked, {{"change", "created"}}, plan.created);
+  metrics_->Count(kInstancesAsked, {{"change", "destroyed"}}, plan.destroyed);
+  const auto placed = static_cast<double>(plan.placed);
+  const auto pods = static_cast<double>(plan.pods.size());
+  const auto bound = static_cast<double>(plan.upper_bound);
+  metrics_->SetAll(kPlannedPods, {{{{"outcome", "placed"}}, placed},
+                                  {{{"outcome", "pending"}}, pods - placed},
+                                  {{{"outcome", "bound"}}, bound}});
+  std::map<std::string, double> reasons;
+  for (const planning::PodOutcome& pod : plan.pods) {
+    if (!pod.placed && !pod.reasons.empty()) ++reasons[pod.reasons.front().code];
+  }
+  std::vector<std::pair<MetricLabels, double>> unhelped;
+  for (const auto& [reason, count] : reasons) unhelped.push_back({{{"reason", reason}}, count});
+  metrics_->SetAll(kUnhelped, unhelped);
 }
 
 void Partitioner::Record(Decision decision) {

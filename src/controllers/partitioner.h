@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "base/metrics.h"
 #include "cluster/snapshot.h"
 #include "controllers/batch.h"
 #include "controllers/claims.h"
@@ -71,9 +72,9 @@ struct Decision {
 
 class Partitioner final : public Reconciler {
  public:
-  // `framework` and `catalogue` must outlive this.
+  // `framework`, `catalogue` and `metrics` (null: none are kept) must outlive this.
   Partitioner(PartitionerConfig config, const scheduling::Framework& framework,
-              const gpu::Catalogue& catalogue);
+              const gpu::Catalogue& catalogue, Metrics* metrics = nullptr);
 
   // Key: kClusterKey.
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
@@ -105,10 +106,12 @@ class Partitioner final : public Reconciler {
   Status Ask(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
              kube::Client& client, Time now);
   void Record(Decision decision);
+  void Measure(const planning::Plan& plan, Duration took) const;
 
   PartitionerConfig config_;
   const scheduling::Framework& framework_;
   const gpu::Catalogue& catalogue_;
+  Metrics* metrics_;
   kube::EventRecorder events_{"nos-partitioner"};
   Flights flights_;
   Claims claims_;

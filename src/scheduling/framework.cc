@@ -47,10 +47,10 @@ void NormalizeToHighest(std::vector<int64_t>& scores, bool reverse) {
 Framework::Framework(std::vector<Entry> entries) : entries_(std::move(entries)) {
   for (const Entry& entry : entries_) {
     const Plugin* plugin = entry.plugin.get();
-    if (const auto* point = dynamic_cast<const PreFilterPlugin*>(plugin)) {
-      pre_filters_.push_back(point);
-    }
-    if (const auto* point = dynamic_cast<const FilterPlugin*>(plugin)) filters_.push_back(point);
+    const auto* pre_filter = dynamic_cast<const PreFilterPlugin*>(plugin);
+    if (pre_filter != nullptr && entry.filters) pre_filters_.push_back(pre_filter);
+    const auto* filter = dynamic_cast<const FilterPlugin*>(plugin);
+    if (filter != nullptr && entry.filters) filters_.push_back(filter);
     if (const auto* point = dynamic_cast<const PreScorePlugin*>(plugin)) {
       pre_scorers_.push_back(point);
     }

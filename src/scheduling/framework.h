@@ -173,6 +173,7 @@ class Framework {
   struct Entry {
     std::unique_ptr<const Plugin> plugin;
     int weight = 1;  // of its score; 0: do not score
+    bool filters = true;
   };
   explicit Framework(std::vector<Entry> entries);
   // All plugins of plugins/registry.cc.
