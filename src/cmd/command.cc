@@ -94,6 +94,7 @@ int Main(int argc, char** argv) {
   AddPlanCommand(root, chosen);
   AddSimulateCommand(root, chosen);
   AddGetCommand(root, chosen);
+  AddPartitionerCommand(root, chosen);
   AddAgentCommand(root, chosen);
   AddVersionCommand(root, chosen);
   AddCompletionCommand(root, chosen);

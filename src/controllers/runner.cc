@@ -72,6 +72,11 @@ std::optional<Time> Runner::NextDue() const {
   return due;
 }
 
+Status Runner::ReadError() const {
+  const Status& pods = pods_.reflector().last_error();
+  return pods.ok() ? nodes_.reflector().last_error() : pods;
+}
+
 void RunUntil(const std::function<bool()>& stop, Runner& runner, Bell& bell, const Clock& clock,
               const std::function<void()>& each) {
   // A back-stop: what changes without a sound is looked at so often.

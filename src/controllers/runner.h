@@ -51,6 +51,8 @@ class Runner {
   std::optional<Time> NextDue() const;
   // The last reconcile's error, or OK.
   const Status& last_error() const { return last_error_; }
+  // Why the API server could not be read last, or OK.
+  Status ReadError() const;
   const View& view() const { return view_; }
   // Both caches have been listed.
   bool synced() const { return pods_.synced() && nodes_.synced(); }
