@@ -113,7 +113,7 @@ Status ReadObject(JsonSource json, T& to, void (*read_spec)(Field&, T&),
 
 }  // namespace
 
-const Condition* Pod::FindCondition(std::string_view type) const {
+const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type) {
   const auto it = std::find_if(conditions.begin(), conditions.end(),
                                [&](const Condition& condition) { return condition.type == type; });
   return it == conditions.end() ? nullptr : &*it;

@@ -71,6 +71,8 @@ struct Condition {
   std::string type, status, reason, message;
   Time last_transition{};
 };
+// Null when there is none of this type.
+const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);
 
 struct Pod {
   ObjectMeta meta;
@@ -90,7 +92,9 @@ struct Pod {
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
   bool Finished() const { return phase == "Succeeded" || phase == "Failed"; }
-  const Condition* FindCondition(std::string_view type) const;
+  const Condition* FindCondition(std::string_view type) const {
+    return cluster::FindCondition(conditions, type);
+  }
 };
 
 struct Node {

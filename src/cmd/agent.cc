@@ -1,19 +1,173 @@
 // nos agent: on a node with GPUs.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/daemon.h"
+#include "cmd/outside_events.h"
 #include "codec/json.h"
+#include "controllers/agent.h"
+#include "controllers/measures.h"
+#include "controllers/nvidia_plugin.h"
 #include "device/describe.h"
+#include "kube/metered_transport.h"
+#include "kubelet/device_plugin_server.h"
+#include "kubelet/pod_resources_client.h"
 
 namespace nos::cmd {
 namespace {
 
+constexpr std::string_view kKind = "MigAgentConfig";
+constexpr size_t kMostFileBytes = size_t{4} << 20;
+
+constexpr MetricFamily kRegistrations{
+    MetricFamily::Kind::kGauge, "nos_agent_device_plugin_registrations",
+    "Registrations with the kubelet since the start, by resource and result (ok or error)."};
+constexpr MetricFamily kAllocations{
+    MetricFamily::Kind::kGauge, "nos_agent_device_plugin_allocations",
+    "Calls of Allocate since the start, by resource and result (ok or refused)."};
+constexpr MetricFamily kConnected{MetricFamily::Kind::kGauge, "nos_agent_device_plugin_connected",
+                                  "1 while the kubelet watches the list, by resource."};
+
 struct AgentFlags {
+  DaemonFlags daemon;
   bool once = false, print = false;
-  std::string output = "table", library;
+  std::string output = "table", library, node;
 };
+
+struct Config {
+  DaemonConfig daemon;
+  controllers::AgentConfig agent;
+  std::string library, geometries_file, plugin = "builtin", handover = "environment";
+  kubelet::DevicePluginOptions builtin;
+  controllers::NvidiaPluginOptions nvidia;
+  kubelet::PodResourcesOptions pod_resources;
+};
+
+void DescribeAgent(ConfigFields& f, Config& c) {
+  using std::chrono::hours, std::chrono::milliseconds, std::chrono::minutes, std::chrono::seconds;
+  f.Seconds(
+      "reportConfigIntervalSeconds", c.agent.poll, milliseconds(100), hours(1),
+      "Changes are reported at once; GPUs and kubelet are also looked at this often, for what "
+      "neither of them announces.");
+  f.Text("knownMigGeometriesFile", c.geometries_file,
+         "Further or changed GPU models (docs/catalogue.md), as the partitioner has them.");
+  f.Text("nvmlLibrary", c.library, "Empty: $NOS_NVML_LIBRARY or libnvidia-ml.so.1.");
+  f.Group("devicePlugin", [&] {
+    f.Word("mode", c.plugin, {"builtin", "nvidia"},
+           "Who offers MIG devices to the kubelet: nos itself, or NVIDIA's device plugin, which is "
+           "restarted when they change.");
+    f.Text("folder", c.builtin.folder, "Of the kubelet's device plugins (builtin).");
+    f.Word(
+        "handover", c.handover, {"environment", "cdi"},
+        "How containers learn of their devices (builtin): NVIDIA_VISIBLE_DEVICES, or CDI names.");
+    f.Text("cdiKind", c.builtin.cdi_kind, "Vendor and class of CDI names.");
+    f.Text("selector", c.nvidia.selector, "Labels of the pods of NVIDIA's plugin (nvidia).");
+    f.Text("namespace", c.nvidia.ns, "Their namespace; empty: any.");
+  });
+  f.Text("podResourcesSocket", c.pod_resources.socket, "Of the kubelet.");
+  f.Seconds("withdrawTimeoutSeconds", c.agent.withdraw_timeout, seconds(1), minutes(10),
+            "An instance to be removed is taken off the kubelet's list; how long to wait for the "
+            "node object to show it.");
+  f.Seconds("settleSeconds", c.agent.settle, milliseconds(0), minutes(1),
+            "And then still, for schedulers that have not seen it.");
+  DescribeDaemon(f, c.daemon);
+  f.Group("leaderElection", [&] {
+    f.Retired("leaderElect", "every node has its own agent");
+    f.Retired("resourceName", "every node has its own agent");
+  });
+}
+
+Result<gpu::Catalogue> ReadModels(const std::string& path) {
+  if (path.empty()) return gpu::Catalogue::Load("");
+  NOS_ASSIGN(const std::string text, ReadFile(path, kMostFileBytes));
+  auto catalogue = gpu::Catalogue::Load(text);
+  if (!catalogue.ok()) return catalogue.status().Within(path);
+  if (catalogue->problems().empty()) return catalogue;
+  return Invalid(fmt::format("{}: {}", path, Join(catalogue->problems(), "; ")));
+}
+
+void MeasurePlugin(const kubelet::DevicePluginServer& plugin, Metrics& metrics) {
+  for (const auto& [resource, counts] : plugin.Counts()) {
+    const auto set = [&](const MetricFamily& family, const char* result, uint64_t value) {
+      metrics.Set(family, {{"resource", resource}, {"result", result}}, static_cast<double>(value));
+    };
+    set(kRegistrations, "ok", counts.registrations);
+    set(kRegistrations, "error", counts.failed_registrations);
+    set(kAllocations, "ok", counts.allocations);
+    set(kAllocations, "refused", counts.refusals);
+    metrics.Set(kConnected, {{"resource", resource}}, counts.connected ? 1 : 0);
+  }
+}
+
+Status RunAgent(const AgentFlags& flags, Config& config) {
+  if (flags.node.empty()) {
+    return Invalid("which node is this? Give --node NAME or set NODE_NAME");
+  }
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadModels(config.geometries_file));
+  NOS_ASSIGN(const kube::ConnectionConfig connection,
+             kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
+  const SystemClock clock;
+  Bell bell;
+  OutsideEvents events({}, [&] { bell.Ring(); });
+  Metrics metrics;
+  Announce("agent", metrics);
+
+  NOS_ASSIGN(const auto library,
+             device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
+  device::HealthBoard health;
+  health.SetListener([&] { bell.Ring(); });
+  device::NvmlEvents watcher(*library, health);
+  if (const Status started = watcher.Start(); !started.ok()) {
+    Log(LogLevel::kWarn, "errors of GPUs are not noticed", {{"error", started.message()}});
+  }
+  device::NvmlBackend backend(*library, catalogue, &watcher);
+  NOS_RETURN_IF_ERROR(backend.ListGpus().status());
+  kubelet::PodResourcesClient pod_resources(config.pod_resources);
+
+  kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
+  kube::MeteredTransport metered(http, metrics);
+  std::unique_ptr<kubelet::DevicePluginServer> builtin;
+  std::unique_ptr<controllers::NvidiaPlugin> nvidia;
+  if (config.plugin == "builtin") {
+    config.builtin.handover =
+        config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
+    config.builtin.on_allocate = [&](const kubelet::Allocation&) { bell.Ring(); };
+    builtin = std::make_unique<kubelet::DevicePluginServer>(config.builtin);
+  } else {
+    config.nvidia.node = flags.node;
+    nvidia = std::make_unique<controllers::NvidiaPlugin>(
+        config.nvidia, metered, [&] { return pod_resources.Allocatable(); }, clock);
+  }
+  kubelet::DevicePlugin& plugin = builtin ? static_cast<kubelet::DevicePlugin&>(*builtin) : *nvidia;
+
+  controllers::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
+                           {&health, &metrics});
+  controllers::MeteredReconciler reconciler(agent, "agent", metrics);
+  controllers::RunnerOptions options = controllers::ForNode(flags.node);
+  options.relist_every = config.daemon.relist_every;
+  options.wake = [&] { bell.Ring(); };
+  controllers::Runner runner(reconciler, metered, options);
+  LoopReport report;
+  const auto measure = [&] {
+    if (builtin) MeasurePlugin(*builtin, metrics);
+  };
+  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses,
+                                              {{"loop", [&] { return report.Alive(); }, true},
+                                               {"caches", [&] { return report.Synced(); }},
+                                               {"devices", [&] { return report.Works(); }}},
+                                              metrics, measure));
+  RunUntil([&] { return events.StopAsked(); }, runner, bell, clock, [&] { report.Turn(runner); });
+  Log(LogLevel::kInfo, "nos ends", {{"command", "agent"}});
+  return Status::Ok();
+}
 
 int PrintMachine(const AgentFlags& flags) {
   const auto library = device::NvmlLibrary::Open(flags.library);
@@ -29,14 +183,37 @@ int PrintMachine(const AgentFlags& flags) {
   return 0;
 }
 
+int Start(const AgentFlags& flags) {
+  if (flags.once != flags.print) {
+    return Fail("nos agent", Invalid("--once and --print go together"));
+  }
+  if (flags.once) return PrintMachine(flags);
+  Config config;
+  const auto describe = [&](ConfigFields& fields) { DescribeAgent(fields, config); };
+  if (const Status read = ReadConfigFile(flags.daemon.config, kKind, describe); !read.ok()) {
+    return Fail("nos agent", read);
+  }
+  if (flags.daemon.print_config) {
+    std::cout << PrintConfig(kKind, describe);
+    return 0;
+  }
+  SetLogLevelByName(config.daemon.log_level);
+  const Status ran = RunAgent(flags, config);
+  return ran.ok() ? 0 : Fail("nos agent", ran);
+}
+
 }  // namespace
 
 void AddAgentCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command =
-      root.add_subcommand("agent", "Show the GPUs of this machine as the agent sees them");
+      root.add_subcommand("agent", "Cut the GPUs of this node as asked (runs on each node)");
   auto flags = std::make_shared<AgentFlags>();
-  command->add_flag("--once", flags->once, "Look once and end")->required();
-  command->add_flag("--print", flags->print, "Print what is there and change nothing")->required();
+  AddDaemonFlags(*command, flags->daemon);
+  command->add_option("--node", flags->node, "Name of this node")
+      ->envname("NODE_NAME")
+      ->option_text("NAME");
+  command->add_flag("--once", flags->once, "Look once and end");
+  command->add_flag("--print", flags->print, "Print what is there and change nothing");
   command->add_option("-o,--output", flags->output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->option_text("FORMAT");
@@ -44,8 +221,12 @@ void AddAgentCommand(CLI::App& root, Chosen& chosen) {
       ->add_option("--nvml-library", flags->library,
                    "Default: $NOS_NVML_LIBRARY or libnvidia-ml.so.1")
       ->option_text("FILE");
-  command->footer("Example:\n  nos agent --once --print -o json");
-  command->callback([&chosen, flags] { chosen.action = [flags] { return PrintMachine(*flags); }; });
+  command->footer(
+      "Examples:\n"
+      "  nos agent --once --print -o json\n"
+      "  nos agent --print-config > agent.yaml\n"
+      "  NODE_NAME=gpu-1 nos agent --config agent.yaml");
+  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
 }
 
 }  // namespace nos::cmd

@@ -104,6 +104,11 @@ void LoopReport::Turn(const controllers::Runner& runner) {
     Log(LogLevel::kWarn, "cannot read the cluster", {{"error", error.ToString()}});
   }
   error_ = std::move(error);
+  const Status& work = runner.last_error();
+  if (!work.ok() && work.message() != work_.message()) {
+    Log(LogLevel::kWarn, "the work is held up", {{"error", work.ToString()}});
+  }
+  work_ = work;
 }
 
 Status LoopReport::Alive() const {
@@ -117,6 +122,11 @@ Status LoopReport::Synced() const {
   const std::scoped_lock lock(mutex_);
   if (synced_ && error_.ok()) return Status::Ok();
   return error_.ok() ? Status(Code::kUnavailable, "the cluster has not been read yet") : error_;
+}
+
+Status LoopReport::Works() const {
+  const std::scoped_lock lock(mutex_);
+  return work_;
 }
 
 }  // namespace nos::cmd

@@ -51,13 +51,15 @@ class LoopReport {
   Status Alive() const;
   // The caches have been read from the API server.
   Status Synced() const;
+  // The last look at the world came to its end.
+  Status Works() const;
 
  private:
   mutable std::mutex mutex_;
   const SteadyClock clock_;
   Time turned_ = clock_.Now();
   bool synced_ = false;
-  Status error_;
+  Status error_, work_;
 };
 
 }  // namespace nos::cmd

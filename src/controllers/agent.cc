@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "controllers/annotation_write.h"
+#include "controllers/condition.h"
+#include "controllers/measures.h"
 
 namespace nos::controllers {
 namespace {
@@ -20,8 +22,29 @@ bool HasSpec(const cluster::Node& node, int gpu) {
 
 std::map<std::string, int64_t> CountByResource(const std::vector<kubelet::OfferedDevice>& offer) {
   std::map<std::string, int64_t> counts;
-  for (const kubelet::OfferedDevice& device : offer) ++counts[device.resource];
+  for (const kubelet::OfferedDevice& device : offer) {
+    counts[device.resource] += device.healthy ? 1 : 0;  // as the node's allocatable counts them
+  }
   return counts;
+}
+
+std::string NameOf(device::Operation::Kind kind) {
+  switch (kind) {
+    case device::Operation::Kind::kCreate:
+      return "create";
+    case device::Operation::Kind::kDestroy:
+      return "destroy";
+    case device::Operation::Kind::kEnableMig:
+      return "enable";
+  }
+  return "";
+}
+
+// Conditions are read by people, and the API server takes 32 KiB of them.
+std::string Shortened(std::string message) {
+  constexpr size_t kMost = 1000;
+  if (message.size() > kMost) message = message.substr(0, kMost - 3) + "...";
+  return message;
 }
 
 // Instances that will go, or stay against the spec only because they are needed: not given to
@@ -41,13 +64,14 @@ std::map<std::string, std::string> ToWithdraw(const std::vector<device::GpuInsta
 
 Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalogue,
              device::Backend& backend, kubelet::PodResources& pod_resources,
-             kubelet::DevicePlugin& device_plugin)
+             kubelet::DevicePlugin& device_plugin, AgentExtras extras)
     : config_(config),
       node_(std::move(node)),
       catalogue_(catalogue),
       backend_(backend),
       pod_resources_(pod_resources),
       device_plugin_(device_plugin),
+      extras_(extras),
       withdrawals_({config.withdraw_timeout, config.settle}),
       failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up) {}
 
@@ -58,14 +82,19 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   const Result<Round> round = Assess(*node, *view.pods.Snapshot());
   if (!round.ok()) return Outcome::Failed(round.status());
   const Time now = clock.Now();
-  if (const Status offered = Offer(*round, now); !offered.ok()) return Outcome::Failed(offered);
+  const bool withdraws = device_plugin_.Withdraws();
+  Status offered = withdraws ? Offer(*round, now) : Status::Ok();
+  if (!offered.ok()) return Outcome::Failed(std::move(offered));
   const device::Progress progress = Decide(*round, now);
   if (progress.next) return Act(*progress.next, *round, client, clock);
+  if (!withdraws) offered = device_plugin_.Offer(OfferOf(round->devices, {}));
+  if (!offered.ok()) return Outcome::Failed(std::move(offered));
   return Rest(progress, *round, client, now);
 }
 
 Result<Agent::Round> Agent::Assess(const cluster::Node& node, const Pods& pods) {
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
+  if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
   Round round{node, std::move(devices), false, {}, {}, {}, {}, false};
   round.kubelet_lags = HeldByNobody(round.devices, pods);
   ReadTargets(round);
@@ -91,11 +120,17 @@ void Agent::ReadTargets(Round& round) {
   }
   std::set<int> read;
   for (cluster::TargetLayout& target : cluster::ReadSpec(round.node, gpus)) {
+    if (round.devices.broken.contains(target.index)) continue;  // nothing is changed there
     read.insert(target.index);
     round.targets.push_back({target.index, std::move(target.placements)});
   }
   for (const cluster::Gpu& gpu : gpus.gpus) {
     if (read.contains(gpu.index) || !HasSpec(round.node, gpu.index)) continue;
+    if (const auto broken = round.devices.broken.find(gpu.index);
+        broken != round.devices.broken.end()) {
+      round.unreadable.push_back({gpu.index, "", "GpuUnhealthy", broken->second});
+      continue;
+    }
     round.unreadable.push_back({gpu.index, "", "BadSpec",
                                 fmt::format("the spec of GPU {} is not one layout that {} can have",
                                             gpu.index, gpu.model->name())});
@@ -121,7 +156,7 @@ device::Progress Agent::Decide(const Round& round, Time now) {
   const auto deferred = [&](const device::Operation& operation) {
     asked.insert(operation.ToString());
     const bool withdrawing = operation.kind == device::Operation::Kind::kDestroy &&
-                             !operation.uuid.empty() &&
+                             !operation.uuid.empty() && device_plugin_.Withdraws() &&
                              !withdrawals_.MayDestroy(operation.uuid, now);
     return withdrawing || failures_.Pausing(operation, now);
   };
@@ -140,7 +175,7 @@ Outcome Agent::Act(const device::Operation& operation, const Round& round, kube:
     // them.
     if (!*free) return Outcome::Again(config_.catch_up);
   }
-  const Status done = device::Apply(operation, backend_);
+  const Status done = Perform(operation);
   if (done.ok()) {
     failures_.Succeeded(operation);
     return Outcome::Again(Duration::zero());
@@ -179,8 +214,12 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::
   if (const Status written = Report(round, result, client); !written.ok()) {
     return Outcome::Failed(written);
   }
+  if (const Status told = ReportHealth(round, client, now); !told.ok()) {
+    return Outcome::Failed(told);
+  }
   if (result) Announce(round, *result, client, now);
   AnnounceProblems(round, client, now);
+  Measure(round);
   Time next = now + (round.kubelet_lags ? config_.catch_up : config_.poll);
   if (const auto ready = withdrawals_.NextReady(now)) next = std::min(next, *ready);
   if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);
@@ -236,6 +275,62 @@ void Agent::Announce(const Round& round, const PlanResult& result, kube::Client&
     }
   }
   announced_ = std::move(text);
+}
+
+// Nodes without anything wrong get the condition only once they have had it.
+Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
+  if (extras_.health == nullptr) return Status::Ok();
+  std::string reason = "AllWell", message;
+  for (const device::HealthCondition& condition : extras_.health->Conditions()) {
+    if (message.empty()) reason = condition.Reason();
+    message +=
+        fmt::format("{}GPU {}: {}", message.empty() ? "" : "; ", condition.gpu, condition.message);
+  }
+  const WantedCondition wanted{std::string(kGpusHealthy), message.empty() ? "True" : "False",
+                               std::move(reason), Shortened(std::move(message))};
+  const bool never_had = FindCondition(round.node.conditions, wanted.type) == nullptr;
+  if (HasCondition(round.node, wanted) || (never_had && wanted.status == "True")) {
+    return Status::Ok();
+  }
+  NOS_RETURN_IF_ERROR(WriteCondition(client, round.node, wanted, now));
+  if (wanted.status == "False") {
+    events_.Record(client, Reference(round.node), kube::EventType::kWarning, wanted.reason,
+                   wanted.message, now);
+  }
+  return Status::Ok();
+}
+
+Status Agent::Perform(const device::Operation& operation) {
+  const SteadyClock clock;
+  const Time begun = clock.Now();
+  Status done = device::Apply(operation, backend_);
+  if (extras_.metrics != nullptr) {
+    const std::string name = NameOf(operation.kind);
+    extras_.metrics->Observe(kDeviceOperationDuration, {{"operation", name}}, clock.Now() - begun);
+    extras_.metrics->Count(kDeviceOperations,
+                           {{"operation", name}, {"result", done.ok() ? "ok" : "error"}});
+  }
+  return done;
+}
+
+void Agent::Measure(const Round& round) const {
+  if (extras_.metrics == nullptr) return;
+  std::map<MetricLabels, double> instances;
+  for (const cluster::Gpu& gpu : ToGpus(round.devices)) {
+    for (const cluster::Instance& instance : gpu.instances) {
+      ++instances[{{"gpu", std::to_string(gpu.index)},
+                   {"model", gpu.model->name()},
+                   {"profile", gpu.model->profile(instance.placement.profile).name},
+                   {"state", instance.used ? "used" : "free"}}];
+    }
+  }
+  extras_.metrics->SetAll(kInstances, {instances.begin(), instances.end()});
+  if (extras_.health == nullptr) return;
+  std::map<MetricLabels, double> conditions;
+  for (const device::HealthCondition& condition : extras_.health->Conditions()) {
+    conditions[{{"gpu", std::to_string(condition.gpu)}, {"reason", condition.Reason()}}] = 1;
+  }
+  extras_.metrics->SetAll(kGpuConditions, {conditions.begin(), conditions.end()});
 }
 
 void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/metrics.h"
 #include "controllers/failures.h"
 #include "controllers/node_devices.h"
 #include "controllers/plan_result.h"
@@ -21,6 +22,7 @@
 #include "controllers/withdrawals.h"
 #include "device/actuator.h"
 #include "device/backend.h"
+#include "device/health.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
 #include "kubelet/device_plugin.h"
@@ -44,12 +46,21 @@ struct AgentConfig {
   Duration longest_pause = std::chrono::seconds(60);
 };
 
+// What an agent may have besides; null: it goes without.
+struct AgentExtras {
+  const device::HealthBoard* health = nullptr;
+  Metrics* metrics = nullptr;
+};
+
+// The node's condition that tells whether its GPUs are well: "True", or "False" and what is wrong.
+inline constexpr std::string_view kGpusHealthy = "nos.nebuly.com/GpusHealthy";
+
 class Agent final : public Reconciler {
  public:
-  // All references must outlive this.
+  // All references and pointers must outlive this.
   Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalogue,
         device::Backend& backend, kubelet::PodResources& pod_resources,
-        kubelet::DevicePlugin& device_plugin);
+        kubelet::DevicePlugin& device_plugin, AgentExtras extras = {});
 
   // Key: the node's name. Needs a view of this node and of the pods bound to it (ForNode).
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
@@ -83,6 +94,9 @@ class Agent final : public Reconciler {
   Status Report(const Round& round, const std::optional<PlanResult>& result, kube::Client& client);
   void Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now);
   void AnnounceProblems(const Round& round, kube::Client& client, Time now);
+  Status ReportHealth(const Round& round, kube::Client& client, Time now);
+  Status Perform(const device::Operation& operation);
+  void Measure(const Round& round) const;
   kube::ObjectReference Reference(const cluster::Node& node) const;
 
   AgentConfig config_;
@@ -91,6 +105,7 @@ class Agent final : public Reconciler {
   device::Backend& backend_;
   kubelet::PodResources& pod_resources_;
   kubelet::DevicePlugin& device_plugin_;
+  AgentExtras extras_;
   kube::EventRecorder events_{"nos-agent"};
   Withdrawals withdrawals_;
   Failures failures_;

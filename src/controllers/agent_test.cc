@@ -57,14 +57,14 @@ class AgentTest : public ::testing::Test {
   void Restart() {
     runner_.reset();
     agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus_, kubelet_,
-                                     kubelet_);
+                                     kubelet_, AgentExtras{&health_, &metrics_});
     runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
   }
 
   void ReportAllocatable() {
     std::map<std::string, int> counts = {{"nvidia.com/mig-1g.5gb", 0},
                                          {"nvidia.com/mig-7g.40gb", 0}};
-    for (const auto& device : kubelet_.offer()) ++counts[device.resource];
+    for (const auto& device : kubelet_.offer()) counts[device.resource] += device.healthy ? 1 : 0;
     Json node = *api_.Find("nodes", kNode);
     for (const auto& [resource, count] : counts) {
       MakeObject(node, "status", "allocatable")[resource] = std::to_string(count);
@@ -95,6 +95,13 @@ class AgentTest : public ::testing::Test {
     testing::PutBoundPod(api_, name, kNode, profile, "Pending");
   }
   std::string Events() { return testing::EventsOf(api_); }
+  // "status reason message", or "".
+  std::string NodeCondition() {
+    cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
+    const cluster::Condition* condition = FindCondition(node.conditions, kGpusHealthy);
+    if (condition == nullptr) return "";
+    return condition->status + " " + condition->reason + " " + condition->message;
+  }
 
   ManualClock clock_{Time(seconds(1'000'000))};
   kube::FakeApi api_;
@@ -107,9 +114,69 @@ class AgentTest : public ::testing::Test {
                         kNode,
                         Hooks()};
   AgentConfig config_;
+  device::HealthBoard health_;
+  Metrics metrics_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<Runner> runner_;
 };
+
+TEST_F(AgentTest, ABrokenGpuIsLeftAloneAndOfferedAsUnhealthy) {
+  ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
+  ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());
+  health_.Add({device::HealthCondition::Kind::kXid, 0, {}, 79, "fell off the bus; reset it"});
+  Run();
+  ASSERT_EQ(kubelet_.offer().size(), 2u);
+  const auto broken = gpus_.ListInstances(0)->front().uuid;
+  for (const auto& device : kubelet_.offer()) {
+    EXPECT_EQ(device.healthy, device.device_id != broken);
+  }
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody must plan on it";
+  EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
+  EXPECT_EQ(NodeCondition(), "False Xid79 GPU 0: fell off the bus; reset it");
+  EXPECT_NE(Events().find("Xid79: GPU 0: fell off"), std::string::npos) << Events();
+  EXPECT_NE(metrics_.Text().find(R"(nos_agent_gpu_conditions{gpu="0",reason="Xid79"} 1)"),
+            std::string::npos);
+
+  Plan("8", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
+  Run();
+  EXPECT_EQ(gpus_.ListInstances(0)->front().profile, "3g.20gb") << "a broken GPU is not cut";
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.40gb@0:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "8") << "the plan has come to its end";
+  EXPECT_NE(Annotation("partitioning-result").find("GpuUnhealthy"), std::string::npos);
+
+  health_.ClearGpu(0);
+  Run();
+  EXPECT_EQ(NodeCondition(), "True AllWell ");
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
+}
+
+TEST_F(AgentTest, AnUnhealthyInstanceIsGivenToNobodyNew) {
+  ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
+  ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 0).ok());
+  const uint32_t sick = gpus_.ListInstances(0)->front().id;
+  health_.Add({device::HealthCondition::Kind::kXid, 0, sick, 64, "row remapping failed"});
+  Run();
+  ASSERT_EQ(kubelet_.offer().size(), 2u);
+  EXPECT_NE(kubelet_.offer()[0].healthy, kubelet_.offer()[1].healthy);
+  const std::string layout = Annotation("status-layout-0");
+  EXPECT_NE(layout.find(":used"), std::string::npos) << layout;
+  EXPECT_NE(layout.find(":free"), std::string::npos) << layout;
+}
+
+TEST_F(AgentTest, ANodeThatIsWellHasNoConditionOfIt) {
+  Run();
+  EXPECT_EQ(NodeCondition(), "");
+}
+
+TEST_F(AgentTest, CountsWhatItDoes) {
+  Plan("7", {{0, "3g.20gb@4,1g.5gb@0"}});
+  Run();
+  const std::string text = metrics_.Text();
+  EXPECT_NE(text.find(R"(nos_agent_device_operations_total{operation="create",result="ok"} 2)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"(profile="3g.20gb",state="free"} 1)"), std::string::npos) << text;
+}
 
 TEST_F(AgentTest, ReportsWhatIsThereAndOffersIt) {
   ASSERT_TRUE(gpus_.Place(1, "3g.20gb", 4).ok());

@@ -87,9 +87,24 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
   return devices;
 }
 
+void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions) {
+  for (const device::HealthCondition& condition : conditions) {
+    if (!condition.Disables()) continue;
+    if (!condition.instance) devices.broken.try_emplace(condition.gpu, condition.message);
+    for (const device::ObservedGpu& gpu : devices.gpus) {
+      if (gpu.index != condition.gpu) continue;
+      for (const device::GpuInstance& instance : gpu.instances) {
+        const bool meant = !condition.instance || *condition.instance == instance.id;
+        if (meant && instance.complete) devices.unhealthy.insert(instance.uuid);
+      }
+    }
+  }
+}
+
 std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
   std::vector<cluster::Gpu> gpus;
   for (const device::ObservedGpu& observed : devices.gpus) {
+    if (devices.broken.contains(observed.index)) continue;
     cluster::Gpu gpu;
     gpu.index = observed.index;
     gpu.model = observed.model;
@@ -97,9 +112,10 @@ std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
       const auto profile = observed.model->FindProfile(instance.profile);
       if (!profile || !instance.complete) continue;
       const auto holder = devices.holders.find(instance.uuid);
-      const bool used = holder != devices.holders.end();
-      gpu.instances.push_back(
-          {{*profile, instance.start}, used, used ? holder->second : std::string()});
+      const bool held = holder != devices.holders.end();
+      gpu.instances.push_back({{*profile, instance.start},
+                               held || devices.unhealthy.contains(instance.uuid),
+                               held ? holder->second : std::string()});
     }
     std::sort(gpu.instances.begin(), gpu.instances.end(),
               [](const auto& left, const auto& right) { return left.placement < right.placement; });
@@ -152,7 +168,8 @@ std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
     for (const device::GpuInstance& instance : gpu.instances) {
       std::string resource = ResourceOf(gpu, instance);
       if (!instance.complete || resource.empty() || withdrawn.contains(instance.uuid)) continue;
-      offer.push_back({std::move(resource), instance.uuid});
+      offer.push_back(
+          {std::move(resource), instance.uuid, !devices.unhealthy.contains(instance.uuid)});
     }
   }
   return kubelet::SortedOffer(std::move(offer));

@@ -13,6 +13,7 @@
 #include "cluster/objects.h"
 #include "device/actuator.h"
 #include "device/backend.h"
+#include "device/health.h"
 #include "gpu/catalogue.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
@@ -23,6 +24,8 @@ struct NodeDevices {
   std::vector<device::ObservedGpu> gpus;       // those whose model is known and which can be read
   std::map<std::string, std::string> holders;  // device UUID -> "ns/name" of the pod
   std::vector<std::string> problems;           // GPUs left out, and why
+  std::map<int, std::string> broken;           // GPU index -> what is wrong with it as a whole
+  std::set<std::string> unhealthy;             // UUIDs: nobody new may get them
 
   std::set<std::string> Held() const;
 };
@@ -31,8 +34,11 @@ struct NodeDevices {
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
                             const gpu::Catalogue& catalogue);
 
-// The instances as the node's status tells them; incomplete ones and those of a profile that the
-// model does not have are left out.
+// Notes what the driver has reported of GPUs and instances.
+void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions);
+
+// The instances as the node's status tells them; incomplete ones, those of a profile that the model
+// does not have, and broken GPUs are left out. Unhealthy ones count as used: nobody can get them.
 std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices);
 
 // "nvidia.com/mig-1g.5gb"; "" for a profile that the model does not have.
@@ -48,7 +54,7 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
 bool HeldByNobody(const NodeDevices& devices,
                   std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
-// All complete instances but `withdrawn`, in order.
+// All complete instances but `withdrawn`, in order, unhealthy ones as such.
 std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
                                             const std::set<std::string>& withdrawn);
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "controllers/pod_condition.h"
+#include "controllers/condition.h"
 #include "planning/live_filters.h"
 #include "planning/pod_classes.h"
 #include "scheduling/framework.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "controllers/pod_condition.h"
+#include "controllers/condition.h"
 
 namespace nos::controllers {
 namespace {

@@ -25,6 +25,9 @@ class DevicePlugin {
   // Replaces the offer. When it returns OK the kubelet hands out no device outside it any more.
   // Error: kUnavailable.
   virtual Status Offer(const std::vector<OfferedDevice>& devices) = 0;
+  // Whether devices that exist can be left out of an offer. If not, the offer must be all there is,
+  // and comes when the changes are done: each one may disturb whoever waits for devices.
+  virtual bool Withdraws() const { return true; }
 };
 
 }  // namespace nos::kubelet

@@ -1,0 +1,50 @@
+#include "controllers/condition.h"
+
+#include <utility>
+
+namespace nos::controllers {
+namespace {
+
+bool IsSame(const cluster::Condition* known, const WantedCondition& wanted) {
+  return known != nullptr && known->status == wanted.status && known->reason == wanted.reason &&
+         known->message == wanted.message;
+}
+
+Status Write(kube::Client& client, const kube::Resource& resource, const cluster::ObjectMeta& meta,
+             const cluster::Condition* known, const WantedCondition& wanted, Time now) {
+  JsonObject condition = {{"type", wanted.type},
+                          {"status", wanted.status},
+                          {"reason", wanted.reason},
+                          {"message", wanted.message}};
+  // The API's meaning of lastTransitionTime: when `status` last changed, not the message.
+  const bool same_status = known != nullptr && known->status == wanted.status;
+  condition["lastTransitionTime"] = FormatTime(same_status ? known->last_transition : now);
+  JsonObject patch = {{"status", {{"conditions", JsonArray{std::move(condition)}}}}};
+  if (!meta.uid.empty()) patch["metadata"] = {{"uid", meta.uid}};
+  return client.Patch(resource, meta.ns, meta.name, kube::PatchType::kStrategic, patch, "status")
+      .status();
+}
+
+}  // namespace
+
+bool HasCondition(const cluster::Pod& pod, const WantedCondition& wanted) {
+  return IsSame(FindCondition(pod.conditions, wanted.type), wanted);
+}
+
+bool HasCondition(const cluster::Node& node, const WantedCondition& wanted) {
+  return IsSame(FindCondition(node.conditions, wanted.type), wanted);
+}
+
+Status WriteCondition(kube::Client& client, const cluster::Pod& pod, const WantedCondition& wanted,
+                      Time now) {
+  const cluster::Condition* known = FindCondition(pod.conditions, wanted.type);
+  return Write(client, kube::kPods, pod.meta, known, wanted, now);
+}
+
+Status WriteCondition(kube::Client& client, const cluster::Node& node,
+                      const WantedCondition& wanted, Time now) {
+  const cluster::Condition* known = FindCondition(node.conditions, wanted.type);
+  return Write(client, kube::kNodes, node.meta, known, wanted, now);
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,27 @@
+// Writing one condition of an object's status without touching the others.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "cluster/objects.h"
+#include "kube/client.h"
+
+namespace nos::controllers {
+
+struct WantedCondition {
+  std::string type, status, reason, message;
+};
+
+// Whether the object, as we know it, has exactly this condition already.
+bool HasCondition(const cluster::Pod& pod, const WantedCondition& wanted);
+bool HasCondition(const cluster::Node& node, const WantedCondition& wanted);
+
+// A strategic merge patch on the status, where conditions merge by type; refused (kConflict or
+// kNotFound) when the object has been replaced by another of the same name.
+Status WriteCondition(kube::Client& client, const cluster::Pod& pod, const WantedCondition& wanted,
+                      Time now);
+Status WriteCondition(kube::Client& client, const cluster::Node& node,
+                      const WantedCondition& wanted, Time now);
+
+}  // namespace nos::controllers

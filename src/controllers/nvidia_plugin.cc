@@ -1,0 +1,67 @@
+#include "controllers/nvidia_plugin.h"
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "kube/work_queue.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr std::string_view kMigResources = "nvidia.com/mig-";
+
+std::set<std::string> MigDevices(const std::vector<kubelet::OfferedDevice>& devices) {
+  std::set<std::string> ids;
+  for (const kubelet::OfferedDevice& device : devices) {
+    if (device.resource.starts_with(kMigResources)) ids.insert(device.device_id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+Status NvidiaPlugin::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
+  const std::set<std::string> wanted = MigDevices(devices);
+  NOS_ASSIGN(const std::vector<kubelet::OfferedDevice> known, allocatable_());
+  if (MigDevices(known) == wanted) {
+    restarts_ = 0;
+    restarted_for_.clear();
+    not_before_ = Time{};
+    return Status::Ok();
+  }
+  if (wanted != restarted_for_) {
+    restarted_for_ = wanted;
+    restarts_ = 0;
+    not_before_ = Time{};
+  }
+  if (clock_.Now() >= not_before_) NOS_RETURN_IF_ERROR(Restart(wanted));
+  return {Code::kUnavailable,
+          "waiting for NVIDIA's device plugin to tell the kubelet of the MIG devices"};
+}
+
+Status NvidiaPlugin::Restart(const std::set<std::string>& wanted) {
+  kube::ListOptions options;
+  options.label_selector = options_.selector;
+  options.field_selector = "spec.nodeName=" + options_.node;
+  NOS_ASSIGN(const kube::ObjectList list, client_.List(kube::kPods, options_.ns, options));
+  if (list.items.empty()) {
+    return {Code::kUnavailable,
+            fmt::format("no pod of NVIDIA's device plugin on node {} has the labels {}",
+                        options_.node, options_.selector)};
+  }
+  for (const Json& pod : list.items) {
+    const std::string_view uid = FindString(pod, "metadata", "uid");
+    JsonObject precondition;
+    if (!uid.empty()) precondition["preconditions"] = {{"uid", uid}};
+    const Status deleted = client_.Delete(kube::kPods, FindString(pod, "metadata", "namespace"),
+                                          FindString(pod, "metadata", "name"), precondition);
+    if (!deleted.ok() && deleted.code() != Code::kNotFound) return deleted;
+  }
+  Log(LogLevel::kInfo, "NVIDIA's device plugin is restarted",
+      {{"node", options_.node}, {"devices", std::to_string(wanted.size())}});
+  const kube::BackOff pauses{options_.first_pause, options_.longest_pause};
+  not_before_ = clock_.Now() + pauses.After(++restarts_);
+  return Status::Ok();
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,86 @@
+#include "controllers/nvidia_plugin.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kube/testing/fake_api.h"
+
+namespace nos::controllers {
+namespace {
+
+using kubelet::OfferedDevice;
+using std::chrono::seconds;
+
+class NvidiaPluginTest : public ::testing::Test {
+ protected:
+  void PutPlugin(const std::string& uid) {
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "gpu-operator"},
+                {"name", "plugin-" + uid},
+                {"uid", uid},
+                {"labels", {{"app", "nvidia-device-plugin-daemonset"}}}}},
+              {"spec", {{"nodeName", "gpu-1"}}}});
+  }
+  size_t Deletions() const {
+    return static_cast<size_t>(std::count_if(api_.writes.begin(), api_.writes.end(),
+                                             [](auto& r) { return r.method == "DELETE"; }));
+  }
+
+  kube::FakeApi api_;
+  ManualClock clock_{Time(seconds(1'000'000))};
+  std::vector<OfferedDevice> kubelet_;
+  NvidiaPlugin plugin_{{.node = "gpu-1"}, api_, [this] { return kubelet_; }, clock_};
+  const std::vector<OfferedDevice> devices_{{"nvidia.com/mig-1g.5gb", "MIG-a"},
+                                            {"nvidia.com/mig-2g.10gb", "MIG-b"}};
+};
+
+TEST_F(NvidiaPluginTest, LeavesThePluginAloneWhenTheKubeletKnowsAll) {
+  kubelet_ = devices_;
+  kubelet_.push_back({"nvidia.com/gpu", "GPU-1"});  // another's business
+  PutPlugin("1");
+  EXPECT_TRUE(plugin_.Offer(devices_).ok());
+  EXPECT_EQ(Deletions(), 0u);
+}
+
+TEST_F(NvidiaPluginTest, RestartsItOnceAndWaitsForTheKubelet) {
+  PutPlugin("1");
+  EXPECT_EQ(plugin_.Offer(devices_).code(), Code::kUnavailable);
+  EXPECT_EQ(Deletions(), 1u);
+  PutPlugin("2");
+  EXPECT_EQ(plugin_.Offer(devices_).code(), Code::kUnavailable);
+  EXPECT_EQ(Deletions(), 1u) << "it takes its time to start";
+  kubelet_ = devices_;
+  EXPECT_TRUE(plugin_.Offer(devices_).ok());
+  EXPECT_EQ(Deletions(), 1u);
+}
+
+TEST_F(NvidiaPluginTest, TriesAgainWithGrowingPauses) {
+  std::vector<size_t> deletions;
+  for (int second = 0; second < 100; ++second) {
+    PutPlugin(std::to_string(second));
+    EXPECT_FALSE(plugin_.Offer(devices_).ok());
+    if (deletions.empty() || Deletions() > deletions.back()) deletions.push_back(Deletions());
+    clock_.Advance(seconds(1));
+  }
+  EXPECT_EQ(deletions.size(), 3u) << "at 0, 20 and 60 seconds";
+}
+
+TEST_F(NvidiaPluginTest, OtherDevicesAreAReasonToRestartAtOnce) {
+  PutPlugin("1");
+  EXPECT_FALSE(plugin_.Offer(devices_).ok());
+  PutPlugin("2");
+  EXPECT_FALSE(plugin_.Offer({devices_.front()}).ok());
+  EXPECT_FALSE(api_.Find("pods", "gpu-operator/plugin-2") != nullptr);
+}
+
+TEST_F(NvidiaPluginTest, SaysWhenThereIsNoPlugin) {
+  const Status offered = plugin_.Offer(devices_);
+  EXPECT_EQ(offered.message(),
+            "no pod of NVIDIA's device plugin on node gpu-1 has the labels "
+            "app=nvidia-device-plugin-daemonset");
+}
+
+}  // namespace
+}  // namespace nos::controllers
