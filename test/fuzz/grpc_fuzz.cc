@@ -17,8 +17,8 @@ constexpr size_t kMaxMessage = 1000;
 void Feed(GrpcConnection::Side side, std::string_view bytes) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) return;
-  const UniqueFd peer(ends[1]);
-  GrpcConnection connection(UniqueFd(ends[0]), side,
+  const nos::UniqueFd peer(ends[1]);
+  GrpcConnection connection(nos::UniqueFd(ends[0]), side,
                             {.max_message = kMaxMessage, .max_streams = 4});
   connection.on_request = [&](int32_t stream) {
     if (connection.Find(stream)->received.size() % 2 == 0) {
