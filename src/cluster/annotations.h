@@ -75,7 +75,8 @@ struct Gpu {
 // and any other that the status mentions. `problems` says, in words, what could not be used and why
 // (unknown model, malformed annotation...): the node goes on without it. A GPU whose instances
 // cannot be told is left out, so that nobody plans over them: impossible counts, an unknown
-// profile, an annotation of it that cannot be read, counts that contradict the exact layout. An
+// profile, an annotation of it that cannot be read, an instance of an exact layout without a state,
+// counts that contradict the exact layout. An
 // annotation that could be about any GPU leaves out all that have no exact layout. Where there is
 // one, starts are as it says. Instances of state "unknown" count as used.
 struct NodeGpus {

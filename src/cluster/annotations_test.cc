@@ -108,6 +108,17 @@ TEST(ReadNodeGpusTest, ALayoutThatIsIllegalOrContradictedByCountsLeavesTheGpuAlo
                           HasSubstr("GPU 3: reported layout '3g.20gb@0:usd': 'usd' is neither")));
 }
 
+// What is not said to be free may be in use.
+TEST(ReadNodeGpusTest, AnInstanceWithoutAStateIsNotTakenForFree) {
+  const NodeGpus gpus = ReadNodeGpus(MigNode(2, {{N("status-layout-0"), "1g.5gb@6:free,3g.20gb@0"},
+                                                 {N("status-layout-1"), "3g.20gb@0:"}}),
+                                     Builtin());
+  EXPECT_THAT(gpus.gpus, IsEmpty());
+  EXPECT_THAT(gpus.problems,
+              ElementsAre(HasSubstr("has no state, free or used; the GPU is left"),
+                          HasSubstr("'' is neither free nor used; the GPU is left")));
+}
+
 // A report read in part may hide an instance in use.
 TEST(ReadNodeGpusTest, AnAnnotationThatCannotBeReadLeavesItsGpuAlone) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(6, {{N("status-gpu-0-3g.20gb-used"), "two"},

@@ -36,22 +36,33 @@ gpu::LayoutId LayoutOf(const gpu::Model& model, std::vector<gpu::Placement> plac
   return model.layouts().FromPlacements(placements).value_or(LayoutTable::kIllegal);
 }
 
-// "3g.20gb@4:used,1g.5gb@0:free"; a spec has no states. Error: kInvalid, also when not legal.
-Result<std::vector<Instance>> ParseLayout(const gpu::Model& model, std::string_view text) {
+// Whether the instance is used by what stands behind its colon. Error: kInvalid. A spec needs no
+// states; in a status, nobody may take an instance without one for free.
+Result<bool> ParseUsed(Family family, std::optional<std::string_view> state) {
+  if (!state && family == Family::kSpec) return false;
+  if (!state) return Invalid("an instance has no state, free or used");
+  if (*state != "free" && *state != "used" && *state != "unknown") {
+    return Invalid(fmt::format("'{}' is neither free nor used", *state));
+  }
+  return *state != "free";
+}
+
+// A status: "3g.20gb@4:used,1g.5gb@0:free"; a spec: "3g.20gb@4,1g.5gb@0". Error: kInvalid, also
+// when not legal.
+Result<std::vector<Instance>> ParseLayout(const gpu::Model& model, Family family,
+                                          std::string_view text) {
   std::vector<Instance> instances;
   std::vector<gpu::Placement> placements;
   if (Trim(text).empty()) return instances;
   for (std::string_view part : Split(text, ',')) {
     part = Trim(part);
     const size_t colon = part.find(':');
-    const std::string_view state =
-        colon == std::string_view::npos ? "free" : part.substr(colon + 1);
-    if (state != "free" && state != "used" && state != "unknown") {
-      return Invalid(fmt::format("'{}' is neither free nor used", state));
-    }
+    const bool stated = colon != std::string_view::npos;
+    NOS_ASSIGN(const bool used,
+               ParseUsed(family, stated ? std::optional(part.substr(colon + 1)) : std::nullopt));
     NOS_ASSIGN(const gpu::Placement placement, model.ParsePlacement(part.substr(0, colon)));
     placements.push_back(placement);
-    instances.push_back({placement, state != "free", ""});
+    instances.push_back({placement, used, ""});
   }
   NOS_RETURN_IF_ERROR(model.layouts().FromPlacements(placements).status());
   std::sort(instances.begin(), instances.end(),
@@ -207,7 +218,7 @@ class NodeReader {
   static Result<std::vector<Instance>> ReadExact(const gpu::Model& model, std::string_view text,
                                                  const ReportedGpu& reported,
                                                  const Result<KnownCounts>& counts) {
-    Result<std::vector<Instance>> exact = ParseLayout(model, text);
+    Result<std::vector<Instance>> exact = ParseLayout(model, Family::kStatus, text);
     if (!exact.ok()) {
       return exact.status().Within(fmt::format("reported layout '{}'", text));
     }
@@ -243,7 +254,7 @@ std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const Report
   const Result<KnownCounts> counts = ResolveCounts(*gpu.model, spec);
   if (!counts.ok()) return std::nullopt;
   if (spec.layout) {
-    const auto exact = ParseLayout(*gpu.model, *spec.layout);
+    const auto exact = ParseLayout(*gpu.model, Family::kSpec, *spec.layout);
     if (!exact.ok()) return std::nullopt;
     std::vector<gpu::Placement> placements;
     ProfileCounts total(gpu.model->profiles().size());

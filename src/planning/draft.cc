@@ -85,19 +85,22 @@ std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
   uint64_t cost = 0;
   if (FindGreedily(shape, node, node_open, devices, &cost)) return cost;
   if (!several) return std::nullopt;
-  const bool fits = FindExactly(shape_index, node_index, devices);
-  states_->Remember(GpusOf(node_index), slices_of_[shape_index], fits);
-  if (!fits) return std::nullopt;
+  const std::optional<bool> fits = FindExactly(shape_index, node_index, devices);
+  if (!fits) return std::nullopt;  // stopped before it was known
+  states_->Remember(GpusOf(node_index), slices_of_[shape_index], *fits);
+  if (!*fits) return std::nullopt;
   return PackCost(2 * shape.slice_count, true, 0, 0);  // a tight fit: the last resort
 }
 
-bool Draft::HasRoom(int shape, int node) {
+std::optional<bool> Draft::HasRoom(int shape, int node) {
   if (problem_->shapes[shape].slices.empty() || problem_->nodes[node].slices_as_resources)
     return true;
   const int gpus = GpusOf(node), slices = slices_of_[shape];
   if (const bool* fits = states_->Fits(gpus, slices)) return *fits;
   std::vector<Device> devices;
   const bool fits = FindSlices(shape, node, &devices).has_value();
+  const bool several = problem_->shapes[shape].slice_count > 1;
+  if (!fits && several && states_->Fits(gpus, slices) == nullptr) return std::nullopt;
   states_->Remember(gpus, slices, fits);
   return fits;
 }
@@ -144,7 +147,8 @@ bool Draft::FindGreedily(const Shape& shape, const ProblemNode& node, bool node_
   return true;
 }
 
-bool Draft::FindExactly(int shape_index, int node_index, std::vector<Device>* devices) {
+std::optional<bool> Draft::FindExactly(int shape_index, int node_index,
+                                       std::vector<Device>* devices) {
   devices->clear();
   const ProblemNode& node = problem_->nodes[node_index];
   int slots = 0;  // no instance takes less than one
@@ -154,7 +158,9 @@ bool Draft::FindExactly(int shape_index, int node_index, std::vector<Device>* de
     gpus.push_back(g);
   }
   if (problem_->shapes[shape_index].slice_count > slots) return false;
-  const auto& packed = states_->Pack(GpusOf(node_index), slices_of_[shape_index]);
+  const auto* found = states_->Pack(GpusOf(node_index), slices_of_[shape_index]);
+  if (found == nullptr) return std::nullopt;
+  const std::optional<std::vector<Counts>>& packed = *found;
   if (!packed) return false;
   std::sort(gpus.begin(), gpus.end(), [&](int a, int b) { return gpu_[a] < gpu_[b]; });
   for (size_t i = 0; i < gpus.size(); ++i) {

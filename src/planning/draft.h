@@ -63,8 +63,9 @@ class Draft {
   std::optional<uint64_t> Find(int shape, int node, std::vector<Device>* devices);
   // The same, whatever the filters say.
   std::optional<uint64_t> FindSlices(int shape, int node, std::vector<Device>* devices);
-  // Only whether; quick when a node with such GPUs has been asked before.
-  bool HasRoom(int shape, int node);
+  // Only whether; quick when a node with such GPUs has been asked before. None: packing was stopped
+  // (GpuStates::StopWhen) before it was known. Find says that such slices do not fit.
+  std::optional<bool> HasRoom(int shape, int node);
 
   void Place(int cls, int node, std::span<const Device> devices);
   void Remove(uint32_t pod);
@@ -116,7 +117,7 @@ class Draft {
   Choice BestGpu(const ProblemNode& node, uint16_t slice, bool node_open) const;
   bool FindGreedily(const Shape& shape, const ProblemNode& node, bool node_open,
                     std::vector<Device>* devices, uint64_t* cost);
-  bool FindExactly(int shape, int node, std::vector<Device>* devices);
+  std::optional<bool> FindExactly(int shape, int node, std::vector<Device>* devices);
   int GpusOf(int node);
   bool IsOpen(int gpu) const { return created_[gpu] > 0 || open_[gpu]; }
   GpuStateId Recompute(int gpu) const;

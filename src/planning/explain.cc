@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "planning/allowance.h"
 #include "planning/remedy.h"
 #include "planning/wording.h"
 #include "scheduling/pod_state.h"
@@ -14,8 +17,13 @@
 namespace nos::planning {
 namespace {
 
-// Pairs of class and node that a remedy is looked for on: beyond, classes go without one.
-constexpr size_t kMostLookedAt = 4'000'000;
+// Some 20 ns each, on the machine of BENCHMARKS.md.
+constexpr int64_t kStepsForReasons = 100'000'000, kLateStepsForReasons = 7'000'000;
+constexpr int64_t kStepsForRemedies = 50'000'000, kLateStepsForRemedies = 5'000'000;
+constexpr int64_t kStepsOfFilters = 100;   // for a pod and a node
+constexpr int64_t kStepsOfPacking = 3000;  // between two questions whether to stop
+// Nodes that are looked at for every class, whatever is left.
+constexpr size_t kFewNodes = 16;
 
 // Codes and messages by number, so that adding up over nodes compares no text.
 class ReasonBook {
@@ -38,10 +46,13 @@ constexpr const char* kNoGpuForProfile = "NoGpuForProfile";
 class Explainer {
  public:
   Explainer(const Translation& translation, const StagedResult& result,
-            const scheduling::Framework& framework, GpuStates& states)
+            const scheduling::Framework& framework, GpuStates& states,
+            const std::function<bool()>& out_of_time)
       : t_(translation),
         result_(result),
         framework_(framework),
+        states_(states),
+        out_of_time_(out_of_time),
         before_(translation.problem, states, Draft::Free::kKeep),
         after_(result.draft),
         rows_(translation.row_pod.size()),
@@ -54,22 +65,18 @@ class Explainer {
         book_.Number("TakenByPendingPods", "node(s) had room, which goes to other pending pods");
     kept_ = book_.Number("SlotsKeptForOthers",
                          "node(s) had room, which is kept for pods that wait longer");
+    left_ =
+        book_.Number("SearchEnded", "node(s) have room, but the search ended before it was used");
+    for (const Reservation& r : result.reservations) kept_on_.insert(r.place.node);
+    not_looked_at_ =
+        book_.Number("NotLookedAt", "node(s) were not looked at: too many kinds of pods wait");
   }
 
   std::vector<Explanation> Run() {
     std::vector<Explanation> all(t_.problem.classes.size());
-    size_t looked_at = 0;
-    for (size_t c = 0; c < all.size(); ++c) {
-      const int cls = static_cast<int>(c);
-      const PodClass& pods = t_.problem.classes[c];
-      if (after_.PlacedOf(cls) == pods.count) continue;
-      all[c].reasons = ReasonsOf(cls);
-      looked_at += t_.nodes.size();
-      if (looked_at > kMostLookedAt) continue;
-      const RemedyInput input{t_, result_, rows_[pods.allowed].obstacles,
-                              shapes_[pods.shape].has_room};
-      all[c].remedy = FindRemedy(input, cls);
-    }
+    const std::vector<int> waiting = Waiting();
+    FindReasons(waiting, all);
+    FindRemedies(waiting, all);
     return all;
   }
 
@@ -84,13 +91,54 @@ class Explainer {
     int no_room = kNothing;
     bool nowhere = false;    // a slice is of a profile that no known model has
     std::vector<int> lacks;  // what no cutting can change, or kNothing
-    std::vector<bool> had_room, has_room;
+    std::vector<std::optional<bool>> had_room, has_room;  // none: not found out
   };
 
-  const Row& RowOf(int index) {
+  // Classes with pods left waiting, level by level.
+  std::vector<int> Waiting() const {
+    std::vector<int> waiting;
+    for (size_t c = 0; c < t_.problem.classes.size(); ++c) {
+      const int cls = static_cast<int>(c);
+      if (after_.PlacedOf(cls) < t_.problem.classes[c].count) waiting.push_back(cls);
+    }
+    std::stable_sort(waiting.begin(), waiting.end(), [&](int a, int b) {
+      return t_.problem.classes[a].level < t_.problem.classes[b].level;
+    });
+    return waiting;
+  }
+
+  void FindReasons(const std::vector<int>& waiting, std::vector<Explanation>& all) {
+    Allowance allowance(kStepsForReasons, kLateStepsForReasons, out_of_time_);
+    states_.StopWhen([&] { return !allowance.Spend(kStepsOfPacking); });
+    for (const int cls : waiting) all[cls].reasons = ReasonsOf(cls, allowance);
+    states_.StopWhen([] { return true; });
+  }
+
+  void FindRemedies(const std::vector<int>& waiting, std::vector<Explanation>& all) {
+    Allowance allowance(kStepsForRemedies, kLateStepsForRemedies, out_of_time_);
+    for (const int cls : waiting) {
+      const PodClass& pods = t_.problem.classes[cls];
+      const Row& row = rows_[pods.allowed];
+      const ShapeFacts& facts = shapes_[pods.shape];
+      const size_t known = std::min(row.obstacles.size(), facts.has_room.size());
+      if (known < t_.nodes.size() || allowance.spent()) continue;
+      const RemedyInput input{t_, result_, row.obstacles, facts.has_room};
+      all[cls].remedy = FindRemedy(input, cls, allowance);
+    }
+  }
+
+  // Both know at least the first `end` nodes afterwards, or, when the allowance does not suffice,
+  // the first few.
+  const Row& RowOf(int index, size_t end, Allowance& allowance) {
     Row& row = rows_[index];
     const cluster::Pod& pod = *t_.pending[t_.row_pod[index]];
-    for (size_t n = row.obstacles.size(); n < t_.nodes.size(); ++n) {
+    for (size_t n = row.obstacles.size(); n < end; ++n) {
+      if (t_.problem.allowed[index][n]) {  // nothing stands in the way
+        row.obstacles.emplace_back();
+        row.reasons.push_back(kNothing);
+        continue;
+      }
+      if (!allowance.Spend(kStepsOfFilters) && n >= kFewNodes) break;
       const auto objection = t_.objections.find({index, static_cast<int>(n)});
       row.obstacles.push_back(
           objection != t_.objections.end()
@@ -102,7 +150,7 @@ class Explainer {
     return row;
   }
 
-  const ShapeFacts& FactsOf(const PodClass& cls) {
+  const ShapeFacts& FactsOf(const PodClass& cls, size_t end, Allowance& allowance) {
     ShapeFacts& facts = shapes_[cls.shape];
     if (facts.no_room == kNothing) {
       facts.no_room = book_.Number("NoRoomForSlices",
@@ -112,8 +160,11 @@ class Explainer {
       facts.nowhere = std::ranges::any_of(
           cls.slices, [&](const SliceCount& s) { return !IsKnown(t_.slice_names[s.slice]); });
     }
-    for (size_t n = facts.lacks.size(); n < t_.nodes.size(); ++n) {
+    const int slices = t_.problem.shapes[cls.shape].slice_count;
+    for (size_t n = facts.lacks.size(); n < end; ++n) {
       const int node = static_cast<int>(n);
+      const int64_t tries = int64_t{slices} * t_.problem.nodes[node].gpu_count;
+      if (!allowance.Spend(5 + tries / 4) && n >= kFewNodes) break;
       facts.lacks.push_back(LackOfGpus(cls, node));
       facts.had_room.push_back(before_.HasRoom(cls.shape, node));
       facts.has_room.push_back(after_.HasRoom(cls.shape, node));
@@ -121,15 +172,20 @@ class Explainer {
     return facts;
   }
 
-  std::vector<Reason> ReasonsOf(int cls) {
+  std::vector<Reason> ReasonsOf(int cls, Allowance& allowance) {
     const PodClass& c = t_.problem.classes[cls];
-    const Row& row = RowOf(c.allowed);
-    const ShapeFacts& facts = FactsOf(c);
+    const size_t all = t_.nodes.size();
+    const bool afford = allowance.Spend(static_cast<int64_t>(all));
+    const size_t end = afford ? all : std::min(all, kFewNodes);
+    const Row& row = RowOf(c.allowed, end, allowance);
+    const ShapeFacts& facts = FactsOf(c, end, allowance);
+    const size_t known = std::min({end, row.reasons.size(), facts.lacks.size()});
     std::map<int, int> nodes;
-    for (size_t n = 0; n < t_.nodes.size(); ++n) {
+    for (size_t n = 0; n < known; ++n) {
       const int filter = row.reasons[n];
       ++nodes[filter != kNothing ? filter : AtNode(cls, static_cast<int>(n), facts)];
     }
+    if (known < all) nodes[not_looked_at_] += static_cast<int>(all - known);
     std::vector<Reason> reasons;
     for (const auto& [number, count] : nodes) {
       reasons.push_back(book_.Get(number));
@@ -161,9 +217,12 @@ class Explainer {
   int AtNode(int cls, int node, const ShapeFacts& facts) const {
     if (facts.lacks[node] != kNothing) return facts.lacks[node];
     if (const int r = LackingDimension(before_, cls, node); r >= 0) return insufficient_[r];
-    if (!facts.had_room[node]) return facts.no_room;
-    const bool taken = !facts.has_room[node] || LackingDimension(after_, cls, node) >= 0;
-    return taken ? taken_ : kept_;
+    const std::optional<bool> had = facts.had_room[node], has = facts.has_room[node];
+    if (!had || !has) return not_looked_at_;
+    if (!*had) return facts.no_room;
+    const bool taken = !*has || LackingDimension(after_, cls, node) >= 0;
+    if (taken) return taken_;
+    return kept_on_.contains(node) ? kept_ : left_;
   }
 
   bool IsKnown(const std::string& resource) const {
@@ -203,10 +262,13 @@ class Explainer {
   const Translation& t_;
   const StagedResult& result_;
   const scheduling::Framework& framework_;
+  GpuStates& states_;
+  const std::function<bool()>& out_of_time_;
   Draft before_, after_;
   ReasonBook book_;
   std::vector<int> insufficient_;  // by dimension
-  int taken_ = kNothing, kept_ = kNothing;
+  int taken_ = kNothing, kept_ = kNothing, left_ = kNothing, not_looked_at_ = kNothing;
+  std::set<int> kept_on_;  // nodes with slots kept
   std::vector<Row> rows_;
   std::vector<ShapeFacts> shapes_;
 };
@@ -214,8 +276,9 @@ class Explainer {
 }  // namespace
 
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
-                                        const scheduling::Framework& framework, GpuStates& states) {
-  return Explainer(translation, result, framework, states).Run();
+                                        const scheduling::Framework& framework, GpuStates& states,
+                                        const std::function<bool()>& out_of_time) {
+  return Explainer(translation, result, framework, states, out_of_time).Run();
 }
 
 Reason WhyNotPlanned(const cluster::Pod& pod) {

@@ -2,8 +2,14 @@
 //
 // Each node gives one reason: the first thing that keeps the pod away from it. The remedy is looked
 // for the same way: what stands between the pod and each node, the cheapest of all.
+//
+// Classes times nodes may be hundreds of millions, so the work is bounded: to some three seconds,
+// to a quarter of one once the time is up. It is spent level by level, first on reasons, then on
+// remedies. Beyond it, only a few nodes are looked at for a class (the reason NotLookedAt counts
+// the others), and it gets no remedy.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,7 +26,8 @@ struct Explanation {
 
 // By class; empty for classes that are placed wholly.
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
-                                        const scheduling::Framework& framework, GpuStates& states);
+                                        const scheduling::Framework& framework, GpuStates& states,
+                                        const std::function<bool()>& out_of_time);
 
 // Why a pod that does not wait for a node was not planned for.
 Reason WhyNotPlanned(const cluster::Pod& pod);

@@ -60,6 +60,7 @@ GpuStateId GpuStates::Intern(const GpuState& state) {
   steps_.resize(states_.size() * problem_.slices.size());
   steps_known_.resize(steps_.size());
   maximal_.emplace_back();
+  most_.emplace_back();
   return it->second;
 }
 
@@ -153,6 +154,33 @@ std::vector<Counts> GpuStates::FindMaximalSets(const GpuState& state) const {
   }
   KeepMaximal(sets);
   return sets;
+}
+
+MostOnGpu GpuStates::WorthOf(std::span<const SliceCount> slices) const {
+  MostOnGpu worth;
+  for (const SliceCount& s : slices) {
+    worth.size += int64_t{s.count} * problem_.slices[s.slice].size;
+    worth.compute += int64_t{s.count} * problem_.slices[s.slice].compute;
+  }
+  return worth;
+}
+
+const MostOnGpu& GpuStates::MostOn(GpuStateId id) {
+  const std::vector<Counts>& sets = MaximalSets(id);
+  MostOnGpu& most = most_[id];
+  if (!most.each.empty()) return most;
+  most.each.resize(problem_.slices.size());
+  for (const Counts& set : sets) {
+    std::vector<SliceCount> slices;
+    for (size_t s = 0; s < set.size(); ++s) {
+      most.each[s] = std::max(most.each[s], set[s]);
+      slices.push_back({.slice = static_cast<uint16_t>(s), .count = set[s]});
+    }
+    const MostOnGpu worth = WorthOf(slices);
+    most.size = std::max(most.size, worth.size);
+    most.compute = std::max(most.compute, worth.compute);
+  }
+  return most;
 }
 
 namespace {
@@ -257,11 +285,13 @@ void GpuStates::Remember(int gpus, int slices, bool fits) {
   fits_.insert_or_assign(Key(gpus, slices), fits);
 }
 
-const std::optional<std::vector<Counts>>& GpuStates::Pack(int gpus, int slices) {
+const std::optional<std::vector<Counts>>* GpuStates::Pack(int gpus, int slices) {
+  const auto found = packings_.find(Key(gpus, slices));
+  if (found != packings_.end()) return &found->second;
+  Packed packed = PackSlices(*this, *gpus_[gpus], *slices_[slices], problem_.slices.size(), stop_);
+  if (!packed.known) return nullptr;
   if (packings_.size() >= kMostRemembered) packings_.clear();
-  const auto [it, fresh] = packings_.try_emplace(Key(gpus, slices));
-  if (fresh) it->second = PackSlices(*this, *gpus_[gpus], *slices_[slices], problem_.slices.size());
-  return it->second;
+  return &packings_.insert_or_assign(Key(gpus, slices), std::move(packed.counts)).first->second;
 }
 
 }  // namespace nos::planning

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -51,6 +53,12 @@ struct Arrangement {
   int changes = 0;                                                // instances created and destroyed
 };
 
+// The most that one GPU can give, each counted as if nothing else did.
+struct MostOnGpu {
+  Counts each;  // by slice
+  int64_t size = 0, compute = 0;
+};
+
 class GpuStates {
  public:
   // The problem must outlive it.
@@ -71,8 +79,15 @@ class GpuStates {
   // Whether these GPUs have room for these slices, if that has been found out; null: not yet.
   const bool* Fits(int gpus, int slices) const;
   void Remember(int gpus, int slices, bool fits);
-  // How many of each slice every one of these GPUs takes (pack.h).
-  const std::optional<std::vector<Counts>>& Pack(int gpus, int slices);
+  // How many of each slice every one of these GPUs takes (pack.h); null: stopped before it was
+  // known.
+  const std::optional<std::vector<Counts>>* Pack(int gpus, int slices);
+  // What some slices are worth, and at most those that can be added to a GPU.
+  MostOnGpu WorthOf(std::span<const SliceCount> slices) const;
+  const MostOnGpu& MostOn(GpuStateId id);
+  // Packing asks this now and then and gives up when it says true. Never, unless told otherwise.
+  void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
+  const std::function<bool()>& stop() const { return stop_; }
   // What a GPU with this layout is still good for, as gpu/fragmentation.h defines it, with the same
   // again many times over for the slices that pods ask for now.
   int Potential(uint16_t model, gpu::LayoutId layout);
@@ -96,6 +111,7 @@ class GpuStates {
   std::vector<Step> steps_;                   // state x slice
   std::vector<bool> steps_known_;             // state x slice
   std::vector<std::vector<Counts>> maximal_;  // by state; empty: not asked yet
+  std::vector<MostOnGpu> most_;               // by state; each is empty: not asked yet
   std::map<std::pair<GpuStateId, Counts>, std::optional<Arrangement>> arrangements_;
   std::map<std::vector<GpuStateId>, int> gpus_ids_;
   std::vector<const std::vector<GpuStateId>*> gpus_;
@@ -106,6 +122,7 @@ class GpuStates {
   std::unordered_map<uint64_t, std::optional<std::vector<Counts>>> packings_;
   std::vector<std::vector<int>> potential_;  // model x layout; -1: not asked yet
   std::vector<std::vector<int>> weight_;     // model x profile
+  std::function<bool()> stop_ = [] { return false; };
 };
 
 }  // namespace nos::planning

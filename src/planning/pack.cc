@@ -12,6 +12,7 @@ namespace {
 constexpr size_t kMostStates = size_t{1} << 13;
 constexpr int kMostTreeNodes = 20'000;  // of a branch and bound that ends at the first solution
 constexpr uint16_t kUnseen = 0xffff;
+constexpr size_t kAskEvery = 16'384;  // steps of the dynamic program
 
 // Which largest set led from what was left before a GPU to what is left after it.
 struct Origin {
@@ -21,20 +22,22 @@ struct Origin {
 
 class Packer {
  public:
-  Packer(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need)
-      : states_(states), gpus_(gpus), need_(need), radix_(Limits(need), kMostStates) {}
+  Packer(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need,
+         const std::function<bool()>& stop)
+      : states_(states), gpus_(gpus), need_(need), radix_(Limits(need), kMostStates), stop_(stop) {}
 
   bool IsSmall() const { return radix_.size() > 0; }
 
   // REQUIRES: IsSmall. After each GPU: everything that can be left over. Stops when nothing needs
   // to be left.
-  std::optional<std::vector<Counts>> Run(size_t slices) {
+  Packed Run(size_t slices) {
     std::vector<uint32_t> left = {static_cast<uint32_t>(radix_.size() - 1)};
     for (size_t g = 0; g < gpus_.size(); ++g) {
       left = Serve(gpus_[g], left);
-      if (origins_.back()[0].set != kUnseen) return Retrace(g, slices);
+      if (stopped_) return {.known = false, .counts = std::nullopt};
+      if (origins_.back()[0].set != kUnseen) return {.counts = Retrace(g, slices)};
     }
-    return std::nullopt;
+    return {};
   }
 
  private:
@@ -57,7 +60,7 @@ class Packer {
     std::vector<Origin>& origin = origins_.emplace_back(radix_.size());
     std::vector<uint32_t> after;
     const std::vector<Counts>& sets = states_.MaximalSets(gpu);
-    for (size_t s = 0; s < sets.size(); ++s) {
+    for (size_t s = 0; s < sets.size() && !TimeIsUp(left.size()); ++s) {
       const size_t taken = Number(sets[s]);
       for (const uint32_t before : left) {
         const size_t rest = radix_.Subtract(before, taken);
@@ -67,6 +70,13 @@ class Packer {
       }
     }
     return after;
+  }
+
+  bool TimeIsUp(size_t steps) {
+    steps_ += steps;
+    if (steps_ < kAskEvery) return stopped_;
+    steps_ = 0;
+    return stopped_ = stop_();
   }
 
   std::vector<Counts> Retrace(size_t last, size_t slices) const {
@@ -87,27 +97,33 @@ class Packer {
   const std::span<const GpuStateId> gpus_;
   const std::span<const SliceCount> need_;
   const Radix radix_;
+  const std::function<bool()>& stop_;
   std::vector<std::vector<Origin>> origins_;
+  size_t steps_ = 0;  // since it was last asked
+  bool stopped_ = false;
 };
 
-// Whether every kind of slice alone would fit: says no quickly to most that do not.
+// Whether every kind of slice alone would fit, and all together if only their sizes, or only their
+// compute slices, counted: says no quickly to most that do not.
 bool MayFit(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need) {
-  for (const SliceCount& n : need) {
-    int most = 0;
-    for (const GpuStateId gpu : gpus) {
-      uint8_t here = 0;
-      for (const Counts& set : states.MaximalSets(gpu)) here = std::max(here, set[n.slice]);
-      most += here;
-    }
-    if (most < n.count) return false;
+  const MostOnGpu wanted = states.WorthOf(need);
+  MostOnGpu most;
+  for (const GpuStateId gpu : gpus) {
+    most.size += states.MostOn(gpu).size;
+    most.compute += states.MostOn(gpu).compute;
   }
-  return true;
+  if (most.size < wanted.size || most.compute < wanted.compute) return false;
+  return std::ranges::all_of(need, [&](const SliceCount& n) {
+    int fit = 0;
+    for (const GpuStateId gpu : gpus) fit += states.MostOn(gpu).each[n.slice];
+    return fit >= n.count;
+  });
 }
 
 // Columns: GPUs in a state that take a set.
-std::optional<std::vector<Counts>> PackByProgram(GpuStates& states,
-                                                 std::span<const GpuStateId> gpus,
-                                                 std::span<const SliceCount> need, size_t slices) {
+Packed PackByProgram(GpuStates& states, std::span<const GpuStateId> gpus,
+                     std::span<const SliceCount> need, size_t slices,
+                     const std::function<bool()>& stop) {
   std::map<GpuStateId, std::vector<size_t>> by_state;
   for (size_t g = 0; g < gpus.size(); ++g) by_state[gpus[g]].push_back(g);
   IntegerProgram program;
@@ -124,9 +140,11 @@ std::optional<std::vector<Counts>> PackByProgram(GpuStates& states,
       }
     }
   }
-  const std::vector<double> columns =
-      program.Maximise(std::vector<double>(program.columns()), {.nodes = kMostTreeNodes});
-  if (columns.empty()) return std::nullopt;
+  bool stopped = false;
+  const std::vector<double> columns = program.Maximise(
+      std::vector<double>(program.columns()),
+      {.nodes = kMostTreeNodes, .out_of_time = [&] { return stopped = stopped || stop(); }});
+  if (columns.empty()) return {.known = !stopped, .counts = std::nullopt};
   std::vector<Counts> result(gpus.size(), Counts(slices));
   std::vector<int> left;
   for (const SliceCount& n : need) left.push_back(n.count);
@@ -143,17 +161,19 @@ std::optional<std::vector<Counts>> PackByProgram(GpuStates& states,
       }
     }
   }
-  return result;
+  return {.counts = std::move(result)};
 }
 
 }  // namespace
 
-std::optional<std::vector<Counts>> PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
-                                              std::span<const SliceCount> need, size_t slices) {
-  if (need.empty()) return std::vector<Counts>(gpus.size(), Counts(slices));
-  if (!MayFit(states, gpus, need)) return std::nullopt;
-  Packer packer(states, gpus, need);
-  return packer.IsSmall() ? packer.Run(slices) : PackByProgram(states, gpus, need, slices);
+Packed PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
+                  std::span<const SliceCount> need, size_t slices,
+                  const std::function<bool()>& stop) {
+  if (need.empty()) return {.counts = std::vector<Counts>(gpus.size(), Counts(slices))};
+  if (!MayFit(states, gpus, need)) return {};
+  if (stop()) return {.known = false, .counts = std::nullopt};
+  Packer packer(states, gpus, need, stop);
+  return packer.IsSmall() ? packer.Run(slices) : PackByProgram(states, gpus, need, slices, stop);
 }
 
 }  // namespace nos::planning

@@ -168,8 +168,9 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
   GpuStates states(translation.problem);
   const std::function<bool()> out_of_time =
       options.out_of_time ? options.out_of_time : [] { return false; };
+  states.StopWhen(out_of_time);
   const StagedResult result = SearchAndCheck(snapshot, framework, translation, states, out_of_time);
-  const auto explanations = ExplainWaiting(translation, result, framework, states);
+  const auto explanations = ExplainWaiting(translation, result, framework, states, out_of_time);
   return PlanWriter(translation, result, states).Write(explanations);
 }
 

@@ -264,6 +264,7 @@ void PooledProgram::Fill(Draft& draft, int first_open_level,
   std::vector<std::vector<size_t>> of_class(problem_.classes.size());
   for (size_t i = 0; i < pods_.size(); ++i) of_class[pods_[i].cls].push_back(i);
   for (const int c : Ordered(problem_, candidates_, Order::kLargestFirst)) {
+    if (out_of_time()) break;
     int elsewhere = 0;
     for (const size_t i : of_class[c]) {
       const std::vector<int>& nodes = pools_[pods_[i].pool].nodes;

@@ -91,8 +91,8 @@ bool PlaceTogether(Draft& draft, int node, const std::vector<int>& pods) {
     std::vector<GpuStateId> gpus;
     for (int i = 0; i < where.gpu_count; ++i) gpus.push_back(draft.gpu(where.first_gpu + i));
     const auto packed = PackSlices(draft.states(), gpus, TotalSlices(draft.problem(), pods),
-                                   draft.problem().slices.size());
-    if (!packed || !ArrangeDevices(draft, node, *packed, pool)) return false;
+                                   draft.problem().slices.size(), draft.states().stop());
+    if (!packed.counts || !ArrangeDevices(draft, node, *packed.counts, pool)) return false;
   }
   Deal(draft, node, ordered, std::move(pool));
   return true;

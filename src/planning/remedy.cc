@@ -36,6 +36,8 @@ namespace {
 
 // The most GPUs that a node is thought to have.
 constexpr int64_t kMostGpus = 16;
+// Of the allowance: to look at a node; to look for a place for a slice on a GPU.
+constexpr int64_t kStepsOfNode = 3, kStepsOfPlace = 5;
 // Kubernetes puts it on cordoned nodes and takes it off with the cordon
 // (kubernetes.io/docs/reference/labels-annotations-taints).
 constexpr std::string_view kCordonTaint = "node.kubernetes.io/unschedulable";
@@ -45,8 +47,9 @@ enum class Kind { kWait, kFreeResource, kLiftFilter, kOptIn, kBiggerNode };
 
 class RemedyFinder {
  public:
-  RemedyFinder(const RemedyInput& input, int cls)
+  RemedyFinder(const RemedyInput& input, int cls, Allowance& allowance)
       : input_(input),
+        allowance_(allowance),
         t_(input.translation),
         class_(cls),
         cls_(t_.problem.classes[cls]),
@@ -55,9 +58,10 @@ class RemedyFinder {
   std::string Find() {
     if (std::string split = SplitPod(); !split.empty()) return split;
     for (int n = 0; n < static_cast<int>(t_.nodes.size()) && !NothingSmaller(); ++n) {
+      if (!allowance_.Spend(kStepsOfNode)) return "";
       if (NeedsOptIn(n)) {
         OptIn(n);
-      } else if (input_.has_room[n]) {
+      } else if (input_.has_room[n].value_or(false)) {
         SlicesFit(n);
       } else if (input_.obstacles[n].empty()) {
         WaitForInstances(n);
@@ -108,7 +112,9 @@ class RemedyFinder {
   // How many empty GPUs of a model that serves the slices hold them all when each is filled with
   // what fits, largest first. Beyond kMostGpus the exact number does not matter.
   int64_t GpusFor(const gpu::Model& model) const {
-    if (cls_.slices.size() == 1 && cls_.slices[0].count == 1) return 1;
+    const int64_t asked = t_.problem.shapes[cls_.shape].slice_count;
+    if (asked == 1) return 1;
+    if (asked > kMostGpus * model.slots()) return kMostGpus + 1;  // none takes less than a slot
     std::vector<std::pair<gpu::ProfileId, int64_t>> left;
     for (const SliceCount& s : cls_.slices) {
       left.emplace_back(*model.FindProfile(t_.slice_names[s.slice]), s.count);
@@ -117,6 +123,7 @@ class RemedyFinder {
     int64_t gpus = 0;
     for (; gpus <= kMostGpus && std::ranges::any_of(left, is_left); ++gpus) {
       FillGpu(model.layouts(), left);
+      allowance_.Spend(static_cast<int64_t>(model.layouts().size()));
     }
     return gpus;
   }
@@ -126,6 +133,7 @@ class RemedyFinder {
     // Of all layouts the one that takes most of the first slice, then of the second...
     std::vector<int64_t> best(left.size());
     for (size_t l = 0; l < table.size(); ++l) {
+      if (!table.IsMaximal(static_cast<gpu::LayoutId>(l))) continue;
       const uint64_t members = table.Members(static_cast<gpu::LayoutId>(l));
       std::vector<int64_t> takes;
       for (const auto& [profile, count] : left) {
@@ -227,18 +235,26 @@ class RemedyFinder {
   }
 
   void WaitForReservation(int node) {
+    bool kept = false;
     for (const Reservation& r : input_.result.reservations) {
-      if (r.place.node != node || !IsBetter(1, Kind::kWait)) continue;
+      if (r.place.node != node) continue;
+      kept = true;
+      if (!IsBetter(1, Kind::kWait)) continue;
       Offer(1, Kind::kWait,
             fmt::format("wait until pod {} is served: room on node {} is kept for it",
                         t_.pending[t_.members[r.cls].back()]->Key(), NameOf(node)));
     }
+    if (kept || !IsBetter(1, Kind::kWait)) return;
+    Offer(1, Kind::kWait,
+          fmt::format("give the planner more time: node {} has room", NameOf(node)));
   }
 
   void WaitForInstances(int node) {
     for (const SliceCount& s : cls_.slices) {
       if (!NodeHasProfile(t_.problem, node, s.slice)) return;
     }
+    const int64_t slices = t_.problem.shapes[cls_.shape].slice_count;
+    allowance_.Spend(slices * t_.problem.nodes[node].gpu_count * kStepsOfPlace);
     const std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
     if (!place || place->in_the_way.empty()) return;
     std::set<std::string> holders;
@@ -302,6 +318,7 @@ class RemedyFinder {
   }
 
   const RemedyInput& input_;
+  Allowance& allowance_;
   const Translation& t_;
   const int class_;
   const PodClass& cls_;
@@ -313,8 +330,8 @@ class RemedyFinder {
 
 }  // namespace
 
-std::string FindRemedy(const RemedyInput& input, int cls) {
-  return RemedyFinder(input, cls).Find();
+std::string FindRemedy(const RemedyInput& input, int cls, Allowance& allowance) {
+  return RemedyFinder(input, cls, allowance).Find();
 }
 
 }  // namespace nos::planning

@@ -33,7 +33,7 @@ std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
     const int row = problem.shapes[s].allowed;
     for (int n = 0; n < static_cast<int>(problem.nodes.size()) && !left.empty(); ++n) {
       if (!problem.allowed[row][n] || !empty.Covers(problem.shapes[s].min_requests, n)) continue;
-      if (!empty.HasRoom(static_cast<int>(s), n)) continue;
+      if (!empty.HasRoom(static_cast<int>(s), n).value_or(true)) continue;
       std::erase_if(left, [&](int c) {
         possible[c] = empty.HasResources(c, n);
         return possible[c];
@@ -59,9 +59,14 @@ class Searcher {
     const Draft best = FindBest(&bound);
     bool complete = !TimeIsUp();
     Draft tidy = Tidy(best, out_of_time_, &complete);
+    // What the search put badly may lie better now, and leave room.
+    if (!proven_ && !TimeIsUp()) {
+      PlaceRest(tidy, Ordered(problem_, candidates_, Order::kLargestFirst));
+    }
     if (!SwapForFewerChanges(tidy, candidates_, out_of_time_)) complete = false;
     // Finer changes do not matter for what is placed, but a search that was cut short is not done.
-    return {std::move(tidy), std::max(bound, best.placed()), proven_ && complete && !cut_short_};
+    const int most = std::max(bound, tidy.placed());
+    return {std::move(tidy), most, proven_ && complete && !cut_short_};
   }
 
  private:
@@ -74,11 +79,11 @@ class Searcher {
   Draft FindBest(int* bound) {
     *bound = wanted_;
     Draft gentle(problem_, states_, Draft::Free::kKeep);
-    proven_ = PlaceAll(gentle, problem_.levels);
+    proven_ = PlaceAll(gentle, problem_.levels, [] { return false; });
     if (proven_) return gentle;
     Draft tight = NewTight();
     if (!TimeIsUp()) {
-      proven_ = PlaceAll(tight, problem_.levels);
+      proven_ = PlaceAll(tight, problem_.levels, out_of_time_);
       if (proven_) return tight;
       if (auto exact = SolveExactly(problem_, states_, candidates_)) {
         *bound = exact->most_pods;
@@ -104,7 +109,7 @@ class Searcher {
     if (!proven_ && !TimeIsUp()) {
       Draft other = NewTight();
       pooled.Fill(other, FirstOpenLevel(best), out_of_time_);
-      PlaceRest(other, orders.back());
+      if (!TimeIsUp()) PlaceRest(other, orders.back());
       prefer(std::move(other));
       proven_ = NothingIsBetter(pooled, best);
     }
@@ -184,10 +189,12 @@ class Searcher {
     return classes;
   }
 
-  // All pods of the levels before this one at once; false when one of them found no place.
-  bool PlaceAll(Draft& draft, int end_level) const {
+  // All pods of the levels before this one at once; false when one of them found no place, or when
+  // told to stop.
+  bool PlaceAll(Draft& draft, int end_level, const std::function<bool()>& stop) const {
     Greedy greedy(draft);
     for (const int c : Ordered(problem_, ClassesOf(0, end_level), Order::kLargestFirst)) {
+      if (stop()) return false;
       if (greedy.Place(c, problem_.classes[c].count) < problem_.classes[c].count) return false;
     }
     return true;
@@ -207,7 +214,7 @@ class Searcher {
     while (whole + 1 < partly && !TimeIsUp()) {
       const int middle = (whole + partly) / 2;
       Draft attempt = NewTight();
-      if (!PlaceAll(attempt, middle)) {
+      if (!PlaceAll(attempt, middle, out_of_time_)) {
         partly = middle;
         continue;
       }
@@ -243,7 +250,8 @@ class Searcher {
     for (size_t o = 0; o < orders.size(); ++o) {
       if (best >= 0 && (orders[o].size() == 1 || best == whole || TimeIsUp())) break;
       draft.Rollback(mark);
-      PlaceInOrder(greedy, orders[o]);
+      // The first order goes to its end: there must be some plan.
+      PlaceInOrder(greedy, orders[o], [&] { return o > 0 && TimeIsUp(); });
       last = o;
       if (draft.score()[level] <= best) continue;
       best = draft.score()[level];
@@ -251,7 +259,7 @@ class Searcher {
     }
     if (last == best_order) return;
     draft.Rollback(mark);
-    PlaceInOrder(greedy, orders[best_order]);
+    PlaceInOrder(greedy, orders[best_order], [] { return false; });
   }
 
   // Level by level what still waits, each level in this order.
@@ -263,8 +271,12 @@ class Searcher {
     for (const int c : classes) greedy.Place(c, problem_.classes[c].count - draft.PlacedOf(c));
   }
 
-  void PlaceInOrder(Greedy& greedy, const std::vector<int>& classes) const {
-    for (const int c : classes) greedy.Place(c, problem_.classes[c].count);
+  void PlaceInOrder(Greedy& greedy, const std::vector<int>& classes,
+                    const std::function<bool()>& stop) const {
+    for (const int c : classes) {
+      if (stop()) return;
+      greedy.Place(c, problem_.classes[c].count);
+    }
   }
 
   const Problem& problem_;

@@ -1,0 +1,46 @@
+// How much work something is worth: counted in steps, so that the same input gets the same result,
+// and cut short when the time is up.
+//
+//   Allowance allowance(50'000'000, 5'000'000, out_of_time);
+//   if (!allowance.Spend(10)) return;   // nothing is left
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+
+namespace nos::planning {
+
+class Allowance {
+ public:
+  // `late`: the steps that are left at most once `out_of_time`, which must outlive this, says true.
+  Allowance(int64_t steps, int64_t late, const std::function<bool()>& out_of_time)
+      : left_(steps), late_(late), out_of_time_(out_of_time) {
+    Ask();
+  }
+
+  // False: nothing is left.
+  bool Spend(int64_t steps) {
+    left_ -= steps;
+    until_asked_ -= steps;
+    if (until_asked_ <= 0) Ask();
+    return left_ > 0;
+  }
+  bool spent() const { return left_ <= 0; }
+
+ private:
+  static constexpr int64_t kAskEvery = 100'000;
+
+  void Ask() {
+    until_asked_ = kAskEvery;
+    if (is_late_ || !out_of_time_()) return;
+    is_late_ = true;
+    left_ = std::min(left_, late_);
+  }
+
+  int64_t left_, late_, until_asked_ = kAskEvery;
+  const std::function<bool()>& out_of_time_;
+  bool is_late_ = false;
+};
+
+}  // namespace nos::planning
