@@ -106,6 +106,10 @@ void HttpLoop::Collect() {
 
 void HttpLoop::End(HttpTransfer& transfer, CURLcode result) {
   curl_multi_remove_handle(multi_, transfer.handle());
+  if (transfer.WantsNewConnection(result)) {
+    curl_multi_add_handle(multi_, transfer.handle());
+    return;
+  }
   const auto node = active_.extract(&transfer);
   transfer.Complete(result);
 }

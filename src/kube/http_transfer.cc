@@ -140,6 +140,20 @@ size_t HttpTransfer::OnData(char* data, size_t size, size_t count, void* self) {
   return text.size();
 }
 
+// A server that leaves ends TLS before it closes a connection. curl 7.88 takes that for a sign of
+// life and tries the next one it has kept, six in all; after many requests at once there are more.
+bool HttpTransfer::WantsNewConnection(CURLcode result) {
+  long made = 0, code = 0;
+  curl_easy_getinfo(curl_, CURLINFO_NUM_CONNECTS, &made);
+  curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &code);
+  const bool closed =
+      result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR || result == CURLE_GOT_NOTHING;
+  if (!closed || made > 0 || code > 0 || on_new_connection_) return false;
+  on_new_connection_ = true;
+  curl_easy_setopt(curl_, CURLOPT_FRESH_CONNECT, 1L);
+  return true;
+}
+
 void HttpTransfer::Complete(CURLcode result) {
   if (result != CURLE_OK) {
     const Code kind = result == CURLE_OPERATION_TIMEDOUT ? Code::kDeadline : Code::kUnavailable;

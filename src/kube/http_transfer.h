@@ -37,6 +37,9 @@ class HttpTransfer {
   void SetSilence(Duration most);
 
   CURL* handle() const { return curl_; }
+  // By the loop, before Complete. True, at most once: it met nothing but connections that the
+  // server had closed, and is to be performed again on a new one.
+  bool WantsNewConnection(CURLcode result);
   // By the loop, once.
   void Complete(CURLcode result);
   // Whether it was complete in time.
@@ -64,6 +67,7 @@ class HttpTransfer {
   std::function<void()> ended_;
   Status error_;
   int code_ = 0;
+  bool on_new_connection_ = false;
   std::optional<Duration> retry_after_;
   Bell done_;
 };

@@ -28,10 +28,8 @@ double Random(double from, double to) {
   return std::uniform_real_distribution<double>(from, to)(generator);
 }
 
-Duration Pause(std::optional<Duration> asked, int attempt) {
-  const double seconds = asked ? ToSeconds(*asked) : 0.1 * static_cast<double>(1 << attempt);
-  return FromSeconds(seconds * Random(1.0, 1.3));
-}
+// So that not all come back at once.
+Duration Pause(Duration asked) { return FromSeconds(ToSeconds(asked) * Random(1.0, 1.3)); }
 
 }  // namespace
 
@@ -176,8 +174,10 @@ Result<ApiResponse> HttpTransport::Finish(const ApiRequest& request,
     }
     NOS_RETURN_IF_ERROR((*transfer)->error());
     const int code = (*transfer)->code();
-    const bool busy = code == kTooManyRequests || (code == 503 && (*transfer)->retry_after());
-    const Duration pause = busy ? Pause((*transfer)->retry_after(), attempt) : Duration(0);
+    // Without a time it is no overload: an eviction that a disruption budget refuses is a 429, too.
+    const std::optional<Duration> wish = (*transfer)->retry_after();
+    const bool busy = (code == kTooManyRequests || code == 503) && wish;
+    const Duration pause = Pause(wish.value_or(Duration(0)));
     const bool again = (code == kUnauthorized && attempt == 0) ||
                        (busy && attempt < 8 && Steady::now() + pause < deadline);
     if (!again) {

@@ -1,9 +1,10 @@
 // Requests to a real API server over HTTP/1.1, TLS verified (libcurl).
 //
 // One thread drives all transfers: connections are kept and shared, many requests and watches are
-// in flight at once. Callers wait for their own answers. An answer that says "too many requests" is
-// waited out and asked again within the request's time; a refused identity is renewed once. A watch
-// that says nothing for long has ended: API servers send a bookmark about every minute.
+// in flight at once. Callers wait for their own answers. An answer that says "busy" and for
+// how long is waited out and asked again within the request's time; a refused identity is renewed
+// once. A watch that says nothing for long has ended: API servers send a bookmark about every
+// minute.
 //
 // Thread-safe. Must outlive its streams.
 #pragma once

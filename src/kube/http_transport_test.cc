@@ -135,11 +135,17 @@ TEST_F(HttpTransportTest, SendsPathQueryTokenAndBody) {
 TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksFor) {
   int asked = 0;
   answer_ = [&](const HttpRequest&) {
-    return ++asked < 3 ? Answer(429, "{}") : Answer(200, "[1]");
+    return ++asked < 2 ? Answer(429, "{}", {{"Retry-After", "1"}}) : Answer(200, "[1]");
   };
   const auto answer = Transport().Do(Get("/x"));
   EXPECT_EQ(answer->code, 200);
   EXPECT_EQ(answer->text, "[1]");
+}
+
+TEST_F(HttpTransportTest, TakesARefusalWithoutATimeForAnAnswer) {
+  answer_ = [](const HttpRequest&) { return Answer(429, "{}"); };
+  EXPECT_EQ(Transport().Do(Get("/x"))->code, 429);
+  EXPECT_EQ(seen_.size(), 1u);
 }
 
 TEST_F(HttpTransportTest, GivesTheBusyAnswerWhenTheTimeWouldNotDo) {
