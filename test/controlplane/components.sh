@@ -55,7 +55,8 @@ command_of() {
         --service-account-issuer=https://kubernetes.default.svc
         --service-account-key-file="$pki/service-accounts.pub"
         --service-account-signing-key-file="$pki/service-accounts.key"
-        --advertise-address=127.0.0.1 --endpoint-reconciler-type=none)
+        --advertise-address=127.0.0.1 --endpoint-reconciler-type=none
+        --shutdown-watch-termination-grace-period=1s)
       ;;
     kube-controller-manager)
       argv=("${served[@]}" "${led[@]}" --use-service-account-credentials

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # script/controlplane itself: what is asked for wrongly is refused with a hint, a second `up` changes
-# nothing, a crashed component is seen and replaced, and a Ctrl-C in the middle leaves nothing running.
+# nothing, a crashed component is seen and replaced, what was stored outlives the API server, and a
+# Ctrl-C in the middle leaves nothing running.
 #
 #   script_test.sh SCRIPT
 # shellcheck source=test/controlplane/check.sh
@@ -72,7 +73,7 @@ out=$(<"$work/up.log")
 [ -z "$(alive)" ] || fail "interrupted: still running: $(alive)"
 
 # --- a whole life
-expect "export KUBECONFIG=$dir/kubeconfig" "$controlplane" up --dir "$dir" --nodes 0
+expect "export KUBECONFIG=$dir/kubeconfig" "$controlplane" up --dir "$dir" --nodes 1
 before=$(alive)
 [ "$(wc -w <<<"$before")" -eq 5 ] || fail "five processes, not: $before"
 expect 'already running' "$controlplane" up --dir "$dir"
@@ -81,7 +82,16 @@ expect 'kube-scheduler +running +pid [0-9]+ +port [0-9]+ +[0-9]+ MiB' "$controlp
 expect '' "$controlplane" kill kube-scheduler --dir "$dir"
 refuse 'kube-scheduler +stopped' "$controlplane" status --dir "$dir"
 expect 'ready after' "$controlplane" up --dir "$dir" --nodes 0
+
+kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
+k() { "$kubectl" --kubeconfig "$dir/kubeconfig" "$@"; }
+expect created k create deployment web --image example/any:1
 expect '' "$controlplane" restart etcd --dir "$dir"
+expect '' "$controlplane" stop kube-apiserver --dir "$dir"
+refuse 'refused' k get nodes
+expect '' "$controlplane" start kube-apiserver --dir "$dir"
+expect scaled k scale deployment/web --replicas 2
+expect 'condition met' k wait --for=jsonpath='{.status.readyReplicas}'=2 deployment/web --timeout 90s
 expect 'kube-scheduler +running' "$controlplane" status --dir "$dir"
 refuse 'no token for service account' "$controlplane" kubeconfig x --dir "$dir" --namespace default \
   --serviceaccount nobody
