@@ -444,6 +444,34 @@ TEST_F(AgentTest, ASilentKubeletStopsEverythingBecauseUseIsUnknown) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
+TEST_F(AgentTest, AnOfferWithoutAnAnswerMayHaveBeenTaken) {
+  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
+  Run();
+  ASSERT_TRUE(kubelet_.Offers(instance.uuid));
+  kubelet_.mute = true;
+  kubelet_reports_ = false;
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(1));
+  ASSERT_FALSE(kubelet_.Offers(instance.uuid)) << "withdrawn, though nobody said so";
+  kubelet_.mute = false;
+  Plan("8", {{0, "1g.5gb@0"}});  // it is wanted again, as in the last offer that was answered
+  Run();
+  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
+}
+
+TEST_F(AgentTest, TriesAgainAfterTheFirstPauseAndNotAtTheNextPoll) {
+  config_.poll = seconds(3600);
+  Restart();
+  Run();
+  int failures = 1;
+  fault_ = [&](const device::SimAttempt&) {
+    return failures-- > 0 ? device::SimFault::kBusy : device::SimFault::kNone;
+  };
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(2));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
 TEST_F(AgentTest, RestsWhenThereIsNothingToDo) {
   Plan("7", {{0, "7g.40gb@0"}});
   Run();

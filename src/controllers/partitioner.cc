@@ -156,6 +156,7 @@ Outcome Partitioner::Reconcile(const std::string&, const View& view, kube::Clien
 // The caches may lag behind what we wrote ourselves.
 std::vector<Partitioner::Node> Partitioner::NodesNow(const View& view) {
   std::vector<Node> nodes = *view.nodes.Snapshot();
+  std::erase_if(written_, [&](const auto& ours) { return view.nodes.Get(ours.first) == nullptr; });
   for (Node& node : nodes) {
     const auto written = written_.find(node->meta.name);
     if (written == written_.end()) continue;

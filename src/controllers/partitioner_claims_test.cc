@@ -77,6 +77,22 @@ TEST_F(PartitionerTest, WhatWasInUseIsPlannedAround) {
   EXPECT_EQ(Spec("a"), "1g.5gb@0,3g.20gb@4") << "and nobody goes on after the 7g";
 }
 
+TEST_F(PartitionerTest, AfterAPartialResultPodsHaveAllTheirTimeToTakeWhatThereIs) {
+  Node("a", {{0, ""}, {1, ""}});
+  Pod("p", "7g.40gb");
+  Pod("q", "7g.40gb");
+  Run();
+  ASSERT_EQ(Spec("a", 0) + Spec("a", 1), "7g.40gb@07g.40gb@0");
+  Run(seconds(50));  // of the 60 that a promise holds
+  Annotate("a", "partitioning-result",
+           WritePlanResult({"1", false, {{1, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  Run(seconds(30));
+  EXPECT_EQ(Events().find("SliceNotTaken"), std::string::npos) << Events();
+  EXPECT_EQ(partitioner_->verdicts().at("ml/p").placed + partitioner_->verdicts().at("ml/q").placed,
+            1);
+}
+
 // Defect A8: pods that were bound but not running yet counted as using nothing.
 TEST_F(PartitionerTest, ABoundPodHoldsItsSliceBeforeTheStatusSaysSo) {
   Node("a", {{0, "1g.5gb@0:free"}});

@@ -125,6 +125,58 @@ TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
   EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1);
 }
 
+// The API server, with watches that say nothing for a while.
+class SlowWatches final : public kube::Transport {
+ public:
+  explicit SlowWatches(kube::Transport& api) : api_(api) {}
+  Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
+    return api_.Do(request);
+  }
+  Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override {
+    NOS_ASSIGN(auto stream, api_.Watch(request));
+    const bool nodes = request.path == "/api/v1/nodes";
+    return std::unique_ptr<kube::WatchStream>(
+        std::make_unique<Stream>(std::move(stream), nodes ? &nodes_silent : nullptr));
+  }
+  bool nodes_silent = false;
+
+ private:
+  class Stream final : public kube::WatchStream {
+   public:
+    Stream(std::unique_ptr<kube::WatchStream> inner, const bool* silent)
+        : inner_(std::move(inner)), silent_(silent) {}
+    std::optional<kube::WatchEvent> Next() override {
+      return silent_ != nullptr && *silent_ ? std::nullopt : inner_->Next();
+    }
+    bool Ended() const override { return inner_->Ended(); }
+    void OnReady(std::function<void()> wake) override { inner_->OnReady(std::move(wake)); }
+
+   private:
+    std::unique_ptr<kube::WatchStream> inner_;
+    const bool* silent_;
+  };
+  kube::Transport& api_;
+};
+
+TEST_F(PartitionerTest, KnowsWhatItHasWrittenBeforeItsWatchSaysSo) {
+  Node("a", {{0, ""}, {1, ""}});
+  SlowWatches slow(api_);
+  runner_ = std::make_unique<Runner>(*partitioner_, slow, RunnerOptions());
+  Run();
+  slow.nodes_silent = true;
+  Pod("p", "7g.40gb");
+  Run();
+  ASSERT_EQ(PlanOf("a"), "1");
+  Pod("q", "7g.40gb");
+  Run();
+  EXPECT_EQ(Patches("a"), 1) << "a plan is under way; one made from the old node is refused";
+  slow.nodes_silent = false;
+  Acknowledge("a", {{0, Spec("a", 0).empty() ? "" : "7g.40gb@0:free"},
+                    {1, Spec("a", 1).empty() ? "" : "7g.40gb@0:free"}});
+  Run();
+  EXPECT_EQ(PlanOf("a"), "2") << "what others write is seen once the watch goes on";
+}
+
 TEST_F(PartitionerTest, ARestartInTheMiddleGoesOn) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});

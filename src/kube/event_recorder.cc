@@ -30,14 +30,17 @@ void EventRecorder::Record(Client& client, const ObjectReference& object, EventT
   Known& event = known_[identity];
   event.used = ++uses_;
   Status written;
-  if (++event.count == 1) {
+  if (++event.count > 1) {
+    const Json patch = {{"count", event.count}, {"lastTimestamp", FormatTime(now)}};
+    written = client.Patch(kEvents, event.ns, event.name, PatchType::kMerge, patch).status();
+  }
+  // Events expire: one that is said again after that begins anew.
+  if (event.count == 1 || written.code() == Code::kNotFound) {
+    event.count = 1;
     event.ns = object.ns.empty() ? "default" : object.ns;
     event.name = fmt::format("{}.{:x}", object.name,
                              Hash(fmt::format("{}|{}", identity, now.time_since_epoch().count())));
     written = Create(client, object, type, reason, message, now, event);
-  } else {
-    const Json patch = {{"count", event.count}, {"lastTimestamp", FormatTime(now)}};
-    written = client.Patch(kEvents, event.ns, event.name, PatchType::kMerge, patch).status();
   }
   if (!written.ok()) {
     known_.erase(identity);  // the next one starts afresh

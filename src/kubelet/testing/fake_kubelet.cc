@@ -9,6 +9,7 @@ Status FakeKubelet::Offer(const std::vector<OfferedDevice>& devices) {
   ++offers;
   offer_ = devices;
   if (on_offer) on_offer();
+  if (mute) return {Code::kUnavailable, "no answer"};
   return Status::Ok();
 }
 

@@ -24,6 +24,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   const std::vector<OfferedDevice>& offer() const { return offer_; }
   int offers = 0;  // calls of Offer
   bool down = false;
+  bool mute = false;  // takes offers, but its answer is lost
   // Called after an offer has been taken over: for races.
   std::function<void()> on_offer;
 

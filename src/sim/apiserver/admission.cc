@@ -5,6 +5,9 @@
 namespace nos::sim {
 namespace {
 
+// kube-apiserver's --event-ttl: counted anew from every write.
+constexpr Duration kEventLife = std::chrono::hours(1);
+
 Check AdmitNamespace(const ApiState& state, const ResourceType& type, const ObjectKey& key) {
   if (!type.namespaced) return std::nullopt;
   const ObjectRef ns = state.store.Get({kNamespaceStorage, {"", key.ns}});
@@ -137,6 +140,9 @@ void AfterWrite(ApiState& state, const ResourceType& type, const ObjectKey& key,
   if (type.storage == kNamespaceStorage &&
       Find(object, "metadata", "deletionTimestamp") == nullptr) {
     PutDefaultServiceAccount(state, key.name);
+  }
+  if (type.storage == kEventStorage) {
+    state.store.ExpireAt({kEventStorage, key}, state.clock.Now() + kEventLife);
   }
   if (type.storage == kDefinitionStorage) Establish(state, key, object);
 }

@@ -6,6 +6,7 @@
 #include "kube/client.h"
 #include "sim/apiserver/api_path.h"
 #include "sim/apiserver/convert.h"
+#include "sim/apiserver/delete.h"
 #include "sim/apiserver/discovery.h"
 #include "sim/apiserver/list.h"
 #include "sim/apiserver/patch_json.h"
@@ -117,6 +118,7 @@ class ApiServer::Impl {
     if (!call.ok()) return ToResponse(call.status());
     if (call->path.name.empty() && request.method == "GET") return List(*call);
     const std::lock_guard lock(mutex_);
+    RemoveExpired(state_);
     auto answer = Perform(*call);
     return answer.ok() ? std::move(*answer) : ToResponse(answer.status());
   }
@@ -140,6 +142,7 @@ class ApiServer::Impl {
     NOS_ASSIGN(const uint64_t version, ParseVersion(request.Query("resourceVersion")));
     const std::string initial = request.Query("sendInitialEvents");
     const std::lock_guard lock(mutex_);
+    RemoveExpired(state_);
     const uint64_t current = state_.store.version();
     if (version > current) return TooLargeVersion(version, current);
     WatchSpec spec;
@@ -220,11 +223,12 @@ class ApiServer::Impl {
     return call;
   }
 
-  ApiResponse List(const Call& call) const {
+  ApiResponse List(const Call& call) {
     const auto selection = ParseSelection(*call.type, call.path.ns, call.request);
     if (!selection.ok()) return ToResponse(selection.status());
     const auto listing = [&] {
       const std::lock_guard lock(mutex_);
+      RemoveExpired(state_);
       return ListObjects(state_, *call.type, *selection, call.request);
     }();
     if (!listing.ok()) return ToResponse(listing.status());

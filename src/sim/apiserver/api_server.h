@@ -8,8 +8,8 @@
 // Serves the built-in types of types.cc and whatever CustomResourceDefinitions add, with
 // discovery, list and watch (pages, selectors, bookmarks, 410 beyond a bounded history), optimistic
 // concurrency, every kind of patch, server-side apply, binding and eviction, finalizers and the
-// cascade of deletion, and Tables for `kubectl get`. It runs no controllers: a Deployment is only
-// stored, a pod stays Pending until something binds and runs it.
+// cascade of deletion, Events that expire after an hour, and Tables for `kubectl get`. It runs no
+// controllers: a Deployment is only stored, a pod stays Pending until something binds and runs it.
 //
 // Deterministic: uids, generated names and resourceVersions follow from the seed and the order of
 // requests, times from the clock.
@@ -34,7 +34,7 @@ struct ApiServerOptions {
   uint64_t seed = 1;
   // For watches and older pages are kept, per resource, at most so many changes...
   size_t history = 10'000;
-  size_t history_bytes = size_t{64} << 20;  // ...and so much memory
+  size_t history_bytes = size_t{16} << 20;  // ...and so much memory
   size_t max_objects = 1'000'000;           // further creates are refused
 };
 

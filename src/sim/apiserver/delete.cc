@@ -92,6 +92,9 @@ class Sweep {
     due_.push_back(place);
   }
 
+  // Lines the object up whatever holds it.
+  void Remove(Place place) { due_.push_back(std::move(place)); }
+
   void DeleteDependents(std::string_view uid) {
     for (const Place& dependent : state_.store.DependentsOf(uid)) Begin(dependent, std::nullopt);
   }
@@ -272,6 +275,12 @@ Outcome<Deletion> DeleteObject(ApiState& state, const WriteRequest& request,
   sweep.Run();
   const ObjectRef left = state.store.Get(place);
   return left == nullptr ? Deletion{object, true} : Deletion{left, false};
+}
+
+void RemoveExpired(ApiState& state) {
+  Sweep sweep(state);
+  for (Place& place : state.store.Expired(state.clock.Now())) sweep.Remove(std::move(place));
+  sweep.Run();
 }
 
 void FinishDeletion(ApiState& state, const Place& place) {

@@ -26,6 +26,9 @@ struct Deletion {
 Outcome<Deletion> DeleteObject(ApiState& state, const WriteRequest& request,
                                const DeleteOptions& options);
 
+// Removes what has lived its time (Store::ExpireAt), as etcd does: whatever its finalizers say.
+void RemoveExpired(ApiState& state);
+
 // Removes an object being deleted that nothing holds any more.
 void FinishDeletion(ApiState& state, const Place& place);
 

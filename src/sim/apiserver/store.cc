@@ -78,10 +78,32 @@ ObjectRef Store::Remove(const Place& place) {
   MakeObject(object, "metadata")["resourceVersion"] = fmt::to_string(++version_);
   auto last = std::make_shared<const Json>(std::move(object));
   Unindex(place, *before);
+  NeverExpire(place);
   --size_;
   objects_[place.storage].erase(place.key);
   hub_->Append(place.storage, {version_, Change::Kind::kDeleted, place.key, last, before});
   return last;
+}
+
+void Store::ExpireAt(const Place& place, Time when) {
+  NeverExpire(place);
+  expires_[place] = when;
+  by_expiry_.emplace(when, place);
+}
+
+void Store::NeverExpire(const Place& place) {
+  const auto found = expires_.find(place);
+  if (found == expires_.end()) return;
+  by_expiry_.erase({found->second, place});
+  expires_.erase(found);
+}
+
+std::vector<Place> Store::Expired(Time now) const {
+  std::vector<Place> places;
+  for (auto i = by_expiry_.begin(); i != by_expiry_.end() && i->first <= now; ++i) {
+    places.push_back(i->second);
+  }
+  return places;
 }
 
 void Store::Drop(const std::string& storage) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "sim/apiserver/watch_hub.h"
 
@@ -43,6 +44,9 @@ class Store {
   ObjectRef Put(const Place& place, Json object);
   // REQUIRES: it exists. Returns its last state, with the version of its removal.
   ObjectRef Remove(const Place& place);
+  // From then on Expired names it, until it is removed; a later call counts instead.
+  void ExpireAt(const Place& place, Time when);
+  std::vector<Place> Expired(Time now) const;
   // Forgets a storage whose type is no longer served, and ends its watches. REQUIRES: it is empty.
   void Drop(const std::string& storage);
 
@@ -53,6 +57,7 @@ class Store {
  private:
   void Index(const Place& place, const Json& object);
   void Unindex(const Place& place, const Json& object);
+  void NeverExpire(const Place& place);
 
   std::shared_ptr<WatchHub> hub_;
   Random random_;
@@ -61,6 +66,8 @@ class Store {
   std::map<std::string, Objects> objects_;
   std::map<std::string, Place, std::less<>> by_uid_;
   std::map<std::string, std::set<Place>, std::less<>> dependents_;
+  std::map<Place, Time> expires_;
+  std::set<std::pair<Time, Place>> by_expiry_;
 };
 
 // The uids in metadata.ownerReferences.

@@ -230,5 +230,34 @@ TEST_F(WriteTest, EveryRefusalHasDetails) {
   }
 }
 
+TEST_F(ApiServerTest, EventsExpireAnHourAfterTheirLastWrite) {
+  const std::string events = "/api/v1/namespaces/default/events";
+  const auto add = [&](const std::string& name) {
+    return Post(events, R"({"metadata":{"name":")" + name +
+                            R"(","finalizers":["example.com/x"]},"involvedObject":{"kind":"Pod",)"
+                            R"("namespace":"default","name":"a"},"reason":"R","message":"m"})")
+        .code;
+  };
+  ASSERT_EQ(add("a"), 201);
+  ASSERT_EQ(add("b"), 201);
+  const auto watch =
+      Watch("/api/v1/events?resourceVersion=" +
+            std::string(FindString(Get("/api/v1/events").body, "metadata", "resourceVersion")));
+  clock_.Advance(std::chrono::minutes(59));
+  ASSERT_EQ(Patch(events + "/b", "merge", R"({"count":2})").code, 200);
+  EXPECT_EQ(Names(Get("/api/v1/events")), (std::vector<std::string>{"a", "b"}));
+  clock_.Advance(std::chrono::minutes(1));
+  EXPECT_EQ(Names(Get("/api/v1/events")), (std::vector<std::string>{"b"}));
+  EXPECT_EQ(Get(events + "/a").code, 404);
+  EXPECT_EQ(Read(*watch), (std::vector<std::string>{"MODIFIED b", "DELETED a"}));
+  ASSERT_EQ(add("a"), 201) << "its name is free again, and its time begins anew";
+  clock_.Advance(std::chrono::minutes(59));
+  EXPECT_EQ(Names(Get("/api/v1/events")), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(Delete(events + "/a").code, 200);
+  EXPECT_EQ(AddPod("stays").code, 201);
+  clock_.Advance(std::chrono::hours(24));
+  EXPECT_EQ(Names(Get(kPodsPath)), (std::vector<std::string>{"stays"}));
+}
+
 }  // namespace
 }  // namespace nos::sim

@@ -17,7 +17,9 @@ namespace {
 constexpr Duration kProbe = std::chrono::seconds(5);
 constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopped
 constexpr size_t kShownEvents = 60;
-constexpr uint64_t kLate = 0x1a7e;  // apart from the other draws
+// Drawn apart from all else, so that what is added later does not change the seeds.
+constexpr uint64_t kLate = 0x1a7e;
+constexpr uint64_t kMute = 0x307e;
 
 // Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
 // hides what only happens without it.
@@ -45,6 +47,9 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   world.faults = DrawRates(random);
   // Everybody late, always: what is bound and what is withdrawn pass each other on the way.
   if (Random(options.seed ^ kLate).Chance(0.3)) world.faults.event_delayed = 0.9;
+  if (Random mute(options.seed ^ kMute); mute.Chance(0.5)) {
+    world.faults.offer_unanswered = mute.Uniform() * 0.3;
+  }
   world.faults_last = options.faults_last;
   world.check_annotations = true;
   world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);

@@ -23,6 +23,7 @@ struct FaultRates {
   double create_failed = 0;     // of a GPU instance
   double destroy_in_use = 0;    // "in use by another client"
   double offer_failed = 0;      // the kubelet does not take the offer
+  double offer_unanswered = 0;  // it takes the offer, but its answer is lost
   double reboots_per_hour = 0;  // of each node
   Duration max_delay = std::chrono::seconds(20);
 };

@@ -18,7 +18,8 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
 
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
     NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
-    return plugin_.Offer(devices);
+    NOS_RETURN_IF_ERROR(plugin_.Offer(devices));
+    return faults_.Strike(faults_.rates().offer_unanswered) ? Silence() : Status::Ok();
   }
   Result<std::vector<kubelet::DeviceAssignment>> List() override {
     NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
@@ -28,11 +29,9 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
  private:
   Status Reach(double failure) {
     if (life_.alive && faults_.Strike(faults_.rates().crash)) life_.alive = false;
-    if (!life_.alive || faults_.Strike(failure)) {
-      return {Code::kUnavailable, "the kubelet does not answer (injected)"};
-    }
-    return Status::Ok();
+    return !life_.alive || faults_.Strike(failure) ? Silence() : Status::Ok();
   }
+  static Status Silence() { return {Code::kUnavailable, "the kubelet does not answer (injected)"}; }
 
   kubelet::DevicePlugin& plugin_;
   kubelet::PodResources& resources_;

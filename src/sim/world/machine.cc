@@ -119,6 +119,7 @@ void Machine::OnDestroy(const device::GpuInstance& instance) {
   for (std::string& problem : CheckDestruction(*this, instance, known, env_.clock.Now())) {
     env_.violations.push_back(std::move(problem));
   }
+  kubelet_->Forget(instance.uuid);
 }
 
 std::optional<Time> Machine::LastDisturbance() const {

@@ -91,6 +91,8 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   const std::set<kubelet::OfferedDevice>& offered() const { return offered_; }
   // When a device left the offer; none while it is in it, or when it has never been.
   std::optional<Time> WithdrawnAt(const std::string& device_id) const;
+  // The device is no more.
+  void Forget(const std::string& device_id) { withdrawn_.erase(device_id); }
   // Which pod holds a device, if any.
   const RunningPod* Holder(std::string_view device_id) const;
 

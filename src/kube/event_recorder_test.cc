@@ -1,0 +1,47 @@
+#include "kube/event_recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "kube/testing/fake_api.h"
+
+namespace nos::kube {
+namespace {
+
+const ObjectReference kPod{"Pod", "default", "a", "uid-a"};
+
+class EventRecorderTest : public testing::Test {
+ protected:
+  void Say(std::string_view message) {
+    events_.Record(client_, kPod, EventType::kNormal, "Because", message, now_);
+    now_ += std::chrono::minutes(1);
+  }
+  int64_t Count(const Json& event) { return Find(event, "count")->to_number<int64_t>(); }
+
+  FakeApi api_;
+  Client client_{api_};
+  EventRecorder events_{"test"};
+  Time now_{std::chrono::seconds(1'767'225'600)};
+};
+
+TEST_F(EventRecorderTest, CountsWhatIsSaidAgain) {
+  Say("one");
+  Say("one");
+  Say("two");
+  const std::vector<Json> all = api_.All("events");
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(Count(all[0]) + Count(all[1]), 3);
+}
+
+TEST_F(EventRecorderTest, BeginsAnewWhenTheEventHasExpired) {
+  Say("one");
+  Say("one");
+  api_.Remove("events",
+              "default/" + std::string(FindString(api_.All("events")[0], "metadata", "name")));
+  Say("one");
+  const std::vector<Json> all = api_.All("events");
+  ASSERT_EQ(all.size(), 1U) << "what is said must not get lost";
+  EXPECT_EQ(Count(all[0]), 1);
+}
+
+}  // namespace
+}  // namespace nos::kube
