@@ -93,7 +93,9 @@ TEST(TableTest, AlignsAndCuts) {
   TextTable table({"NAME", "WHY"});
   table.AddRow({"gpü-1", "because"});
   EXPECT_EQ(table.ToString(), "NAME   WHY\ngpü-1  because\n");
-  EXPECT_EQ(table.ToString(10), "NAME   WHY\ngpü-1  be…\n");
+  table.AddRow({"n", std::string(500, 'x')});
+  EXPECT_EQ(table.ToString(), "NAME   WHY\ngpü-1  because\nn      " + std::string(500, 'x') + "\n");
+  EXPECT_EQ(table.ToString(10), "NAME   WHY\ngpü-1  be…\nn      xx…\n");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A plain text table for people: left-aligned columns, two blanks between them, no borders, as
-// kubectl prints. Rows are cut to a width so that they fit a terminal.
+// kubectl prints. Rows can be cut to the width of a terminal.
 //
 //   TextTable table({"NAME", "GPU"});
 //   table.AddRow({"gpu-1", "0"});
@@ -12,6 +12,8 @@
 
 namespace nos {
 
+inline constexpr size_t kUncut = static_cast<size_t>(-1);  // wider than any line
+
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
@@ -19,7 +21,7 @@ class TextTable {
   void AddRow(std::vector<std::string> cells);
   bool empty() const { return rows_.size() == 1; }
   // Lines end in '\n' and are at most `width` characters long; the last column is cut first.
-  std::string ToString(size_t width = 100) const;
+  std::string ToString(size_t width = kUncut) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;

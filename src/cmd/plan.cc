@@ -11,6 +11,7 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/plan_report.h"
+#include "cmd/terminal.h"
 #include "planning/names.h"
 #include "planning/planner.h"
 #include "scheduling/framework.h"
@@ -105,7 +106,7 @@ Status RunPlan(const PlanFlags& flags) {
   const Duration took = clock.Now() - start;
   std::cout << (flags.output == "json"
                     ? WriteJsonPretty(PlanToJson(plan, options.objective, took)) + "\n"
-                    : PlanToText(plan, took));
+                    : PlanToText(plan, took, TableWidth()));
   return Status::Ok();
 }
 

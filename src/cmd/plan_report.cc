@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/table.h"
+#include "cmd/layout_text.h"
 #include "planning/names.h"
 
 namespace nos::cmd {
@@ -68,6 +69,16 @@ std::string ReasonsText(const planning::PodOutcome& outcome) {
   return text;
 }
 
+std::string GpuLayout(const PlannedGpu& gpu) {
+  std::vector<LayoutPart> parts;
+  for (const PlannedInstance& instance : gpu.layout) {
+    const bool fresh = instance.state == PlannedInstance::State::kNew;
+    const bool used = instance.state == PlannedInstance::State::kUsed;
+    parts.push_back({instance.placement, fresh ? "+" : used ? "*" : ""});
+  }
+  return LayoutText(*gpu.model, std::move(parts));
+}
+
 std::string Summary(const planning::Plan& plan, Duration took) {
   std::string text = fmt::format(
       "{} of {} pending pods can run (no plan can place more than {})\n"
@@ -100,27 +111,15 @@ Json PlanToJson(const planning::Plan& plan, planning::Objective objective, Durat
                     {"planMillis", ToSeconds(took) * 1e3}};
 }
 
-std::string LayoutText(const PlannedGpu& gpu) {
-  std::string text;
-  for (const PlannedInstance& instance : gpu.layout) {
-    const std::string_view mark = instance.state == PlannedInstance::State::kNew    ? "+"
-                                  : instance.state == PlannedInstance::State::kUsed ? "*"
-                                                                                    : "";
-    text += fmt::format("{}{}{}", text.empty() ? "" : " ", mark,
-                        gpu.model->PlacementName(instance.placement));
-  }
-  return text;
-}
-
-std::string PlanToText(const planning::Plan& plan, Duration took) {
+std::string PlanToText(const planning::Plan& plan, Duration took, size_t width) {
   std::string text = Summary(plan, took);
-  TextTable gpus({"NODE", "GPU", "MODEL", "LAYOUT (* used, + new, @ first slot)"});
+  TextTable gpus({"NODE", "GPU", "MODEL", "LAYOUT (@ first slots: * used, + new)"});
   for (const planning::PlannedNode& node : plan.nodes) {
     for (const PlannedGpu& gpu : node.gpus) {
-      gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu.model->name(), LayoutText(gpu)});
+      gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu.model->name(), GpuLayout(gpu)});
     }
   }
-  if (!gpus.empty()) text += "\n" + gpus.ToString();
+  if (!gpus.empty()) text += "\n" + gpus.ToString(width);
   TextTable placed({"POD", "NODE", "DEVICES"});
   TextTable waiting({"WAITING POD", "WHY"});
   std::string remedies;
@@ -134,8 +133,8 @@ std::string PlanToText(const planning::Plan& plan, Duration took) {
       }
     }
   }
-  if (!placed.empty()) text += "\n" + placed.ToString();
-  if (!waiting.empty()) text += "\n" + waiting.ToString();
+  if (!placed.empty()) text += "\n" + placed.ToString(width);
+  if (!waiting.empty()) text += "\n" + waiting.ToString(width);
   if (!remedies.empty()) text += "\nwhat would help:\n" + remedies;
   return text;
 }

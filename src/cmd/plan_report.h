@@ -10,9 +10,7 @@
 namespace nos::cmd {
 
 Json PlanToJson(const planning::Plan& plan, planning::Objective objective, Duration took);
-std::string PlanToText(const planning::Plan& plan, Duration took);
-
-// One GPU's slots as text: "[3g.20gb    |1g.5gb|··]".
-std::string LayoutText(const planning::PlannedGpu& gpu);
+// Rows of tables are at most `width` characters long (TextTable).
+std::string PlanToText(const planning::Plan& plan, Duration took, size_t width);
 
 }  // namespace nos::cmd

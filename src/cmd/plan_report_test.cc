@@ -16,7 +16,7 @@ TEST(PlanReportTest, NamesAndReasonsCannotSteerTheTerminal) {
   plan.pods[0].pod = pod;
   plan.pods[0].reasons.push_back({"NoRoom", "\x1b[31mred", {}});
   plan.pods[0].remedy = "free \x1b]0;title\a node";
-  const std::string text = PlanToText(plan, {});
+  const std::string text = PlanToText(plan, {}, 100);
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
   EXPECT_NE(text.find("  a?b/?[2Jp: free ?]0;title? node\n"), std::string::npos) << text;
 }

@@ -37,17 +37,21 @@ std::string Asks(const cluster::Pod& pod) {
   return text;
 }
 
-// The partitioner's reason where there is one, else the scheduler's.
-std::string Why(const cluster::Pod& pod, const controllers::Partitioner* partitioner) {
-  if (partitioner != nullptr) {
-    const auto verdict = partitioner->verdicts().find(pod.Key());
-    if (verdict != partitioner->verdicts().end() && !verdict->second.placed &&
-        !verdict->second.reasons.empty()) {
-      return verdict->second.reasons.front().message;
-    }
+// The partitioner's reason and remedy where there are any, else the scheduler's reason.
+WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* partitioner, Time now) {
+  WaitingRow row{pod.Key(), Asks(pod), "not looked at yet", now - pod.meta.created};
+  if (const cluster::Condition* scheduled = pod.FindCondition("PodScheduled")) {
+    row.why = scheduled->message;
   }
-  const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
-  return scheduled == nullptr ? "not looked at yet" : scheduled->message;
+  if (partitioner == nullptr) return row;
+  const auto verdict = partitioner->verdicts().find(row.pod);
+  if (verdict == partitioner->verdicts().end() || verdict->second.placed ||
+      verdict->second.reasons.empty()) {
+    return row;
+  }
+  row.why = verdict->second.reasons.front().message;
+  row.remedy = verdict->second.remedy;
+  return row;
 }
 
 // "3g.20gb@4,1g.5gb@0" as its parts.
@@ -95,8 +99,7 @@ ViewModel Observe(sim::World& world, Time started) {
     } else if (pod->phase == "Running") {
       ++model.running;
     } else if (pod->node_name.empty()) {
-      model.waiting.push_back(
-          {pod->Key(), Asks(*pod), Why(*pod, partitioner), world.Now() - pod->meta.created});
+      model.waiting.push_back(Waiting(*pod, partitioner, world.Now()));
     }
   }
   std::sort(model.waiting.begin(), model.waiting.end(),

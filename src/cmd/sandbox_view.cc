@@ -18,7 +18,9 @@ constexpr std::string_view kUsed = "\x1b[30;42m";
 constexpr std::string_view kFree = "\x1b[30;46m";
 constexpr std::string_view kChanging = "\x1b[33m";
 
-constexpr size_t kLabelWidth = 24;
+constexpr size_t kLabelWidth = 24;  // and less on a narrow terminal
+
+size_t Minus(size_t room, size_t taken) { return room - std::min(room, taken); }
 
 std::string Paint(std::string_view text, std::string_view how, bool colour) {
   if (!colour || text.empty()) return std::string(text);
@@ -49,18 +51,24 @@ std::string Header(const ViewModel& model) {
       model.waiting.size(), model.finished);
 }
 
+// "node-1 gpu 0 A100  |web 1g…|....|": slots take at least two characters each before the label
+// gives way, and one after that; a terminal for which even that is too much shows no slots.
 std::string GpuLine(const GpuRow& gpu, size_t columns, bool colour) {
-  const std::string label =
-      Pad(fmt::format("{} gpu {} {}", gpu.node, gpu.index, gpu.model), kLabelWidth);
-  const size_t room = columns > kLabelWidth + 2 ? columns - kLabelWidth - 2 : 0;
-  const size_t cell = std::clamp<size_t>(room / static_cast<size_t>(gpu.slots), 2, 9);
+  const std::string name = Printable(fmt::format("{} gpu {} {}", gpu.node, gpu.index, gpu.model));
+  constexpr size_t kMarkAndEdge = 2;
+  const auto slots = static_cast<size_t>(gpu.slots);
+  if (columns < slots + kMarkAndEdge) return Truncate(name, columns);
+  const size_t room = columns - kMarkAndEdge;
+  const size_t label = std::min(kLabelWidth, Minus(room, 2 * slots));
+  const size_t cell = std::clamp<size_t>((room - label) / slots, 1, 9);
   const std::string mark = gpu.changing ? Paint("*", kChanging, colour) : " ";
-  return label + mark + RenderSlots(gpu, cell, colour);
+  return Pad(name, label) + mark + RenderSlots(gpu, cell, colour);
 }
 
 // How many lines each part gets: GPUs first, then who waits, then decisions.
 struct Shares {
   size_t gpus, waiting, decisions;
+  bool remedies;  // a second line for whoever waits
 };
 Shares Share(const ViewModel& model, size_t lines) {
   constexpr size_t kFixed = 8;  // header, titles, blank lines, hint
@@ -68,8 +76,14 @@ Shares Share(const ViewModel& model, size_t lines) {
   Shares shares{};
   shares.gpus = std::min(model.gpus.size(), std::max<size_t>(1, room / 2));
   shares.waiting = std::min(model.waiting.size(), std::max<size_t>(1, room / 4));
-  shares.decisions =
-      std::min(model.decisions.size(), room - std::min(room - 1, shares.gpus + shares.waiting));
+  const auto remedies = static_cast<size_t>(std::count_if(
+      model.waiting.begin(), model.waiting.begin() + static_cast<std::ptrdiff_t>(shares.waiting),
+      [](const WaitingRow& row) { return !row.remedy.empty(); }));
+  size_t taken = shares.gpus + shares.waiting;
+  // At least a quarter is left to the decisions.
+  shares.remedies = taken + remedies + std::min(model.decisions.size(), room / 4) <= room;
+  if (shares.remedies) taken += remedies;
+  shares.decisions = std::min(model.decisions.size(), room - std::min(room - 1, taken));
   return shares;
 }
 
@@ -95,8 +109,6 @@ std::string ListWithin(const std::vector<std::string>& items, std::string_view s
   }
   return fallback;
 }
-
-size_t Minus(size_t room, size_t taken) { return room - std::min(room, taken); }
 
 class Frame {
  public:
@@ -187,6 +199,9 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
         fmt::format("  {:<24} {:<16} {:>6}  {}", Truncate(PodName(row.pod), 24),
                     Truncate(row.asks, 16), FormatAge(row.age), row.why);
     frame.Plain(CutWords(line, size.columns));
+    if (shares.remedies && !row.remedy.empty()) {
+      frame.Painted(CutWords("    " + row.remedy, size.columns), kDim);
+    }
   }
   frame.More(model.waiting.size(), shares.waiting, "pods");
   frame.Painted("DECISIONS", kBold);

@@ -28,6 +28,7 @@ struct GpuRow {
 struct WaitingRow {
   std::string pod, asks, why;
   Duration age{};
+  std::string remedy{};  // shown where there is room
 };
 
 struct DecisionRow {

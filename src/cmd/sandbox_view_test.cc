@@ -36,7 +36,9 @@ TEST(SandboxViewTest, FitsTheTerminalWhateverItsSize) {
     model.decisions.push_back({{}, "n gpu 0", {}, {}, std::string(200, 'y')});
   }
   model.hint = std::string(200, 'h');
-  for (const ViewSize size : {ViewSize{100, 40}, ViewSize{100, 12}, ViewSize{60, 24}}) {
+  for (const ViewSize size :
+       {ViewSize{100, 40}, ViewSize{100, 12}, ViewSize{60, 24}, ViewSize{33, 40}, ViewSize{20, 40},
+        ViewSize{10, 12}, ViewSize{9, 12}, ViewSize{3, 12}}) {
     const std::string frame = RenderFrame(model, size, false);
     const auto lines = Split(frame, '\n');
     EXPECT_LE(lines.size() - 1, size.lines);
@@ -67,6 +69,29 @@ TEST(SandboxViewTest, ReasonsAreCutBetweenWords) {
   model.waiting.push_back({"default/p", "1x7g", "no room for 1 x 7g.40gb beside the pods", {}});
   const std::string frame = RenderFrame(model, {80, 20}, false);
   EXPECT_NE(frame.find("no room for 1 x 7g.40gb …\n"), std::string::npos) << frame;
+}
+
+TEST(SandboxViewTest, OnANarrowTerminalLabelsGiveWayToSlots) {
+  ViewModel model;
+  model.gpus.push_back(Row());
+  EXPECT_NE(RenderFrame(model, {30, 20}, false).find("\nnode-1 gpu … |…|....."), std::string::npos)
+      << RenderFrame(model, {30, 20}, false);
+  EXPECT_NE(RenderFrame(model, {20, 20}, false).find("\nn… |…|.....|3g.20g…|\n"), std::string::npos)
+      << RenderFrame(model, {20, 20}, false);
+}
+
+TEST(SandboxViewTest, SaysWhatWouldHelpWhereThereIsRoom) {
+  ViewModel model;
+  for (int i = 0; i < 4; ++i) {
+    model.gpus.push_back(Row());
+    model.waiting.push_back({"default/p", "1x7g", "no room", {}, "free a GPU"});
+    model.decisions.insert(model.decisions.end(), 5, {{}, "n gpu 0", {}, {}, "applied"});
+  }
+  EXPECT_NE(RenderFrame(model, {80, 40}, false).find("no room\n    free a GPU\n"),
+            std::string::npos);
+  const std::string small = RenderFrame(model, {80, 16}, false);
+  EXPECT_EQ(small.find("free a GPU"), std::string::npos) << small;
+  EXPECT_NE(small.find("applied"), std::string::npos) << small;
 }
 
 TEST(SandboxViewTest, SaysWhenTheMachineCannotKeepUp) {

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/table.h"
+
 namespace nos::cmd {
 namespace {
 
@@ -62,6 +64,8 @@ ViewSize TerminalSize() {
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {};
   return {size.ws_col, size.ws_row};
 }
+
+size_t TableWidth() { return isatty(STDOUT_FILENO) == 1 ? TerminalSize().columns : kUncut; }
 
 Interrupt::Interrupt(const std::string& doomed) {
   interrupted = 0;

@@ -21,6 +21,9 @@ Display StdoutDisplay();
 Display StderrDisplay();
 // Of the terminal on standard output; the default of ViewSize where there is none.
 ViewSize TerminalSize();
+// How long lines of a table on standard output may be: the terminal's width; kUncut (base/table.h)
+// into a file or a pipe.
+size_t TableWidth();
 
 // From construction on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the process. The
 // second one, and SIGQUIT, end it at once: after the file `doomed` is removed and, if a FullScreen

@@ -64,6 +64,21 @@ TEST_F(PartitionerTest, SaysThatNoModelHasTheProfile) {
   EXPECT_EQ(PlanOf("n"), "");
 }
 
+TEST_F(PartitionerTest, APodThatCannotBeServedSaysWhyInAnEventToo) {
+  Node("a", {{0, ""}});
+  Pod("greedy", "1g.5gb", "1000");
+  Run();
+  const std::string text = Condition("greedy", "message");
+  ASSERT_FALSE(text.empty());
+  EXPECT_NE(Events().find("SliceNotPlanned: " + text + "\n"), std::string::npos) << Events();
+  const size_t events = api_.All("events").size();
+  Node("b", {{0, ""}});
+  Run(minutes(6));
+  Restart();
+  Run();
+  EXPECT_EQ(api_.All("events").size(), events) << "said once, not with every plan\n" << Events();
+}
+
 TEST_F(PartitionerTest, OnePlanServesPodsThatComeTogether) {
   Node("n", {{0, ""}, {1, ""}});
   for (int i = 0; i < 7; ++i) {

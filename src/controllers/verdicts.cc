@@ -13,6 +13,8 @@ namespace {
 
 // A message that only counts other nodes now is not written more often than this.
 constexpr Duration kRefresh = std::chrono::seconds(30);
+// Nor said in another Event: every new text is a new object.
+constexpr Duration kSayAgain = std::chrono::minutes(5);
 
 std::string Slices(const planning::PodOutcome& outcome) {
   std::vector<std::string> parts;
@@ -33,8 +35,12 @@ WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   parts.reserve(outcome.reasons.size());
   for (const planning::Reason& reason : outcome.reasons) parts.push_back(reason.message);
   std::string message = Join(parts, "; ");
-  if (!outcome.remedy.empty()) message += ". " + outcome.remedy;
+  if (!outcome.remedy.empty()) message += "; what would help: " + outcome.remedy;
   return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
+}
+
+kube::ObjectReference Reference(const cluster::Pod& pod) {
+  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
 }
 
 bool CutForIt(const planning::PodOutcome& outcome) {
@@ -71,34 +77,41 @@ bool Verdicts::TellSome(const View& view, kube::Client& client, kube::EventRecor
     const auto pod = view.pods.Get(key);
     if (verdict == verdicts_.end() || pod == nullptr || !pod->node_name.empty()) continue;
     if (pod->meta.uid != verdict->second.pod->meta.uid) continue;
-    if (Tell(verdict->second, *pod, client, events, now)) ++written;
+    written += Tell(verdict->second, *pod, client, events, now);
   }
   return !untold_.empty();
 }
 
-bool Verdicts::Tell(const planning::PodOutcome& outcome, const cluster::Pod& pod,
-                    kube::Client& client, kube::EventRecorder& events, Time now) {
+size_t Verdicts::Tell(const planning::PodOutcome& outcome, const cluster::Pod& pod,
+                      kube::Client& client, kube::EventRecorder& events, Time now) {
   const WantedCondition condition = ConditionOf(outcome);
-  bool written = false;
+  size_t written = 0;
   if (outcome.placed && CutForIt(outcome)) {
-    events.Record(client, {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
-                  kube::EventType::kNormal, "SlicePlanned", Slices(outcome), now);
-    written = true;
+    events.Record(client, Reference(pod), kube::EventType::kNormal, "SlicePlanned", Slices(outcome),
+                  now);
+    ++written;
   }
   // A pod that never needed telling is served without a word.
   const bool never_told = outcome.placed && pod.FindCondition(kPartitionedCondition) == nullptr;
-  if (never_told || HasCondition(pod, condition) || TooSoon(pod, condition.reason, now)) {
+  if (never_told || HasCondition(pod, condition)) return written;
+  Told& told = told_[pod.Key()];
+  if (TooSoon(pod, condition.reason, told, now)) return written;
+  if (WriteCondition(client, pod, condition, now).ok()) told.condition = now;
+  ++written;
+  if (outcome.placed || (told.reason == condition.reason && now - told.event < kSayAgain)) {
     return written;
   }
-  if (WriteCondition(client, pod, condition, now).ok()) told_[pod.Key()] = now;
-  return true;
+  told.event = now;
+  told.reason = condition.reason;
+  events.Record(client, Reference(pod), kube::EventType::kWarning, "SliceNotPlanned",
+                condition.message, now);
+  return written + 1;
 }
 
-bool Verdicts::TooSoon(const cluster::Pod& pod, const std::string& reason, Time now) const {
+bool Verdicts::TooSoon(const cluster::Pod& pod, const std::string& reason, const Told& told,
+                       Time now) {
   const cluster::Condition* known = pod.FindCondition(kPartitionedCondition);
-  const auto told = told_.find(pod.Key());
-  return known != nullptr && known->reason == reason && told != told_.end() &&
-         now - told->second < kRefresh;
+  return known != nullptr && known->reason == reason && now - told.condition < kRefresh;
 }
 
 }  // namespace nos::controllers

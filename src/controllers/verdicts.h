@@ -1,6 +1,6 @@
 // What the last plans said about each waiting pod, and the telling of it: a condition on the pod,
-// an Event when slices are cut for it. Written bit by bit, so that fifty thousand pods do not block
-// a call.
+// an Event when slices are cut for it and one when none can be, with the reason and what would
+// help. Written bit by bit, so that fifty thousand pods do not block a call.
 #pragma once
 
 #include <deque>
@@ -30,15 +30,22 @@ class Verdicts {
   const std::map<std::string, planning::PodOutcome>& all() const { return verdicts_; }
 
  private:
-  // Returns whether anything was written.
-  bool Tell(const planning::PodOutcome& outcome, const cluster::Pod& pod, kube::Client& client,
-            kube::EventRecorder& events, Time now);
-  bool TooSoon(const cluster::Pod& pod, const std::string& reason, Time now) const;
+  // When a pod was last told, and the reason that the Event gave.
+  struct Told {
+    Time condition{}, event{};
+    std::string reason;
+  };
+
+  // Returns how much was written.
+  size_t Tell(const planning::PodOutcome& outcome, const cluster::Pod& pod, kube::Client& client,
+              kube::EventRecorder& events, Time now);
+  static bool TooSoon(const cluster::Pod& pod, const std::string& reason, const Told& told,
+                      Time now);
 
   size_t writes_per_call_;
   std::map<std::string, planning::PodOutcome> verdicts_;  // by pod key
   std::deque<std::string> untold_;
-  std::map<std::string, Time> told_;
+  std::map<std::string, Told> told_;
 };
 
 }  // namespace nos::controllers

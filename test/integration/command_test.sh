@@ -2,13 +2,14 @@
 # What people meet at the command line: help, one sentence for what is wrong, exit codes, and a
 # sandbox that leaves nothing behind.
 #
-#   command_test.sh NOS NOS_SCENARIO
+#   command_test.sh NOS NOS_SCENARIO README
 #
 # Every step says what it expects; the first one that is not met ends the test.
 set -u
 
 nos=$1
 scenario=$2
+readme=$3
 work=$(mktemp -d)
 sandbox=
 end() {
@@ -137,6 +138,11 @@ call 0 "$nos" --version
 [ "$(cat "$work/out")" = "$version" ] || fail "--version is version"
 call 0 "$nos" help simulate churn
 grep -q "Usage: nos simulate churn" "$work/out" || fail "help COMMAND is COMMAND --help"
+for group in get simulate; do
+  call 0 "$nos" "$group" --help
+  [ "$(grep -c "^  nos " "$work/out")" -eq "$(grep -c "^  nos $group " "$work/out")" ] &&
+    grep -q "^  nos $group " "$work/out" || fail "nos $group --help has its own examples"
+done
 call 0 "$nos" completion bash
 cp "$work/out" "$work/completion"
 offered=$(bash -c ". '$work/completion'; COMP_WORDS=(nos simulate churn --policy ''); COMP_CWORD=4
@@ -177,6 +183,23 @@ sed -e 's/mig-1g.5gb: "1"/mig-1g.5gb: 9E/' -e '/ownerReferences/d' "$work/daemon
   >"$work/huge.yaml"
 call 0 "$nos" plan -f "$work/node.yaml" -f "$work/huge.yaml"
 grep -qF "more than 10^18 x 1g.5gb" "$work/out" || fail "a huge amount is not misquoted"
+
+# The README's picture is what the sandbox shows, but for the speed.
+picture() { sed -nE '/^nos sandbox   time /,/^try:/{/^try:/d;s/speed [^ ]+ /speed /;p}' "$1"; }
+call 0 "$nos" sandbox --speed 1000 --for 60
+picture "$work/out" >"$work/shown"
+sed -n '/^    nos sandbox   time /,/^[^ ]/{/^[^ ]/d;s/^    //;p}' "$readme" |
+  sed '$d' >"$work/readme"
+picture "$work/readme" >"$work/pictured"
+[ -s "$work/pictured" ] || fail "the README has a picture of the sandbox"
+diff "$work/pictured" "$work/shown" >"$work/out" ||
+  fail "the README shows what 'nos sandbox --speed 20 --for 60' prints; put that in"
+
+# Into a file or a pipe nothing is cut.
+sed 's/name: n$/name: a-node-with-such-a-long-name-that-a-row-of-a-table-does-not-fit-80-columns-any-more/' \
+  "$work/starving.yaml" >"$work/long.yaml"
+call 0 "$nos" plan -f "$work/long.yaml" --hold-after 0
+grep -q " 1g.5gb@\*0,+[1-6]$" "$work/out" || fail "a table into a file is not cut"
 
 # What a simulation cannot do is refused.
 printf '1g.5gb: 1\n1g.10gb: 1\n' >"$work/mix.yaml"

@@ -1,0 +1,62 @@
+#include "controllers/verdicts.h"
+
+#include <gtest/gtest.h>
+
+#include "controllers/testing/scene.h"
+#include "kube/testing/fake_api.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::minutes;
+
+class VerdictsTest : public ::testing::Test {
+ protected:
+  VerdictsTest() {
+    api_.Put({{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}}}});
+  }
+  // A plan that leaves the pod waiting.
+  void Plan(const std::string& code, const std::string& message) {
+    pods_.Pump(client_, now_);
+    planning::PodOutcome outcome;
+    outcome.pod = pods_.Get("ml/p");
+    outcome.reasons.push_back({code, message, 1});
+    outcome.remedy = "do this";
+    verdicts_.Add(std::move(outcome));
+    EXPECT_FALSE(verdicts_.TellSome(View{pods_, nodes_}, client_, events_, now_));
+  }
+  std::string Events() { return testing::EventsOf(api_); }
+  size_t Writes() { return api_.writes.size(); }
+
+  kube::FakeApi api_;
+  kube::Client client_{api_};
+  kube::Cache<cluster::Pod> pods_{kube::kPods, cluster::ReadPod};
+  kube::Cache<cluster::Node> nodes_{kube::kNodes, cluster::ReadNode};
+  kube::EventRecorder events_{"test"};
+  Verdicts verdicts_{100};
+  Time now_{std::chrono::hours(1)};
+};
+
+TEST_F(VerdictsTest, TellsReasonAndRemedyInConditionAndEvent) {
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(Events(), "SliceNotPlanned: 2 nodes are full; what would help: do this\n");
+  EXPECT_EQ(Writes(), 2U);
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(Writes(), 2U) << "nothing is new";
+}
+
+TEST_F(VerdictsTest, OtherWordsForOneReasonAreNotSaidAtOnce) {
+  Plan("NoRoom", "2 nodes are full");
+  now_ += minutes(1);
+  Plan("NoRoom", "3 nodes are full");
+  EXPECT_EQ(Writes(), 3U) << "the condition follows";
+  EXPECT_EQ(api_.All("events").size(), 1U);
+  now_ += minutes(5);
+  Plan("NoRoom", "4 nodes are full");
+  EXPECT_EQ(api_.All("events").size(), 2U);
+  Plan("TooBig", "no GPU has so much");
+  EXPECT_EQ(api_.All("events").size(), 3U) << "another reason is";
+}
+
+}  // namespace
+}  // namespace nos::controllers
