@@ -173,6 +173,11 @@ void AddSimulateCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* simulate =
       root.add_subcommand("simulate", "Measure policies and controllers without a cluster");
   simulate->require_subcommand(1);
+  simulate->footer(
+      "Examples:\n"
+      "  nos simulate churn --gpus 100 --model A100-40GB --mix uniform --load 0.95\n"
+      "  nos simulate openb --nodes nodes.csv --pods pods.csv --policy nos\n"
+      "  nos simulate chaos --seed 17 --verbose");
   AddChurn(*simulate, chosen);
   AddOpenb(*simulate, chosen);
   AddChaos(*simulate, chosen);
