@@ -1,5 +1,9 @@
 #include "cmd/command.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -22,12 +26,29 @@ constexpr const char* kFooter =
     "  nos simulate churn --gpus 100 --model A100-40GB --mix uniform --load 0.95\n"
     "Help on one command: nos COMMAND --help";
 
-// The word that is no command where one was expected, or "".
-std::string UnknownCommand(const CLI::App& root) {
+// "nos simulate: unknown command 'x'" when one of the words before any flag is no command where one
+// is expected; else "". `path` is what precedes the words.
+std::string UnknownCommand(const CLI::App& root, std::string path,
+                           const std::vector<std::string>& words) {
   const CLI::App* at = &root;
-  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-  const std::vector<std::string> rest = at->remaining();
-  return rest.empty() ? "" : rest.front();
+  for (const std::string& word : words) {
+    const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
+    if (word.starts_with('-') || commands.empty()) break;
+    const auto found = std::find_if(commands.begin(), commands.end(), [&](const CLI::App* command) {
+      return command->get_name() == word;
+    });
+    if (found == commands.end()) return path + ": unknown command '" + Printable(word) + "'";
+    path += " " + word;
+    at = *found;
+  }
+  return "";
+}
+
+// Whether all that was printed has arrived. Who reads a pipe and has left wanted no more.
+bool OutputArrived() {
+  const bool written = std::cout.flush().good() && std::fflush(stdout) == 0;
+  pollfd output{STDOUT_FILENO, 0, 0};
+  return written || (poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0);
 }
 
 // CLI11 ends some messages with advice of its own on further lines; people get one sentence.
@@ -83,7 +104,9 @@ int Fail(const std::string& command, const Status& error) {
   return usage ? kExitUsage : kExitFailed;
 }
 
-int Main(int argc, char** argv) {
+namespace {
+
+int Run(int argc, char** argv) {
   CLI::App root("nos shares the GPUs of a Kubernetes cluster: it cuts them so that pods run.",
                 "nos");
   root.require_subcommand(1);
@@ -100,22 +123,21 @@ int Main(int argc, char** argv) {
   AddCompletionCommand(root, chosen);
   root.set_version_flag("--version", VersionText());
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (!words.empty() && words.front() == "help") {  // nos help plan: nos plan --help
+  const bool about = !words.empty() && words.front() == "help";
+  if (about) {  // nos help plan: nos plan --help
     words.erase(words.begin());
     words.emplace_back("--help");
+  }
+  if (const std::string unknown = UnknownCommand(root, about ? "nos help" : "nos", words);
+      !unknown.empty()) {
+    std::cerr << unknown << " (try --help)\n";
+    return kExitUsage;
   }
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
     root.parse(std::move(words));
   } catch (const CLI::Success& help) {
     return root.exit(help);
-  } catch (const CLI::RequiredError& error) {
-    const std::string word = UnknownCommand(root);
-    std::cerr << CommandPath(root) << ": "
-              << (word.empty() ? Printable(FirstLine(error.what()))
-                               : "unknown command '" + Printable(word) + "'")
-              << " (try --help)\n";
-    return kExitUsage;
   } catch (const CLI::ParseError& error) {
     std::cerr << CommandPath(root) << ": " << Printable(FirstLine(error.what()))
               << " (try --help)\n";
@@ -128,6 +150,20 @@ int Main(int argc, char** argv) {
               << "; please report this with the command and its input\n";
     return kExitFailed;
   }
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  // What is opened first would take its place, and get what is printed.
+  if (fcntl(STDOUT_FILENO, F_GETFD) == -1) {
+    std::cerr << "nos: standard output is closed\n";
+    return kExitFailed;
+  }
+  const int code = Run(argc, argv);
+  if (OutputArrived()) return code;
+  std::cerr << "nos: standard output does not take all that was printed\n";
+  return code == 0 ? kExitFailed : code;
 }
 
 }  // namespace nos::cmd

@@ -46,10 +46,21 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
     for (const std::string& name : option->get_snames()) add("-" + name);
     if (option->get_positional()) words += Values(*option) + " ";
   }
+  if (app.get_parent() == nullptr) words += "help ";
   out.push_back({path, words, true});
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     Collect(*sub, path + " " + sub->get_name(), out);
   }
+}
+
+// `nos help` takes the names of commands.
+void CollectHelp(const CLI::App& app, const std::string& path, std::vector<Words>& out) {
+  std::string words;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    words += sub->get_name() + " ";
+    CollectHelp(*sub, path + " " + sub->get_name(), out);
+  }
+  out.push_back({path, words, false});
 }
 
 // Every shell gets the same function: the words after the longest known command path.
@@ -112,6 +123,7 @@ std::string FishScript(const std::vector<Words>& all) {
     if (flag != std::string::npos) {
       script += " -l " + entry.path.substr(flag + 3) + (entry.files ? " -r" : " -x");
     }
+    if (flag == std::string::npos && !entry.files) script += " -f";
     script += " -a '" + entry.words + "'\n";
   }
   return script;
@@ -130,6 +142,7 @@ void AddCompletionCommand(CLI::App& root, Chosen& chosen) {
     chosen.action = [&root, shell] {
       std::vector<Words> all;
       Collect(root, "nos", all);
+      CollectHelp(root, "nos help", all);
       std::cout << (*shell == "bash"  ? BashScript(all)
                     : *shell == "zsh" ? ZshScript(all)
                                       : FishScript(all));

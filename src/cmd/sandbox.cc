@@ -111,9 +111,15 @@ std::string CheckRunSeconds(const std::string& text) {
              : "'" + text + "' is not a number of seconds above 0 and up to 1e9";
 }
 
-std::string DefaultKubeconfig(uint16_t port) {
-  return (std::filesystem::temp_directory_path() / fmt::format("nos-sandbox-{}.yaml", port))
-      .string();
+// Error: kInvalid: there is no folder for it.
+Result<std::string> KubeconfigFolder(const SandboxFlags& flags) {
+  if (!flags.kubeconfig.empty()) return std::string();
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (!error) return folder.string();
+  return Invalid(fmt::format(
+      "no folder for the kubeconfig ({}): let TMPDIR name one, or give --kubeconfig FILE",
+      error.message()));
 }
 
 struct Session {
@@ -182,6 +188,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(const std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
   NOS_ASSIGN(const sim::Workload workload, ReadWorkload(flags, nodes, catalogue));
+  NOS_ASSIGN(const std::filesystem::path folder, KubeconfigFolder(flags));
   sim::WorldOptions options;
   options.seed = flags.seed;
   // Booting ends now: ages as kubectl shows them count from the wall clock.
@@ -206,7 +213,9 @@ Status RunSandbox(const SandboxFlags& flags) {
   }
   const std::unique_ptr<net::HttpServer> server = std::move(serving).value();
   const std::string path =
-      flags.kubeconfig.empty() ? DefaultKubeconfig(server->port()) : flags.kubeconfig;
+      !flags.kubeconfig.empty()
+          ? flags.kubeconfig
+          : (folder / fmt::format("nos-sandbox-{}.yaml", server->port())).string();
   NOS_ASSIGN(const auto kubeconfig, KubeconfigFile::Write(path, server->port()));
   world.StartControllers();
   Interrupt interrupt(kubeconfig->path());

@@ -179,6 +179,33 @@ TEST_F(HttpServerTest, RefusesWhatIsMalformedOrTooLarge) {
   EXPECT_EQ(handled_, 0);
 }
 
+// Else what follows such a request, or is its body, passes for a request of its own.
+TEST_F(HttpServerTest, RefusesARequestWhoseEndIsAnyonesGuess) {
+  Serve();
+  const std::string smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
+  for (const std::string_view header :
+       {"Transfer-Encoding: gzip", "Transfer-Encoding: identity", "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: chunked, identity", "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding:", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 0",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked",
+        "Content-Length: 0\r\nContent-Length: 5"}) {
+    RawClient client(port());
+    client.Send("POST /a HTTP/1.1\r\nHost: x\r\n" + std::string(header) + "\r\n\r\n" + smuggled);
+    const std::string answer = client.ReadAll();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << header << "\n" << answer;
+    EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos)
+        << "one answer, then the connection ends: " << header << "\n"
+        << answer;
+  }
+  RawClient old(port());
+  old.Send("POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+  EXPECT_TRUE(old.ReadAll().starts_with("HTTP/1.1 400 "));
+  EXPECT_EQ(handled_, 0);
+}
+
 TEST_F(HttpServerTest, AHandlerThatThrowsCostsOneRequest) {
   Serve();
   RawClient client(port());

@@ -40,10 +40,12 @@ bool IsLoopbackAuthority(std::string_view authority) {
 }
 
 Status CheckLocal(const HttpRequest& request) {
-  const auto hosts = std::count_if(request.headers.begin(), request.headers.end(),
-                                   [](const auto& header) { return header.first == "host"; });
+  const auto count = [&](std::string_view name) {
+    return std::count_if(request.headers.begin(), request.headers.end(),
+                         [&](const auto& header) { return header.first == name; });
+  };
   const std::string_view host = request.Header("host");
-  if (hosts != 1 || !IsLoopbackAuthority(host)) {
+  if (count("host") != 1 || !IsLoopbackAuthority(host)) {
     return {Code::kPermission,
             fmt::format("the Host header \"{}\" is not this machine's; use 127.0.0.1", host)};
   }
@@ -51,7 +53,9 @@ Status CheckLocal(const HttpRequest& request) {
   const bool same_origin =
       origin.empty() || (origin.starts_with("http://") && origin.substr(7) == host);
   const std::string_view site = request.Header("sec-fetch-site");
-  if (!same_origin || site == "cross-site" || site == "same-site") {
+  // Of several, others may heed another one.
+  const bool certain = count("origin") <= 1 && count("sec-fetch-site") <= 1;
+  if (!certain || !same_origin || site == "cross-site" || site == "same-site") {
     return {Code::kPermission, "requests from web pages of other sites are refused"};
   }
   return Status::Ok();

@@ -11,8 +11,9 @@ namespace nos::net {
 // True for "localhost", "127.0.0.1" to "127.255.255.255" and "[::1]", each with or without a port.
 bool IsLoopbackAuthority(std::string_view authority);
 
-// Error: kPermission when Host is missing, repeated or not of this machine, when Origin is there
-// and is not "http://<Host>", or when the browser says that the request comes from another site.
+// Error: kPermission when Host is missing or not of this machine, when Origin is there and is not
+// "http://<Host>", when the browser says that the request comes from another site, or when one of
+// these headers is repeated.
 Status CheckLocal(const HttpRequest& request);
 
 }  // namespace nos::net

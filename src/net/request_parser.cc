@@ -33,7 +33,10 @@ class RequestParser::Impl final : public http::basic_parser<true> {
     request.headers.emplace_back(ToLower({name.data(), name.size()}), value);
     error = {};
   }
-  void on_header_impl(Error& error) override { error = {}; }
+  void on_header_impl(Error& error) override {
+    error = {};
+    if (!LengthIsCertain()) error = http::error::bad_transfer_encoding;
+  }
   void on_body_init_impl(const boost::optional<uint64_t>& /*length*/, Error& error) override {
     error = {};
   }
@@ -49,6 +52,19 @@ class RequestParser::Impl final : public http::basic_parser<true> {
     return on_body_impl(body, error);
   }
   void on_finish_impl(Error& error) override { error = {}; }
+
+  // RFC 9112, 6.1 and 6.3: a transfer coding that does not end in "chunked", that HTTP/1.0 does not
+  // know or that stands beside a Content-Length makes it anyone's guess where the request ends:
+  // what follows could be taken for another one. "chunked" is the only one that is understood here.
+  bool LengthIsCertain() const {
+    size_t codings = 0, lengths = 0;
+    for (const auto& [name, value] : request.headers) {
+      lengths += name == "content-length" ? 1 : 0;
+      if (name != "transfer-encoding") continue;
+      if (++codings > 1 || ToLower(Trim(value)) != "chunked") return false;
+    }
+    return codings == 0 || (http11 && lengths == 0);
+  }
 };
 
 RequestParser::RequestParser(uint32_t max_header_bytes, uint64_t max_body_bytes)

@@ -56,6 +56,13 @@ TEST(LoopbackTest, RefusesRebindingAndForeignPages) {
     EXPECT_FALSE(CheckLocal(With({{"host", "127.0.0.1:1"}, {"origin", origin}})).ok()) << origin;
   }
   EXPECT_FALSE(CheckLocal(With({{"host", "127.0.0.1:1"}, {"sec-fetch-site", "cross-site"}})).ok());
+  const std::pair<std::string, std::string> own{"origin", "http://127.0.0.1:1"};
+  EXPECT_FALSE(
+      CheckLocal(With({{"host", "127.0.0.1:1"}, own, {"origin", "http://evil.example"}})).ok());
+  EXPECT_FALSE(CheckLocal(With({{"host", "127.0.0.1:1"},
+                                {"sec-fetch-site", "none"},
+                                {"sec-fetch-site", "cross-site"}}))
+                   .ok());
 }
 
 }  // namespace

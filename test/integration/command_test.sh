@@ -148,6 +148,36 @@ cp "$work/out" "$work/completion"
 offered=$(bash -c ". '$work/completion'; COMP_WORDS=(nos simulate churn --policy ''); COMP_CWORD=4
   _nos; echo \"\${COMPREPLY[*]}\"")
 [[ $offered == *best-fit* ]] || fail "completion offers policies, not: $offered"
+complete() { # the words offered for the last one
+  bash -c ". '$work/completion'; COMP_WORDS=(\"\$@\"); COMP_CWORD=\$((\$# - 1))
+    _nos; echo \" \${COMPREPLY[*]} \"" bash "$@"
+}
+[[ $(complete nos '') == *" help "* ]] || fail "completion offers help"
+[[ $(cd "$work" && complete nos help '') == *" simulate "* ]] || fail "help is of commands"
+[[ $(cd "$work" && complete nos help plan '') == "  " ]] || fail "help is not of files"
+refuse 2 "nos help: unknown command 'nope' (try --help)" "$nos" help nope
+refuse 2 "nos help simulate: unknown command 'nope'" "$nos" help simulate nope
+refuse 2 "nos simulate: unknown command 'nope'" "$nos" simulate nope --help
+refuse 2 "nos: unknown command 'nope'" "$nos" nope
+refuse 2 "subcommand is required" "$nos"
+
+# What cannot be printed is no success.
+for command in "plan -f $work/starving.yaml" "plan -f $work/starving.yaml -o json" version --help \
+  "completion bash" "sandbox ${quick[*]}"; do
+  # shellcheck disable=SC2086
+  (call 1 bash -c "exec $nos $command >/dev/full") || exit 1
+  [ "$(cat "$work/err")" = "nos: standard output does not take all that was printed" ] ||
+    fail "one sentence about a full disk: nos $command"
+  refuse 1 "standard output is closed" bash -c "exec $nos $command >&-"
+done
+"$nos" sandbox --nodes 1 --gpus 1 --speed 100 2>"$work/err" | head -1 >"$work/out"
+[ ! -s "$work/err" ] || fail "who stops reading is not told off"
+
+# A folder for the kubeconfig that is not there.
+TMPDIR=$work/nope refuse 2 "let TMPDIR name one, or give --kubeconfig FILE" \
+  "$nos" sandbox "${quick[@]}"
+TMPDIR=$work/nope call 0 "$nos" sandbox "${quick[@]}" --kubeconfig "$work/own"
+
 call 0 "$nos" sandbox --for 3 --speed 100 --nodes 1 --gpus 1
 grep -q "nos sandbox   time 3s " "$work/out" || fail "--for ends exactly"
 echo 'models: 3' >"$work/catalogue.yaml"

@@ -93,27 +93,53 @@ Refusal UnknownFormat(std::string_view type) {
   return refusal;
 }
 
+enum class Format { kJson, kYaml, kProtobuf };
+
+// Of a media type without its parameters, in lower case.
+std::optional<Format> FormatOf(std::string_view type) {
+  constexpr std::pair<std::string_view, Format> kFormats[] = {
+      {"application/json", Format::kJson},
+      {"application/json-patch+json", Format::kJson},
+      {"application/merge-patch+json", Format::kJson},
+      {"application/strategic-merge-patch+json", Format::kJson},
+      {"application/apply-patch+json", Format::kJson},
+      {"application/apply-patch+yaml", Format::kYaml},
+      {"application/yaml", Format::kYaml},
+      {"application/vnd.kubernetes.protobuf", Format::kProtobuf}};
+  for (const auto& [name, format] : kFormats) {
+    if (type == name) return format;
+  }
+  return std::nullopt;
+}
+
+// What a request without a type says is JSON, as on a real server (kubectl 1.20 names none for what
+// it creates), unless a browser sent it: there any page can make one without being asked.
+std::string TypeOfBody(const HttpRequest& http) {
+  const std::string_view named = http.Header("content-type");
+  const std::string type = ToLower(Trim(named.substr(0, named.find(';'))));
+  const bool browser = !http.Header("origin").empty() || !http.Header("sec-fetch-site").empty();
+  return named.empty() && !browser ? "application/json" : type;
+}
+
 Check ReadBody(const HttpRequest& http, ApiRequest& request) {
   if (http.body.empty()) return std::nullopt;
-  const std::string type = ToLower(http.Header("content-type"));
-  if (type.starts_with("application/vnd.kubernetes.protobuf")) {
+  const std::string type = TypeOfBody(http);
+  const auto format = FormatOf(type);
+  if (!format) return UnknownFormat(type);
+  if (format == Format::kProtobuf) {
     auto decoded = DecodeProtobuf(http.body);
     if (!decoded.ok()) return BadRequest(decoded.status().message());
     request.body = std::move(*decoded);
-    return std::nullopt;
-  }
-  // kubectl 1.20 names no type for what it creates.
-  if (type.empty() || type.find("json") != std::string::npos) {
+  } else if (format == Format::kJson) {
     auto parsed = ParseJson(http.body);
     if (!parsed.ok()) return BadRequest(parsed.status().message());
     request.body = std::move(*parsed);
     request.duplicate_keys = DuplicateKeys(http.body);
-    return std::nullopt;
+  } else {
+    auto parsed = ParseYamlBody(http.body);
+    if (!parsed.ok()) return parsed.status();
+    request.body = std::move(*parsed);
   }
-  if (type.find("yaml") == std::string::npos) return UnknownFormat(type);
-  auto parsed = ParseYamlBody(http.body);
-  if (!parsed.ok()) return parsed.status();
-  request.body = std::move(*parsed);
   return std::nullopt;
 }
 

@@ -84,6 +84,12 @@ TEST_F(ServeTest, HostileRequestsGetAnAnswerAndHurtNobody) {
       {Ask(maps, "{\"a\":\"\xff\xfe\"}", json), 400},
       {Ask(maps, std::string(5'000'000, ' '), json), 413},
       {Ask(maps, "{}", "Host: localhost\r\nContent-Type: text/plain\r\n"), 415},
+      {Ask(maps, "{}", "Host: localhost\r\nContent-Type: text/plain; a=json\r\n"), 415},
+      {Ask(maps, "{}", "Host: localhost\r\nContent-Type: application/jsonp\r\n"), 415},
+      {Ask(maps, "a: b", "Host: localhost\r\nContent-Type: text/x-yaml\r\n"), 415},
+      {Ask(maps, "{}", "Host: localhost\r\nOrigin: http://localhost\r\n"), 415},
+      {Ask(maps, "{}", "Host: localhost\r\nSec-Fetch-Site: none\r\n"), 415},
+      {Ask(maps, "{}", json + "Origin: http://localhost\r\nOrigin: http://evil.example\r\n"), 403},
       {Ask(maps, "a: [", "Host: localhost\r\nContent-Type: application/yaml\r\n"), 400},
       {Ask(maps, "k8s", "Host: localhost\r\nContent-Type: application/vnd.kubernetes.protobuf\r\n"),
        400},
@@ -96,6 +102,17 @@ TEST_F(ServeTest, HostileRequestsGetAnAnswerAndHurtNobody) {
   };
   for (const auto& [answer, code] : cases) EXPECT_EQ(CodeOf(answer), code) << answer;
   EXPECT_EQ(CodeOf(Ask("GET /api/v1/pods")), 200);
+}
+
+TEST_F(ServeTest, JsonIsTakenUnderItsNameOrNone) {
+  const std::string maps = "POST /api/v1/namespaces/default/configmaps";
+  int n = 0;
+  for (const std::string_view type : {"", "Content-Type: application/json\r\n",
+                                      "Content-Type: Application/JSON; charset=UTF-8\r\n"}) {
+    const std::string answer = Ask(maps, fmt::format(R"({{"metadata":{{"name":"m{}"}}}})", ++n),
+                                   fmt::format("Host: localhost\r\n{}", type));
+    EXPECT_EQ(CodeOf(answer), 201) << type << answer;
+  }
 }
 
 TEST_F(ServeTest, YamlIsTakenWhereKubernetesTakesIt) {
