@@ -359,10 +359,10 @@ bool KubeletDouble::WaitFor(Duration timeout, const std::function<bool()>& done)
   for (;;) {
     // Asked without the lock, which `done` takes; a change in between is seen at the next look.
     if (done()) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
     Lock lock(impl_->mutex);
     const auto look = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
     impl_->changed.wait_until(lock, std::min(look, deadline));
-    if (std::chrono::steady_clock::now() >= deadline) return done();
   }
 }
 

@@ -110,6 +110,11 @@ TEST_F(KubeletDoubleTest, AdmitsPodsOntoOfferedDevices) {
   EXPECT_EQ(Held().size(), 2U);
 }
 
+TEST_F(KubeletDoubleTest, WaitingInVainEnds) {
+  EXPECT_FALSE(kubelet_->WaitFor(std::chrono::milliseconds(50),
+                                 [&] { return !kubelet_->Resources().empty(); }));
+}
+
 TEST_F(KubeletDoubleTest, FiftySixDevicesOfSevenResources) {
   StartKubelet();
   StartPlugin();

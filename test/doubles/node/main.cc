@@ -1,0 +1,251 @@
+// A node without containers for a real control plane: joins with its labels, keeps its heartbeat,
+// tells the devices that plugins offer, admits the pods bound to it and says that they run.
+//
+//   nos-node-double --kubeconfig FILE --name gpu-1 --folder DIR [--label KEY=VALUE]...
+//
+// The kubelet's sockets are DIR/device-plugins/kubelet.sock and DIR/pod-resources.sock. A pod with
+// the annotation test.nos.nebuly.com/run-seconds ends by itself. Ends on SIGTERM; what pods hold is
+// remembered in DIR.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include "base/bell.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cluster/objects.h"
+#include "doubles/kubelet/kubelet_double.h"
+#include "kube/cache.h"
+#include "kube/http_transport.h"
+
+namespace {
+
+using namespace nos;  // NOLINT: a program of its own
+using doubles::KubeletDouble;
+
+constexpr Duration kHeartbeat = std::chrono::seconds(10);
+constexpr std::string_view kRunSeconds = "test.nos.nebuly.com/run-seconds";
+
+struct Flags {
+  std::string kubeconfig, name, folder;
+  std::vector<std::string> labels;
+};
+
+class NodeDouble {
+ public:
+  NodeDouble(const Flags& flags, kube::Transport& transport, Bell& bell)
+      : flags_(flags),
+        client_(transport),
+        bell_(bell),
+        kubelet_({.plugins = flags.folder + "/device-plugins",
+                  .pod_resources = flags.folder + "/pod-resources.sock"}),
+        pods_(kube::kPods, cluster::ReadPod,
+              {.field_selector = "spec.nodeName=" + flags.name, .wake = [this] { bell_.Ring(); }}),
+        watcher_([this](const std::stop_token& stop) { WatchDevices(stop); }) {}
+
+  // Looks at everything; returns how long to wait at most.
+  Duration Turn() {
+    const Time now = clock_.Now();
+    Report(now);
+    pods_.Pump(client_, now);
+    Duration wait = std::min<Duration>(kHeartbeat, pods_.reflector().NextDue() - now);
+    if (!pods_.synced()) return std::max<Duration>(wait, std::chrono::milliseconds(10));
+    for (const auto& pod : *pods_.Snapshot()) {
+      const Status done = Keep(*pod, now, wait);
+      if (done.ok()) continue;
+      Log(LogLevel::kWarn, "pod", {{"pod", pod->Key()}, {"error", done.ToString()}});
+      wait = std::min<Duration>(wait, std::chrono::milliseconds(500));
+    }
+    for (auto it = admitted_.begin(); it != admitted_.end();) {
+      const auto pod = pods_.Get(it->first);
+      const bool gone = pod == nullptr || pod->meta.uid != it->second.uid || pod->Finished();
+      if (gone) Forget(it->first);
+      it = gone ? admitted_.erase(it) : std::next(it);
+    }
+    return std::max<Duration>(wait, std::chrono::milliseconds(10));
+  }
+
+ private:
+  struct Admitted {
+    std::string uid;
+    Time since;
+  };
+
+  void WatchDevices(const std::stop_token& stop) {
+    auto last = kubelet_.Resources();
+    while (!stop.stop_requested()) {
+      const auto changed = [&] { return kubelet_.Resources() != last; };
+      if (!kubelet_.WaitFor(std::chrono::seconds(1), changed)) continue;
+      last = kubelet_.Resources();
+      bell_.Ring();
+    }
+  }
+
+  void Report(Time now) {
+    const auto resources = kubelet_.Resources();
+    if (resources == told_ && now < told_at_ + kHeartbeat) return;
+    JsonObject capacity{{"cpu", "96"}, {"memory", "512Gi"}, {"pods", "250"}};
+    JsonObject allocatable = capacity;
+    for (const auto& [name, count] : resources) {
+      capacity[name] = std::to_string(count.capacity);
+      allocatable[name] = std::to_string(count.allocatable);
+    }
+    const std::string time = FormatTime(now);
+    const Json ready = {{"type", "Ready"},           {"status", "True"},
+                        {"reason", "KubeletReady"},  {"message", "doubled"},
+                        {"lastHeartbeatTime", time}, {"lastTransitionTime", time}};
+    const Json patch = {{"status",
+                         {{"capacity", std::move(capacity)},
+                          {"allocatable", std::move(allocatable)},
+                          {"conditions", JsonArray{ready}}}}};
+    Status told =
+        client_.Patch(kube::kNodes, "", flags_.name, kube::PatchType::kStrategic, patch, "status")
+            .status();
+    if (told.code() == Code::kNotFound) told = Join();
+    if (!told.ok()) {
+      Log(LogLevel::kWarn, "node", {{"error", told.ToString()}});
+      return;
+    }
+    told_ = resources;
+    told_at_ = now;
+  }
+  // The next report fills in its status.
+  Status Join() {
+    JsonObject labels{{"kubernetes.io/hostname", flags_.name}};
+    for (const std::string& label : flags_.labels) {
+      const size_t equals = label.find('=');
+      labels[label.substr(0, equals)] = label.substr(equals + 1);
+    }
+    const Json node = {{"apiVersion", "v1"},
+                       {"kind", "Node"},
+                       {"metadata", {{"name", flags_.name}, {"labels", std::move(labels)}}}};
+    NOS_RETURN_IF_ERROR(client_.Create(kube::kNodes, "", node).status());
+    bell_.Ring();
+    return {Code::kUnavailable, "joins"};
+  }
+
+  Status Keep(const cluster::Pod& pod, Time now, Duration& wait) {
+    if (pod.meta.deleted) {
+      Forget(pod.Key());
+      admitted_.erase(pod.Key());
+      return client_.Delete(
+          kube::kPods, pod.meta.ns, pod.meta.name,
+          {{"gracePeriodSeconds", 0}, {"preconditions", {{"uid", pod.meta.uid}}}});
+    }
+    if (pod.Finished()) return Status::Ok();
+    const auto known = admitted_.find(pod.Key());
+    if (known == admitted_.end() || known->second.uid != pod.meta.uid) {
+      if (pod.phase != "Running") return Admit(pod, now);
+      admitted_[pod.Key()] = {pod.meta.uid, now};  // before this process began
+      return Status::Ok();
+    }
+    if (pod.phase != "Running") return Tell(pod, "Running", "", now);
+    const auto limit = pod.meta.annotations.find(kRunSeconds);
+    const auto seconds =
+        limit == pod.meta.annotations.end() ? std::nullopt : ParseDouble(limit->second);
+    if (!seconds) return Status::Ok();
+    const Time end = known->second.since + FromSeconds(*seconds);
+    if (now >= end) return Tell(pod, "Succeeded", "", now);
+    wait = std::min<Duration>(wait, end - now);
+    return Status::Ok();
+  }
+
+  // As the kubelet: a pod that cannot have its devices has failed.
+  Status Admit(const cluster::Pod& pod, Time now) {
+    Forget(pod.Key());  // of an attempt that another process did not finish
+    for (const cluster::Container& container : pod.containers) {
+      std::map<std::string, int64_t> wanted;
+      for (const auto& [name, amount] : container.limits) {
+        if (name.starts_with("nvidia.com/")) wanted[name] = amount.Value();
+      }
+      if (wanted.empty()) continue;
+      const auto held = kubelet_.Admit({pod.meta.ns, pod.meta.name, container.name}, wanted);
+      if (held.ok()) continue;
+      kubelet_.Remove(pod.meta.ns, pod.meta.name);
+      return Tell(pod, "Failed", held.status().message(), now);
+    }
+    admitted_[pod.Key()] = {pod.meta.uid, now};
+    return Tell(pod, "Running", "", now);
+  }
+  void Forget(const std::string& key) {
+    const size_t slash = key.find('/');
+    kubelet_.Remove(key.substr(0, slash), key.substr(slash + 1));
+  }
+  Status Tell(const cluster::Pod& pod, const std::string& phase, const std::string& message,
+              Time now) {
+    const std::string time = FormatTime(now);
+    const bool runs = phase == "Running";
+    JsonObject status{{"phase", phase},
+                      {"startTime", time},
+                      {"conditions", JsonArray{{{"type", "Ready"},
+                                                {"status", runs ? "True" : "False"},
+                                                {"lastTransitionTime", time}}}}};
+    if (phase == "Failed") {
+      status["reason"] = "UnexpectedAdmissionError";
+      status["message"] = message;
+    }
+    const Json patch = {{"metadata", {{"uid", pod.meta.uid}}}, {"status", std::move(status)}};
+    return client_
+        .Patch(kube::kPods, pod.meta.ns, pod.meta.name, kube::PatchType::kStrategic, patch,
+               "status")
+        .status();
+  }
+
+  const Flags& flags_;
+  const SystemClock clock_;
+  kube::Client client_;
+  Bell& bell_;
+  KubeletDouble kubelet_;
+  kube::Cache<cluster::Pod> pods_;
+  std::map<std::string, Admitted> admitted_;  // by "ns/name"
+  std::map<std::string, doubles::ResourceCount> told_;
+  Time told_at_{};
+  std::jthread watcher_;  // last: uses the others
+};
+
+int Run(const Flags& flags) {
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  std::filesystem::create_directories(flags.folder + "/device-plugins");
+  auto connection = kube::LoadConnection(flags.kubeconfig, "");
+  if (!connection.ok()) {
+    std::cerr << "nos-node-double: " << connection.status().message() << "\n";
+    return 2;
+  }
+  kube::HttpTransport transport(std::move(connection).value(), {});
+  Bell bell;
+  std::atomic<bool> stop{false};
+  std::thread signals([&] {
+    int signal = 0;
+    sigwait(&ending, &signal);
+    stop = true;
+    bell.Ring();
+  });
+  {
+    NodeDouble node(flags, transport, bell);
+    while (!stop) {
+      const Duration wait = node.Turn();
+      bell.Wait(wait);
+    }
+  }
+  signals.join();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("A node without containers, for tests");
+  app.add_option("--kubeconfig", flags.kubeconfig)->required();
+  app.add_option("--name", flags.name)->required();
+  app.add_option("--folder", flags.folder)->required();
+  app.add_option("--label", flags.labels);
+  CLI11_PARSE(app, argc, argv);
+  return Run(flags);
+}
