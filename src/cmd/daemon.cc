@@ -89,8 +89,8 @@ kube::HttpOptions HttpOptionsOf(const DaemonConfig& config) {
 }
 
 void Announce(const std::string& command, Metrics& metrics) {
-  metrics.Set(kBuild, {{"version", VersionText()}, {"command", command}}, 1);
-  Log(LogLevel::kInfo, "nos starts", {{"command", command}, {"version", VersionText()}});
+  metrics.Set(kBuild, {{"version", NOS_VERSION}, {"command", command}}, 1);
+  Log(LogLevel::kInfo, "nos starts", {{"command", command}, {"version", NOS_VERSION}});
 }
 
 void LoopReport::Turn(const controllers::Runner& runner) {
@@ -105,7 +105,8 @@ void LoopReport::Turn(const controllers::Runner& runner) {
   }
   error_ = std::move(error);
   const Status& work = runner.last_error();
-  if (!work.ok() && work.message() != work_.message()) {
+  // Conflicts are the ordinary fate of writes by several hands.
+  if (!work.ok() && work.code() != Code::kConflict && work.message() != work_.message()) {
     Log(LogLevel::kWarn, "the work is held up", {{"error", work.ToString()}});
   }
   work_ = work;

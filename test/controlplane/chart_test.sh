@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The chart and the Kustomize base: sound by helm's own checks, accepted by the real API server, wrong
+# values refused, values of older charts taken.
+#
+#   chart_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+dir=$NOS_CONTROLPLANE_DIR
+deploy=$(cd "$(dirname "$0")/../.." && pwd)/deploy
+if [ ! -f "$dir/kubeconfig" ]; then
+  echo "skipped: no control plane in $dir (script/controlplane up says why)"
+  exit 77
+fi
+kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
+helm=$("$controlplane" binary helm) || fail "no helm"
+namespace=chart-$$
+export KUBECONFIG=$dir/kubeconfig
+trap '"$kubectl" delete namespace "$namespace" --wait=false >/dev/null 2>&1' EXIT
+render() { "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.28.0 "$@"; }
+# What the API server takes, with its schema and admission.
+dry_run() { "$kubectl" apply --server-side --dry-run=server -f -; }
+accepted() {
+  out=$(render "$@" 2>&1 | dry_run 2>&1) || fail "not accepted with: $*"
+}
+
+expect created "$kubectl" create namespace "$namespace"
+expect '0 chart\(s\) failed' "$helm" lint --strict "$deploy/helm/nos" -n "$namespace"
+accepted
+accepted --set gpuPartitioner.replicaCount=1 --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
+accepted --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia \
+  --set gpuPartitioner.migAgent.devicePlugin.namespace="$namespace"
+accepted --set gpuPartitioner.config.objective=compute --set gpuPartitioner.scheduler.config.name=mine \
+  --set-json 'gpuPartitioner.knownMigGeometries=[{"models":["A30"],"allowedGeometries":[{"1g.6gb":4}]}]'
+# Of the Go project's chart.
+accepted --set gpuPartitioner.logLevel=1 --set gpuPartitioner.batchWindowTimeoutSeconds=60 \
+  --set gpuPartitioner.batchWindowIdleSeconds=10 --set operator.enabled=true \
+  --set scheduler.enabled=true --set gpuPartitioner.devicePlugin.config.name=x \
+  --set gpuPartitioner.gpuAgent.logLevel=0 --set gpuPartitioner.kubeRbacProxy.logLevel=1
+out=$(render --set metrics.serviceMonitor.enabled=true) || fail "ServiceMonitors"
+[ "$(grep -c '^kind: ServiceMonitor' <<<"$out")" = 2 ] || fail "two ServiceMonitors"
+
+refuse 'replicaCounts' render --set gpuPartitioner.replicaCounts=3
+refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
+refuse 'not installed into the namespace default' \
+  "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0
+refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.27.0
+
+# The configuration that the chart writes is one that nos takes.
+if [ -n "${2:-}" ]; then
+  for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent; do
+    render --set gpuPartitioner.config.planBudgetSeconds=2 >"$dir/rendered.yaml" || fail "render"
+    awk -v kind="${kind%:*}" '/^  config.yaml: \|/ {on = 1; text = ""; next}
+      on && /^    / {text = text substr($0, 5) "\n"; next}
+      on {if (text ~ "kind: " kind) printf "%s", text; on = 0}
+      END {if (on && text ~ "kind: " kind) printf "%s", text}' "$dir/rendered.yaml" >"$dir/config.yaml"
+    expect "kind: ${kind%:*}" "$2/nos" "${kind#*:}" --config "$dir/config.yaml" --print-config
+  done
+fi
+
+expect "" "$(dirname "$controlplane")/render-kustomize" --check
+for overlay in base nvidia-plugin; do
+  out=$("$kubectl" kustomize "$deploy/kustomize/$overlay" | sed "s/nos-system/$namespace/" | dry_run 2>&1) ||
+    fail "kustomize $overlay"
+done
+echo ok
