@@ -1,7 +1,7 @@
 // Counters, gauges and histograms, told in the Prometheus text format.
 //
-//   inline constexpr MetricFamily kPlans{MetricFamily::Kind::kCounter, "nos_plans_total", "Plans
-//   made."}; metrics.Count(kPlans, {{"result", "ok"}});
+//   // kPlans: {MetricFamily::Kind::kCounter, "nos_x_total", "What it counts."}
+//   metrics.Count(kPlans, {{"result", "ok"}});
 //
 // Names follow prometheus.io/docs/practices/naming: base units, "_total" for counters. A family's
 // name is its identity: use it with one kind, and always with the same label names. Thread-safe.

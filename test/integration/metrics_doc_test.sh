@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # docs/metrics.md names every metric there is, and no other.
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck disable=SC2016
 named() { grep -oE '`(nos|process)_[a-z_]+`' docs/metrics.md | tr -d '`' | sort -u; }
 made() {
   grep -rhozE 'MetricFamily k[A-Za-z]+\{[^"]*"[a-z_]+"' src --include='*.h' --include='*.cc' \
