@@ -1,0 +1,108 @@
+# nos on the control plane: installed by its chart, on two nodes of two doubled A100-40GB each, with
+# two partitioners and an agent a node; gone at the end of the script. Sourced after check.sh; $2 is
+# the build's folder.
+# shellcheck shell=bash disable=SC2154
+build=$2
+dir=$NOS_CONTROLPLANE_DIR
+if [ ! -f "$dir/kubeconfig" ]; then
+  echo "skipped: no control plane in $dir (script/controlplane up says why)"
+  exit 77
+fi
+kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
+helm=$("$controlplane" binary helm) || fail "no helm"
+work=$(mktemp -d)
+system=nos-e2e-$$ team=team-e2e-$$
+export KUBECONFIG=$dir/kubeconfig
+k() { "$kubectl" "$@"; }
+say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
+
+declare -A pid
+# start NAME COMMAND...: in the background, its output in a file of that name.
+start() {
+  local name=$1
+  shift
+  "$@" >>"$work/$name.log" 2>&1 &
+  pid[$name]=$!
+  disown
+}
+kill_hard() { kill -9 "${pid[$1]}" 2>/dev/null; }
+finish() {
+  local code=$? name
+  for name in "${!pid[@]}"; do kill "${pid[$name]}" 2>/dev/null; done
+  k delete namespace "$team" --wait=false >/dev/null 2>&1
+  k get pods -n "$team" -o name 2>/dev/null | xargs -r "$kubectl" delete -n "$team" --force --grace-period=0 >/dev/null 2>&1
+  "$helm" uninstall nos -n "$system" >/dev/null 2>&1
+  k delete namespace "$system" --wait=false >/dev/null 2>&1
+  k delete node gpu-1 gpu-2 >/dev/null 2>&1
+  for name in "${!pid[@]}"; do kill -9 "${pid[$name]}" 2>/dev/null; done
+  if [ "$code" -ne 0 ]; then tail -n 15 "$work"/*.log; fi
+  rm -rf "$work"
+  exit "$code"
+}
+trap finish EXIT
+
+start_node() {
+  start "$1" "$build/nos-node-double" --kubeconfig "$KUBECONFIG" --name "$1" \
+    --folder "$work/folder-$1" --label nos.nebuly.com/gpu-partitioning=mig \
+    --label nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB --label nvidia.com/gpu.count=2
+}
+start_agent() {
+  start "agent-$1" env NODE_NAME="$1" NOS_NVML_DOUBLE_STATE="$work/$1.json" \
+    "$build/nos" agent --config "$work/agent-$1.yaml" --kubeconfig "$work/agent.kubeconfig"
+}
+start_partitioner() {
+  start "partitioner-$1" "$build/nos" partitioner --config "$work/partitioner.yaml" \
+    --kubeconfig "$work/partitioner.kubeconfig"
+}
+# pod NAME COUNT PROFILE [ANNOTATION]: as YAML.
+pod() {
+  printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n' "$1" "$team"
+  printf '  containers:\n  - {name: main, image: example/any, resources: {limits: {nvidia.com/mig-%s: %s}}}\n' \
+    "$3" "$2"
+}
+wait_running() {
+  expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n "$team" \
+    --timeout "${timeout:-60}s" "${@/#/pod/}"
+}
+# instances NODE: what the driver has, a line each.
+instances() {
+  tr -d ' \n' <"$work/$1.json" | grep -oE '"id":[0-9]+,"profile":"[^"]*","start":[0-9]+' | sort
+}
+
+say "the chart is installed"
+expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --create-namespace
+expect 'successfully rolled out' k rollout status deployment/nos-gpu-partitioner -n "$system" --timeout 60s
+for who in gpu-partitioner:partitioner mig-agent:agent; do
+  expect kubeconfig "$controlplane" kubeconfig "e2e-${who#*:}" --namespace "$system" \
+    --serviceaccount "nos-${who%:*}"
+  cp "$dir/e2e-${who#*:}.kubeconfig" "$work/${who#*:}.kubeconfig"
+done
+expect created k create namespace "$team"
+for node in gpu-1 gpu-2; do
+  echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}, {\"model\": \"A100-40GB\"}]}" >"$work/$node.json"
+  cat >"$work/agent-$node.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: MigAgentConfig
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+devicePlugin: {folder: $work/folder-$node/device-plugins}
+podResourcesSocket: $work/folder-$node/pod-resources.sock
+nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
+Y
+  start_node "$node"
+done
+cat >"$work/partitioner.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: GpuPartitionerConfig
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+leaderElection: {resourceNamespace: $system, leaseDuration: 4, renewDeadline: 2, retryPeriod: 0.5}
+Y
+expect 'condition met' k wait --for=create node/gpu-1 --timeout 30s
+expect 'condition met' k wait --for=create node/gpu-2 --timeout 30s
+expect 'condition met' k wait --for=condition=Ready node/gpu-1 node/gpu-2 --timeout 30s
+start_agent gpu-1
+start_agent gpu-2
+start_partitioner a
+start_partitioner b
+

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# How long a pod waits for a slice that has yet to be cut: from its creation until it runs, on the
+# real control plane with doubled GPUs that take no time themselves. kubectl's own time is in it.
+#
+#   latency.sh SCRIPT BUILD_FOLDER [PODS]     with NOS_CONTROLPLANE_DIR
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+# shellcheck source=test/controlplane/installed.sh
+. "$(dirname "$0")/installed.sh"
+pods=${3:-20}
+expect cordoned k cordon gpu-2 # one node that both have to share: nothing is there already
+asks=("2 7g.40gb" "4 3g.20gb")
+
+k get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" &
+watch=$!
+: >"$work/times"
+for ((i = 0; i < pods; ++i)); do
+  begun=$(date +%s%N)
+  read -r count profile <<<"${asks[i % 2]}"
+  expect created from "$(pod "p-$i" "$count" "$profile")" k create
+  until grep -q "^p-$i  *Running" "$work/watch"; do read -rt 0.005 <> <(:); done
+  echo $((($(date +%s%N) - begun) / 1000000)) >>"$work/times"
+  expect deleted k delete pod "p-$i" -n "$team"
+done
+kill "$watch"
+sort -n "$work/times" | awk '{t[NR] = $1} END {
+  printf "%d pods, each on two GPUs cut for it: median %d ms, 90 %% %d ms, most %d ms\n",
+    NR, t[int((NR + 1) / 2)], t[int(NR * 0.9 + 0.5)], t[NR]}'
