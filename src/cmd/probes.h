@@ -37,10 +37,11 @@ class Probes {
   static Result<std::unique_ptr<Probes>> Serve(const ProbeAddresses& addresses,
                                                std::vector<Check> checks, Metrics& metrics,
                                                std::function<void()> before_scrape);
+  // What is served, on whichever address.
+  net::HttpResponse Answer(const net::HttpRequest& request);
 
  private:
   Probes() = default;
-  net::HttpResponse Answer(const net::HttpRequest& request);
   net::HttpResponse Look(bool only_fatal) const;
 
   std::vector<Check> checks_;
