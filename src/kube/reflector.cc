@@ -10,8 +10,9 @@ namespace {
 constexpr std::string_view kGone = "410";
 // Servers end watches every few minutes; only one that ends sooner counts as a failure.
 constexpr Duration kLongLife = std::chrono::seconds(30);
-// After so many failures in a row the version we resume from may be the trouble: list anew.
-constexpr int kFailuresBeforeList = 3;
+// After so many failures in a row the version we resume from may be the trouble: list anew. With
+// the usual back-off ten of them take about a minute.
+constexpr int kBrokenBeforeList = 3, kFailuresBeforeList = 10;
 
 // What the reflector itself reads of a bookmark or a metav1.Status.
 struct Glance {
@@ -78,6 +79,7 @@ bool Reflector::ListNow(Client& client, Time now, ReflectorSink& sink) {
   version_ = version->empty() ? "0" : *version;
   listed_ = now;
   synced_ = true;
+  broken_watches_ = 0;
   return true;
 }
 
@@ -99,7 +101,7 @@ bool Reflector::Drain(Time now, ReflectorSink& sink) {
     const std::optional<WatchEvent> event = stream_->Next();
     if (!event) {
       if (!stream_->Ended()) break;
-      if (now - opened_ >= kLongLife) failures_ = 0;
+      if (now - opened_ >= kLongLife) failures_ = broken_watches_ = 0;
       Fail(Status(Code::kUnavailable, "the watch has ended"), now);
       break;
     }
@@ -118,7 +120,7 @@ bool Reflector::Deliver(const WatchEvent& event, Time now, ReflectorSink& sink) 
     Fail(Status(Code::kUnavailable, std::move(glance.message)), now);
     return false;
   }
-  failures_ = 0;
+  failures_ = broken_watches_ = 0;
   if (event.type == "ADDED" || event.type == "MODIFIED") {
     advance(sink.Upsert(event.json()));
   } else if (event.type == "DELETED") {
@@ -132,9 +134,13 @@ bool Reflector::Deliver(const WatchEvent& event, Time now, ReflectorSink& sink) 
 
 // The first failure after something worked is tried again at once.
 void Reflector::Fail(Status error, Time now) {
+  const bool opened = stream_ != nullptr;
   stream_ = nullptr;
   ++failures_;
-  if (failures_ >= kFailuresBeforeList) version_.clear();
+  // A server that cannot be reached for a while says nothing of the version; one that hangs up on
+  // it does.
+  if (opened) ++broken_watches_;
+  if (broken_watches_ >= kBrokenBeforeList || failures_ >= kFailuresBeforeList) version_.clear();
   next_attempt_ = failures_ == 1 ? now : now + options_.back_off.After(failures_ - 1);
   last_error_ = std::move(error);
   if (failures_ > 1) {

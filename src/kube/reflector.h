@@ -70,7 +70,8 @@ class Reflector {
   std::unique_ptr<WatchStream> stream_;
   std::string version_;  // resume the watch from here; empty: list first
   bool synced_ = false;
-  int failures_ = 0;
+  int failures_ = 0;        // in a row
+  int broken_watches_ = 0;  // opened, and ended soon, in a row
   Time listed_{}, opened_{};
   Time next_attempt_{};
   Status last_error_;

@@ -111,6 +111,7 @@ TEST_F(KubeletDoubleTest, AdmitsPodsOntoOfferedDevices) {
 }
 
 TEST_F(KubeletDoubleTest, WaitingInVainEnds) {
+  StartKubelet();
   EXPECT_FALSE(kubelet_->WaitFor(std::chrono::milliseconds(50),
                                  [&] { return !kubelet_->Resources().empty(); }));
 }
