@@ -68,11 +68,11 @@ int64_t PeakMebibytes() {
   return 0;
 }
 
-void Run(benchmark::State& state, const Cluster& cluster) {
+void Run(benchmark::State& state, const Cluster& cluster, const PlanOptions& options = {}) {
   const scheduling::Framework framework = scheduling::Framework::Default();
   Plan plan;
   for ([[maybe_unused]] auto _ : state)
-    plan = MakePlan(cluster.snapshot, cluster.pending, framework, {});
+    plan = MakePlan(cluster.snapshot, cluster.pending, framework, options);
   state.counters["pods"] = static_cast<double>(cluster.pending.size());
   state.counters["placed"] = plan.placed;
   state.counters["bound"] = plan.upper_bound;
@@ -252,6 +252,29 @@ void BM_OverloadOfDifferentPods(benchmark::State& state) {
   Run(state, EmptyNodes(nodes, 64, pods, std::vector<std::string>(8)));
 }
 BENCHMARK(BM_OverloadOfDifferentPods)->Arg(20)->Arg(200)->Arg(1000)->Unit(benchmark::kMillisecond);
+
+// What a plan takes beyond its time limit, here none: ten pods a node, all different. `slices`: up
+// to so many of each of four profiles, which is what packing and explaining cost most for.
+void BM_TimeIsUp(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  const auto slices = static_cast<uint64_t>(state.range(1));
+  Random random(5);
+  SharedPods pods;
+  for (int i = 0; i < 10 * nodes; ++i) {
+    std::vector<std::string> profiles;
+    for (const char* profile : {"1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb"}) {
+      profiles.insert(profiles.end(), random.Below(slices) + 1, profile);
+    }
+    pods.push_back(PodOf(i, profiles, 1000 + i, static_cast<int>(random.Below(20))));
+  }
+  PlanOptions options;
+  options.out_of_time = [] { return true; };
+  Run(state, EmptyNodes(nodes, 64, pods, std::vector<std::string>(8)), options);
+}
+BENCHMARK(BM_TimeIsUp)
+    ->ArgNames({"nodes", "slices"})
+    ->ArgsProduct({{100, 1000, 2000}, {2, 12}})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace nos::planning

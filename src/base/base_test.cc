@@ -43,9 +43,25 @@ TEST(QuantityTest, ParsesEveryNotation) {
   EXPECT_EQ((most + most).Value(), 9223372036854775807);
 }
 
+TEST(QuantityTest, CapsAndRoundsWhatIsOutOfRange) {
+  constexpr int64_t kMost = 9223372036854775807;
+  for (const char* text : {"100E", "9223372036854775808", "16Ei", "9999999999999999999999", "1e99",
+                           "1e19", "9223372036854775807.5", "1e9223372036854775807"}) {
+    EXPECT_EQ(Quantity::Parse(text).value_or({}).Value(), kMost) << text;
+    EXPECT_EQ(Quantity::Parse(text).value_or({}), Quantity::FromValue(kMost)) << text;
+  }
+  EXPECT_EQ(Quantity::Parse("-100E").value_or({}).Value(), -kMost);
+  EXPECT_EQ(Quantity::Parse("0e99").value_or(Quantity::FromValue(1)), Quantity());
+  EXPECT_EQ(Quantity::Parse("0.000001e20").value_or({}).Value(), 100'000'000'000'000);
+  EXPECT_EQ(Quantity::Parse("1e-10").value_or({}).ToString(), "1n");
+  EXPECT_EQ(Quantity::Parse("0.1n").value_or({}).ToString(), "1n");
+  EXPECT_EQ(Quantity::Parse("30e-10").value_or({}).ToString(), "3n");
+  EXPECT_EQ(Quantity::Parse("31e-10").value_or({}).ToString(), "4n");
+  EXPECT_EQ(Quantity::Parse("1e-99").value_or({}).ToString(), "1n");
+}
+
 TEST(QuantityTest, RefusesWhatKubernetesRefuses) {
-  for (const char* text :
-       {"", "m", "1 Gi", "1gi", "0x1", "1..2", "9999999999999999999999", "1e99"}) {
+  for (const char* text : {"", "m", "1 Gi", "1gi", "0x1", "1..2", "1e", "1e1.5", "1ee3"}) {
     EXPECT_FALSE(Quantity::Parse(text).ok()) << text;
   }
 }

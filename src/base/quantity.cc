@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -41,23 +42,32 @@ constexpr std::array<Suffix, 16> kSuffixes = {{{"", kOne},
                                                {"Pi", kOne* Pow(2, 50)},
                                                {"Ei", kOne* Pow(2, 60)}}};
 
-// The unit a suffix or exponent stands for, in billionths; 0 when it is neither.
-__int128 UnitOf(std::string_view suffix) {
+// What a suffix stands for: `nano` billionths, divided by `divisor`.
+struct Unit {
+  __int128 nano = 0;  // 0: it is neither a suffix nor an exponent
+  __int128 divisor = 1;
+};
+
+// Beyond these, every amount is capped or rounded up to a billionth anyway.
+constexpr int64_t kMostExponent = 28, kLeastExponent = -37;
+
+Unit UnitOf(std::string_view suffix) {
   for (const Suffix& known : kSuffixes) {
-    if (known.text == suffix) return known.nano;
+    if (known.text == suffix) return {known.nano};
   }
-  if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return 0;
+  if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return {};
   std::string_view digits = suffix.substr(1);
   if (digits[0] == '+') digits.remove_prefix(1);
-  const auto exponent = ParseInt(digits);
-  if (!exponent || *exponent < -9 || *exponent > 18) return 0;
-  return *exponent < 0 ? Pow(10, static_cast<int>(9 + *exponent))
-                       : kOne * Pow(10, static_cast<int>(*exponent));
+  const auto parsed = ParseInt(digits);
+  if (!parsed) return {};
+  const auto exponent = static_cast<int>(std::clamp(*parsed, kLeastExponent, kMostExponent));
+  if (exponent < -9) return {1, Pow(10, -9 - exponent)};
+  return {Pow(10, 9 + exponent)};
 }
 
-// Multiplies the decimal digits "123.45" by `unit`, rounding up; false when not a number or too
-// big.
-bool Scale(std::string_view number, __int128 unit, __int128& out) {
+// Multiplies the decimal digits "123.45" by the unit, rounding up, at most kLimit; false when not a
+// number.
+bool Scale(std::string_view number, const Unit& unit, __int128& out) {
   const size_t dot = number.find('.');
   const std::string_view whole = number.substr(0, dot);
   const std::string_view fraction = dot == std::string_view::npos ? "" : number.substr(dot + 1);
@@ -65,22 +75,22 @@ bool Scale(std::string_view number, __int128 unit, __int128& out) {
   __int128 total = 0;
   for (char c : whole) {
     if (c < '0' || c > '9') return false;
-    total = total * 10 + (c - '0');
-    if (total > kLimit) return false;
+    total = std::min(total * 10 + (c - '0'), kLimit);
   }
-  if (total > 0 && unit > kLimit / total) return false;
-  total *= unit;
-  __int128 place = unit;
+  const bool beyond = total > 0 && unit.nano > kLimit / total;
+  total = beyond ? kLimit : total * unit.nano;
+  __int128 place = unit.nano;
   bool rest = false;
   for (char c : fraction) {
     if (c < '0' || c > '9') return false;
     const __int128 digit = c - '0';
-    total += place / 10 * digit + place % 10 * digit / 10;
+    total = std::min(total + place / 10 * digit + place % 10 * digit / 10, kLimit);
     rest = rest || (place % 10 * digit % 10) != 0;
     place /= 10;
   }
-  out = total + (rest ? 1 : 0);
-  return out <= kLimit;
+  total = std::min(total + (rest ? 1 : 0), kLimit);
+  out = total / unit.divisor + (total % unit.divisor > 0 ? 1 : 0);
+  return true;
 }
 
 // Sums of quantities may exceed what int64_t holds.
@@ -103,9 +113,9 @@ Result<Quantity> Quantity::Parse(std::string_view text) {
   const size_t end = rest.find_first_not_of("0123456789.");
   const std::string_view number = rest.substr(0, end);
   const std::string_view suffix = end == std::string_view::npos ? "" : rest.substr(end);
-  const __int128 unit = UnitOf(suffix);
+  const Unit unit = UnitOf(suffix);
   __int128 nano = 0;
-  if (unit == 0 || !Scale(number, unit, nano)) {
+  if (unit.nano == 0 || !Scale(number, unit, nano)) {
     return Invalid(fmt::format("'{}' is not a quantity (examples: 500m, 2, 16Gi)", text));
   }
   return Quantity(negative ? -nano : nano);

@@ -2,8 +2,8 @@
 //
 // Source of the grammar: k8s.io/apimachinery resource.Quantity: a decimal number followed by a
 // binary suffix (Ki Mi Gi Ti Pi Ei), a decimal suffix (n u m "" k M G T P E) or an exponent (e3,
-// E3). Stored in billionths, so that every accepted value but those below 1n is exact; smaller ones
-// are rounded up, as Kubernetes does.
+// E3). Stored in billionths, so that every value from 1n to 2^63-1 is exact. As Kubernetes does,
+// what is smaller is rounded up, and what is bigger counts as 2^63-1.
 #pragma once
 
 #include <compare>
@@ -23,7 +23,7 @@ class Quantity {
     return Quantity(__int128{milli} * (kNano / 1000));
   }
 
-  // Error: kInvalid with the text and what is wrong with it; also for values beyond +-2^63.
+  // Error: kInvalid with the text and what is wrong with it.
   static Result<Quantity> Parse(std::string_view text);
 
   // Rounded up to a whole number or to whole thousandths, as Kubernetes' Value() and MilliValue().

@@ -100,6 +100,7 @@ void Field::Elements(FunctionRef<void(Field&)> visit) {
   size_t index = 0;
   value_.Elements([&](Cursor& value) {
     Field element(value, *this, {}, index++);
+    if (!element.Present()) return element.Fail("must not be null");
     visit(element);
   });
 }

@@ -6,8 +6,8 @@
 //                  At("items", items, ReadItem));    // void ReadItem(Field&, Item&)
 //   });                        // "items[1].name: must be a string, not a number"
 //
-// A missing or null value leaves the target as it is. Each field is read once, in the order of the
-// text. Internal to this room.
+// A missing or null value leaves the target as it is; in a list, null is an error. Each field is
+// read once, in the order of the text. Internal to this room.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,8 @@
 
 #include "cluster/check.h"
 #include "cluster/objects.h"
+#include "codec/duplicate_keys.h"
+#include "codec/utf8.h"
 #include "codec/yaml.h"
 
 namespace nos::cluster {
@@ -42,10 +44,15 @@ Result<std::vector<Json>> ParseDocuments(std::string_view text) {
       first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
   if (!like_json) return ParseYaml(text);
   Result<Json> json = ParseJson(text);
-  if (json.ok()) return std::vector<Json>{std::move(json).value()};
-  Result<std::vector<Json>> yaml = ParseYaml(text);
-  if (!yaml.ok()) return json.status();
-  return yaml;
+  if (!json.ok()) {
+    Result<std::vector<Json>> yaml = ParseYaml(text);
+    if (yaml.ok() || !IsUtf8(text)) return yaml;
+    return json.status();
+  }
+  // Which of two values was meant nobody can tell.
+  const std::vector<std::string> twice = FindDuplicateKeys(text, 1);
+  if (!twice.empty()) return Invalid(fmt::format("JSON: {}: is given twice", twice[0]));
+  return std::vector<Json>{std::move(json).value()};
 }
 
 // "item 7 (Pod a/b)": where an object stands, for the error message.

@@ -225,5 +225,24 @@ TEST(ReadObjectsRefusesTest, AKeyTwice) {
             "f: YAML document 1, line 4, column 3: the key 'name' is already in this mapping");
 }
 
+TEST(ReadObjectsRefusesTest, AKeyTwiceInJson) {
+  EXPECT_EQ(ErrorOf(R"({"kind":"List","items":[{"kind":"Node","metadata":{"name":"a"}},
+                       {"kind":"Node","metadata":{"name":"b","name":"c"}}]})"),
+            "f: JSON: items[1].metadata.name: is given twice");
+}
+
+TEST(ReadObjectsRefusesTest, TextThatIsNotUtf8) {
+  EXPECT_EQ(ErrorOf("kind: Node\nmetadata: {name: caf\xe9}\n"),
+            "f: YAML document 1, line 2, column 18: metadata.name: is not UTF-8 text");
+  EXPECT_EQ(ErrorOf("{\"kind\": \"Node\", \"metadata\": {\"name\": \"\xff\"}}"),
+            "f: YAML document 1, line 1, column 39: metadata.name: is not UTF-8 text");
+}
+
+TEST(ReadObjectsRefusesTest, NullInAList) {
+  EXPECT_EQ(ErrorOf("{kind: Pod, metadata: {name: p}, spec: {containers: [null, {name: c}]}}"),
+            "f: document 1 (Pod p): spec.containers[0]: must not be null");
+  EXPECT_EQ(PodError("schedulingGates: [null]"), "spec.schedulingGates[0]: must not be null");
+}
+
 }  // namespace
 }  // namespace nos::cluster

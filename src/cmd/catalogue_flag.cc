@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <iostream>
 
-#include "base/table.h"
 #include "cmd/command.h"
 
 namespace nos::cmd {
@@ -25,10 +23,11 @@ Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
   NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
   auto catalogue = gpu::Catalogue::Load(text);
   if (!catalogue.ok()) return catalogue.status().Within(path);
-  for (const std::string& problem : catalogue->problems()) {
-    std::cerr << "warning: " << Printable(fmt::format("{}: {}", path, problem)) << "\n";
-  }
-  return catalogue;
+  const std::vector<std::string>& problems = catalogue->problems();
+  if (problems.empty()) return catalogue;
+  const size_t more = problems.size() - 1;
+  return Invalid(fmt::format("{}: {}{}", path, problems[0],
+                             more > 0 ? fmt::format(" (and {} more like this)", more) : ""));
 }
 
 }  // namespace nos::cmd

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "codec/duplicate_keys.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
 
@@ -66,6 +67,22 @@ TEST(YamlTest, AliasesStandForWhatTheyName) {
   EXPECT_FALSE(ParseYaml("? {a: 1}\n: 2").ok());
   EXPECT_FALSE(ParseYaml("~: 2").ok());
   EXPECT_FALSE(ParseYaml("a: &x [[1]]\nb: *y").ok());
+}
+
+TEST(YamlTest, RefusesWhatIsNotUtf8AndSaysWhere) {
+  EXPECT_EQ(ParseYaml("a: 1\n---\nitems:\n- {}\n- b: {c: x\xe9y}\n").status().message(),
+            "YAML document 2, line 5, column 10: items[1].b.c: is not UTF-8 text");
+  EXPECT_EQ(ParseYaml("- [a, \xff]").status().message(),
+            "YAML document 1, line 1, column 7: [0][1]: is not UTF-8 text");
+  EXPECT_FALSE(ParseYaml("a: {\xff: 1}").ok());
+  EXPECT_FALSE(ParseYaml("a: \"\xc3\"").ok());
+  EXPECT_TRUE(ParseYaml("a: \xc3\xa9  # caf\xe9 in a comment").ok());
+}
+
+TEST(DuplicateKeysTest, AreFoundUpToALimit) {
+  const std::string text = R"({"a":[{"x":1},{"x":1,"x":{"y":1,"y":2}}],"a":2})";
+  EXPECT_EQ(FindDuplicateKeys(text, 9), (std::vector<std::string>{"a[1].x", "a[1].x.y", "a"}));
+  EXPECT_EQ(FindDuplicateKeys(text, 1), std::vector<std::string>{"a[1].x"});
 }
 
 TEST(YamlTest, RefusesDepthBeyondItsLimit) {

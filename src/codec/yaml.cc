@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "codec/utf8.h"
 
 namespace nos {
 namespace {
@@ -72,6 +73,7 @@ class Builder final : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
+    if (!IsUtf8(text)) throw Refused{mark, Path() + "is not UTF-8 text"};
     if (ExpectsKey()) {
       if (anchor != 0) Remember(mark, anchor, {boost::json::string(text)});
       SetKey(mark, text);
@@ -113,6 +115,17 @@ class Builder final : public YAML::EventHandler {
 
   bool ExpectsKey() const {
     return !open_.empty() && open_.back().made.value.is_object() && !open_.back().key;
+  }
+
+  // Of the value that comes next: "items[1].metadata.name: ". Of a key: of the mapping.
+  std::string Path() const {
+    std::string path;
+    for (const Container& container : open_) {
+      const Json& made = container.made.value;
+      if (made.is_array()) path += fmt::format("[{}]", made.get_array().size());
+      if (container.key) path += (path.empty() ? "" : ".") + *container.key;
+    }
+    return path.empty() ? "" : path + ": ";
   }
 
   void SetKey(const YAML::Mark& mark, const std::string& key) {

@@ -65,6 +65,8 @@ class Model {
   // By canonical name, alias, either with '.' for '+' ("1g.5gb.me"), or resource name; exactly.
   // Resources are named canonically only: an agent offers no device under an alias.
   std::optional<ProfileId> FindProfile(std::string_view name) const;
+  // Whether a GPU may hold it at all: a user's list of geometries may name it nowhere.
+  bool Allows(ProfileId id) const { return layouts_->Copies(LayoutTable::kEmpty, id) > 0; }
   // "3g.20gb@4".
   std::string PlacementName(Placement placement) const;
   // Error: kInvalid: unknown profile, or a start the profile does not have.

@@ -217,7 +217,7 @@ class FileReader {
   // Reads every element of a list; a wrong one is a problem and no more.
   void Each(const YAML::Node& list, const std::string& name, const Reader& read) {
     if (!list) return;
-    if (!list.IsSequence()) return builder_.AddProblem(name + ": expected a list; ignored");
+    if (!list.IsSequence()) return builder_.AddProblem(name + ": expected a list");
     const std::string outer = where_;
     size_t index = 0;
     for (const YAML::Node& item : list) {
@@ -230,7 +230,7 @@ class FileReader {
 
   void Try(const std::function<void()>& step) {
     const Status status = Guarded(step);
-    if (!status.ok()) builder_.AddProblem(where_ + ": " + status.message() + "; ignored");
+    if (!status.ok()) builder_.AddProblem(where_ + ": " + status.message());
   }
 
   void PutModel(const YAML::Node& node) {

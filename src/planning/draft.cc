@@ -77,11 +77,13 @@ std::optional<uint64_t> Draft::FindSlices(int shape_index, int node_index,
   const bool node_open = open_gpus_[node_index] > 0;
   if (shape.slices.empty() || node.slices_as_resources) return 0;
   const bool several = shape.slice_count > 1;
+  states_->AddWork(5);
   if (several) {
     const bool* fits = states_->Fits(GpusOf(node_index), slices_of_[shape_index]);
     if (fits != nullptr && !*fits) return std::nullopt;
   }
   scratch_.assign(gpu_.begin() + node.first_gpu, gpu_.begin() + node.first_gpu + node.gpu_count);
+  states_->AddWork(int64_t{shape.slice_count} * node.gpu_count / 4);
   uint64_t cost = 0;
   if (FindGreedily(shape, node, node_open, devices, &cost)) return cost;
   if (!several) return std::nullopt;

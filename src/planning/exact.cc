@@ -139,12 +139,23 @@ class ExactSolver {
     return score;
   }
 
+  int SlicesOf(size_t set) const {
+    int slices = 0;
+    for (size_t i = 0; i < classes_.size(); ++i) {
+      const PodClass& cls = problem_.classes[classes_[i]];
+      slices += pods_.Digit(set, i) * problem_.shapes[cls.shape].slice_count;
+    }
+    return slices;
+  }
+
+  // Of equally good sets the first with fewest slices: those that are there already aside, it
+  // changes least.
   size_t Best() const {
     size_t best = 0;
     std::vector<int64_t> best_score = ScoreOf(0);
     for (const size_t set : MaximalOf(pods_, reach_.back())) {
       std::vector<int64_t> score = ScoreOf(set);
-      if (score <= best_score) continue;
+      if (score < best_score || (score == best_score && SlicesOf(set) >= SlicesOf(best))) continue;
       best = set;
       best_score = std::move(score);
     }

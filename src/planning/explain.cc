@@ -19,7 +19,7 @@ namespace {
 
 // Some 20 ns each, on the machine of BENCHMARKS.md.
 constexpr int64_t kStepsForReasons = 100'000'000, kLateStepsForReasons = 7'000'000;
-constexpr int64_t kStepsForRemedies = 50'000'000, kLateStepsForRemedies = 5'000'000;
+constexpr int64_t kStepsForRemedies = 20'000'000, kLateStepsForRemedies = 5'000'000;
 constexpr int64_t kStepsOfFilters = 100;   // for a pod and a node
 constexpr int64_t kStepsOfPacking = 3000;  // between two questions whether to stop
 // Nodes that are looked at for every class, whatever is left.
@@ -89,7 +89,7 @@ class Explainer {
   // What holds for all pods of a shape, by node.
   struct ShapeFacts {
     int no_room = kNothing;
-    bool nowhere = false;    // a slice is of a profile that no known model has
+    bool nowhere = false;    // a slice is of a profile that no known model has or may hold
     std::vector<int> lacks;  // what no cutting can change, or kNothing
     std::vector<std::optional<bool>> had_room, has_room;  // none: not found out
   };
@@ -226,11 +226,10 @@ class Explainer {
   }
 
   bool IsKnown(const std::string& resource) const {
-    return std::ranges::any_of(
-               t_.catalogue->models(),
-               [&](const auto& model) { return model->FindProfile(resource).has_value(); }) ||
+    return std::ranges::any_of(t_.catalogue->models(),
+                               [&](const auto& model) { return CanBeCutInto(*model, resource); }) ||
            std::ranges::any_of(t_.problem.models, [&](const gpu::Model* model) {
-             return model->FindProfile(resource).has_value();
+             return CanBeCutInto(*model, resource);
            });
   }
 
@@ -255,6 +254,10 @@ class Explainer {
     for (const cluster::Gpu& gpu : gpus.gpus) {
       const std::string offered = OfferedAs(*gpu.model, resource);
       if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
+      if (gpu.model->FindProfile(profile)) {
+        return fmt::format("node(s) had GPUs {} that the catalogue does not allow to hold {}",
+                           gpu.model->name(), profile);
+      }
     }
     return "node(s) had no GPU that has profile " + profile;
   }

@@ -3,7 +3,7 @@
 // Each node gives one reason: the first thing that keeps the pod away from it. The remedy is looked
 // for the same way: what stands between the pod and each node, the cheapest of all.
 //
-// Classes times nodes may be hundreds of millions, so the work is bounded: to some three seconds,
+// Classes times nodes may be hundreds of millions, so the work is bounded: to some two seconds,
 // to a quarter of one once the time is up. It is spent level by level, first on reasons, then on
 // remedies. Beyond it, only a few nodes are looked at for a class (the reason NotLookedAt counts
 // the others), and it gets no remedy.

@@ -90,6 +90,20 @@ TEST(ExplainTest, OnceTimeIsUpOnlyTheFirstGetRemedies) {
   EXPECT_GE(least_with, most_without);
 }
 
+// Each kind of pod looks at every node, and there are too many of both: a plan is made all the
+// same, of the stronger claims first.
+TEST(SearchTest, InHasteManyPodsFindAPlace) {
+  constexpr int kNodes = 300, kPods = 2500;
+  const ClusterBuilder cluster = Crowd(kNodes, kPods);
+  PlanOptions options;
+  options.out_of_time = [] { return true; };
+  const Plan plan = cluster.MakePlan(options);
+  EXPECT_EQ(testing::PlanFault(plan, cluster.Snapshot()), "");
+  EXPECT_FALSE(plan.complete);
+  EXPECT_GT(plan.placed, kNodes / 2);
+  EXPECT_GE(plan.upper_bound, plan.placed);
+}
+
 TEST(ExplainTest, AllGetRemediesWhenTheyAreFew) {
   const Plan plan = Crowd(4, 30).MakePlan();
   const Explained all = Count(plan, 4);

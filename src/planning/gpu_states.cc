@@ -253,6 +253,7 @@ const std::optional<Arrangement>& GpuStates::Arrange(GpuStateId id, const Counts
 namespace {
 
 constexpr size_t kMostRemembered = 1'000'000;
+constexpr int64_t kStepsOfPacking = 3000;  // between two questions whether to stop
 
 uint64_t Key(int gpus, int slices) {
   return static_cast<uint64_t>(gpus) << 32 | static_cast<uint32_t>(slices);
@@ -288,7 +289,11 @@ void GpuStates::Remember(int gpus, int slices, bool fits) {
 const std::optional<std::vector<Counts>>* GpuStates::Pack(int gpus, int slices) {
   const auto found = packings_.find(Key(gpus, slices));
   if (found != packings_.end()) return &found->second;
-  Packed packed = PackSlices(*this, *gpus_[gpus], *slices_[slices], problem_.slices.size(), stop_);
+  const auto stop = [this] {
+    AddWork(kStepsOfPacking);
+    return stop_();
+  };
+  Packed packed = PackSlices(*this, *gpus_[gpus], *slices_[slices], problem_.slices.size(), stop);
   if (!packed.known) return nullptr;
   if (packings_.size() >= kMostRemembered) packings_.clear();
   return &packings_.insert_or_assign(Key(gpus, slices), std::move(packed.counts)).first->second;

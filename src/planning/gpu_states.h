@@ -88,6 +88,9 @@ class GpuStates {
   // Packing asks this now and then and gives up when it says true. Never, unless told otherwise.
   void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
   const std::function<bool()>& stop() const { return stop_; }
+  // Steps of some 20 ns that looking for places has taken, a measure without a clock.
+  int64_t work() const { return work_; }
+  void AddWork(int64_t steps) { work_ += steps; }
   // What a GPU with this layout is still good for, as gpu/fragmentation.h defines it, with the same
   // again many times over for the slices that pods ask for now.
   int Potential(uint16_t model, gpu::LayoutId layout);
@@ -123,6 +126,7 @@ class GpuStates {
   std::vector<std::vector<int>> potential_;  // model x layout; -1: not asked yet
   std::vector<std::vector<int>> weight_;     // model x profile
   std::function<bool()> stop_ = [] { return false; };
+  int64_t work_ = 0;
 };
 
 }  // namespace nos::planning

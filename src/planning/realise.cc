@@ -1,6 +1,7 @@
 #include "planning/realise.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "planning/greedy.h"
 #include "planning/pack.h"
@@ -89,6 +90,7 @@ bool PlaceTogether(Draft& draft, int node, const std::vector<int>& pods) {
   std::vector<Device> pool;
   if (!where.slices_as_resources) {
     std::vector<GpuStateId> gpus;
+    gpus.reserve(where.gpu_count);
     for (int i = 0; i < where.gpu_count; ++i) gpus.push_back(draft.gpu(where.first_gpu + i));
     const auto packed = PackSlices(draft.states(), gpus, TotalSlices(draft.problem(), pods),
                                    draft.problem().slices.size(), draft.states().stop());
@@ -100,22 +102,74 @@ bool PlaceTogether(Draft& draft, int node, const std::vector<int>& pods) {
 
 namespace {
 
-// Keeps which GPU serves which slices and only looks for better starts: always possible.
-void PlaceAsBefore(Draft& draft, int node, const Draft& before) {
-  const ProblemNode& where = draft.problem().nodes[node];
-  std::vector<Counts> counts(where.gpu_count, Counts(draft.problem().slices.size()));
+// What a draft puts on a node: its pods, and by GPU how many of each slice.
+struct Load {
   std::vector<int> pods;
-  for (const uint32_t index : before.PodsOn(node)) {
-    const PlacedPod& pod = before.pods()[index];
+  std::vector<Counts> counts;
+};
+
+Load LoadOf(const Draft& draft, int node) {
+  const ProblemNode& where = draft.problem().nodes[node];
+  Load load{{}, std::vector<Counts>(where.gpu_count, Counts(draft.problem().slices.size()))};
+  for (const uint32_t index : draft.PodsOn(node)) {
+    const PlacedPod& pod = draft.pods()[index];
     if (!pod.alive) continue;
-    pods.push_back(pod.cls);
-    for (const Device& d : before.DevicesOf(pod)) ++counts[d.gpu - where.first_gpu][d.slice];
+    load.pods.push_back(pod.cls);
+    for (const Device& d : draft.DevicesOf(pod)) ++load.counts[d.gpu - where.first_gpu][d.slice];
   }
+  return load;
+}
+
+// Keeps which GPU serves which slices and only looks for better starts: always possible.
+bool PlaceAsBefore(Draft& draft, int node, const Load& load) {
   std::vector<Device> pool;
-  if (ArrangeDevices(draft, node, counts, pool)) Deal(draft, node, pods, std::move(pool));
+  if (!ArrangeDevices(draft, node, load.counts, pool)) return false;
+  Deal(draft, node, load.pods, std::move(pool));
+  return true;
+}
+
+// Of the free instances of a GPU, how many the draft destroys.
+int DestroyedOn(const Draft& draft, int gpu) {
+  if (draft.CreatedOn(gpu) == 0) return 0;
+  const GpuState& after = draft.states().Get(draft.gpu(gpu));
+  const uint64_t there = after.free | draft.states().Table(after.model).Members(after.occupied);
+  return std::popcount(draft.states().Get(draft.Original(gpu)).free & ~there);
+}
+
+bool Destroys(const Draft& draft, int node) {
+  const ProblemNode& where = draft.problem().nodes[node];
+  for (int i = 0; i < where.gpu_count; ++i) {
+    if (DestroyedOn(draft, where.first_gpu + i) > 0) return true;
+  }
+  return false;
+}
+
+// Whether some GPU could give the same slices with fewer changes.
+bool CanBeBetter(const Draft& draft, int node, const Load& load) {
+  const ProblemNode& where = draft.problem().nodes[node];
+  for (int i = 0; i < where.gpu_count; ++i) {
+    const int gpu = where.first_gpu + i, destroyed = DestroyedOn(draft, gpu);
+    if (destroyed == 0) continue;
+    const auto& arranged = draft.states().Arrange(draft.Original(gpu), load.counts[i]);
+    if (arranged && arranged->changes < draft.CreatedOn(gpu) + destroyed) return true;
+  }
+  return false;
 }
 
 }  // namespace
+
+void Rearrange(Draft& draft, int node) {
+  if (!Destroys(draft, node)) return;
+  const Load load = LoadOf(draft, node);
+  if (!CanBeBetter(draft, node, load)) return;
+  const ChangeCost before = draft.CostOn(node);
+  const size_t mark = draft.Mark();
+  const std::vector<uint32_t> on = draft.PodsOn(node);
+  for (const uint32_t index : on) {
+    if (draft.pods()[index].alive) draft.Remove(index);
+  }
+  if (!PlaceAsBefore(draft, node, load) || draft.CostOn(node) >= before) draft.Rollback(mark);
+}
 
 Draft Realise(const Draft& tight) {
   Draft draft(tight.problem(), tight.states(), Draft::Free::kKeep);
@@ -126,7 +180,7 @@ Draft Realise(const Draft& tight) {
     }
     if (pods.empty()) continue;
     const std::vector<int> ordered = Ordered(tight.problem(), pods, Order::kLargestFirst);
-    if (!PlaceOneByOne(draft, node, ordered)) PlaceAsBefore(draft, node, tight);
+    if (!PlaceOneByOne(draft, node, ordered)) PlaceAsBefore(draft, node, LoadOf(tight, node));
   }
   return draft;
 }

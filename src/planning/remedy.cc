@@ -105,7 +105,7 @@ class RemedyFinder {
 
   bool Serves(const gpu::Model& model) const {
     return std::all_of(cls_.slices.begin(), cls_.slices.end(), [&](const SliceCount& s) {
-      return model.FindProfile(t_.slice_names[s.slice]).has_value();
+      return CanBeCutInto(model, t_.slice_names[s.slice]);
     });
   }
 
@@ -279,6 +279,8 @@ class RemedyFinder {
     }
     const std::string renamed = AskByOfferedName();
     if (!renamed.empty()) return renamed;
+    const std::string forbidden = AllowInCatalogue();
+    if (!forbidden.empty()) return forbidden;
     return fmt::format("ask for other slices: no known GPU model can be cut into {}",
                        SlicesText(t_, cls_));
   }
@@ -294,6 +296,21 @@ class RemedyFinder {
         if (offered.empty() || offered == asked) continue;
         return fmt::format("ask for {} instead of {}: by that name {} offers it", offered, asked,
                            model->name());
+      }
+    }
+    return "";
+  }
+
+  // Some slice is of a profile that models have, but the user's catalogue allows it on none.
+  std::string AllowInCatalogue() const {
+    for (const SliceCount& s : cls_.slices) {
+      const std::string& asked = t_.slice_names[s.slice];
+      const auto allows = [&](const auto& m) { return CanBeCutInto(*m, asked); };
+      if (std::ranges::any_of(t_.catalogue->models(), allows)) continue;
+      for (const auto& model : t_.catalogue->models()) {
+        if (!model->FindProfile(asked)) continue;
+        return fmt::format("allow a geometry with {} on {} in your catalogue file",
+                           ProfileText(asked), model->name());
       }
     }
     return "";

@@ -49,6 +49,37 @@ models:
   EXPECT_THAT(plan.pods[2].remedy, HasSubstr("with GPUs for 3 x 1g.16gb such as Mini"));
 }
 
+// Profiles that a model has and no geometry of the user's list names.
+TEST(RemedyTest, KeepsToTheGeometriesOfTheUsersCatalogue) {
+  const auto catalogue = gpu::Catalogue::Load(R"(
+knownMigGeometries:
+  - models: [NVIDIA-A100-SXM4-40GB]
+    allowedGeometries: [{2g.10gb: 1}]
+  - models: [NVIDIA-A30]
+    allowedGeometries: [{2g.12gb: 2}]
+remove:
+  - model: RTX-PRO-6000
+)");
+  ASSERT_TRUE(catalogue.ok());
+  ASSERT_THAT(catalogue.value().problems(), ::testing::IsEmpty());
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {"", ""});
+  cluster.Pod("small", {"1g.5gb"});
+  cluster.Pod("other", {"1g.10gb"});  // A100-80GB and others have it
+  cluster.Pod("fits", {"2g.10gb"});
+  const Plan plan = MakePlan(cluster.Snapshot(catalogue.value()), cluster.Pending(),
+                             scheduling::Framework::Default(), {});
+  ASSERT_EQ(plan.pods[0].reasons.size(), 1U);
+  EXPECT_EQ(plan.pods[0].reasons[0].code, "NoGpuForProfile");
+  EXPECT_EQ(plan.pods[0].reasons[0].message,
+            "node(s) had GPUs A100-40GB that the catalogue does not allow to hold 1g.5gb");
+  EXPECT_EQ(plan.pods[0].remedy,
+            "allow a geometry with 1g.5gb on A100-40GB in your catalogue file");
+  EXPECT_EQ(plan.pods[1].reasons[0].code, "NoGpuForProfile");
+  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("with GPUs for 1g.10gb such as A100-80GB"));
+  EXPECT_TRUE(plan.pods[2].placed);
+}
+
 TEST(RemedyTest, NamesBothObstaclesOfANode) {
   ClusterBuilder cluster;
   cluster.Node("n0", kA100, {""}).taints = {{"dedicated", "ml", "NoSchedule"}};

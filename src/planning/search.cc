@@ -1,11 +1,14 @@
 #include "planning/search.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "planning/exact.h"
 #include "planning/greedy.h"
 #include "planning/improve.h"
 #include "planning/pooled.h"
+#include "planning/realise.h"
 #include "planning/swap.h"
 #include "planning/tidy.h"
 
@@ -13,12 +16,18 @@ namespace nos::planning {
 namespace {
 
 constexpr int kMostProofs = 8;  // levels that are proven one by one
+// Steps (GpuStates::work) that something may take that must be done even when the time is up.
+constexpr int64_t kMostLateWork = 3'000'000;
+constexpr int64_t kMostWorkOnPossible = 10'000'000;
+constexpr size_t kMostLateClasses = 2000;  // that a program is made for when the time is up
+constexpr int kNearbyNodes = 16;           // that a pod is tried on in haste
 
-// By class: whether some node could take one pod of it now. What there is no time to look at counts
-// as possible.
+// By class: whether some node could take one pod of it now. What there is no time to look at, or
+// too much work, counts as possible.
 std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
                                const std::function<bool()>& out_of_time) {
   std::vector<bool> possible(problem.classes.size());
+  const int64_t start = states.work();
   Draft empty(problem, states, Draft::Free::kKeep);
   std::vector<std::vector<int>> by_shape(problem.shapes.size());
   for (size_t c = 0; c < problem.classes.size(); ++c) {
@@ -26,7 +35,7 @@ std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
   }
   for (size_t s = 0; s < by_shape.size(); ++s) {
     std::vector<int> left = by_shape[s];  // classes that have found no node yet
-    if (out_of_time()) {
+    if (out_of_time() || states.work() - start > kMostWorkOnPossible) {
       for (const int c : left) possible[c] = true;
       continue;
     }
@@ -58,12 +67,15 @@ class Searcher {
     int bound = 0;
     const Draft best = FindBest(&bound);
     bool complete = !TimeIsUp();
-    Draft tidy = Tidy(best, out_of_time_, &complete);
+    Draft tidy = Tidy(best, out_of_time_, Patience(), &complete);
     // What the search put badly may lie better now, and leave room.
     if (!proven_ && !TimeIsUp()) {
       PlaceRest(tidy, Ordered(problem_, candidates_, Order::kLargestFirst));
     }
     if (!SwapForFewerChanges(tidy, candidates_, out_of_time_)) complete = false;
+    for (size_t n = 0; n < problem_.nodes.size() && !TimeIsUp(); ++n) {
+      Rearrange(tidy, static_cast<int>(n));
+    }
     // Finer changes do not matter for what is placed, but a search that was cut short is not done.
     const int most = std::max(bound, tidy.placed());
     return {std::move(tidy), most, proven_ && complete && !cut_short_};
@@ -75,11 +87,18 @@ class Searcher {
     return cut_short_;
   }
 
+  // Says stop when the time is up and much has been done from now on.
+  std::function<bool()> Patience() {
+    return [this, start = states_.work()] {
+      return TimeIsUp() && states_.work() - start > kMostLateWork;
+    };
+  }
+
   // The most valuable plan found; changes are not looked at yet.
   Draft FindBest(int* bound) {
     *bound = wanted_;
     Draft gentle(problem_, states_, Draft::Free::kKeep);
-    proven_ = PlaceAll(gentle, problem_.levels, [] { return false; });
+    proven_ = PlaceAll(gentle, problem_.levels, Patience());
     if (proven_) return gentle;
     Draft tight = NewTight();
     if (!TimeIsUp()) {
@@ -96,6 +115,9 @@ class Searcher {
 
   // Several constructions, the best of which is improved unless nothing can be better.
   Draft FindInOverload(int* bound) {
+    if (TimeIsUp() && candidates_.size() > kMostLateClasses) {
+      return LevelByLevel(NewTight(), 0, {Ordered(problem_, candidates_, Order::kLargestFirst)});
+    }
     const PooledProgram pooled(problem_, states_, candidates_);
     const Bound proven = pooled.UpperBound();
     *bound = proven.pods;
@@ -232,34 +254,72 @@ class Searcher {
       for (const int c : orders[o]) by_level[problem_.classes[c].level][o].push_back(c);
     }
     Greedy greedy(draft);
+    const std::function<bool()> patience = Patience();  // there must be some plan
     for (int level = first_level; level < problem_.levels; ++level) {
-      if (!by_level[level][0].empty()) PlaceLevel(draft, greedy, level, by_level[level]);
+      if (!by_level[level][0].empty()) PlaceLevel(draft, greedy, level, by_level[level], patience);
     }
     return draft;
   }
 
   // As much of the level as the best of several orders places.
   void PlaceLevel(Draft& draft, Greedy& greedy, int level,
-                  const std::vector<std::vector<int>>& orders) {
+                  const std::vector<std::vector<int>>& orders,
+                  const std::function<bool()>& patience) {
     const size_t mark = draft.Mark();
     int64_t best = -1, whole = 0;
     for (const int c : orders[0]) {
       whole += problem_.classes[c].count * (problem_.classes[c].value * kValueUnit + 1);
     }
+    const std::function<bool()> stop = [&] { return TimeIsUp(); };
+    const size_t first = draft.pods().size();
+    std::vector<Assignment> best_pods;
     size_t best_order = 0, last = 0;
     for (size_t o = 0; o < orders.size(); ++o) {
       if (best >= 0 && (orders[o].size() == 1 || best == whole || TimeIsUp())) break;
       draft.Rollback(mark);
-      // The first order goes to its end: there must be some plan.
-      PlaceInOrder(greedy, orders[o], [&] { return o > 0 && TimeIsUp(); });
+      const size_t done = PlaceInOrder(greedy, orders[o], o == 0 ? patience : stop);
+      if (o == 0) PlaceNearby(draft, greedy, std::span(orders[0]).subspan(done));
       last = o;
       if (draft.score()[level] <= best) continue;
       best = draft.score()[level];
       best_order = o;
+      best_pods = PodsFrom(draft, first);
     }
     if (last == best_order) return;
     draft.Rollback(mark);
-    PlaceInOrder(greedy, orders[best_order], [] { return false; });
+    for (const Assignment& a : best_pods) draft.Place(a.cls, a.node, a.devices);
+  }
+
+  struct Assignment {
+    int cls = 0, node = 0;
+    std::vector<Device> devices;
+  };
+  static std::vector<Assignment> PodsFrom(const Draft& draft, size_t first) {
+    std::vector<Assignment> pods;
+    pods.reserve(draft.pods().size() - first);
+    for (size_t p = first; p < draft.pods().size(); ++p) {
+      const auto devices = draft.DevicesOf(draft.pods()[p]);
+      pods.push_back({draft.pods()[p].cls, draft.pods()[p].node, {devices.begin(), devices.end()}});
+    }
+    return pods;
+  }
+
+  // In haste, when looking at all nodes for each class took too long: each pod on one of the next
+  // few.
+  void PlaceNearby(const Draft& draft, Greedy& greedy, std::span<const int> classes) {
+    const int nodes = static_cast<int>(problem_.nodes.size());
+    if (classes.empty()) return;
+    const int64_t from = haste_from_.value_or(states_.work());
+    haste_from_ = from;
+    for (const int c : classes) {
+      for (int tries = 0; tries < std::min(nodes, kNearbyNodes);) {
+        if (states_.work() - from > kMostLateWork) return;
+        if (draft.PlacedOf(c) == problem_.classes[c].count) break;
+        if (greedy.PlaceOn(c, nearby_)) continue;
+        nearby_ = (nearby_ + 1) % nodes;
+        ++tries;
+      }
+    }
   }
 
   // Level by level what still waits, each level in this order.
@@ -271,12 +331,14 @@ class Searcher {
     for (const int c : classes) greedy.Place(c, problem_.classes[c].count - draft.PlacedOf(c));
   }
 
-  void PlaceInOrder(Greedy& greedy, const std::vector<int>& classes,
-                    const std::function<bool()>& stop) const {
-    for (const int c : classes) {
-      if (stop()) return;
-      greedy.Place(c, problem_.classes[c].count);
+  // Returns with how many of the classes it was done when it had to stop.
+  size_t PlaceInOrder(Greedy& greedy, const std::vector<int>& classes,
+                      const std::function<bool()>& stop) const {
+    for (size_t i = 0; i < classes.size(); ++i) {
+      if (stop()) return i;
+      greedy.Place(classes[i], problem_.classes[classes[i]].count);
     }
+    return classes.size();
   }
 
   const Problem& problem_;
@@ -285,7 +347,9 @@ class Searcher {
   std::vector<int> candidates_;
   int wanted_ = 0;  // pods that could be placed if each were alone
   bool cut_short_ = false;
-  bool proven_ = false;  // no plan serves the levels, in their order, better
+  std::optional<int64_t> haste_from_;  // states_.work() when haste began
+  int nearby_ = 0;                     // the node that is tried next in haste
+  bool proven_ = false;                // no plan serves the levels, in their order, better
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "planning/swap.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
 
 #include "planning/greedy.h"
 
@@ -13,7 +16,10 @@ class Swapper {
  public:
   Swapper(Draft& draft, const std::vector<int>& candidates) : draft_(draft), greedy_(draft) {
     for (const int c : candidates) {
-      if (Waiting(c) > 0 && !ClassOf(c).slices.empty()) waiting_.push_back(c);
+      if (Waiting(c) > 0 && !ClassOf(c).slices.empty()) waiting_[CountsAs(c)].push_back(c);
+    }
+    for (auto& [counts_as, classes] : waiting_) {
+      std::ranges::stable_sort(classes, {}, [&](int c) { return SlicesOf(c); });
     }
   }
 
@@ -22,10 +28,13 @@ class Swapper {
     const size_t pods = waiting_.empty() ? 0 : draft_.pods().size();
     int attempts = 0;
     for (uint32_t p = 0; p < pods && attempts < kMostAttempts; ++p) {
-      if (!NeedsChanges(p)) continue;
+      const int most = MostSlices(p);
+      const auto equals = waiting_.find(CountsAs(draft_.pods()[p].cls));
+      if (most == 0 || equals == waiting_.end()) continue;
       if (out_of_time()) return false;
-      for (const int other : waiting_) {
-        if (!AreEqual(draft_.pods()[p].cls, other) || Waiting(other) == 0) continue;
+      for (const int other : equals->second) {
+        if (SlicesOf(other) > most) break;
+        if (other == draft_.pods()[p].cls || Waiting(other) == 0) continue;
         if (TrySwap(p, other) || ++attempts == kMostAttempts) break;
       }
     }
@@ -35,19 +44,26 @@ class Swapper {
  private:
   const PodClass& ClassOf(int cls) const { return draft_.problem().classes[cls]; }
   int Waiting(int cls) const { return ClassOf(cls).count - draft_.PlacedOf(cls); }
-
-  // Its GPUs lose free instances for it or for others.
-  bool NeedsChanges(uint32_t pod) const {
-    const PlacedPod& placed = draft_.pods()[pod];
-    const auto devices = draft_.DevicesOf(placed);
-    return placed.alive && std::any_of(devices.begin(), devices.end(), [&](const Device& d) {
-             const uint64_t before = draft_.states().Get(draft_.Original(d.gpu)).free;
-             return d.created && before != 0;
-           });
+  int SlicesOf(int cls) const { return draft_.problem().shapes[ClassOf(cls).shape].slice_count; }
+  // Pods of which it does not matter which is served.
+  std::pair<int, int64_t> CountsAs(int cls) const {
+    return {ClassOf(cls).level, ClassOf(cls).value};
   }
 
-  bool AreEqual(int a, int b) const {
-    return a != b && ClassOf(a).level == ClassOf(b).level && ClassOf(a).value == ClassOf(b).value;
+  // Of a pod that may change less than this one does; 0: none does. Any number when free instances
+  // are lost for this one, or for others on its GPUs.
+  int MostSlices(uint32_t pod) const {
+    const PlacedPod& placed = draft_.pods()[pod];
+    if (!placed.alive) return 0;
+    int created = 0;
+    for (const Device& d : draft_.DevicesOf(placed)) {
+      if (!d.created) continue;
+      if (draft_.states().Get(draft_.Original(d.gpu)).free != 0) {
+        return std::numeric_limits<int>::max();
+      }
+      ++created;
+    }
+    return std::max(0, created - 1);
   }
 
   bool TrySwap(uint32_t pod, int other) {
@@ -62,7 +78,8 @@ class Swapper {
 
   Draft& draft_;
   Greedy greedy_;
-  std::vector<int> waiting_;  // classes of which some pods found no place
+  // Classes of which some pods found no place, those with fewest slices first.
+  std::map<std::pair<int, int64_t>, std::vector<int>> waiting_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 constexpr int kMostTrials = 4;
 
 // Largest first over all levels: every pod is to be placed, so priorities do not matter.
-bool PlaceSame(Draft& draft, const Draft& best) {
+bool PlaceSame(Draft& draft, const Draft& best, const std::function<bool()>& stop) {
   const Problem& problem = best.problem();
   std::vector<int> classes;
   for (size_t c = 0; c < problem.classes.size(); ++c) {
@@ -20,7 +20,7 @@ bool PlaceSame(Draft& draft, const Draft& best) {
   }
   Greedy greedy(draft);
   for (const int c : Ordered(problem, std::move(classes), Order::kLargestFirst)) {
-    if (greedy.Place(c, best.PlacedOf(c)) < best.PlacedOf(c)) return false;
+    if (stop() || greedy.Place(c, best.PlacedOf(c)) < best.PlacedOf(c)) return false;
   }
   return true;
 }
@@ -102,7 +102,7 @@ Draft Consolidate(Draft tidy, const std::function<bool()>& out_of_time, bool* co
     }
     Draft draft(tidy.problem(), tidy.states(), Draft::Free::kKeep);
     for (int i = 0; i < guess; ++i) draft.Open(gpus[i]);
-    const bool same = PlaceSame(draft, tidy);
+    const bool same = PlaceSame(draft, tidy, out_of_time);
     const int used = same ? draft.Cost().gpus : enough;
     if (same && draft.Cost() < tidy.Cost()) tidy = std::move(draft);
     if (used <= guess)
@@ -117,9 +117,10 @@ Draft Consolidate(Draft tidy, const std::function<bool()>& out_of_time, bool* co
 
 }  // namespace
 
-Draft Tidy(const Draft& best, const std::function<bool()>& out_of_time, bool* complete) {
+Draft Tidy(const Draft& best, const std::function<bool()>& out_of_time,
+           const std::function<bool()>& give_up, bool* complete) {
   Draft tidy(best.problem(), best.states(), Draft::Free::kKeep);
-  if (PlaceSame(tidy, best)) return Consolidate(std::move(tidy), out_of_time, complete);
+  if (PlaceSame(tidy, best, give_up)) return Consolidate(std::move(tidy), out_of_time, complete);
   return Realise(best);
 }
 

@@ -84,8 +84,9 @@ class Translator {
     Slice slice;
     for (const gpu::Model* model : out_.problem.models) {
       const auto profile = model->FindProfile(name);
-      slice.profile.push_back(profile.value_or(kNoProfile));
-      if (!profile) continue;
+      const bool offered = profile && model->Allows(*profile);
+      slice.profile.push_back(offered ? *profile : kNoProfile);
+      if (!offered) continue;
       const gpu::Profile& facts = model->profile(*profile);
       slice.size = std::max(slice.size, 840 * facts.slots / model->slots());
       slice.compute = std::max(slice.compute, facts.compute);

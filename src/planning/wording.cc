@@ -32,7 +32,12 @@ std::string ProfileText(const std::string& resource) {
 
 std::string OfferedAs(const gpu::Model& model, const std::string& resource) {
   const auto profile = model.FindProfile(ProfileText(resource));
-  return profile ? model.profile(*profile).resource_name : "";
+  return profile && model.Allows(*profile) ? model.profile(*profile).resource_name : "";
+}
+
+bool CanBeCutInto(const gpu::Model& model, const std::string& resource) {
+  const auto profile = model.FindProfile(resource);
+  return profile && model.Allows(*profile);
 }
 
 std::string SlicesText(const Translation& translation, const PodClass& cls) {

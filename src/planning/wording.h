@@ -11,8 +11,11 @@ namespace nos::planning {
 // "3g.20gb" of "nvidia.com/mig-3g.20gb".
 std::string ProfileText(const std::string& resource);
 // The resource that agents offer where the pod asks for a profile by another of its names
-// ("nvidia.com/mig-7g.80gb" for "nvidia.com/mig-7g.79gb"); "" if the model has no such profile.
+// ("nvidia.com/mig-7g.80gb" for "nvidia.com/mig-7g.79gb"); "" if the model has no such profile or
+// the catalogue does not allow it.
 std::string OfferedAs(const gpu::Model& model, const std::string& resource);
+// Whether GPUs of the model have a profile of exactly this name that the catalogue allows.
+bool CanBeCutInto(const gpu::Model& model, const std::string& resource);
 // "2 x 1g.5gb and 3g.20gb".
 std::string SlicesText(const Translation& translation, const PodClass& cls);
 // "500m cpu", "2Gi memory".

@@ -195,7 +195,11 @@ class ForceSolver {
       std::tuple<size_t, std::vector<Counts>, std::vector<int64_t>, std::vector<int64_t>, int>;
 
   void Try(size_t pod) {
-    if (score_ > best_.score) best_.score = score_;
+    if (score_ >= best_.score) {
+      const int changes = Changes();
+      if (score_ > best_.score || changes < best_.changes) best_.changes = changes;
+      best_.score = score_;
+    }
     best_.most_pods = std::max(best_.most_pods, placed_);
     if (pod == pods_.size() || !met_.insert({pod, on_gpu_, free_, score_, placed_}).second) return;
     const PodClass& cls = problem_.classes[pods_[pod]];
@@ -244,6 +248,40 @@ class ForceSolver {
     return true;
   }
 
+  int Changes() {
+    int changes = 0;
+    for (size_t g = 0; g < on_gpu_.size(); ++g) {
+      const auto [it, fresh] = changes_.try_emplace({g, on_gpu_[g]}, kNever);
+      const gpu::LayoutTable& table = problem_.models[problem_.gpus[g].model]->layouts();
+      for (size_t l = 0; l < table.size() && fresh; ++l) {
+        const auto layout = static_cast<gpu::LayoutId>(l);
+        it->second = std::min(it->second, ChangesTo(static_cast<int>(g), table, layout));
+      }
+      changes += it->second;
+    }
+    return changes;
+  }
+
+  // Used instances stay, those that are new serve a pod each, and all others were free before.
+  int ChangesTo(int g, const gpu::LayoutTable& table, gpu::LayoutId layout) const {
+    const ProblemGpu& gpu = problem_.gpus[g];
+    if (!table.Keeps(layout, gpu.used)) return kNever;
+    const uint64_t added = table.Members(layout) & ~table.Members(gpu.used);
+    const uint64_t created = added & ~gpu.free;
+    if ((created & gpu.blocked) != 0 || (created != 0 && !gpu.recut)) return kNever;
+    uint64_t serving = 0;
+    for (size_t s = 0; s < problem_.slices.size(); ++s) {
+      const gpu::ProfileId profile = problem_.slices[s].profile[gpu.model];
+      if (profile == kNoProfile) continue;
+      const uint64_t here = added & table.PlacementsOf(profile);
+      serving |= here & created;
+      if (std::popcount(here & ~gpu.blocked) < on_gpu_[g][s]) return kNever;
+      if (std::popcount(here & created) > on_gpu_[g][s]) return kNever;
+    }
+    if (serving != created) return kNever;
+    return std::popcount(created) + std::popcount(gpu.free & ~added);
+  }
+
   bool Covers(const PodClass& cls, int node) const {
     for (size_t r = 0; r < problem_.dimensions; ++r) {
       const int64_t left = free_[node * problem_.dimensions + r];
@@ -264,6 +302,8 @@ class ForceSolver {
   std::vector<int> pods_;                         // their classes
   std::vector<Counts> on_gpu_;                    // slices dealt to each GPU
   std::vector<std::map<Counts, bool>> possible_;  // by GPU
+  static constexpr int kNever = 1000;
+  std::map<std::pair<size_t, Counts>, int> changes_;  // by GPU and what is dealt to it
   std::vector<int64_t> free_, score_;
   int placed_ = 0;
   Reference best_;

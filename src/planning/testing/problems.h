@@ -41,6 +41,7 @@ std::string Fault(const Draft& draft);
 // served best. Independent of the planner. Slow: for a dozen pods.
 struct Reference {
   std::vector<int64_t> score;  // by level: value served
+  int changes = 0;             // fewest instances created and destroyed for that score
   int most_pods = 0;           // of any plan
 };
 Reference SolveByForce(const Problem& problem);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codec/duplicate_keys.h"
 #include "sim/apiserver/custom_schema.h"
 #include "sim/apiserver/schema.h"
 
@@ -73,6 +74,12 @@ std::vector<std::string> PruneUnknown(const ResourceType& type, Json& object) {
   }
   for (std::string& path : unknown) path = Told(path);
   return unknown;
+}
+
+std::vector<std::string> DuplicateKeys(std::string_view text) {
+  std::vector<std::string> keys = FindDuplicateKeys(text, kMaxUnknownTold);
+  for (std::string& path : keys) path = Told(path);
+  return keys;
 }
 
 }  // namespace nos::sim

@@ -24,8 +24,7 @@ std::vector<std::string> PruneUnknown(const ResourceType& type, Json& object);
 // A path cut to kMaxPathTold, not within a character of UTF-8.
 std::string Told(std::string_view path);
 
-// Keys that stand twice in one object of a JSON text ("metadata.labels.a"), which a parsed tree no
-// longer shows. REQUIRES: ParseJson takes the text.
+// Keys that stand twice in one object ("metadata.labels.a"). REQUIRES: ParseJson takes the text.
 std::vector<std::string> DuplicateKeys(std::string_view text);
 
 }  // namespace nos::sim

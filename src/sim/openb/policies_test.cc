@@ -98,6 +98,37 @@ TEST(OpenbPolicies, RandomReachesEveryNodeAndDevice) {
   EXPECT_THAT(reached, ElementsAre(std::pair(0U, 0), std::pair(0U, 2), std::pair(2U, 0)));
 }
 
+// Where a hundred pods go one after the other, when the trace is said to be this.
+std::vector<size_t> NodesChosen(OpenbPolicy policy, const std::vector<PodKind>& trace) {
+  std::vector<Node> nodes;
+  for (int n = 0; n < 12; ++n) nodes.push_back(WithGpus({1000, 1000, 1000, 1000}, 20000 + n * 500));
+  const auto placer = MakeOpenbPlacer(policy, nodes, trace, Random(1));
+  Random random(5);
+  std::vector<size_t> chosen;
+  for (int i = 0; i < 100; ++i) {
+    const auto milli = 100 * static_cast<int>(1 + random.Below(10));
+    const PodKind pod{.cpu_milli = 1000 + static_cast<int64_t>(random.Below(4000)),
+                      .memory_mib = 1,
+                      .gpus = 1,
+                      .milli = milli};
+    const auto choice = placer->Choose(pod);
+    chosen.push_back(choice ? choice->node : kNowhere);
+    if (!choice) continue;
+    Take(nodes[choice->node], pod, choice->devices);
+    placer->Placed(pod, *choice);
+  }
+  return chosen;
+}
+
+TEST(OpenbPolicies, NosKnowsNothingOfPodsThatHaveNotArrived) {
+  const std::vector<PodKind> halves(500, kHalf);
+  const std::vector<PodKind> heavy(500,
+                                   {.cpu_milli = 9000, .memory_mib = 1, .gpus = 2, .milli = 1000});
+  EXPECT_EQ(NodesChosen(OpenbPolicy::kNos, halves), NodesChosen(OpenbPolicy::kNos, heavy));
+  EXPECT_NE(NodesChosen(OpenbPolicy::kFgd, halves), NodesChosen(OpenbPolicy::kFgd, heavy))
+      << "the cluster shows nothing: one that knows the trace decides alike";
+}
+
 TEST(Fgd, TypicalPodsAreTheMostFrequentKinds) {
   std::vector<PodKind> trace(60, kHalf);
   trace.insert(trace.end(), 35, kWhole);

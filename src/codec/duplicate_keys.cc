@@ -1,12 +1,13 @@
+#include "codec/duplicate_keys.h"
+
 #include <fmt/format.h>
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <limits>
 #include <set>
+#include <utility>
 
-#include "sim/apiserver/unknown.h"
-
-namespace nos::sim {
+namespace nos {
 namespace {
 
 using Text = boost::json::string_view;
@@ -21,6 +22,7 @@ class KeyWatcher {
   static constexpr size_t max_key_size = std::numeric_limits<size_t>::max();
   static constexpr size_t max_string_size = std::numeric_limits<size_t>::max();
 
+  size_t most = 0;
   std::vector<std::string> duplicates;
 
   bool on_document_begin(Error&) { return true; }
@@ -37,8 +39,8 @@ class KeyWatcher {
     key_.append(part.data(), part.size());
     Level& level = levels_.back();
     level.step = std::exchange(key_, "");
-    if (!level.keys.insert(level.step).second && duplicates.size() < kMaxUnknownTold) {
-      duplicates.push_back(Told(Path()));
+    if (!level.keys.insert(level.step).second && duplicates.size() < most) {
+      duplicates.push_back(Path());
     }
     return true;
   }
@@ -77,8 +79,7 @@ class KeyWatcher {
   std::string Path() const {
     std::string path;
     for (const Level& level : levels_) {
-      path += level.list ? fmt::format("[{}]", level.next)
-                         : (path.empty() ? "" : ".") + level.step.substr(0, kMaxPathTold);
+      path += level.list ? fmt::format("[{}]", level.next) : (path.empty() ? "" : ".") + level.step;
     }
     return path;
   }
@@ -89,13 +90,14 @@ class KeyWatcher {
 
 }  // namespace
 
-std::vector<std::string> DuplicateKeys(std::string_view text) {
+std::vector<std::string> FindDuplicateKeys(std::string_view text, size_t most) {
   boost::json::parse_options options;
   options.max_depth = 100;  // as ParseJson
   boost::json::basic_parser<KeyWatcher> parser(options);
+  parser.handler().most = most;
   Error error;
   parser.write_some(false, text.data(), text.size(), error);
   return std::move(parser.handler().duplicates);
 }
 
-}  // namespace nos::sim
+}  // namespace nos

@@ -1,0 +1,44 @@
+#include "cmd/catalogue_flag.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace nos::cmd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CatalogueFlagTest : public ::testing::Test {
+ protected:
+  ~CatalogueFlagTest() override { std::filesystem::remove(path_); }
+
+  Result<gpu::Catalogue> Read(const std::string& text) {
+    std::ofstream(path_) << text;
+    return ReadCatalogue(path_);
+  }
+
+  const std::string path_ = ::testing::TempDir() + "nos_catalogue_flag_test.yaml";
+};
+
+TEST_F(CatalogueFlagTest, ChangesTheBuiltinCatalogue) {
+  const auto catalogue = Read("remove: [{model: A30}]");
+  ASSERT_TRUE(catalogue.ok());
+  EXPECT_EQ(catalogue->FindByName("A30"), nullptr);
+  EXPECT_NE(ReadCatalogue("")->FindByName("A30"), nullptr);
+}
+
+TEST_F(CatalogueFlagTest, RefusesAFileWithAWrongEntryAsAWhole) {
+  const auto one = Read("remove: [{model: A30}, {model: A31}]");
+  EXPECT_EQ(one.status().code(), Code::kInvalid);
+  EXPECT_THAT(one.status().message(), AllOf(HasSubstr(path_ + ": "), HasSubstr("A31")));
+  const auto two = Read("remove: [{model: A31}, {model: A32}, {model: A33}]");
+  EXPECT_THAT(two.status().message(), AllOf(HasSubstr("A31"), HasSubstr("(and 2 more")));
+  EXPECT_THAT(Read("[").status().message(), HasSubstr(path_));
+}
+
+}  // namespace
+}  // namespace nos::cmd
