@@ -247,7 +247,8 @@ int Start(const DaemonFlags& flags) {
     return 0;
   }
   SetLogLevelByName(config.daemon.log_level);
-  config.partitioner.objective = *planning::FindObjective(config.objective);
+  config.partitioner.objective =
+      planning::FindObjective(config.objective).value_or(planning::Objective::kPods);
   const Status ran = RunPartitioner(flags, config);
   return ran.ok() ? 0 : Fail("nos partitioner", ran);
 }

@@ -97,7 +97,7 @@ Status RunPlan(const PlanFlags& flags) {
   const SystemClock clock;
   const Time start = clock.Now();
   planning::PlanOptions options;
-  options.objective = *planning::FindObjective(flags.objective);
+  options.objective = planning::FindObjective(flags.objective).value_or(planning::Objective::kPods);
   options.now = start;
   options.starvation_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };

@@ -38,7 +38,7 @@ struct AgentConfig {
   // How long to wait for the node's allocatable to show a withdrawal before going on without.
   Duration withdraw_timeout = std::chrono::seconds(15);
   // And then still, for schedulers that have not seen it yet.
-  Duration settle = std::chrono::milliseconds(500);
+  Duration settle = std::chrono::milliseconds(200);
   // A failing operation is retried with growing pauses; after so many failures the plan counts as
   // ended without it (retries go on).
   int failures_before_giving_up = 5;

@@ -97,8 +97,9 @@ Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& in
 std::string FirstOf(const std::vector<std::string>& problems) {
   constexpr size_t kShown = 3;
   const size_t shown = std::min(problems.size(), kShown);
-  std::string text =
-      Join(std::vector<std::string>(problems.begin(), problems.begin() + shown), "; ");
+  const std::vector<std::string> first(problems.begin(),
+                                       problems.begin() + static_cast<std::ptrdiff_t>(shown));
+  std::string text = Join(first, "; ");
   if (problems.size() > shown) text += fmt::format("; and {} more", problems.size() - shown);
   return text;
 }
@@ -401,6 +402,7 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
     if (!pod.placed && !pod.reasons.empty()) ++reasons[pod.reasons.front().code];
   }
   std::vector<std::pair<MetricLabels, double>> unhelped;
+  unhelped.reserve(reasons.size());
   for (const auto& [reason, count] : reasons) unhelped.push_back({{{"reason", reason}}, count});
   metrics_->SetAll(kUnhelped, unhelped);
 }

@@ -87,9 +87,7 @@ std::vector<Result<ApiResponse>> FencedTransport::DoAll(const std::vector<ApiReq
   const bool writes =
       std::ranges::any_of(requests, [](const ApiRequest& r) { return r.method != "GET"; });
   if (!writes || may_write_()) return transport_.DoAll(requests);
-  std::vector<Result<ApiResponse>> refused;
-  for (size_t i = 0; i < requests.size(); ++i) refused.emplace_back(NotLeading());
-  return refused;
+  return {requests.size(), Result<ApiResponse>(NotLeading())};
 }
 
 }  // namespace nos::kube

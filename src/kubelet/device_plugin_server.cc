@@ -128,9 +128,12 @@ std::string DevicePluginServer::Behind() const {
     if (state.watches > 0) {
       return fmt::format("the kubelet has not read the new list of {} yet", resource);
     }
-    return fmt::format(
-        "the kubelet does not watch {}: {}", resource,
-        report.trouble.empty() ? "it was registered, but no watch came" : report.trouble);
+    std::string why = report.trouble;
+    if (why.empty()) {
+      why = report.registrations > 0 ? "it was registered, but no watch came"
+                                     : "it is not registered yet; is the kubelet running?";
+    }
+    return fmt::format("the kubelet does not watch {}: {}", resource, why);
   }
   return "";
 }
