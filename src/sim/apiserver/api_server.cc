@@ -16,6 +16,7 @@
 #include "sim/apiserver/render.h"
 #include "sim/apiserver/request_options.h"
 #include "sim/apiserver/scale.h"
+#include "sim/apiserver/schema_rules.h"
 #include "sim/apiserver/shape.h"
 #include "sim/apiserver/tree.h"
 #include "sim/apiserver/unknown.h"
@@ -260,12 +261,21 @@ class ApiServer::Impl {
             call.warnings};
   }
 
+  static void WarnOfUnapplied(Call& call, const Json& definition) {
+    if (call.type->storage != kDefinitionStorage || !call.path.subresource.empty()) return;
+    for (std::string& rule : UnappliedRules(definition)) call.warnings.push_back(std::move(rule));
+  }
+
   // The object as its kind knows it.
   static Check Decode(Call& call, Json& object) {
     if (auto refusal = CheckEnvelope(*call.type, call.path.ns, object)) return refusal;
     const auto unknown = PruneUnknown(*call.type, object);
-    return JudgeFaults(*call.type, call.validation, FaultsOf(call.request.duplicate_keys, unknown),
-                       call.warnings);
+    if (auto refusal = JudgeFaults(*call.type, call.validation,
+                                   FaultsOf(call.request.duplicate_keys, unknown), call.warnings)) {
+      return refusal;
+    }
+    WarnOfUnapplied(call, object);
+    return std::nullopt;
   }
 
   ObjectRef Current(const Call& call) const {
@@ -382,6 +392,7 @@ class ApiServer::Impl {
                ApplyConfig(*call.type, live, config, IsTrue(call.request.Query("force")),
                            call.write.manager, MergeRules(*call.type)));
     call.write.applied = true;
+    WarnOfUnapplied(call, merged);
     if (current != nullptr) return Replace(call, std::move(merged));
     ToStored(*call.type, *call.stored, merged);
     NOS_ASSIGN(const ObjectRef created, CreateObject(state_, call.write, std::move(merged)));

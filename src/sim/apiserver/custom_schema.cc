@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
+#include "base/table.h"
 #include "sim/apiserver/unknown.h"
 
 namespace nos::sim {
@@ -131,8 +133,10 @@ void CheckEnum(const Json& schema, const Json& value, const std::string& path, C
   causes.Unsupported(path, shown, WriteJson(*choices));
 }
 
-void CheckObject(const Json& schema, const JsonObject& object, const std::string& path,
-                 Causes& causes) {
+void CheckObject(const Json& schema, const Patterns& patterns, const JsonObject& object,
+                 const std::string& path, Causes& causes) {
+  CheckBounds(schema, static_cast<double>(object.size()), "minProperties", "maxProperties",
+              "number of properties must be", path, causes);
   const Json* required = Find(schema, "required");
   if (required != nullptr && required->is_array()) {
     for (const Json& name : required->get_array()) {
@@ -150,7 +154,7 @@ void CheckObject(const Json& schema, const JsonObject& object, const std::string
     if (property == nullptr && additional != nullptr && additional->is_object()) {
       property = additional;
     }
-    if (property != nullptr) ValidateSchema(*property, member, Join(path, name), causes);
+    if (property != nullptr) ValidateSchema(*property, patterns, member, Join(path, name), causes);
   }
 }
 
@@ -180,22 +184,44 @@ void CheckUnique(const Json& schema, const JsonArray& list, const std::string& p
   }
 }
 
-void CheckContents(const Json& schema, const Json& value, const std::string& path, Causes& causes) {
+void CheckNumber(const Json& schema, double value, const std::string& path, Causes& causes) {
+  CheckBounds(schema, value, "minimum", "maximum", "must be", path, causes);
+  const auto factor = Number(Find(schema, "multipleOf"));
+  if (!factor || *factor <= 0) return;
+  constexpr double kRounding = 1e-9;  // 0.3 is a multiple of 0.1
+  const double times = value / *factor;
+  if (std::abs(times - std::round(times)) <= kRounding * std::max(1.0, std::abs(times))) return;
+  causes.Invalid(path, fmt::format("{}", value),
+                 fmt::format("{} in body should be a multiple of {}", path, *factor));
+}
+
+void CheckText(const Json& schema, const Patterns& patterns, std::string_view text,
+               const std::string& path, Causes& causes) {
+  CheckBounds(schema, static_cast<double>(DisplayWidth(text)), "minLength", "maxLength",
+              "length must be", path, causes);
+  const std::string_view pattern = FindString(schema, "pattern");
+  if (pattern.empty() || patterns.Matches(pattern, text)) return;
+  causes.Invalid(path, Told(text),
+                 fmt::format("{} in body should match '{}'", path, Told(pattern)));
+}
+
+void CheckContents(const Json& schema, const Patterns& patterns, const Json& value,
+                   const std::string& path, Causes& causes) {
   if (value.is_number()) {
-    CheckBounds(schema, value.to_number<double>(), "minimum", "maximum", "must be", path, causes);
+    CheckNumber(schema, value.to_number<double>(), path, causes);
   } else if (value.is_string()) {
-    CheckBounds(schema, static_cast<double>(value.get_string().size()), "minLength", "maxLength",
-                "length must be", path, causes);
+    CheckText(schema, patterns, View(value.get_string()), path, causes);
   } else if (value.is_array()) {
     CheckBounds(schema, static_cast<double>(value.get_array().size()), "minItems", "maxItems",
                 "number of items must be", path, causes);
     CheckUnique(schema, value.get_array(), path, causes);
     const Json* items = Find(schema, "items");
     for (size_t i = 0; items != nullptr && i < value.get_array().size(); ++i) {
-      ValidateSchema(*items, value.get_array()[i], fmt::format("{}[{}]", path, i), causes);
+      ValidateSchema(*items, patterns, value.get_array()[i], fmt::format("{}[{}]", path, i),
+                     causes);
     }
   } else if (value.is_object()) {
-    CheckObject(schema, value.get_object(), path, causes);
+    CheckObject(schema, patterns, value.get_object(), path, causes);
   }
 }
 
@@ -209,23 +235,21 @@ void Prune(const Json& schema, Json& object, std::vector<std::string>& unknown) 
   if (schema.is_object()) Tidy(schema, object, "", &unknown);
 }
 
-void ValidateSchema(const Json& schema, const Json& value, const std::string& path,
-                    Causes& causes) {
+void ValidateSchema(const Json& schema, const Patterns& patterns, const Json& value,
+                    const std::string& path, Causes& causes) {
   if (!schema.is_object()) return;
   if (value.is_null() && (path.empty() || IsTrue(schema, "nullable"))) return;
   const std::string_view type = FindString(schema, "type");
   if (IsTrue(schema, "x-kubernetes-int-or-string")) {
     if (!value.is_string() && !IsType(value, "integer")) {
-      causes.Invalid(path, TypeName(value), "must be of type integer or string");
+      return causes.Invalid(path, TypeName(value), "must be of type integer or string");
     }
-    return;
-  }
-  if (!IsType(value, type)) {
+  } else if (!IsType(value, type)) {
     return causes.Invalid(path, TypeName(value),
                           fmt::format("{} in body must be of type {}", path, type));
   }
   CheckEnum(schema, value, path, causes);
-  CheckContents(schema, value, path, causes);
+  CheckContents(schema, patterns, value, path, causes);
 }
 
 }  // namespace nos::sim

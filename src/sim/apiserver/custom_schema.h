@@ -2,6 +2,7 @@
 // what is missing is defaulted, and what does not fit is reported.
 #pragma once
 
+#include "sim/apiserver/patterns.h"
 #include "sim/apiserver/validation.h"
 
 namespace nos::sim {
@@ -10,9 +11,10 @@ namespace nos::sim {
 void PruneAndDefault(const Json& schema, Json& object);
 // Removes them only, and adds their paths to `unknown`.
 void Prune(const Json& schema, Json& object, std::vector<std::string>& unknown);
-// type, nullable, enum, required, minimum/maximum, lengths, item counts,
-// x-kubernetes-int-or-string, lists of type set and map without duplicates. Not: pattern,
-// oneOf/anyOf/not, CEL rules, formats.
-void ValidateSchema(const Json& schema, const Json& value, const std::string& path, Causes& causes);
+// type, nullable, enum, required, minimum/maximum, multipleOf, lengths, pattern, counts of items
+// and properties, x-kubernetes-int-or-string, lists of type set and map without duplicates. Not:
+// what UnappliedRules (schema_rules.h) names. `patterns` are those of the whole schema.
+void ValidateSchema(const Json& schema, const Patterns& patterns, const Json& value,
+                    const std::string& path, Causes& causes);
 
 }  // namespace nos::sim

@@ -70,6 +70,88 @@ TEST_F(CustomTest, TheSchemaPrunesDefaultsAndRefuses) {
   }
 }
 
+// The definition with further properties of spec.
+std::string DefinitionWith(const std::string& properties) {
+  std::string text = kDefinition;
+  const std::string at = R"("min":{"type":"integer","minimum":0},)";
+  return text.replace(text.find(at), at.size(), at + properties);
+}
+
+TEST_F(CustomTest, TheSchemaBoundsTextsNumbersAndMaps) {
+  const std::string definition = DefinitionWith(R"(
+      "word":{"type":"string","pattern":"^[a-z]+$","maxLength":3},
+      "part":{"type":"string","pattern":"b"},
+      "even":{"type":"integer","multipleOf":2},"tenth":{"type":"number","multipleOf":0.1},
+      "few":{"type":"object","minProperties":1,"maxProperties":2,
+             "additionalProperties":{"type":"string","pattern":"^x"}},
+      "amount":{"x-kubernetes-int-or-string":true,"pattern":"^[0-9]+%$",
+                "anyOf":[{"type":"integer"},{"type":"string"}]},)");
+  const auto defined =
+      Put(kDefinitions + std::string("/quotas.nos.example.com"), FromText(definition));
+  ASSERT_EQ(defined.code, 200);
+  EXPECT_TRUE(defined.warnings.empty()) << defined.warnings[0];
+  int n = 0;
+  const auto create = [&](const std::string& more) {
+    return Post(kQuotas, R"({"metadata":{"name":"q)" + std::to_string(++n) +
+                             R"("},"spec":{"min":1,)" + more + "}}");
+  };
+  for (const char* good :
+       {R"("word":"abc")", R"("part":"abc")", R"("even":-4)", R"("even":0)", R"("tenth":0.3)",
+        R"("tenth":1e6)", R"("few":{"a":"x"})", R"("amount":7)", R"("amount":"7%")"}) {
+    const auto answer = create(good);
+    EXPECT_EQ(answer.code, 201) << good << WriteJson(answer.body);
+  }
+  for (const char* bad :
+       {R"("word":"ab1")", R"("word":"abcd")", R"("word":"")", R"("part":"ac")", R"("even":3)",
+        R"("tenth":0.35)", R"("few":{})", R"("few":{"a":"x","b":"x","c":"x"})",
+        R"("few":{"a":"y"})", R"("amount":"7")"}) {
+    EXPECT_EQ(create(bad).code, 422) << bad;
+  }
+  EXPECT_NE(FindString(create(R"("word":"A")").body, "message")
+                .find("spec.word in body should match '^[a-z]+$'"),
+            std::string_view::npos);
+}
+
+TEST_F(CustomTest, APatternThatIsNoneIsRefusedAndAHostileOneHarmless) {
+  const auto define = [&](const std::string& pattern) {
+    return Put(
+        kDefinitions + std::string("/quotas.nos.example.com"),
+        FromText(DefinitionWith(R"("word":{"type":"string","pattern":")" + pattern + R"("},)")));
+  };
+  const auto refused = define("(a");
+  EXPECT_EQ(refused.code, 422);
+  EXPECT_NE(FindString(refused.body, "message").find("must be a valid regular expression"),
+            std::string_view::npos);
+  EXPECT_EQ(define("(?=a)").code, 422) << "Go knows no look-ahead";
+  ASSERT_EQ(define("^(a+)+$").code, 200);
+  EXPECT_EQ(Post(kQuotas, R"({"metadata":{"name":"slow"},"spec":{"min":1,"word":")" +
+                              std::string(100'000, 'a') + R"(b"}})")
+                .code,
+            422);
+  const auto large = define("((a{1000}){1000}){1000}");
+  EXPECT_TRUE(large.code == 422 || !large.warnings.empty()) << "applied, or said that it is not";
+}
+
+TEST_F(CustomTest, RulesThatAreNotAppliedAreNamed) {
+  const std::string text = DefinitionWith(R"(
+      "when":{"type":"string","format":"date-time"},"size":{"type":"integer","format":"int32"},
+      "list":{"type":"array","items":{"type":"object","x-kubernetes-validations":[{"rule":"true"}],
+              "oneOf":[{"required":["a"]},{"required":["b"]}]}},)");
+  const std::vector<std::string> expected = {
+      "spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.when: not applied by "
+      "this "
+      "simulated API server: format",
+      "spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.list.items: not applied "
+      "by "
+      "this simulated API server: oneOf, x-kubernetes-validations"};
+  const std::string path = kDefinitions + std::string("/quotas.nos.example.com");
+  EXPECT_EQ(Put(path, FromText(text)).warnings, expected);
+  EXPECT_EQ(Patch(path, "merge", R"({"metadata":{"labels":{"a":"b"}}})").warnings, expected);
+  ASSERT_EQ(Delete(path).code, 200);
+  EXPECT_EQ(Post(kDefinitions, text).warnings, expected);
+  EXPECT_TRUE(Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":1}})").warnings.empty());
+}
+
 TEST_F(CustomTest, StatusIsItsOwnAndStrategicPatchesAreNotForThem) {
   Post(kQuotas, R"({"metadata":{"name":"q"},"spec":{"min":1},"status":{"x":1}})");
   const std::string path = kQuotas + std::string("/q");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "sim/apiserver/patterns.h"
 
 namespace nos::sim {
 namespace {
@@ -136,6 +137,7 @@ ResourceType FromDefinition(const Json& definition, const Json& version) {
   type.storage = type.GroupResource();
   auto custom = std::make_shared<CustomType>();
   if (const Json* schema = Find(version, "schema", "openAPIV3Schema")) custom->schema = *schema;
+  custom->patterns = std::make_shared<const Patterns>(custom->schema);
   if (const Json* columns = Find(version, "additionalPrinterColumns")) custom->columns = *columns;
   if (const Json* scale = Find(version, "subresources", "scale")) custom->scale = *scale;
   type.custom = std::move(custom);

@@ -21,11 +21,14 @@ enum class NameRule {
   kPathSegment,  // anything that fits in a path: RBAC
 };
 
+class Patterns;
+
 // What a CustomResourceDefinition says about one of its versions.
 struct CustomType {
-  Json schema;   // openAPIV3Schema; null: none
-  Json columns;  // additionalPrinterColumns; null: none
-  Json scale;    // subresources.scale; null: none
+  Json schema;                               // openAPIV3Schema; null: none
+  std::shared_ptr<const Patterns> patterns;  // of the schema; never null
+  Json columns;                              // additionalPrinterColumns; null: none
+  Json scale;                                // subresources.scale; null: none
 };
 
 struct ResourceType {

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "sim/apiserver/scale.h"
+#include "sim/apiserver/schema_rules.h"
 #include "sim/apiserver/selectors.h"
 #include "sim/apiserver/validation.h"
 
@@ -165,6 +166,8 @@ void ValidateDefinition(const Json& object, Causes& causes) {
     const Json* schema = Find(version, "schema", "openAPIV3Schema");
     if (schema == nullptr || !schema->is_object()) {
       causes.Required(field + ".schema.openAPIV3Schema", "schemas are required");
+    } else {
+      ValidatePatterns(*schema, field + ".schema.openAPIV3Schema", causes);
     }
     ValidateScale(version, field, causes);
   }

@@ -197,7 +197,7 @@ Check Validate(const ResourceType& type, const Json& object, const Json* old) {
   Causes causes;
   ValidateMetadata(type, object, old, causes);
   if (type.custom != nullptr) {
-    ValidateSchema(type.custom->schema, object, "", causes);
+    ValidateSchema(type.custom->schema, *type.custom->patterns, object, "", causes);
   } else if (type.kind == "Pod") {
     ValidatePodSpec(object, "spec", causes);
     if (old != nullptr) ValidatePodUpdate(object, *old, causes);
