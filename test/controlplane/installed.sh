@@ -71,7 +71,7 @@ instances() {
 
 say "the chart is installed"
 expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --create-namespace
-expect 'successfully rolled out' k rollout status deployment/nos-gpu-partitioner -n "$system" --timeout 60s
+expect 'successfully rolled out' k rollout status deployment/nos-gpu-partitioner -n "$system" --timeout 240s
 for who in gpu-partitioner:partitioner mig-agent:agent; do
   expect kubeconfig "$controlplane" kubeconfig "e2e-${who#*:}" --namespace "$system" \
     --serviceaccount "nos-${who%:*}"
