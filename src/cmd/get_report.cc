@@ -15,6 +15,7 @@ using cluster::NodeInfo;
 
 std::string GpuLayout(const cluster::Gpu& gpu) {
   std::vector<LayoutPart> parts;
+  parts.reserve(gpu.instances.size());
   for (const cluster::Instance& instance : gpu.instances) {
     parts.push_back({instance.placement, instance.used ? "*" : ""});
   }

@@ -86,23 +86,30 @@ void Tidy(const Json& schema, Json& value, const std::string& path,
   }
 }
 
-bool IsType(const Json& value, std::string_view type) {
-  if (type == "object") return value.is_object();
-  if (type == "array") return value.is_array();
-  if (type == "string") return value.is_string();
-  if (type == "boolean") return value.is_bool();
-  if (type == "integer") return value.is_int64() || value.is_uint64();
-  if (type == "number") return value.is_number();
-  return true;
+std::string_view TypeName(const Json& value) {
+  switch (value.kind()) {
+    case boost::json::kind::object:
+      return "object";
+    case boost::json::kind::array:
+      return "array";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::bool_:
+      return "boolean";
+    case boost::json::kind::int64:
+    case boost::json::kind::uint64:
+      return "integer";
+    case boost::json::kind::double_:
+      return "number";
+    case boost::json::kind::null:
+      return "null";
+  }
+  return "";
 }
 
-std::string_view TypeName(const Json& value) {
-  if (value.is_object()) return "object";
-  if (value.is_array()) return "array";
-  if (value.is_string()) return "string";
-  if (value.is_bool()) return "boolean";
-  if (value.is_number()) return value.is_double() ? "number" : "integer";
-  return "null";
+bool IsType(const Json& value, std::string_view type) {
+  const std::string_view name = TypeName(value);
+  return type.empty() || name == type || (type == "number" && name == "integer");
 }
 
 std::optional<double> Number(const Json* value) {

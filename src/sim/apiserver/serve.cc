@@ -20,7 +20,7 @@ using net::HttpResponse;
 
 constexpr std::string_view kOpenApiV2Type =
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-constexpr size_t kReadBytes = 64 * 1024;
+constexpr size_t kReadBytes = size_t{64} * 1024;
 // A watch without a limit of its own ends after this, as on a real server.
 constexpr Duration kLongestWatch = std::chrono::hours(1);
 
