@@ -2,13 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
 #include "cmd/outside_events.h"
@@ -25,7 +23,6 @@ namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kKind = "MigAgentConfig";
-constexpr size_t kMostFileBytes = size_t{4} << 20;
 
 constexpr MetricFamily kRegistrations{
     MetricFamily::Kind::kGauge, "nos_agent_device_plugin_registrations",
@@ -85,15 +82,6 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   });
 }
 
-Result<gpu::Catalogue> ReadModels(const std::string& path) {
-  if (path.empty()) return gpu::Catalogue::Load("");
-  NOS_ASSIGN(const std::string text, ReadFile(path, kMostFileBytes));
-  auto catalogue = gpu::Catalogue::Load(text);
-  if (!catalogue.ok()) return catalogue.status().Within(path);
-  if (catalogue->problems().empty()) return catalogue;
-  return Invalid(fmt::format("{}: {}", path, Join(catalogue->problems(), "; ")));
-}
-
 void MeasurePlugin(const kubelet::DevicePluginServer& plugin, Metrics& metrics) {
   for (const auto& [resource, counts] : plugin.Counts()) {
     const auto set = [&](const MetricFamily& family, const char* result, uint64_t value) {
@@ -111,7 +99,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   if (flags.node.empty()) {
     return Invalid("which node is this? Give --node NAME or set NODE_NAME");
   }
-  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadModels(config.geometries_file));
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
   const SystemClock clock;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/uuid.h"
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
 #include "cmd/outside_events.h"
@@ -116,18 +117,9 @@ Result<scheduling::Framework> ReadFramework(const Config& config) {
 }
 
 Result<std::unique_ptr<const Rules>> ReadRules(const Config& config) {
-  std::string geometries;
-  if (!config.geometries_file.empty()) {
-    NOS_ASSIGN(geometries, ReadFile(config.geometries_file, kMostFileBytes));
-  }
-  auto catalogue = gpu::Catalogue::Load(geometries);
-  if (!catalogue.ok()) return catalogue.status().Within(config.geometries_file);
-  if (!catalogue->problems().empty()) {
-    return Invalid(
-        fmt::format("{}: {}", config.geometries_file, Join(catalogue->problems(), "; ")));
-  }
+  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(scheduling::Framework framework, ReadFramework(config));
-  return std::make_unique<const Rules>(Rules{std::move(catalogue).value(), std::move(framework)});
+  return std::make_unique<const Rules>(Rules{std::move(catalogue), std::move(framework)});
 }
 
 // The partitioner of the moment: made anew when the rules change, and absent while another replica
