@@ -2,7 +2,7 @@
 # */go.mod. Sourced by script/controlplane.
 # shellcheck shell=bash
 
-programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl helm kustomize)
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize)
 declare -A package_of=(
   [etcd]=go.etcd.io/etcd/server/v3
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -10,6 +10,7 @@ declare -A package_of=(
   [kube-scheduler]=k8s.io/kubernetes/cmd/kube-scheduler
   [kwok]=sigs.k8s.io/kwok/cmd/kwok
   [kubectl]=k8s.io/kubernetes/cmd/kubectl
+  [kubelet]=k8s.io/kubernetes/cmd/kubelet
   [helm]=helm.sh/helm/v3/cmd/helm
   [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
 )

@@ -1,0 +1,221 @@
+#!/usr/bin/env bash
+# A real kubelet with containerd and runc: a node of the control plane on loopback, for tests and
+# people. Runs until it is asked to end (Ctrl-C, SIGTERM), and takes everything away then.
+#
+#   kubelet.sh NODE DIR         with NOS_CONTROLPLANE_DIR; DIR is a new or empty folder, and stays
+#   kubelet.sh NODE DIR kill    kills the kubelet (SIGKILL), which then starts again
+#
+# Ends with 77, and says why, where a machine cannot. DIR has, once the node is Ready:
+#
+#   kubelet/device-plugins, kubelet/pod-resources/kubelet.sock   as in /var/lib/kubelet
+#   logs/<namespace>_<pod>_<uid>/<container>/*.log               what containers say
+#   kubelet.log, containerd.log
+#
+# All of it lives in namespaces of processes and of mounts: it ends with their first process, however
+# that comes about, and leaves no mount behind. /var/lib/kubelet, /run and /var/log are its own, and
+# what the kubelet would change in /proc/sys of the machine. Cgroups are below /nos-NODE. Pods share
+# the machine's network (hostNetwork: true), tolerate nvidia.com/gpu, and have the one image there is,
+# docker.io/nos-test/sleeper:1 (sleeper.c). Only what kills this very script with SIGKILL leaves
+# something: empty cgroups and an empty /var/lib/kubelet.
+# shellcheck disable=SC2154
+here=$(dirname "$(readlink -f "$0")") caller=$PWD
+# shellcheck source=script/lib.sh
+. "$here/../../script/lib.sh" || exit 1
+# shellcheck source=test/controlplane/binaries.sh
+. "$here/binaries.sh"
+# shellcheck source=test/controlplane/credentials.sh
+. "$here/credentials.sh"
+# shellcheck source=test/controlplane/components.sh
+. "$here/components.sh"
+
+skip() {
+  say "skipped: $*"
+  exit 77
+}
+
+require() {
+  local program
+  [ "$(id -u)" -eq 0 ] || skip "a kubelet wants root, and this is user $(id -u)"
+  for program in containerd runc ctr unshare nsenter setpriv gcc tar; do
+    command -v "$program" >/dev/null ||
+      skip "no $program here (Debian: apt-get install containerd runc util-linux gcc tar)"
+  done
+  make_cgroups 2>/dev/null || skip "no control groups can be made below /sys/fs/cgroup"
+  unshare --mount --pid --fork true 2>/dev/null ||
+    skip "no namespaces of mounts and processes can be made (CAP_SYS_ADMIN is missing)"
+}
+
+# Hierarchies of version 1 have a folder each; version 2 is one.
+hierarchies() {
+  if [ -f /sys/fs/cgroup/cgroup.controllers ]; then echo /sys/fs/cgroup; else
+    awk '$3 == "cgroup" || $3 == "cgroup2" {print $2}' /proc/mounts | grep '^/sys/fs/cgroup/'
+  fi
+}
+make_cgroups() {
+  local each
+  for each in $(hierarchies); do mkdir -p "$each/nos-$node" || return; done
+}
+remove_cgroups() {
+  local each left=0
+  for each in $(hierarchies); do
+    [ ! -d "$each/nos-$node" ] || find "$each/nos-$node" -depth -type d -exec rmdir {} + 2>/dev/null || left=1
+  done
+  return "$left"
+}
+
+# image: the archive that containerd reads, of one static program.
+image() {
+  local work=$node_dir/image
+  mkdir -p "$work"
+  gcc -static -O1 -o "$work/sleeper" "$here/sleeper.c"
+  tar -C "$work" -cf "$work/layer.tar" sleeper
+  printf '{"architecture": "%s", "os": "linux", "config": {"Entrypoint": ["/sleeper"]}, "rootfs": %s}' \
+    "$(go_architecture)" "{\"type\": \"layers\", \"diff_ids\": [\"sha256:$(sha256sum "$work/layer.tar" | cut -d' ' -f1)\"]}" \
+    >"$work/config.json"
+  printf '[{"Config": "config.json", "RepoTags": ["nos-test/sleeper:1"], "Layers": ["layer.tar"]}]' \
+    >"$work/manifest.json"
+  tar -C "$work" -cf "$node_dir/image.tar" manifest.json config.json layer.tar
+}
+go_architecture() { uname -m | sed -e s/x86_64/amd64/ -e s/aarch64/arm64/; }
+
+configure() {
+  mkdir -p "$node_dir"/{kubelet,containerd,logs,cni}
+  cat >"$node_dir/containerd.toml" <<Y
+version = 2
+root = "$node_dir/containerd"
+state = "/run/containerd"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$node_dir/opt"
+[grpc]
+  address = "/run/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "docker.io/nos-test/sleeper:1"
+  restrict_oom_score_adj = true  # for machines that withhold CAP_SYS_RESOURCE
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    conf_dir = "$node_dir/cni"
+Y
+  # For containerd, and so the node, to be ready. Never called: pods have hostNetwork.
+  echo '{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}' >"$node_dir/cni/none.conflist"
+  cat >"$node_dir/kubelet.yaml" <<Y
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: 127.0.0.1
+port: $(free_port)
+healthzPort: 0
+authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $dir/pki/ca.crt}}
+authorization: {mode: AlwaysAllow}
+containerRuntimeEndpoint: unix:///run/containerd.sock
+cgroupDriver: cgroupfs
+cgroupRoot: /nos-$node
+failCgroupV1: false
+failSwapOn: false
+enforceNodeAllocatable: [pods]
+registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]
+volumePluginDir: $node_dir/volume-plugins
+resolvConf: ""
+podLogsDir: $node_dir/logs
+protectKernelDefaults: true
+makeIPTablesUtilChains: false
+evictionHard: {memory.available: 0%, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%}
+Y
+  client "kubelet-$node.kubeconfig" "system:node:$node" system:nodes
+}
+
+# setting VALUE NAME: the kubelet insists on these; in here they seem to be so.
+setting() {
+  local file=$node_dir/settings/${2//\//.}
+  mkdir -p "$node_dir/settings"
+  echo "$1" >"$file"
+  mount --bind "$file" "/proc/sys/$2"
+}
+
+# inside: the first process of the namespaces.
+inside() {
+  local code=0 each
+  for each in /run /var/log; do mount -t tmpfs tmpfs "$each"; done
+  mount --bind "$node_dir/kubelet" /var/lib/kubelet
+  setting 1 vm/overcommit_memory
+  setting 10 kernel/panic
+  setting 1 kernel/panic_on_oops
+  setting 1000000 kernel/keys/root_maxkeys
+  setting 25000000 kernel/keys/root_maxbytes
+  containerd --config "$node_dir/containerd.toml" >>"$node_dir/containerd.log" 2>&1 &
+  until ctr --address /run/containerd.sock version >/dev/null 2>&1; do
+    kill -0 $! 2>/dev/null || die "containerd ended: $(tail -n 5 "$node_dir/containerd.log")"
+    sleep 0.1
+  done
+  ctr --address /run/containerd.sock --namespace k8s.io images import "$node_dir/image.tar" >/dev/null
+  # Killed, it starts again, as a service manager would do it. What ends by itself has a reason.
+  while [ "$code" -eq 0 ] || [ "$code" -eq 137 ]; do
+    "$kubelet" --config "$node_dir/kubelet.yaml" --kubeconfig "$dir/kubelet-$node.kubeconfig" \
+      --root-dir /var/lib/kubelet --hostname-override "$node" ${address:+--node-ip "$address"} \
+      >>"$node_dir/kubelet.log" 2>&1 &
+    echo $! >"$node_dir/kubelet.pid"
+    code=0
+    { wait $! || code=$?; } 2>/dev/null
+  done
+  die "the kubelet ended with $code: $(tail -n 5 "$node_dir/kubelet.log")"
+}
+
+# Its pid means something only inside.
+kill_kubelet() {
+  local first
+  first=$(cat "$node_dir/first.pid") || die "no node runs in $node_dir"
+  nsenter --target "${first% }" --mount --pid kill -KILL "$(cat "$node_dir/kubelet.pid")"
+}
+
+finish() {
+  local code=$? first
+  trap - EXIT INT TERM HUP
+  if [ -n "$space" ]; then
+    exec 2>/dev/null  # what bash says of killed children
+    kill -KILL "$space" || true
+    wait "$space" || true
+    # The first process is the last to go.
+    first=$(cat "$node_dir/first.pid")
+    while [ -n "$first" ] && kill -0 "${first% }" 2>/dev/null; do sleep 0.02; done
+  fi
+  for _ in $(seq 100); do
+    remove_cgroups && break
+    sleep 0.05
+  done
+  if flock --nonblock 7 2>/dev/null; then rmdir /var/lib/kubelet 2>/dev/null || true; fi
+  k delete node "$node" --ignore-not-found --request-timeout 5s >/dev/null 2>&1 || true
+  exit "$code"
+}
+
+node=${1:-} node_dir=${2:-} dir=${NOS_CONTROLPLANE_DIR:-$PWD/build/controlplane} space=
+if ! [[ $node =~ ^[a-z0-9]([a-z0-9-]*[a-z0-9])?$ ]] || [ -z "$node_dir" ]; then
+  die "usage: kubelet.sh NODE DIR [kill] (kubelet.sh --help)"
+fi
+node_dir=$(cd "$caller" && realpath -m "$node_dir") dir=$(cd "$caller" && realpath -m "$dir")
+case ${3:-} in
+  inside) inside ;;
+  kill)
+    kill_kubelet
+    exit
+    ;;
+  '') ;;
+  *) die "unknown command '$3'" ;;
+esac
+[ -z "$(ls -A "$node_dir" 2>/dev/null)" ] || die "$node_dir is not empty"
+[ -f "$dir/kubeconfig" ] || die "no control plane in $dir; first: script/controlplane up"
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+require
+need_binaries kubelet kubectl
+mkdir -p "$node_dir" /var/lib/kubelet
+# The mount point, which the last node takes away.
+exec 7</var/lib/kubelet
+flock --shared 7
+configure
+image
+address=$(hostname -I | cut -d' ' -f1) kubelet=${path_of[kubelet]} NOS_CONTROLPLANE_DIR=$dir
+export address kubelet NOS_CONTROLPLANE_DIR
+setpriv --pdeathsig KILL unshare --mount --pid --fork --mount-proc --kill-child \
+  "$0" "$node" "$node_dir" inside &
+space=$!
+while kill -0 "$space" 2>/dev/null && ! [ -s "$node_dir/first.pid" ]; do
+  cat "/proc/$space/task/$space/children" >"$node_dir/first.pid" 2>/dev/null || true
+done
+wait "$space"

@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# nos agent with a real kubelet, containerd and runc on the real control plane; only the GPU is a
+# double. The partitioner's part, the spec of the node, is written by the test.
+#
+#   kubelet_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+here=$(dirname "$(readlink -f "$0")")
+build=$2 dir=$NOS_CONTROLPLANE_DIR
+if [ ! -f "$dir/kubeconfig" ]; then
+  echo "skipped: no control plane in $dir (script/controlplane up says why)"
+  exit 77
+fi
+kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
+helm=$("$controlplane" binary helm) || fail "no helm"
+work=$(mktemp -d)
+node=kubelet-$$ team=team-kubelet-$$
+export KUBECONFIG=$dir/kubeconfig NOS_NVML_DOUBLE_STATE=$work/gpus.json
+k() { "$kubectl" "$@"; }
+say() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
+
+declare -A pid
+finish() {
+  local code=$?
+  k delete namespace "$team" --wait=false >/dev/null 2>&1
+  k delete clusterrole,clusterrolebinding nos-kubelet-mig-agent >/dev/null 2>&1
+  kill "${pid[@]}" 2>/dev/null
+  wait "${pid[@]}" 2>/dev/null
+  if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then tail -n 15 "$work"/*.log "$work"/node/*.log; fi
+  rm -rf "$work"
+  exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+
+# A node that dies with this test, however that comes about.
+start_kubelet() {
+  setpriv --pdeathsig TERM "$here/kubelet.sh" "$node" "$work/node" >>"$work/kubelet.sh.log" 2>&1 &
+  pid[kubelet]=$!
+}
+start_agent() {
+  NODE_NAME=$node "$build/nos" agent --config "$work/agent.yaml" --kubeconfig "$work/agent.kubeconfig" \
+    >>"$work/agent.log" 2>&1 &
+  pid[agent]=$!
+  disown
+}
+# plan ID LAYOUT: as the partitioner writes it.
+plan() {
+  expect annotated k annotate node "$node" --overwrite "nos.nebuly.com/spec-partitioning-plan=$1" \
+    "nos.nebuly.com/spec-layout-0=$2"
+}
+# shows PATH VALUE [OBJECT]: waits until the object (the node) does.
+shows() {
+  expect 'condition met' k wait "${3:-node/$node}" -n "$team" --for=jsonpath="{$1}=$2" --timeout 60s
+}
+allocatable() { shows ".status.allocatable.nvidia\.com/mig-${1/./\\.}" "$2"; }
+status_layout() { shows '.metadata.annotations.nos\.nebuly\.com/status-layout-0' "$1"; }
+acknowledged() { shows '.metadata.annotations.nos\.nebuly\.com/status-partitioning-plan' "$1"; }
+# device PLACEMENT: its UUID, as the driver tells it; nothing when it does not exist.
+device() {
+  "$build/nos" agent --once --print --nvml-library "$build/test/doubles/nvml/libnvidia-ml.so.1" |
+    awk -v placement="$1" '$1 == placement {print $NF}'
+}
+pod_resources() { "$build/test/controlplane/nos_pod_resources" "$work/node/kubelet/pod-resources/kubelet.sock"; }
+# pod NAME PROFILE
+create_pod() {
+  expect created from "
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, namespace: $team}
+spec:
+  hostNetwork: true
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  terminationGracePeriodSeconds: 5
+  containers:
+  - name: main
+    image: docker.io/nos-test/sleeper:1
+    imagePullPolicy: Never
+    resources: {limits: {nvidia.com/mig-$2: 1}}
+" k create
+}
+running() { shows .status.phase Running "pod/$1"; }
+# has NAME UUID: what the pod's process was given, in its own words.
+has() {
+  local said
+  said=$(cat "$work/node/logs/${team}_$1"_*/main/*.log)
+  [[ $said == *"NVIDIA_VISIBLE_DEVICES=$2" ]] || fail "pod $1 should have $2 and says: $said"
+}
+# kept NAME UUID: as it was from the start, for kubelet, driver and API server. A kubelet that has
+# just started needs a second until it knows its pods.
+kept() {
+  local deadline=$((SECONDS + 30))
+  running "$1"
+  expect '^0$' k get pod "$1" -n "$team" -o jsonpath='{.status.containerStatuses[0].restartCount}'
+  until pod_resources 2>/dev/null | grep -q "^held $team/$1/main nvidia.com/mig-[^ ]* $2"; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "the kubelet does not say that $1 has $2: $(pod_resources 2>&1)"
+    sleep 0.1
+  done
+  [ "$(device 3g.20gb@4)" = "$2" ] || fail "what pod $1 holds was touched"
+}
+
+say "a node with kubelet, containerd and runc joins"
+echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}]}" >"$work/gpus.json"
+start_kubelet
+until k get node "$node" >/dev/null 2>&1; do
+  if ! kill -0 "${pid[kubelet]}" 2>/dev/null; then
+    wait "${pid[kubelet]}"
+    code=$?
+    cat "$work/kubelet.sh.log"
+    exit "$code"
+  fi
+  sleep 0.2
+done
+expect 'condition met' k wait --for=condition=Ready "node/$node" --timeout 120s
+expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
+  nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1
+
+say "the agent, with the chart's rights, offers what it cuts"
+expect created k create namespace "$team"
+"$helm" template nos-kubelet "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 |
+  awk 'BEGIN {RS = "---\n"} /mig-agent/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding)\n/ {printf "---\n%s", $0}' \
+    >"$work/roles.yaml"
+expect 'clusterrole.*created' k create -f "$work/roles.yaml"
+expect kubeconfig "$controlplane" kubeconfig "$node-agent" --namespace "$team" \
+  --serviceaccount nos-kubelet-mig-agent
+mv "$dir/$node-agent.kubeconfig" "$work/agent.kubeconfig"
+cat >"$work/agent.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: MigAgentConfig
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+devicePlugin: {mode: builtin, folder: $work/node/kubelet/device-plugins}
+podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
+nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
+Y
+start_agent
+plan 1 3g.20gb@4,1g.5gb@0
+allocatable 3g.20gb 1
+allocatable 1g.5gb 1
+uuid=$(device 3g.20gb@4)
+expect "allocatable nvidia.com/mig-3g.20gb $uuid" pod_resources
+expect "allocatable nvidia.com/mig-1g.5gb $(device 1g.5gb@0)" pod_resources
+
+say "a pod runs with that very slice, and it counts as used"
+create_pod keep 3g.20gb
+running keep
+has keep "$uuid"
+kept keep "$uuid"
+status_layout 1g.5gb@0:free,3g.20gb@4:used
+
+say "a plan cannot take it, and takes what is free"
+plan 2 7g.40gb@0
+allocatable 1g.5gb 0
+acknowledged 2
+expect '"outcome":"partial".*InUse' k get node "$node" -o jsonpath='{.metadata.annotations.nos\.nebuly\.com/partitioning-result}'
+kept keep "$uuid"
+
+say "a new slice is cut while kubelet and plugin go on"
+plan 3 3g.20gb@4,2g.10gb@0
+allocatable 2g.10gb 1
+acknowledged 3
+create_pod other 2g.10gb
+running other
+has other "$(device 2g.10gb@0)"
+
+say "a slice whose pod has ended is free; it is withdrawn first and then destroyed"
+expect deleted k delete pod other -n "$team"
+status_layout 2g.10gb@0:free,3g.20gb@4:used
+plan 4 3g.20gb@4
+while [ -n "$(device 2g.10gb@0)" ]; do
+  expect . pod_resources
+  [ "$SECONDS" -lt 200 ] || fail "2g.10gb@0 is not destroyed"
+done
+expect '^0$' k get node "$node" -o jsonpath='{.status.allocatable.nvidia\.com/mig-2g\.10gb}'
+[[ $(pod_resources) != *mig-2g.10gb* ]] || fail "the kubelet has a device that is gone"
+acknowledged 4
+
+say "the kubelet is killed; pod and slice stay"
+plan 5a 7g.40gb@0
+expect '' "$here/kubelet.sh" "$node" "$work/node" kill
+kept keep "$uuid"
+plan 5 3g.20gb@4,1g.5gb@1
+allocatable 1g.5gb 1
+allocatable 3g.20gb 1
+kept keep "$uuid"
+create_pod third 1g.5gb
+running third
+has third "$(device 1g.5gb@1)"
+
+say "the agent is killed; pods and slices stay"
+kill -9 "${pid[agent]}"
+shows '.status.allocatable.nvidia\.com/mig-1g\.5gb' 0
+start_agent
+allocatable 1g.5gb 1
+allocatable 3g.20gb 1
+plan 6 7g.40gb@0
+acknowledged 6
+status_layout 1g.5gb@1:used,3g.20gb@4:used
+kept keep "$uuid"
+has third "$(device 1g.5gb@1)"
+
+say "when the pods have ended, their slices make room"
+expect deleted k delete pod keep third -n "$team"
+allocatable 7g.40gb 1
+create_pod whole 7g.40gb
+running whole
+has whole "$(device 7g.40gb@0)"
+if grep forbidden "$work/agent.log"; then fail "a permission is missing"; fi
+
+say "the node goes and leaves nothing behind"
+kill "${pid[kubelet]}"
+wait "${pid[kubelet]}"
+refuse NotFound k get node "$node"
+out=$(grep -F "$work" /proc/mounts /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -v "nos agent")
+[ -z "$out" ] || fail "mounts or processes are left"
+out=$(find /sys/fs/cgroup -maxdepth 2 -name "nos-$node")
+[ -z "$out" ] || fail "cgroups are left"
+say ok
