@@ -70,11 +70,11 @@ void DescribeAgent(ConfigFields& f, Config& c) {
     f.Text("namespace", c.nvidia.ns, "Their namespace; empty: any.");
   });
   f.Text("podResourcesSocket", c.pod_resources.socket, "Of the kubelet.");
-  f.Seconds("withdrawTimeoutSeconds", c.agent.withdraw_timeout, seconds(1), minutes(10),
-            "An instance to be removed is taken off the kubelet's list; how long to wait for the "
-            "node object to show it.");
-  f.Seconds("settleSeconds", c.agent.settle, milliseconds(0), minutes(1),
-            "And then still, for schedulers that have not seen it.");
+  f.Seconds("settleSeconds", c.agent.settle, milliseconds(0), seconds(5),
+            "An instance that is to be removed is first left out of the node's allocatable; how "
+            "long schedulers are then given to notice.");
+  f.Seconds("drainTimeoutSeconds", c.agent.drain_timeout, seconds(1), minutes(10),
+            "The same where the agent is not allowed to write nodes/status.");
   DescribeDaemon(f, c.daemon);
   f.Group("leaderElection", [&] {
     f.Retired("leaderElect", "every node has its own agent");

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "controllers/annotation_write.h"
+#include "base/log.h"
 #include "controllers/condition.h"
 #include "controllers/measures.h"
+#include "controllers/node_write.h"
 
 namespace nos::controllers {
 namespace {
@@ -18,14 +19,6 @@ bool HasSpec(const cluster::Node& node, int gpu) {
   const auto first = all.lower_bound(counts);
   return all.contains(fmt::format("{}spec-layout-{}", cluster::kPrefix, gpu)) ||
          (first != all.end() && first->first.starts_with(counts));
-}
-
-std::map<std::string, int64_t> CountByResource(const std::vector<kubelet::OfferedDevice>& offer) {
-  std::map<std::string, int64_t> counts;
-  for (const kubelet::OfferedDevice& device : offer) {
-    counts[device.resource] += device.healthy ? 1 : 0;  // as the node's allocatable counts them
-  }
-  return counts;
 }
 
 std::string NameOf(device::Operation::Kind kind) {
@@ -47,17 +40,15 @@ std::string Shortened(std::string message) {
   return message;
 }
 
-// Instances that will go, or stay against the spec only because they are needed: not given to
-// anybody new.
-std::map<std::string, std::string> ToWithdraw(const std::vector<device::GpuInstance>& unwanted,
-                                              const NodeDevices& devices) {
-  std::map<std::string, std::string> withdrawn;
-  for (const device::GpuInstance& instance : unwanted) {
+std::map<std::string, std::string> WithResources(const std::vector<device::GpuInstance>& instances,
+                                                 const NodeDevices& devices) {
+  std::map<std::string, std::string> resources;
+  for (const device::GpuInstance& instance : instances) {
     const auto gpu = std::find_if(devices.gpus.begin(), devices.gpus.end(),
                                   [&](const auto& g) { return g.index == instance.gpu; });
-    withdrawn[instance.uuid] = ResourceOf(*gpu, instance);
+    resources[instance.uuid] = ResourceOf(*gpu, instance);
   }
-  return withdrawn;
+  return resources;
 }
 
 }  // namespace
@@ -72,19 +63,22 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       pod_resources_(pod_resources),
       device_plugin_(device_plugin),
       extras_(extras),
-      withdrawals_({config.withdraw_timeout, config.settle}),
+      drains_({config.settle, config.drain_timeout}),
       failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up) {}
 
 Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& client,
                          const Clock& clock) {
-  const auto node = view.nodes.Get(node_);
+  const Node node = NodeNow(view);
   if (node == nullptr) return Outcome::Again(config_.poll);
-  const Result<Round> round = Assess(*node, *view.pods.Snapshot());
+  Result<Round> round = Assess(node, *view.pods.Snapshot());
   if (!round.ok()) return Outcome::Failed(round.status());
   const Time now = clock.Now();
   const bool withdraws = device_plugin_.Withdraws();
-  Status offered = withdraws ? Offer(*round, now) : Status::Ok();
+  Status offered = withdraws ? Offer(*round, client, now) : Status::Ok();
   if (!offered.ok()) return Outcome::Failed(std::move(offered));
+  if (Status shown = ShowCounts(*round, client, clock); !shown.ok()) {
+    return Outcome::Failed(std::move(shown));
+  }
   const device::Progress progress = Decide(*round, now);
   if (progress.next) return Act(*progress.next, *round, client, clock);
   if (!withdraws) offered = device_plugin_.Offer(OfferOf(round->devices, {}));
@@ -92,17 +86,28 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   return Rest(progress, *round, client, now);
 }
 
-Result<Agent::Round> Agent::Assess(const cluster::Node& node, const Pods& pods) {
+// The cache may lag behind what we wrote ourselves.
+Agent::Node Agent::NodeNow(const View& view) {
+  Node cached = view.nodes.Get(node_);
+  const bool newer =
+      cached != nullptr && written_ != nullptr && cached->meta.uid == written_->meta.uid &&
+      !kube::NotNewer(written_->meta.resource_version, cached->meta.resource_version);
+  if (newer) return written_;
+  written_ = nullptr;
+  return cached;
+}
+
+Result<Agent::Round> Agent::Assess(Node node, const Pods& pods) {
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
-  Round round{node, std::move(devices), false, {}, {}, {}, {}, false};
+  Round round{std::move(node), std::move(devices), false, {}, {}, {}, {}, false};
   round.kubelet_lags = HeldByNobody(round.devices, pods);
   ReadTargets(round);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
-  round.withdrawn =
-      ToWithdraw(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
-  if (const std::string plan = cluster::SpecPlan(node); plan != plan_) {
+  round.unwanted =
+      WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
+  if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {
     plan_ = plan;
     failures_.Clear();
   }
@@ -111,7 +116,7 @@ Result<Agent::Round> Agent::Assess(const cluster::Node& node, const Pods& pods) 
 
 void Agent::ReadTargets(Round& round) {
   // GPUs that are told of but cannot be reached have targets too: they must not pass for done.
-  cluster::NodeGpus gpus = cluster::ReadNodeGpus(round.node, catalogue_);
+  cluster::NodeGpus gpus = cluster::ReadNodeGpus(*round.node, catalogue_);
   round.managed = gpus.managed;
   if (!round.managed) return;
   for (cluster::Gpu& observed : ToGpus(round.devices)) {
@@ -119,13 +124,13 @@ void Agent::ReadTargets(Round& round) {
     gpus.gpus.push_back(std::move(observed));
   }
   std::set<int> read;
-  for (cluster::TargetLayout& target : cluster::ReadSpec(round.node, gpus)) {
+  for (cluster::TargetLayout& target : cluster::ReadSpec(*round.node, gpus)) {
     if (round.devices.broken.contains(target.index)) continue;  // nothing is changed there
     read.insert(target.index);
     round.targets.push_back({target.index, std::move(target.placements)});
   }
   for (const cluster::Gpu& gpu : gpus.gpus) {
-    if (read.contains(gpu.index) || !HasSpec(round.node, gpu.index)) continue;
+    if (read.contains(gpu.index) || !HasSpec(*round.node, gpu.index)) continue;
     if (const auto broken = round.devices.broken.find(gpu.index);
         broken != round.devices.broken.end()) {
       round.unreadable.push_back({gpu.index, "", "GpuUnhealthy", broken->second});
@@ -137,60 +142,89 @@ void Agent::ReadTargets(Round& round) {
   }
 }
 
-Status Agent::Offer(const Round& round, Time now) {
-  std::set<std::string> withheld;
-  for (const auto& [uuid, resource] : round.withdrawn) withheld.insert(uuid);
-  std::vector<kubelet::OfferedDevice> offer = OfferOf(round.devices, withheld);
-  const std::map<std::string, int64_t> counts = CountByResource(offer);
-  if (offered_ != offer) {
-    offered_.reset();  // should this fail, nobody knows what the kubelet holds
-    NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
-    offered_ = std::move(offer);
+// What is on its way out stays in the offer until it is drained: pods may have been sent for it.
+Status Agent::Offer(Round& round, kube::Client& client, Time now) {
+  drains_.Look(round.unwanted, CountsFor(round), *round.node);
+  const auto leaves = [&](const auto& instance) {
+    return InOffer(instance.first) && drains_.Drained(instance.first, now);
+  };
+  if (std::any_of(round.unwanted.begin(), round.unwanted.end(), leaves)) {
+    NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
   }
-  withdrawals_.Update(round.withdrawn, counts, round.node, now);
+  std::set<std::string> withheld;
+  for (const auto& instance : round.unwanted) {
+    if (!InOffer(instance.first) || leaves(instance)) withheld.insert(instance.first);
+  }
+  std::vector<kubelet::OfferedDevice> offer = OfferOf(round.devices, withheld);
+  if (offered_ == offer) return Status::Ok();
+  for (const kubelet::OfferedDevice& device : offer) resources_.insert(device.resource);
+  offered_.reset();  // should this fail, nobody knows what the kubelet holds
+  NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
+  offered_ = std::move(offer);
+  offer_changed_ = true;
   return Status::Ok();
 }
 
-device::Progress Agent::Decide(const Round& round, Time now) {
-  std::set<std::string> asked;
-  const auto deferred = [&](const device::Operation& operation) {
-    asked.insert(operation.ToString());
-    const bool withdrawing = operation.kind == device::Operation::Kind::kDestroy &&
-                             !operation.uuid.empty() && device_plugin_.Withdraws() &&
-                             !withdrawals_.MayDestroy(operation.uuid, now);
-    return withdrawing || failures_.Pausing(operation, now);
-  };
-  device::Progress progress =
-      device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
-  if (!progress.next) failures_.Keep(asked);
-  return progress;
+// Whether the kubelet may hand the device out, as far as is known.
+bool Agent::InOffer(const std::string& uuid) const {
+  return !offered_ || std::any_of(offered_->begin(), offered_->end(),
+                                  [&](const auto& device) { return device.device_id == uuid; });
 }
 
-Outcome Agent::Act(const device::Operation& operation, const Round& round, kube::Client& client,
-                   const Clock& clock) {
-  if (operation.kind == device::Operation::Kind::kDestroy && !operation.uuid.empty()) {
-    const Result<bool> free = StillFree(operation, round, client);
-    if (!free.ok()) return Outcome::Failed(free.status());
-    // The caches have not seen the pod yet that needs it; asking again at once would not hasten
-    // them.
-    if (!*free) return Outcome::Again(config_.catch_up);
+// By resource, the devices that schedulers may count on.
+std::map<std::string, int64_t> Agent::CountsFor(const Round& round) const {
+  std::map<std::string, int64_t> counts;
+  for (const std::string& resource : resources_) counts[resource] = 0;
+  std::set<std::string> going;
+  for (const auto& [uuid, resource] : round.unwanted) {
+    going.insert(uuid);
+    counts[resource] = 0;
   }
-  const Status done = Perform(operation);
-  if (done.ok()) {
-    failures_.Succeeded(operation);
-    return Outcome::Again(Duration::zero());
+  for (const kubelet::OfferedDevice& device : OfferOf(round.devices, going)) {
+    counts[device.resource] += device.healthy ? 1 : 0;
   }
-  // NotFound and the like: the next observation shows what is there.
-  failures_.Record(operation, done, clock.Now());
-  events_.Record(client, Reference(round.node), kube::EventType::kWarning, "DeviceOperationFailed",
-                 fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
-  return Outcome::Again(Duration::zero());
+  return counts;
 }
 
-// The last look before a destruction: past the caches, at the kubelet and the API server
-// themselves.
-Result<bool> Agent::StillFree(const device::Operation& operation, const Round& round,
-                              kube::Client& client) {
+// Writes into the node what the kubelet would write later. When it has written something else
+// since, it has the last word: but for instances that are to go.
+Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock) {
+  std::set<std::string> draining;
+  for (const auto& [uuid, resource] : round.unwanted) draining.insert(resource);
+  const std::map<std::string, int64_t> counts = CountsFor(round);
+  std::map<std::string, int64_t> changes;
+  for (const auto& [resource, count] : counts) {
+    const int64_t shown = AllocatableOf(*round.node, resource);
+    const bool drains = shown > count && draining.contains(resource);
+    const auto own = figures_.find(resource);
+    const bool outdated = own != figures_.end() && own->second == shown && shown != count;
+    if (drains || outdated || (offer_changed_ && shown != count)) changes[resource] = count;
+  }
+  bool refused = false;
+  if (!changes.empty()) {
+    Result<cluster::Node> written = PatchNodeDevices(client, *round.node, changes);
+    if (written.ok()) {
+      written_ = std::make_shared<const cluster::Node>(std::move(written).value());
+      round.node = written_;
+      for (const auto& [resource, count] : changes) figures_[resource] = count;
+    } else if (written.status().code() != Code::kPermission) {
+      return written.status();
+    } else {  // the kubelet will, if later
+      refused = true;
+      Log(LogLevel::kWarn, "cannot write the node's devices",
+          {{"error", written.status().ToString()}});
+    }
+  }
+  offer_changed_ = false;
+  drains_.Told(round.unwanted, counts, *round.node, refused, clock.Now());
+  return Status::Ok();
+}
+
+// Kubelet and API server themselves are asked: what is taken away next must be free.
+Status Agent::LookPastCaches(Round& round, kube::Client& client) {
+  NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node_));
+  NOS_ASSIGN(cluster::Node node, cluster::DecodeNode(object));
+  written_ = std::make_shared<const cluster::Node>(std::move(node));
   kube::ListOptions options;
   options.field_selector = "spec.nodeName=" + node_;
   NOS_ASSIGN(const kube::ObjectList list, client.List(kube::kPods, "", options));
@@ -199,15 +233,64 @@ Result<bool> Agent::StillFree(const device::Operation& operation, const Round& r
     Result<cluster::Pod> pod = cluster::DecodePod(item);
     if (pod.ok()) pods.push_back(std::make_shared<const cluster::Pod>(std::move(pod).value()));
   }
-  NOS_ASSIGN(const Round now, Assess(round.node, pods));
-  return now.withdrawn.contains(operation.uuid);
+  NOS_ASSIGN(round, Assess(written_, pods));
+  drains_.Look(round.unwanted, CountsFor(round), *round.node);
+  return Status::Ok();
+}
+
+// Whether nobody can be given the device any more.
+bool Agent::MayDestroy(const std::string& uuid, Time now) const {
+  return device_plugin_.Withdraws() ? !InOffer(uuid) : drains_.Drained(uuid, now);
+}
+
+device::Progress Agent::Decide(const Round& round, Time now) {
+  std::set<std::string> asked;
+  const auto deferred = [&](const device::Operation& operation) {
+    asked.insert(operation.ToString());
+    const bool draining = operation.kind == device::Operation::Kind::kDestroy &&
+                          !operation.uuid.empty() && !MayDestroy(operation.uuid, now);
+    return draining || failures_.Pausing(operation, now);
+  };
+  device::Progress progress =
+      device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
+  if (!progress.next) failures_.Keep(asked);
+  return progress;
+}
+
+Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Client& client,
+                   const Clock& clock) {
+  if (operation.kind == device::Operation::Kind::kDestroy && !operation.uuid.empty()) {
+    const Time now = clock.Now();
+    Status looked = LookPastCaches(round, client);
+    if (!looked.ok()) return Outcome::Failed(std::move(looked));
+    // The caches have not seen yet what speaks against it; asking again at once would not hasten
+    // them.
+    const bool free = round.unwanted.contains(operation.uuid) && MayDestroy(operation.uuid, now);
+    if (!free) return Outcome::Again(config_.catch_up);
+  }
+  const Status done = Perform(operation);
+  if (done.ok()) {
+    failures_.Succeeded(operation);
+    return Outcome::Again(Duration::zero());
+  }
+  // NotFound and the like: the next observation shows what is there.
+  failures_.Record(operation, done, clock.Now());
+  events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "DeviceOperationFailed",
+                 fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
+  return Outcome::Again(Duration::zero());
 }
 
 // Nothing can be done now: reports, and says when to look again.
 Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::Client& client,
                     Time now) {
   std::optional<PlanResult> result;
-  const bool ended = !withdrawals_.NextReady(now) && failures_.AllGivenUp();
+  std::optional<Time> next_drained;
+  for (const auto& [uuid, resource] : round.unwanted) {
+    if (MayDestroy(uuid, now)) continue;
+    const Time drained = std::max(now, drains_.DrainedAt(uuid));
+    next_drained = std::min(next_drained.value_or(drained), drained);
+  }
+  const bool ended = !next_drained && failures_.AllGivenUp();
   if (round.managed && ended && !plan_.empty()) {
     result = ResultOf(progress, round);
   }
@@ -221,7 +304,7 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::
   AnnounceProblems(round, client, now);
   Measure(round);
   Time next = now + (round.kubelet_lags ? config_.catch_up : config_.poll);
-  if (const auto ready = withdrawals_.NextReady(now)) next = std::min(next, *ready);
+  if (next_drained) next = std::min(next, *next_drained);
   if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);
   return Outcome::Again(next - now);
 }
@@ -243,33 +326,33 @@ Status Agent::Report(const Round& round, const std::optional<PlanResult>& result
     return failures_.CannotEnableMig(gpu.index);  // nobody should plan on it
   });
   cluster::AnnotationPatch patch = cluster::StatusPatch(
-      round.node, gpus, result ? result->plan : cluster::StatusPlan(round.node));
+      *round.node, gpus, result ? result->plan : cluster::StatusPlan(*round.node));
   if (result) {
     const std::string key(cluster::kPlanResult);
-    const auto known = round.node.meta.annotations.find(key);
+    const auto known = round.node->meta.annotations.find(key);
     std::string text = WritePlanResult(*result);
-    if (known == round.node.meta.annotations.end() || known->second != text) {
+    if (known == round.node->meta.annotations.end() || known->second != text) {
       patch[key] = std::move(text);
     }
   }
   if (patch.empty()) return Status::Ok();
   // A patch holds differences from the node as this agent knows it: only that very node may take
   // it.
-  return PatchNodeAnnotations(client, node_, patch, round.node.meta.resource_version)
+  return PatchNodeAnnotations(client, node_, patch, round.node->meta.resource_version)
       .status()
       .Within("report GPUs of node " + node_);
 }
 
 void Agent::Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now) {
   std::string text = WritePlanResult(result);
-  const auto known = round.node.meta.annotations.find(cluster::kPlanResult);
-  const bool old = known != round.node.meta.annotations.end() && known->second == text;
+  const auto known = round.node->meta.annotations.find(cluster::kPlanResult);
+  const bool old = known != round.node->meta.annotations.end() && known->second == text;
   if (!old && text != announced_) {
     if (result.applied) {
-      events_.Record(client, Reference(round.node), kube::EventType::kNormal, "Partitioned",
+      events_.Record(client, Reference(*round.node), kube::EventType::kNormal, "Partitioned",
                      fmt::format("plan {} is applied", result.plan), now);
     } else {
-      events_.Record(client, Reference(round.node), kube::EventType::kWarning,
+      events_.Record(client, Reference(*round.node), kube::EventType::kWarning,
                      "PartitioningIncomplete",
                      fmt::format("plan {}: {}", result.plan, Describe(result.obstacles)), now);
     }
@@ -288,13 +371,13 @@ Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
   }
   const WantedCondition wanted{std::string(kGpusHealthy), message.empty() ? "True" : "False",
                                std::move(reason), Shortened(std::move(message))};
-  const bool never_had = FindCondition(round.node.conditions, wanted.type) == nullptr;
-  if (HasCondition(round.node, wanted) || (never_had && wanted.status == "True")) {
+  const bool never_had = FindCondition(round.node->conditions, wanted.type) == nullptr;
+  if (HasCondition(*round.node, wanted) || (never_had && wanted.status == "True")) {
     return Status::Ok();
   }
-  NOS_RETURN_IF_ERROR(WriteCondition(client, round.node, wanted, now));
+  NOS_RETURN_IF_ERROR(WriteCondition(client, *round.node, wanted, now));
   if (wanted.status == "False") {
-    events_.Record(client, Reference(round.node), kube::EventType::kWarning, wanted.reason,
+    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, wanted.reason,
                    wanted.message, now);
   }
   return Status::Ok();
@@ -337,7 +420,7 @@ void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now)
   if (round.devices.problems == problems_) return;
   problems_ = round.devices.problems;
   for (const std::string& problem : problems_) {
-    events_.Record(client, Reference(round.node), kube::EventType::kWarning, "GpuNotUsable",
+    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "GpuNotUsable",
                    problem, now);
   }
 }

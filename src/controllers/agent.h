@@ -1,11 +1,15 @@
 // The agent of one node: offers its MIG devices to the kubelet, cuts the GPUs as the node's spec
 // asks, and reports what is there.
 //
-// One device operation a call, everything observed afresh before it. An instance is destroyed only
-// after it has been withdrawn from the kubelet's offer, the node object shows that (or a time has
-// passed), and then neither the kubelet's pod-resources nor a pod bound to this node needs it. The
-// plan id is acknowledged when the plan is applied or has come to an end otherwise; what could not
-// be applied is in cluster::kPlanResult and in an Event. One owner thread.
+// One device operation a call, everything observed afresh before it. Before an instance is
+// destroyed
+//  1. the node's allocatable stops counting it, so that no scheduler sends another pod for it;
+//  2. a moment later, if no pod bound to the node needs it, it leaves the kubelet's offer;
+//  3. it is destroyed if then neither the kubelet's pod-resources nor a bound pod needs it.
+// The agent writes the node's allocatable itself, as the kubelet would at its next sync, which
+// comes up to 10 s after the offer (nodeStatusUpdateFrequency). The plan id is acknowledged when
+// the plan is applied or has come to an end otherwise; what could not be applied is in
+// cluster::kPlanResult and in an Event. One owner thread.
 #pragma once
 
 #include <map>
@@ -15,11 +19,11 @@
 #include <vector>
 
 #include "base/metrics.h"
+#include "controllers/drains.h"
 #include "controllers/failures.h"
 #include "controllers/node_devices.h"
 #include "controllers/plan_result.h"
 #include "controllers/reconciler.h"
-#include "controllers/withdrawals.h"
 #include "device/actuator.h"
 #include "device/backend.h"
 #include "device/health.h"
@@ -35,10 +39,11 @@ struct AgentConfig {
   Duration poll = std::chrono::seconds(10);
   // And this often while the kubelet still counts devices to pods that have ended.
   Duration catch_up = std::chrono::seconds(1);
-  // How long to wait for the node's allocatable to show a withdrawal before going on without.
-  Duration withdraw_timeout = std::chrono::seconds(15);
-  // And then still, for schedulers that have not seen it yet.
+  // Between the node's new figure and taking devices away: for schedulers that have not seen it
+  // yet.
   Duration settle = std::chrono::milliseconds(200);
+  // The same where the agent may not write that figure, and the kubelet never does.
+  Duration drain_timeout = std::chrono::seconds(15);
   // A failing operation is retried with growing pauses; after so many failures the plan counts as
   // ended without it (retries go on).
   int failures_before_giving_up = 5;
@@ -67,27 +72,32 @@ class Agent final : public Reconciler {
                     const Clock& clock) override;
 
  private:
+  using Node = std::shared_ptr<const cluster::Node>;
   using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
   // What one call works with.
   struct Round {
-    const cluster::Node& node;
+    Node node;
     NodeDevices devices;
     bool managed = false;
     std::vector<device::Target> targets;
-    std::set<std::string> keep;                    // UUIDs not to be destroyed
-    std::map<std::string, std::string> withdrawn;  // UUID -> resource
-    std::vector<device::Obstacle> unreadable;      // parts of the spec
-    bool kubelet_lags = false;                     // devices are held by pods that have ended
+    std::set<std::string> keep;                   // UUIDs not to be destroyed
+    std::map<std::string, std::string> unwanted;  // UUID -> resource: free, and to go
+    std::vector<device::Obstacle> unreadable;     // parts of the spec
+    bool kubelet_lags = false;                    // devices are held by pods that have ended
   };
 
-  Result<Round> Assess(const cluster::Node& node, const Pods& pods);
+  Node NodeNow(const View& view);
+  Result<Round> Assess(Node node, const Pods& pods);
   void ReadTargets(Round& round);
-  Status Offer(const Round& round, Time now);
+  Status Offer(Round& round, kube::Client& client, Time now);
+  bool InOffer(const std::string& uuid) const;
+  std::map<std::string, int64_t> CountsFor(const Round& round) const;
+  Status ShowCounts(Round& round, kube::Client& client, const Clock& clock);
+  Status LookPastCaches(Round& round, kube::Client& client);
+  bool MayDestroy(const std::string& uuid, Time now) const;
   device::Progress Decide(const Round& round, Time now);
-  Outcome Act(const device::Operation& operation, const Round& round, kube::Client& client,
+  Outcome Act(const device::Operation& operation, Round& round, kube::Client& client,
               const Clock& clock);
-  Result<bool> StillFree(const device::Operation& operation, const Round& round,
-                         kube::Client& client);
   Outcome Rest(const device::Progress& progress, const Round& round, kube::Client& client,
                Time now);
   PlanResult ResultOf(const device::Progress& progress, const Round& round) const;
@@ -107,12 +117,16 @@ class Agent final : public Reconciler {
   kubelet::DevicePlugin& device_plugin_;
   AgentExtras extras_;
   kube::EventRecorder events_{"nos-agent"};
-  Withdrawals withdrawals_;
+  Drains drains_;
   Failures failures_;
+  Node written_;                                                // newer than what the cache shows
   std::optional<std::vector<kubelet::OfferedDevice>> offered_;  // what the kubelet has confirmed
-  std::string plan_;                                            // the spec's, as last seen
-  std::string announced_;                                       // the last result in an Event
-  std::vector<std::string> problems_;                           // announced
+  bool offer_changed_ = false;                                  // and the node does not show it yet
+  std::set<std::string> resources_;                             // ever offered
+  std::map<std::string, int64_t> figures_;  // by resource: what we last wrote into the node
+  std::string plan_;                        // the spec's, as last seen
+  std::string announced_;                   // the last result in an Event
+  std::vector<std::string> problems_;       // announced
 };
 
 }  // namespace nos::controllers

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "controllers/node_write.h"
 #include "controllers/runner.h"
 #include "controllers/testing/scene.h"
 #include "device/sim_gpus.h"
@@ -49,7 +50,7 @@ class AgentTest : public ::testing::Test {
     hooks.on_destroy = [this](const device::GpuInstance& instance) {
       ++destroyed_;
       EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
-      EXPECT_FALSE(kubelet_.Offers(instance.uuid)) << "destroyed while on offer";
+      EXPECT_FALSE(expect_withdrawn_ && kubelet_.Offers(instance.uuid)) << "while on offer";
     };
     return hooks;
   }
@@ -94,6 +95,10 @@ class AgentTest : public ::testing::Test {
   void Bind(const std::string& name, const std::string& profile) {
     testing::PutBoundPod(api_, name, kNode, profile, "Pending");
   }
+  int64_t Allocatable(const std::string& profile) {
+    return AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),
+                         "nvidia.com/mig-" + profile);
+  }
   std::string Events() { return testing::EventsOf(api_); }
   // "status reason message", or "".
   std::string NodeCondition() {
@@ -109,6 +114,7 @@ class AgentTest : public ::testing::Test {
   std::function<device::SimFault(const device::SimAttempt&)> fault_;
   int destroyed_ = 0;
   bool kubelet_reports_ = true;
+  bool expect_withdrawn_ = true;
   device::SimGpus gpus_{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""},
                          {gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}},
                         kNode,
@@ -319,10 +325,81 @@ TEST_F(AgentTest, TheLastLookGoesPastTheCaches) {
   EXPECT_EQ(destroyed_, 0);
 }
 
-TEST_F(AgentTest, WaitsForTheNodeToShowTheWithdrawalButNotForEver) {
+TEST_F(AgentTest, TheNodeStopsCountingAnInstanceBeforeTheKubeletLosesIt) {
+  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
+  kubelet_reports_ = false;  // its next sync is far
+  Run();
+  EXPECT_EQ(Allocatable("1g.5gb"), 1);
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(milliseconds(100));
+  EXPECT_EQ(Allocatable("1g.5gb"), 0);
+  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
+  EXPECT_EQ(destroyed_, 0);
+  Run(milliseconds(150));
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(Allocatable("7g.40gb"), 1);
+}
+
+// The kubelet refuses a pod for good when a device is missing at its arrival.
+TEST_F(AgentTest, APodSentForADrainingInstanceFindsItInTheOffer) {
+  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
+  Run();
+  Plan("7", {{0, "7g.40gb@0"}});
+  bool withdrawn = false;
+  kubelet_.on_offer = [&] { withdrawn |= !kubelet_.Offers(instance.uuid); };
+  Run(milliseconds(100));
+  Bind("a", "1g.5gb");  // by a scheduler that had not seen the node's new figure
+  Run();
+  EXPECT_FALSE(withdrawn);
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Allocatable("1g.5gb"), 1) << "counted again for the pod";
+}
+
+TEST_F(AgentTest, TheKubeletsOldFigureStartsTheDrainAnew) {
+  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
+  Run();
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(milliseconds(150));
+  ReportAllocatable();  // a sync: the kubelet has the device still
+  ASSERT_EQ(Allocatable("1g.5gb"), 1);
+  Run(milliseconds(100));
+  EXPECT_EQ(Allocatable("1g.5gb"), 0);
+  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
+  Run();
+  EXPECT_EQ(destroyed_, 1);
+}
+
+TEST_F(AgentTest, TheLastLookSeesAnOldFigurePastTheCaches) {
+  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
+  Run();
+  bool reported = false;
+  kubelet_.on_offer = [&] { EXPECT_TRUE(kubelet_.Offers(instance.uuid) || reported); };
+  Plan("7", {{0, "7g.40gb@0"}});
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    const bool last_look = request.method == "GET" && request.path.ends_with("/nodes/gpu-1");
+    if (last_look && !reported) {
+      ReportAllocatable();
+      EXPECT_EQ(Allocatable("1g.5gb"), 1);
+      reported = true;
+      clock_.Advance(Duration(1));
+    }
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  Run(milliseconds(300));
+  EXPECT_TRUE(reported);
+  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
+  Run();
+  EXPECT_EQ(destroyed_, 1);
+}
+
+TEST_F(AgentTest, AnAgentThatMayNotWriteTheStatusGoesOnLater) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
-  kubelet_reports_ = false;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.path.ends_with("/status")) answer = Status(Code::kPermission, "no");
+    return answer;
+  };
   Plan("7", {{0, "7g.40gb@0"}});
   Run(seconds(10));
   EXPECT_EQ(destroyed_, 0);
@@ -330,6 +407,22 @@ TEST_F(AgentTest, WaitsForTheNodeToShowTheWithdrawalButNotForEver) {
   Run(seconds(20));
   EXPECT_EQ(destroyed_, 1);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentTest, APluginThatCannotWithdrawLosesNothingThatTheNodeCounts) {
+  kubelet_.withdraws = false;
+  kubelet_.on_offer = nullptr;
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  ReportAllocatable();
+  ASSERT_EQ(Allocatable("1g.5gb"), 1);
+  expect_withdrawn_ = false;
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(milliseconds(100));
+  EXPECT_EQ(Allocatable("1g.5gb"), 0);
+  EXPECT_EQ(destroyed_, 0);
+  Run();
+  EXPECT_EQ(destroyed_, 1);
 }
 
 // Defect C1: at start the Go agent destroyed devices under their pods.

@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "controllers/annotation_write.h"
 #include "controllers/assumed.h"
 #include "controllers/measures.h"
+#include "controllers/node_write.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 

@@ -13,6 +13,7 @@ namespace nos::kubelet {
 class FakeKubelet final : public DevicePlugin, public PodResources {
  public:
   Status Offer(const std::vector<OfferedDevice>& devices) override;
+  bool Withdraws() const override { return withdraws; }
   Result<std::vector<DeviceAssignment>> List() override;
 
   // Gives the pod's container "main" a free offered device. Error: kExhausted.
@@ -23,6 +24,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
 
   const std::vector<OfferedDevice>& offer() const { return offer_; }
   int offers = 0;  // calls of Offer
+  bool withdraws = true;
   bool down = false;
   bool mute = false;  // takes offers, but its answer is lost
   // Called after an offer has been taken over: for races.

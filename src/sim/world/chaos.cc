@@ -19,7 +19,6 @@ constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopp
 constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
 constexpr uint64_t kLate = 0x1a7e;
-constexpr uint64_t kMute = 0x307e;
 
 // Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
 // hides what only happens without it.
@@ -38,6 +37,7 @@ FaultRates DrawRates(Random& random) {
   rates.destroy_in_use = rate(0.3);
   rates.offer_failed = rate(0.1);
   rates.reboots_per_hour = rate(20);
+  rates.offer_unanswered = rate(0.1);
   return rates;
 }
 
@@ -47,13 +47,11 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   world.faults = DrawRates(random);
   // Everybody late, always: what is bound and what is withdrawn pass each other on the way.
   if (Random(options.seed ^ kLate).Chance(0.3)) world.faults.event_delayed = 0.9;
-  if (Random mute(options.seed ^ kMute); mute.Chance(0.5)) {
-    world.faults.offer_unanswered = mute.Uniform() * 0.3;
-  }
   world.faults_last = options.faults_last;
   world.check_annotations = true;
   world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
   world.partitioner.longest_pause = std::chrono::minutes(1);
+  world.times.kubelet.heartbeat = std::chrono::seconds(10);  // it writes over what others wrote
   world.times.agent.longest_pause = std::chrono::seconds(20);
   return world;
 }

@@ -95,6 +95,15 @@ int64_t CountFree(const Machine& machine, const std::string& resource) {
   return free;
 }
 
+// Devices of the resource that the kubelet may hand out; `held`: or has.
+int64_t CountOffered(const Machine& machine, const std::string& resource, bool held) {
+  const auto& offered = machine.kubelet().offered();
+  return std::count_if(offered.begin(), offered.end(), [&](const auto& device) {
+    return device.resource == resource &&
+           (held || machine.kubelet().Holder(device.device_id) == nullptr);
+  });
+}
+
 // How many of the resource the pods wait for that the kubelet has yet to admit.
 int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& pods,
                      const std::string& resource) {
@@ -108,34 +117,6 @@ int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& po
     }
   }
   return awaited;
-}
-
-// Whether the node object does not count more devices than the kubelet may hand out.
-bool Shown(const Machine& machine, const cluster::Node& node, const std::string& resource) {
-  const auto counted = node.allocatable.find(resource);
-  if (counted == node.allocatable.end()) return true;
-  const auto& offered = machine.kubelet().offered();
-  return counted->second.Value() <=
-         std::count_if(offered.begin(), offered.end(),
-                       [&](const auto& device) { return device.resource == resource; });
-}
-
-// What is wrong with the withdrawal of a device that is to be destroyed now; "" when nothing is.
-std::string WithdrawalFault(const Machine& machine, const std::string& uuid,
-                            const std::string& resource, const cluster::Node& node, Time now) {
-  const auto& offered = machine.kubelet().offered();
-  if (offered.contains({resource, uuid})) return "while the kubelet may hand it out";
-  const auto since = machine.kubelet().WithdrawnAt(uuid);
-  if (!since) return "";  // it never was in the offer
-  const controllers::AgentConfig& config = machine.agent_config();
-  if (now - *since < config.settle) {
-    return fmt::format("{} after it was withdrawn", FormatAge(now - *since));
-  }
-  if (now - *since < config.withdraw_timeout && !Shown(machine, node, resource)) {
-    return fmt::format("while the node object counts it, {} after it was withdrawn",
-                       FormatAge(now - *since));
-  }
-  return "";
 }
 
 }  // namespace
@@ -154,8 +135,30 @@ Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node) {
   return truth;
 }
 
+Problems CheckWithdrawal(const Machine& machine, const kubelet::OfferedDevice& device,
+                         const ApiTruth& truth) {
+  Problems problems;
+  if (machine.kubelet().Holder(device.device_id) != nullptr) return problems;
+  const auto add = [&](const std::string& what) {
+    problems.push_back(fmt::format("{}: {} {} was withdrawn {}", machine.kubelet().name(),
+                                   device.resource, device.device_id, what));
+  };
+  const auto counted = truth.node.allocatable.find(device.resource);
+  const int64_t shown = counted == truth.node.allocatable.end() ? 0 : counted->second.Value();
+  if (shown > CountOffered(machine, device.resource, true)) {
+    add("while the node object counts it");
+  }
+  const int64_t left = CountOffered(machine, device.resource, false);
+  const int64_t awaited = CountAwaited(machine, truth.pods, device.resource);
+  if (awaited > left) {
+    add(fmt::format("while pods bound here wait for {} and only {} others are free", awaited,
+                    left));
+  }
+  return problems;
+}
+
 Problems CheckDestruction(const Machine& machine, const device::GpuInstance& instance,
-                          const ApiTruth& truth, Time now) {
+                          const ApiTruth& truth) {
   Problems problems;
   const auto add = [&](const std::string& what) {
     problems.push_back(fmt::format("{}: {}@{} on GPU {} was destroyed {}", machine.kubelet().name(),
@@ -168,8 +171,9 @@ Problems CheckDestruction(const Machine& machine, const device::GpuInstance& ins
     return problems;
   }
   const std::string resource = SliceResource(instance.profile);
-  const std::string fault = WithdrawalFault(machine, instance.uuid, resource, truth.node, now);
-  if (!fault.empty()) add(fault);
+  if (machine.kubelet().offered().contains({resource, instance.uuid})) {
+    add("while the kubelet may hand it out");
+  }
   const int64_t free = CountFree(machine, resource) - 1;
   const int64_t awaited = CountAwaited(machine, truth.pods, resource);
   if (awaited > free) {

@@ -26,13 +26,19 @@ struct ApiTruth {
 // Error: kNotFound when there is no such node, or what the API server answers.
 Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node);
 
-// At the very moment an instance is destroyed, it being there still: no pod holds it; the kubelet
-// may not hand it out; it has been out of the offer for as long as schedulers are given, and the
-// node object counts it no more or had its time to (controllers/withdrawals.h); and every pod that
-// is bound here and has not got its devices yet still finds enough of them.
+// At the very moment a device leaves the kubelet's offer, it being there still and held by nobody:
+// the node object counts no more than what is left, so that no scheduler sends a pod for it, and
+// every pod that is bound here and has not got its devices yet finds enough of them in the offer.
+std::vector<std::string> CheckWithdrawal(const Machine& machine,
+                                         const kubelet::OfferedDevice& device,
+                                         const ApiTruth& truth);
+
+// At the very moment an instance is destroyed, it being there still: no pod holds it, the kubelet
+// may not hand it out, and every pod that is bound here and has not got its devices yet still finds
+// enough of them.
 std::vector<std::string> CheckDestruction(const Machine& machine,
                                           const device::GpuInstance& instance,
-                                          const ApiTruth& truth, Time now);
+                                          const ApiTruth& truth);
 
 // What the partitioner and the agent wrote on the node can be read back.
 std::vector<std::string> CheckNode(const cluster::Node& node, const gpu::Catalogue& catalogue);

@@ -56,6 +56,7 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
 }
 
 void Machine::MakeAgent() {
+  kubelet_->OnWithdrawal([this](const auto& device) { OnWithdrawal(device); });
   sockets_ = std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_);
   agent_ = std::make_unique<Process>(
       "agent " + name_,
@@ -112,14 +113,21 @@ SimFault Machine::DrawFault(const SimAttempt& attempt) {
 }
 
 void Machine::OnDestroy(const device::GpuInstance& instance) {
-  kube::Client truth(env_.api);
-  const Result<ApiTruth> told = TruthOf(truth, name_);
-  const ApiTruth none;  // of a deleted node
-  const ApiTruth& known = told.ok() ? *told : none;
-  for (std::string& problem : CheckDestruction(*this, instance, known, env_.clock.Now())) {
-    env_.violations.push_back(std::move(problem));
-  }
-  kubelet_->Forget(instance.uuid);
+  Note(CheckDestruction(*this, instance, TruthNow()));
+}
+
+void Machine::OnWithdrawal(const kubelet::OfferedDevice& device) {
+  Note(CheckWithdrawal(*this, device, TruthNow()));
+}
+
+ApiTruth Machine::TruthNow() const {
+  kube::Client client(env_.api);
+  Result<ApiTruth> told = TruthOf(client, name_);
+  return told.ok() ? std::move(told).value() : ApiTruth();
+}
+
+void Machine::Note(std::vector<std::string> problems) {
+  for (std::string& problem : problems) env_.violations.push_back(std::move(problem));
 }
 
 std::optional<Time> Machine::LastDisturbance() const {

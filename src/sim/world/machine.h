@@ -11,6 +11,8 @@
 
 namespace nos::sim {
 
+struct ApiTruth;
+
 struct MachineTimes {
   KubeletTimes kubelet;
   device::SimLatency devices;
@@ -49,6 +51,10 @@ class Machine {
   device::SimHooks Hooks();
   device::SimFault DrawFault(const device::SimAttempt& attempt);
   void OnDestroy(const device::GpuInstance& instance);
+  void OnWithdrawal(const kubelet::OfferedDevice& device);
+  // What the API server holds of this node now; nothing of a deleted one.
+  ApiTruth TruthNow() const;
+  void Note(std::vector<std::string> problems);
 
   std::string name_;
   Environment env_;

@@ -38,7 +38,6 @@ void VirtualNode::StartKubelet() {
   pods_.clear();
   changes_.clear();
   offered_.clear();
-  withdrawn_.clear();
   kube::ReflectorOptions options;
   options.field_selector = "spec.nodeName=" + spec_.name;
   cache_ = std::make_unique<kube::Cache<cluster::Pod>>(kube::kPods, cluster::ReadPod,
@@ -46,7 +45,7 @@ void VirtualNode::StartKubelet() {
   cache_->AddHandler([this](const std::string&, const PodPtr& before, const PodPtr& after) {
     changes_.emplace_back(before, after);
   });
-  node_dirty_ = true;
+  status_at_ = ready_since_;
 }
 
 bool VirtualNode::Step() {
@@ -60,8 +59,8 @@ std::optional<Time> VirtualNode::NextWake() const {
   if (removed_) return std::nullopt;
   if (down_until_) return down_until_;
   Time wake = cache_->reflector().NextDue();
-  Time write = std::min(heartbeat_at_, lease_at_);
-  bool dirty = node_dirty_;
+  Time write = std::min(status_at_, lease_at_);
+  bool dirty = false;
   for (const auto& [uid, pod] : pods_) {
     if (pod.next) wake = std::min(wake, *pod.next);
     dirty |= pod.write_status || pod.remove_object;
@@ -200,11 +199,6 @@ const VirtualNode::RunningPod* VirtualNode::Holder(std::string_view device_id) c
   return nullptr;
 }
 
-std::optional<Time> VirtualNode::WithdrawnAt(const std::string& device_id) const {
-  const auto found = withdrawn_.find(device_id);
-  return found == withdrawn_.end() ? std::nullopt : std::optional(found->second);
-}
-
 void VirtualNode::Stop(RunningPod& pod) {
   if (pod.stage == Stage::kFinished) {
     pod.remove_object = true;
@@ -256,11 +250,16 @@ Status VirtualNode::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
   if (down_until_ || removed_) return {Code::kUnavailable, "the kubelet is not running"};
   std::set<kubelet::OfferedDevice> offer(devices.begin(), devices.end());
   if (offer == offered_) return Status::Ok();
-  for (const auto& device : offered_) withdrawn_[device.device_id] = clock_.Now();
-  for (const auto& device : offer) withdrawn_.erase(device.device_id);
-  offered_ = std::move(offer);
+  offered_.swap(offer);
   for (const auto& device : offered_) ever_offered_.insert(device.resource);
-  node_dirty_ = true;
+  if (registered_) {
+    const auto syncs = (clock_.Now() - ready_since_) / times_.sync;
+    status_at_ = std::min(status_at_, ready_since_ + (syncs + 1) * times_.sync);
+  }
+  if (on_withdrawal_ == nullptr) return Status::Ok();
+  for (const auto& device : offer) {
+    if (!offered_.contains(device)) on_withdrawal_(device);
+  }
   return Status::Ok();
 }
 
@@ -283,7 +282,7 @@ void VirtualNode::Reboot() {
 bool VirtualNode::BootIfDue() {
   if (!down_until_ || clock_.Now() < *down_until_) return false;
   down_until_ = std::nullopt;
-  ready_since_ = clock_.Now();
+  ready_since_ = status_at_ = clock_.Now();
   log_.Note(name(), "is up again");
   return true;
 }

@@ -7,7 +7,8 @@
 //    Failed for good: "UnexpectedAdmissionError" for devices, "OutOfcpu" and the like for the rest
 //    (kubernetes pkg/kubelet/cm/devicemanager, pkg/kubelet/lifecycle);
 //  - a device is held from admission until the pod's containers have stopped;
-//  - allocatable and capacity follow the offer; a resource no longer offered goes to 0;
+//  - allocatable and capacity follow the offer, but only at its next sync (KubeletTimes::sync); a
+//    resource no longer offered goes to 0;
 //  - its Lease in kube-node-lease is renewed every 10 s;
 //  - a pod runs for the time its annotation says (specs.h), then succeeds; a deleted one stops,
 //    then its object is removed;
@@ -18,6 +19,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,7 +44,8 @@ struct KubeletTimes {
   Duration start = std::chrono::milliseconds(1500);  // from admission to running
   Duration stop = std::chrono::seconds(1);           // from deletion to stopped containers
   Duration boot = std::chrono::seconds(45);
-  Duration heartbeat = std::chrono::minutes(5);  // nodeStatusReportFrequency
+  Duration sync = std::chrono::seconds(10);      // nodeStatusUpdateFrequency: if it has changed
+  Duration heartbeat = std::chrono::minutes(5);  // nodeStatusReportFrequency: in any case
   Duration retry = std::chrono::seconds(1);      // after a failed request
 };
 
@@ -89,10 +92,10 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   const std::map<std::string, RunningPod>& pods() const { return pods_; }
   // What may be handed out, but for what is held already.
   const std::set<kubelet::OfferedDevice>& offered() const { return offered_; }
-  // When a device left the offer; none while it is in it, or when it has never been.
-  std::optional<Time> WithdrawnAt(const std::string& device_id) const;
-  // The device is no more.
-  void Forget(const std::string& device_id) { withdrawn_.erase(device_id); }
+  // Called with each device that has just left the offer.
+  void OnWithdrawal(std::function<void(const kubelet::OfferedDevice&)> call) {
+    on_withdrawal_ = std::move(call);
+  }
   // Which pod holds a device, if any.
   const RunningPod* Holder(std::string_view device_id) const;
 
@@ -131,13 +134,13 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   std::deque<std::pair<PodPtr, PodPtr>> changes_;  // before, after
   std::map<std::string, RunningPod> pods_;
   std::set<kubelet::OfferedDevice> offered_;
-  std::map<std::string, Time> withdrawn_;  // by device
-  std::set<std::string> ever_offered_;     // resources
+  std::set<std::string> ever_offered_;  // resources
+  std::function<void(const kubelet::OfferedDevice&)> on_withdrawal_;
   std::map<std::string, std::vector<std::string>> pinned_;
-  bool registered_ = false, node_dirty_ = true, removed_ = false;
+  bool registered_ = false, removed_ = false;
   std::optional<Time> down_until_;
   std::string uid_;  // of the node object, once written
-  Time retry_at_{}, heartbeat_at_{}, lease_at_{}, ready_since_{};
+  Time retry_at_{}, status_at_{}, lease_at_{}, ready_since_{};
   uint32_t next_pod_ip_ = 1;
 };
 

@@ -8,7 +8,7 @@ namespace nos::sim {
 
 bool VirtualNode::Write() {
   if (clock_.Now() < retry_at_) return false;
-  if (node_dirty_ || clock_.Now() >= heartbeat_at_) return Answered(WriteNode(), "node status");
+  if (clock_.Now() >= status_at_) return Answered(WriteNode(), "node status");
   for (auto& [uid, pod] : pods_) {
     if (pod.pod == nullptr || !(pod.write_status || pod.remove_object)) continue;
     return Answered(WritePod(pod), "pod status");
@@ -44,8 +44,7 @@ Status VirtualNode::WriteNode() {
   }
   NOS_RETURN_IF_ERROR(written.status());
   uid_ = FindString(*written, "metadata", "uid");
-  node_dirty_ = false;
-  heartbeat_at_ = clock_.Now() + times_.heartbeat;
+  status_at_ = clock_.Now() + times_.heartbeat;
   return Status::Ok();
 }
 

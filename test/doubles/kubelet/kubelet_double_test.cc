@@ -275,10 +275,12 @@ class KubeletProcess {
 };
 
 TEST_F(KubeletDoubleTest, AKubeletThatIsKilledFindsPluginAndHoldings) {
-  StartPlugin(std::chrono::milliseconds(1));
-  EXPECT_FALSE(plugin_->Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}}).ok());
+  StartPlugin();
   const std::string whole = std::string("ok ") + kSmall + "=2/2";
   {
+    std::jthread offering([this] {  // waits for the kubelet
+      EXPECT_TRUE(plugin_->Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}}).ok());
+    });
     KubeletProcess kubelet(options_);
     ASSERT_TRUE(kubelet.Comes("resources", whole));
     EXPECT_EQ(kubelet.Ask(std::string("admit team-a train-0 ") + kSmall + " 1"), "ok MIG-a");

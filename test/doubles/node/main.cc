@@ -1,5 +1,6 @@
-// A node without containers for a real control plane: joins with its labels, keeps its heartbeat,
-// tells the devices that plugins offer, admits the pods bound to it and says that they run.
+// A node without containers for a real control plane: joins with its labels, writes its status with
+// the devices that plugins offer every 10 s as a kubelet does, admits the pods bound to it and says
+// that they run.
 //
 //   nos-node-double --kubeconfig FILE --name gpu-1 --folder DIR [--label KEY=VALUE]...
 //
@@ -25,7 +26,7 @@ namespace {
 using namespace nos;  // NOLINT: a program of its own
 using doubles::KubeletDouble;
 
-constexpr Duration kHeartbeat = std::chrono::seconds(10);
+constexpr Duration kSync = std::chrono::seconds(10);  // nodeStatusUpdateFrequency
 constexpr std::string_view kRunSeconds = "test.nos.nebuly.com/run-seconds";
 
 struct Flags {
@@ -42,15 +43,15 @@ class NodeDouble {
         kubelet_({.plugins = flags.folder + "/device-plugins",
                   .pod_resources = flags.folder + "/pod-resources.sock"}),
         pods_(kube::kPods, cluster::ReadPod,
-              {.field_selector = "spec.nodeName=" + flags.name, .wake = [this] { bell_.Ring(); }}),
-        watcher_([this](const std::stop_token& stop) { WatchDevices(stop); }) {}
+              {.field_selector = "spec.nodeName=" + flags.name, .wake = [this] { bell_.Ring(); }}) {
+  }
 
   // Looks at everything; returns how long to wait at most.
   Duration Turn() {
     const Time now = clock_.Now();
     Report(now);
     pods_.Pump(client_, now);
-    Duration wait = std::min<Duration>(kHeartbeat, pods_.reflector().NextDue() - now);
+    Duration wait = std::min<Duration>(kSync, pods_.reflector().NextDue() - now);
     if (!pods_.synced()) return std::max<Duration>(wait, std::chrono::milliseconds(10));
     for (const auto& pod : *pods_.Snapshot()) {
       const Status done = Keep(*pod, now, wait);
@@ -73,22 +74,11 @@ class NodeDouble {
     Time since;
   };
 
-  void WatchDevices(const std::stop_token& stop) {
-    auto last = kubelet_.Resources();
-    while (!stop.stop_requested()) {
-      const auto changed = [&] { return kubelet_.Resources() != last; };
-      if (!kubelet_.WaitFor(std::chrono::seconds(1), changed)) continue;
-      last = kubelet_.Resources();
-      bell_.Ring();
-    }
-  }
-
   void Report(Time now) {
-    const auto resources = kubelet_.Resources();
-    if (resources == told_ && now < told_at_ + kHeartbeat) return;
+    if (now < told_at_ + kSync) return;
     JsonObject capacity{{"cpu", "96"}, {"memory", "512Gi"}, {"pods", "250"}};
     JsonObject allocatable = capacity;
-    for (const auto& [name, count] : resources) {
+    for (const auto& [name, count] : kubelet_.Resources()) {
       capacity[name] = std::to_string(count.capacity);
       allocatable[name] = std::to_string(count.allocatable);
     }
@@ -108,7 +98,6 @@ class NodeDouble {
       Log(LogLevel::kWarn, "node", {{"error", told.ToString()}});
       return;
     }
-    told_ = resources;
     told_at_ = now;
   }
   // The next report fills in its status.
@@ -200,9 +189,7 @@ class NodeDouble {
   KubeletDouble kubelet_;
   kube::Cache<cluster::Pod> pods_;
   std::map<std::string, Admitted> admitted_;  // by "ns/name"
-  std::map<std::string, doubles::ResourceCount> told_;
   Time told_at_{};
-  std::jthread watcher_;  // last: uses the others
 };
 
 int Run(const Flags& flags) {

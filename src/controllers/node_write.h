@@ -1,0 +1,29 @@
+// What nos writes into nodes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "cluster/annotations.h"
+#include "cluster/objects.h"
+#include "kube/client.h"
+
+namespace nos::controllers {
+
+// A merge patch of these annotations alone; with a `resource_version`, only if the node still has
+// it (kConflict otherwise). Returns the node as it is then.
+Result<Json> PatchNodeAnnotations(kube::Client& client, std::string_view node,
+                                  const cluster::AnnotationPatch& patch,
+                                  std::string_view resource_version = "");
+
+// How many devices of each of these resources schedulers may count on: status.allocatable, and
+// status.capacity where that would be less. Only this very node takes it (kConflict otherwise).
+Result<cluster::Node> PatchNodeDevices(kube::Client& client, const cluster::Node& node,
+                                       const std::map<std::string, int64_t>& counts);
+
+// What the node's status says; 0 for a resource that it does not have.
+int64_t AllocatableOf(const cluster::Node& node, const std::string& resource);
+
+}  // namespace nos::controllers
