@@ -100,7 +100,7 @@ Agent::Node Agent::NodeNow(const View& view) {
 Result<Agent::Round> Agent::Assess(Node node, const Pods& pods) {
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
-  Round round{std::move(node), std::move(devices), false, {}, {}, {}, {}, false};
+  Round round{std::move(node), std::move(devices), false, {}, {}, {}, {}, false, {}};
   round.kubelet_lags = HeldByNobody(round.devices, pods);
   ReadTargets(round);
   round.keep = round.devices.Held();
@@ -162,6 +162,7 @@ Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
   offered_ = std::move(offer);
   offer_changed_ = true;
+  looks_ = 0;
   return Status::Ok();
 }
 
@@ -200,6 +201,12 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
     const bool outdated = own != figures_.end() && own->second == shown && shown != count;
     if (drains || outdated || (offer_changed_ && shown != count)) changes[resource] = count;
   }
+  NOS_ASSIGN(const bool taken, OfferTaken(round));
+  if (!taken) {
+    std::erase_if(changes, [&](const auto& change) {
+      return change.second > AllocatableOf(*round.node, change.first);
+    });
+  }
   bool refused = false;
   if (!changes.empty()) {
     Result<cluster::Node> written = PatchNodeDevices(client, *round.node, changes);
@@ -215,9 +222,23 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
           {{"error", written.status().ToString()}});
     }
   }
-  offer_changed_ = false;
+  offer_changed_ &= !taken;
   drains_.Told(round.unwanted, counts, *round.node, refused, clock.Now());
   return Status::Ok();
+}
+
+// Whether the kubelet can hand out all of the last offer: it refuses pods that come before.
+Result<bool> Agent::OfferTaken(Round& round) {
+  if (!offer_changed_) return true;
+  NOS_ASSIGN(const auto allocatable, pod_resources_.Allocatable());
+  const std::set<kubelet::OfferedDevice> known(allocatable.begin(), allocatable.end());
+  const bool taken = std::all_of(offered_->begin(), offered_->end(), [&](const auto& device) {
+    return !device.healthy || known.contains(device);
+  });
+  if (!taken) {
+    round.look_again = kube::BackOff{config_.first_look, config_.catch_up}.After(++looks_);
+  }
+  return taken;
 }
 
 // Kubelet and API server themselves are asked: what is taken away next must be free.
@@ -305,6 +326,7 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::
   Measure(round);
   Time next = now + (round.kubelet_lags ? config_.catch_up : config_.poll);
   if (next_drained) next = std::min(next, *next_drained);
+  if (round.look_again) next = std::min(next, now + *round.look_again);
   if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);
   return Outcome::Again(next - now);
 }

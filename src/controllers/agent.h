@@ -39,6 +39,8 @@ struct AgentConfig {
   Duration poll = std::chrono::seconds(10);
   // And this often while the kubelet still counts devices to pods that have ended.
   Duration catch_up = std::chrono::seconds(1);
+  // Between looks whether the kubelet has taken over what it has read, growing up to `catch_up`.
+  Duration first_look = std::chrono::milliseconds(10);
   // Between the node's new figure and taking devices away: for schedulers that have not seen it
   // yet.
   Duration settle = std::chrono::milliseconds(200);
@@ -84,6 +86,7 @@ class Agent final : public Reconciler {
     std::map<std::string, std::string> unwanted;  // UUID -> resource: free, and to go
     std::vector<device::Obstacle> unreadable;     // parts of the spec
     bool kubelet_lags = false;                    // devices are held by pods that have ended
+    std::optional<Duration> look_again;           // whether the kubelet has taken over the offer
   };
 
   Node NodeNow(const View& view);
@@ -93,6 +96,7 @@ class Agent final : public Reconciler {
   bool InOffer(const std::string& uuid) const;
   std::map<std::string, int64_t> CountsFor(const Round& round) const;
   Status ShowCounts(Round& round, kube::Client& client, const Clock& clock);
+  Result<bool> OfferTaken(Round& round);
   Status LookPastCaches(Round& round, kube::Client& client);
   bool MayDestroy(const std::string& uuid, Time now) const;
   device::Progress Decide(const Round& round, Time now);
@@ -121,6 +125,7 @@ class Agent final : public Reconciler {
   Failures failures_;
   Node written_;                                                // newer than what the cache shows
   std::optional<std::vector<kubelet::OfferedDevice>> offered_;  // what the kubelet has confirmed
+  int looks_ = 0;                                               // at the kubelet, for this offer
   bool offer_changed_ = false;                                  // and the node does not show it yet
   std::set<std::string> resources_;                             // ever offered
   std::map<std::string, int64_t> figures_;  // by resource: what we last wrote into the node

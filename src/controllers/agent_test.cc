@@ -340,6 +340,18 @@ TEST_F(AgentTest, TheNodeStopsCountingAnInstanceBeforeTheKubeletLosesIt) {
   EXPECT_EQ(Allocatable("7g.40gb"), 1);
 }
 
+TEST_F(AgentTest, TheNodeCountsANewSliceOnceTheKubeletHasTakenItOver) {
+  kubelet_reports_ = false;
+  Run();
+  kubelet_.slow = true;
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(3));
+  EXPECT_EQ(Allocatable("1g.5gb"), 0);
+  kubelet_.slow = false;
+  Run(seconds(1));
+  EXPECT_EQ(Allocatable("1g.5gb"), 1);
+}
+
 // The kubelet refuses a pod for good when a device is missing at its arrival.
 TEST_F(AgentTest, APodSentForADrainingInstanceFindsItInTheOffer) {
   const auto instance = gpus_.Place(0, "1g.5gb", 0).value();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kubelet/device_plugin.h"
 
 namespace nos::kubelet {
 
@@ -19,6 +20,9 @@ class PodResources {
   virtual ~PodResources() = default;
   // Devices held by pods now. Error: kUnavailable.
   virtual Result<std::vector<DeviceAssignment>> List() = 0;
+  // Healthy devices that the kubelet has taken over from plugins, free or not, in order: a moment
+  // after it has read a plugin's list. Error: kUnavailable.
+  virtual Result<std::vector<OfferedDevice>> Allocatable() = 0;
 };
 
 }  // namespace nos::kubelet

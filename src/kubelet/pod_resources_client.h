@@ -33,8 +33,8 @@ class PodResourcesClient final : public PodResources {
   // Errors: kUnavailable, kDeadline, kPermission, kExhausted (the kubelet's rate limit of 100 calls
   // a second, or more than max_bytes), kUnimplemented.
   Result<std::vector<DeviceAssignment>> List() override;
-  // Healthy devices that some plugin offers, free or not, in order. Errors as List.
-  Result<std::vector<OfferedDevice>> Allocatable();
+  // Errors as List.
+  Result<std::vector<OfferedDevice>> Allocatable() override;
 
  private:
   Result<std::string> Call(const char* method) const;

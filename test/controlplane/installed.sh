@@ -28,6 +28,11 @@ start() {
 kill_hard() { kill -9 "${pid[$1]}" 2>/dev/null; }
 finish() {
   local code=$? name
+  if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then
+    k get pods -n "$team" -o wide
+    k get nodes gpu-1 gpu-2 -o jsonpath='{range .items[*]}{.metadata.name}{"\n"}{.metadata.annotations}{"\n"}{.status.allocatable}{"\n"}{end}'
+    k get events -A --sort-by=.lastTimestamp | tail -n 25
+  fi
   for name in "${!pid[@]}"; do kill "${pid[$name]}" 2>/dev/null; done
   k delete namespace "$team" --wait=false >/dev/null 2>&1
   k get pods -n "$team" -o name 2>/dev/null | xargs -r "$kubectl" delete -n "$team" --force --grace-period=0 >/dev/null 2>&1
@@ -59,6 +64,16 @@ pod() {
   printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n' "$1" "$team"
   printf '  containers:\n  - {name: main, image: example/any, resources: {limits: {nvidia.com/mig-%s: %s}}}\n' \
     "$3" "$2"
+}
+# replica_set NAME REPLICAS PROFILE: as YAML; its pods have the label app=NAME.
+replica_set() {
+  printf 'apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: %s, namespace: %s}\nspec:\n' "$1" "$team"
+  printf '  replicas: %s\n  selector: {matchLabels: {app: %s}}\n  template:\n' "$2" "$1"
+  printf '    metadata: {labels: {app: %s}}\n    spec:\n      containers:\n' "$1"
+  printf '      - {name: main, image: example/any, resources: {limits: {nvidia.com/mig-%s: 1}}}\n' "$3"
+}
+wait_replicas() {
+  expect 'condition met' k wait --for=jsonpath='{.status.readyReplicas}'="$2" -n "$team" "rs/$1" --timeout 90s
 }
 wait_running() {
   expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n "$team" \

@@ -18,6 +18,13 @@ Result<std::vector<DeviceAssignment>> FakeKubelet::List() {
   return assignments_;
 }
 
+Result<std::vector<OfferedDevice>> FakeKubelet::Allocatable() {
+  if (down) return Status(Code::kUnavailable, "the kubelet does not answer");
+  std::vector<OfferedDevice> healthy = slow ? std::vector<OfferedDevice>() : offer_;
+  std::erase_if(healthy, [](const OfferedDevice& device) { return !device.healthy; });
+  return healthy;
+}
+
 Status FakeKubelet::Admit(const std::string& ns, const std::string& pod,
                           const std::string& resource) {
   for (const OfferedDevice& device : offer_) {

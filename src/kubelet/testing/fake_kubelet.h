@@ -15,6 +15,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   Status Offer(const std::vector<OfferedDevice>& devices) override;
   bool Withdraws() const override { return withdraws; }
   Result<std::vector<DeviceAssignment>> List() override;
+  Result<std::vector<OfferedDevice>> Allocatable() override;
 
   // Gives the pod's container "main" a free offered device. Error: kExhausted.
   Status Admit(const std::string& ns, const std::string& pod, const std::string& resource);
@@ -27,6 +28,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   bool withdraws = true;
   bool down = false;
   bool mute = false;  // takes offers, but its answer is lost
+  bool slow = false;  // has read offers, but not taken them over
   // Called after an offer has been taken over: for races.
   std::function<void()> on_offer;
 

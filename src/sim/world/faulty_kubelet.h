@@ -26,6 +26,11 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
     return resources_.List();
   }
 
+  Result<std::vector<kubelet::OfferedDevice>> Allocatable() override {
+    NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
+    return resources_.Allocatable();
+  }
+
  private:
   Status Reach(double failure) {
     if (life_.alive && faults_.Strike(faults_.rates().crash)) life_.alive = false;

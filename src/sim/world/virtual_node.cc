@@ -272,6 +272,13 @@ Result<std::vector<kubelet::DeviceAssignment>> VirtualNode::List() {
   return held;
 }
 
+Result<std::vector<kubelet::OfferedDevice>> VirtualNode::Allocatable() {
+  if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
+  std::vector<kubelet::OfferedDevice> healthy(offered_.begin(), offered_.end());
+  std::erase_if(healthy, [](const auto& device) { return !device.healthy; });
+  return healthy;
+}
+
 void VirtualNode::Reboot() {
   if (removed_) return;
   log_.Note(name(), "reboots");

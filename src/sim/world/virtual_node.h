@@ -74,6 +74,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
 
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   Result<std::vector<kubelet::DeviceAssignment>> List() override;
+  Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
 
   // Everything stops at once; the node answers again after KubeletTimes::boot.
   void Reboot();
