@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include "base/log.h"
 #include "cmd/catalogue_flag.h"
@@ -153,6 +154,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                                                {"devices", [&] { return report.Works(); }}},
                                               metrics, measure));
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock, [&] { report.Turn(runner); });
+  kube::Client client(metered);
+  if (const Status left = agent.Leave(runner.view(), client); !left.ok()) {
+    Log(LogLevel::kWarn, "the node counts the devices still", {{"error", left.message()}});
+  }
+  std::this_thread::sleep_for(config.agent.settle);  // for schedulers that have not seen it yet
   Log(LogLevel::kInfo, "nos ends", {{"command", "agent"}});
   return Status::Ok();
 }

@@ -86,6 +86,16 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   return Rest(progress, *round, client, now);
 }
 
+Status Agent::Leave(const View& view, kube::Client& client) {
+  const Node node = NodeNow(view);
+  if (node == nullptr || !device_plugin_.Withdraws()) return Status::Ok();
+  std::map<std::string, int64_t> none;
+  for (const std::string& resource : resources_) {
+    if (AllocatableOf(*node, resource) > 0) none[resource] = 0;
+  }
+  return none.empty() ? Status::Ok() : PatchNodeDevices(client, *node, none).status();
+}
+
 // The cache may lag behind what we wrote ourselves.
 Agent::Node Agent::NodeNow(const View& view) {
   Node cached = view.nodes.Get(node_);

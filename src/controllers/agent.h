@@ -73,6 +73,10 @@ class Agent final : public Reconciler {
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;
 
+  // Before the offer ends with the process: no scheduler is to send pods that the kubelet would
+  // refuse for want of a plugin. Whoever offers next counts the devices again.
+  Status Leave(const View& view, kube::Client& client);
+
  private:
   using Node = std::shared_ptr<const cluster::Node>;
   using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;

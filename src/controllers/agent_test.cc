@@ -352,6 +352,19 @@ TEST_F(AgentTest, TheNodeCountsANewSliceOnceTheKubeletHasTakenItOver) {
   EXPECT_EQ(Allocatable("1g.5gb"), 1);
 }
 
+TEST_F(AgentTest, WhileNoAgentOffersTheNodeCountsNothing) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  kubelet_reports_ = false;
+  Run();
+  ASSERT_EQ(Allocatable("1g.5gb"), 1);
+  kube::Client client(api_);
+  ASSERT_TRUE(agent_->Leave(runner_->view(), client).ok());
+  EXPECT_EQ(Allocatable("1g.5gb"), 0);
+  Restart();
+  Run();
+  EXPECT_EQ(Allocatable("1g.5gb"), 1);
+}
+
 // The kubelet refuses a pod for good when a device is missing at its arrival.
 TEST_F(AgentTest, APodSentForADrainingInstanceFindsItInTheOffer) {
   const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
