@@ -111,7 +111,8 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods) {
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
   Round round{std::move(node), std::move(devices), false, {}, {}, {}, {}, false, {}};
-  round.kubelet_lags = HeldByNobody(round.devices, pods);
+  holders_ = Recall(round.devices, holders_, pods);
+  round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty();
   ReadTargets(round);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));

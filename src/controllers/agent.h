@@ -89,7 +89,7 @@ class Agent final : public Reconciler {
     std::set<std::string> keep;                   // UUIDs not to be destroyed
     std::map<std::string, std::string> unwanted;  // UUID -> resource: free, and to go
     std::vector<device::Obstacle> unreadable;     // parts of the spec
-    bool kubelet_lags = false;                    // devices are held by pods that have ended
+    bool kubelet_lags = false;                    // it tells what does not agree with the pods
     std::optional<Duration> look_again;           // whether the kubelet has taken over the offer
   };
 
@@ -125,6 +125,7 @@ class Agent final : public Reconciler {
   kubelet::DevicePlugin& device_plugin_;
   AgentExtras extras_;
   kube::EventRecorder events_{"nos-agent"};
+  Holders holders_;  // as last seen
   Drains drains_;
   Failures failures_;
   Node written_;                                                // newer than what the cache shows

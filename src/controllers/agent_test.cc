@@ -99,6 +99,13 @@ class AgentTest : public ::testing::Test {
     return AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),
                          "nvidia.com/mig-" + profile);
   }
+  // As its kubelet tells it.
+  void Admitted(const std::string& name) {
+    Json pod = *api_.Find("pods", "ml/" + name);
+    MakeObject(pod, "status")["conditions"] =
+        JsonArray{JsonObject{{"type", "Ready"}, {"status", "False"}}};
+    api_.Put(pod);
+  }
   std::string Events() { return testing::EventsOf(api_); }
   // "status reason message", or "".
   std::string NodeCondition() {
@@ -363,6 +370,36 @@ TEST_F(AgentTest, WhileNoAgentOffersTheNodeCountsNothing) {
   Restart();
   Run();
   EXPECT_EQ(Allocatable("1g.5gb"), 1);
+}
+
+// It answers before it has read its pods.
+TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNothingFromAPod) {
+  const auto used = gpus_.Place(0, "1g.5gb", 1).value();
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
+  ASSERT_TRUE(kubelet_.Admit("ml", "b", "nvidia.com/mig-1g.5gb").ok());
+  kubelet_.Remove("ml", kubelet_.HolderOf(used.uuid) == "ml/a" ? "b" : "a");
+  const std::string pod = kubelet_.HolderOf(used.uuid).substr(3);
+  Bind(pod, "1g.5gb");
+  Admitted(pod);
+  Run();
+  kubelet_.forgetful = true;
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(3));
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
+  Restart();  // an agent that has seen nothing yet
+  Run(seconds(3));
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "either may be";
+  kubelet_.forgetful = false;
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
+  api_.Remove("pods", "ml/" + pod);
+  kubelet_.Remove("ml", pod);
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
 }
 
 // The kubelet refuses a pod for good when a device is missing at its arrival.

@@ -67,11 +67,50 @@ std::map<std::string, int64_t> Outstanding(
   return outstanding;
 }
 
+// By UUID, complete instances only.
+std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
+  std::map<std::string, std::string> resources;
+  for (const device::ObservedGpu& gpu : devices.gpus) {
+    for (const device::GpuInstance& instance : gpu.instances) {
+      if (instance.complete) resources[instance.uuid] = ResourceOf(gpu, instance);
+    }
+  }
+  return resources;
+}
+
+// Whether a kubelet has admitted the pod, and so given it its devices: only kubelets write this
+// condition, and they write it with the first status.
+bool Admitted(const cluster::Pod& pod) { return pod.FindCondition("Ready") != nullptr; }
+
+// Resources of which an admitted pod is not told to hold all that it asks for.
+std::set<std::string> Untold(const NodeDevices& devices,
+                             const std::map<std::string, const cluster::Pod*>& pods,
+                             const std::map<std::string, std::string>& resources) {
+  std::map<std::pair<std::string, std::string>, int64_t> held;  // by pod and resource
+  std::set<std::string> kinds;
+  for (const auto& [uuid, resource] : resources) {
+    kinds.insert(resource);
+    const auto holder = devices.holders.find(uuid);
+    if (holder != devices.holders.end()) ++held[{holder->second, resource}];
+  }
+  std::set<std::string> untold;
+  for (const auto& [key, pod] : pods) {
+    if (!Admitted(*pod)) continue;
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      if (kinds.contains(resource) && held[{key, resource}] < amount.Value()) {
+        untold.insert(resource);
+      }
+    }
+  }
+  return untold;
+}
+
 }  // namespace
 
 std::set<std::string> NodeDevices::Held() const {
   std::set<std::string> held;
   for (const auto& [uuid, pod] : holders) held.insert(uuid);
+  held.insert(doubtful.begin(), doubtful.end());
   return held;
 }
 
@@ -85,6 +124,31 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
     devices.holders[assignment.device_id] = assignment.ns + "/" + assignment.pod;
   }
   return devices;
+}
+
+Holders Recall(NodeDevices& devices, const Holders& seen,
+               std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::map<std::string, const cluster::Pod*> alive;
+  for (const auto& pod : pods) {
+    if (!pod->Finished()) alive[pod->Key()] = pod.get();
+  }
+  const std::map<std::string, std::string> resources = ResourcesOf(devices);
+  for (const auto& [uuid, holder] : seen) {
+    const auto pod = alive.find(holder.pod);
+    const bool same =
+        pod != alive.end() && (holder.uid.empty() || holder.uid == pod->second->meta.uid);
+    if (same && resources.contains(uuid)) devices.holders.try_emplace(uuid, holder.pod);
+  }
+  std::set<std::string> untold = Untold(devices, alive, resources);
+  for (const auto& [uuid, resource] : resources) {
+    if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
+  }
+  Holders holders;
+  for (const auto& [uuid, key] : devices.holders) {
+    const auto pod = alive.find(key);
+    holders[uuid] = {key, pod == alive.end() ? std::string() : pod->second->meta.uid};
+  }
+  return holders;
 }
 
 void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions) {
@@ -114,7 +178,8 @@ std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
       const auto holder = devices.holders.find(instance.uuid);
       const bool held = holder != devices.holders.end();
       gpu.instances.push_back({{*profile, instance.start},
-                               held || devices.unhealthy.contains(instance.uuid),
+                               held || devices.unhealthy.contains(instance.uuid) ||
+                                   devices.doubtful.contains(instance.uuid),
                                held ? holder->second : std::string()});
     }
     std::sort(gpu.instances.begin(), gpu.instances.end(),
@@ -140,6 +205,7 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
     for (const device::ObservedGpu& gpu : devices.gpus) {
       for (const device::GpuInstance& instance : gpu.instances) {
         if (!instance.complete || devices.holders.contains(instance.uuid)) continue;
+        if (devices.doubtful.contains(instance.uuid)) continue;  // kept already
         if (IsTarget(targets, gpu, instance) != wanted) continue;
         int64_t& open = outstanding[ResourceOf(gpu, instance)];
         if (open <= 0) continue;

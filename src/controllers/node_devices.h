@@ -26,19 +26,36 @@ struct NodeDevices {
   std::vector<std::string> problems;           // GPUs left out, and why
   std::map<int, std::string> broken;           // GPU index -> what is wrong with it as a whole
   std::set<std::string> unhealthy;             // UUIDs: nobody new may get them
+  // UUIDs that some pod may hold: the kubelet does not say which.
+  std::set<std::string> doubtful;
 
+  // Held for sure or in doubt.
   std::set<std::string> Held() const;
 };
+
+struct Holder {
+  std::string pod;  // "ns/name"
+  std::string uid;  // of the pod; "" when it was not known
+};
+// By device UUID.
+using Holders = std::map<std::string, Holder>;
 
 // Error: kUnavailable when driver or kubelet do not answer. One bad GPU is only a problem.
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
                             const gpu::Catalogue& catalogue);
 
+// A kubelet that has just started says for a second that nobody holds anything (1.34.2: it answers
+// before it has read its pods). So what a pod was seen to hold is held until the pod has ended; and
+// where a pod was admitted and is not told to hold what it asks for, all devices of that kind are
+// in doubt. `seen`: what Recall returned last time; `pods`: those bound to the node.
+Holders Recall(NodeDevices& devices, const Holders& seen,
+               std::span<const std::shared_ptr<const cluster::Pod>> pods);
+
 // Notes what the driver has reported of GPUs and instances.
 void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions);
 
 // The instances as the node's status tells them; incomplete ones, those of a profile that the model
-// does not have, and broken GPUs are left out. Unhealthy ones count as used: nobody can get them.
+// does not have, and broken GPUs are left out. Unhealthy and doubtful ones count as used.
 std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices);
 
 // "nvidia.com/mig-1g.5gb"; "" for a profile that the model does not have.

@@ -15,7 +15,7 @@ Status FakeKubelet::Offer(const std::vector<OfferedDevice>& devices) {
 
 Result<std::vector<DeviceAssignment>> FakeKubelet::List() {
   if (down) return Status(Code::kUnavailable, "the kubelet does not answer");
-  return assignments_;
+  return forgetful ? std::vector<DeviceAssignment>() : assignments_;
 }
 
 Result<std::vector<OfferedDevice>> FakeKubelet::Allocatable() {
@@ -39,6 +39,13 @@ void FakeKubelet::Remove(const std::string& ns, const std::string& pod) {
   std::erase_if(assignments_, [&](const DeviceAssignment& assignment) {
     return assignment.ns == ns && assignment.pod == pod;
   });
+}
+
+std::string FakeKubelet::HolderOf(const std::string& device_id) const {
+  for (const DeviceAssignment& assignment : assignments_) {
+    if (assignment.device_id == device_id) return assignment.ns + "/" + assignment.pod;
+  }
+  return "";
 }
 
 bool FakeKubelet::Holds(const std::string& device_id) const {

@@ -22,13 +22,16 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   void Remove(const std::string& ns, const std::string& pod);
   bool Holds(const std::string& device_id) const;
   bool Offers(const std::string& device_id) const;
+  // "ns/pod", or "".
+  std::string HolderOf(const std::string& device_id) const;
 
   const std::vector<OfferedDevice>& offer() const { return offer_; }
   int offers = 0;  // calls of Offer
   bool withdraws = true;
   bool down = false;
-  bool mute = false;  // takes offers, but its answer is lost
-  bool slow = false;  // has read offers, but not taken them over
+  bool mute = false;       // takes offers, but its answer is lost
+  bool forgetful = false;  // has just started: says that nothing is held
+  bool slow = false;       // has read offers, but not taken them over
   // Called after an offer has been taken over: for races.
   std::function<void()> on_offer;
 

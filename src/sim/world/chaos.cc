@@ -38,6 +38,7 @@ FaultRates DrawRates(Random& random) {
   rates.offer_failed = rate(0.1);
   rates.reboots_per_hour = rate(20);
   rates.offer_unanswered = rate(0.1);
+  rates.kubelet_forgets = rate(0.03);
   return rates;
 }
 

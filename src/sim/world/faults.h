@@ -24,6 +24,7 @@ struct FaultRates {
   double destroy_in_use = 0;    // "in use by another client"
   double offer_failed = 0;      // the kubelet does not take the offer
   double offer_unanswered = 0;  // it takes the offer, but its answer is lost
+  double kubelet_forgets = 0;   // says for a second that no pod holds anything, as if just started
   double reboots_per_hour = 0;  // of each node
   Duration max_delay = std::chrono::seconds(20);
 };

@@ -13,8 +13,8 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
  public:
   // All must outlive the object.
   FaultyKubelet(kubelet::DevicePlugin& plugin, kubelet::PodResources& resources, Faults& faults,
-                Life& life)
-      : plugin_(plugin), resources_(resources), faults_(faults), life_(life) {}
+                Life& life, const Clock& clock)
+      : plugin_(plugin), resources_(resources), faults_(faults), life_(life), clock_(clock) {}
 
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
     NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
@@ -23,6 +23,9 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
   }
   Result<std::vector<kubelet::DeviceAssignment>> List() override {
     NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
+    const Time now = clock_.Now();
+    if (faults_.Strike(faults_.rates().kubelet_forgets)) knows_at_ = now + std::chrono::seconds(1);
+    if (now < knows_at_) return std::vector<kubelet::DeviceAssignment>();
     return resources_.List();
   }
 
@@ -42,6 +45,8 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
   kubelet::PodResources& resources_;
   Faults& faults_;
   Life& life_;
+  const Clock& clock_;
+  Time knows_at_{};
 };
 
 }  // namespace nos::sim

@@ -57,7 +57,8 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
 
 void Machine::MakeAgent() {
   kubelet_->OnWithdrawal([this](const auto& device) { OnWithdrawal(device); });
-  sockets_ = std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_);
+  sockets_ =
+      std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_, env_.clock);
   agent_ = std::make_unique<Process>(
       "agent " + name_,
       [this] {
