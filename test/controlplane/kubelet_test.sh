@@ -175,9 +175,14 @@ expect '^0$' k get node "$node" -o jsonpath='{.status.allocatable.nvidia\.com/mi
 [[ $(pod_resources) != *mig-2g.10gb* ]] || fail "the kubelet has a device that is gone"
 acknowledged 4
 
-say "the kubelet is killed; pod and slice stay"
-plan 5a 7g.40gb@0
+say "the kubelet is killed, and does not know its pods for a second; pod and slice stay"
+plan 5a 3g.20gb@0,3g.20gb@4
+allocatable 3g.20gb 2
 expect '' "$here/kubelet.sh" "$node" "$work/node" kill
+until [[ $(pod_resources 2>/dev/null) == *allocatable* ]]; do :; done
+plan 5b 3g.20gb@0
+kept keep "$uuid"
+acknowledged 5b
 kept keep "$uuid"
 plan 5 3g.20gb@4,1g.5gb@1
 allocatable 1g.5gb 1
