@@ -12,17 +12,21 @@ int64_t CountOf(const cluster::ResourceList& resources, const std::string& resou
 
 }  // namespace
 
-Result<Json> PatchNodeAnnotations(kube::Client& client, std::string_view node,
-                                  const cluster::AnnotationPatch& patch,
-                                  std::string_view resource_version) {
+Json AnnotationsOf(const cluster::AnnotationPatch& patch, std::string_view resource_version) {
   JsonObject annotations;
   for (const auto& [key, value] : patch) {
     annotations[key] = value ? Json(*value) : Json(nullptr);
   }
   JsonObject metadata = {{"annotations", std::move(annotations)}};
   if (!resource_version.empty()) metadata["resourceVersion"] = resource_version;
+  return JsonObject{{"metadata", std::move(metadata)}};
+}
+
+Result<Json> PatchNodeAnnotations(kube::Client& client, std::string_view node,
+                                  const cluster::AnnotationPatch& patch,
+                                  std::string_view resource_version) {
   return client.Patch(kube::kNodes, "", node, kube::PatchType::kMerge,
-                      JsonObject{{"metadata", std::move(metadata)}});
+                      AnnotationsOf(patch, resource_version));
 }
 
 Result<cluster::Node> PatchNodeDevices(kube::Client& client, const cluster::Node& node,

@@ -12,8 +12,10 @@
 
 namespace nos::controllers {
 
-// A merge patch of these annotations alone; with a `resource_version`, only if the node still has
-// it (kConflict otherwise). Returns the node as it is then.
+// The merge patch that writes these annotations alone; with a `resource_version`, only if the node
+// still has it (kConflict otherwise).
+Json AnnotationsOf(const cluster::AnnotationPatch& patch, std::string_view resource_version = "");
+// Sends it. Returns the node as it is then.
 Result<Json> PatchNodeAnnotations(kube::Client& client, std::string_view node,
                                   const cluster::AnnotationPatch& patch,
                                   std::string_view resource_version = "");

@@ -78,6 +78,13 @@ std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planne
   return targets;
 }
 
+kube::NamedPatch PatchFor(const planning::PlannedNode& planned, const cluster::NodeInfo& info) {
+  const cluster::Node& node = *info.node;
+  return {planned.name,
+          AnnotationsOf(cluster::SpecPatch(node, TargetsOf(planned, info), NextPlanId(node)),
+                        node.meta.resource_version)};
+}
+
 Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& info) {
   Decision decision;
   decision.node = info.node->meta.name;
@@ -343,13 +350,27 @@ void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const View& v
 
 Status Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
                              kube::Client& client, Time now) {
+  std::vector<kube::NamedPatch> patches;
+  patches.reserve(plan.nodes.size());
+  for (const planning::PlannedNode& planned : plan.nodes) {
+    patches.push_back(PatchFor(planned, *snapshot.Find(planned.name)));
+  }
+  const std::vector<Result<Json>> answers =
+      client.PatchAll(kube::kNodes, "", kube::PatchType::kMerge, patches);
   Status error;
   std::set<std::string> refused;
-  for (const planning::PlannedNode& planned : plan.nodes) {
-    Status asked = Ask(planned, *snapshot.Find(planned.name), client, now);
-    if (asked.ok()) continue;
-    refused.insert(planned.name);
-    error = std::move(asked);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const planning::PlannedNode& planned = plan.nodes[i];
+    if (!answers[i].ok()) {
+      refused.insert(planned.name);
+      error = answers[i].status();
+      continue;
+    }
+    Keep(*answers[i]);
+    const cluster::NodeInfo& info = *snapshot.Find(planned.name);
+    const std::string plan_id = NextPlanId(*info.node);
+    flights_.Sent(planned.name, plan_id, now);
+    Announce(planned, info, plan_id, client, now);
   }
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;  // planned anew soon
@@ -359,16 +380,8 @@ Status Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot
   return error;
 }
 
-Status Partitioner::Ask(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
-                        kube::Client& client, Time now) {
-  const cluster::Node& node = *info.node;
-  const std::string plan_id = NextPlanId(node);
-  NOS_ASSIGN(const Json answer,
-             PatchNodeAnnotations(client, planned.name,
-                                  cluster::SpecPatch(node, TargetsOf(planned, info), plan_id),
-                                  node.meta.resource_version));
-  Keep(answer);
-  flights_.Sent(planned.name, plan_id, now);
+void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
+                           const std::string& plan_id, kube::Client& client, Time now) {
   std::vector<std::string> parts;
   for (const planning::PlannedGpu& gpu : planned.gpus) {
     Decision decision = DecisionOf(gpu, info);
@@ -381,7 +394,6 @@ Status Partitioner::Ask(const planning::PlannedNode& planned, const cluster::Nod
   }
   events_.Record(client, NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
                  fmt::format("plan {}: {}", plan_id, Join(parts, "; ")), now);
-  return Status::Ok();
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {

@@ -103,8 +103,8 @@ class Partitioner final : public Reconciler {
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
   Status CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
                   kube::Client& client, Time now);
-  Status Ask(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
-             kube::Client& client, Time now);
+  void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
+                const std::string& plan_id, kube::Client& client, Time now);
   void Record(Decision decision);
   void Measure(const planning::Plan& plan, Duration took) const;
 

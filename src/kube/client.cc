@@ -220,6 +220,22 @@ Result<Json> Client::Patch(const Resource& resource, std::string_view ns, std::s
       Write("PATCH", PathOf(resource, ns, name, subresource), patch, ContentTypeOf(type))));
 }
 
+std::vector<Result<Json>> Client::PatchAll(const Resource& resource, std::string_view ns,
+                                           PatchType type, const std::vector<NamedPatch>& patches) {
+  std::vector<ApiRequest> requests;
+  requests.reserve(patches.size());
+  for (const NamedPatch& patch : patches) {
+    requests.push_back(
+        Write("PATCH", PathOf(resource, ns, patch.name), patch.patch, ContentTypeOf(type)));
+  }
+  std::vector<Result<Json>> objects;
+  objects.reserve(patches.size());
+  for (Result<ApiResponse>& answer : transport_.DoAll(requests)) {
+    objects.push_back(BodyOf(std::move(answer)));
+  }
+  return objects;
+}
+
 Status Client::Delete(const Resource& resource, std::string_view ns, std::string_view name,
                       const Json& options) {
   if (name.empty()) return Invalid(fmt::format("delete {}: the name is empty", resource.plural));

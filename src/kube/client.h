@@ -38,6 +38,11 @@ struct ObjectList {
 
 enum class PatchType { kMerge, kJson, kStrategic };
 
+struct NamedPatch {
+  std::string name;  // of the object; not empty
+  Json patch;
+};
+
 class Client {
  public:
   explicit Client(Transport& transport) : transport_(transport) {}
@@ -65,6 +70,9 @@ class Client {
                       std::string_view subresource = "");
   Result<Json> Patch(const Resource& resource, std::string_view ns, std::string_view name,
                      PatchType type, const Json& patch, std::string_view subresource = "");
+  // The same for many objects of one resource, in flight together; answers in their order.
+  std::vector<Result<Json>> PatchAll(const Resource& resource, std::string_view ns, PatchType type,
+                                     const std::vector<NamedPatch>& patches);
   // `options`: a metav1.DeleteOptions (gracePeriodSeconds, preconditions...), or null.
   Status Delete(const Resource& resource, std::string_view ns, std::string_view name,
                 const Json& options = {});

@@ -93,6 +93,7 @@ for who in gpu-partitioner:partitioner mig-agent:agent; do
   cp "$dir/e2e-${who#*:}.kubeconfig" "$work/${who#*:}.kubeconfig"
 done
 expect created k create namespace "$team"
+expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
 for node in gpu-1 gpu-2; do
   echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}, {\"model\": \"A100-40GB\"}]}" >"$work/$node.json"
   cat >"$work/agent-$node.yaml" <<Y
