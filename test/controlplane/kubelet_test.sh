@@ -117,6 +117,7 @@ expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
 
 say "the agent, with the chart's rights, offers what it cuts"
 expect created k create namespace "$team"
+expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
 "$helm" template nos-kubelet "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 |
   awk 'BEGIN {RS = "---\n"} /mig-agent/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding)\n/ {printf "---\n%s", $0}' \
     >"$work/roles.yaml"
