@@ -56,7 +56,9 @@ command_of() {
         --service-account-key-file="$pki/service-accounts.pub"
         --service-account-signing-key-file="$pki/service-accounts.key"
         --advertise-address=127.0.0.1 --endpoint-reconciler-type=none
-        --shutdown-watch-termination-grace-period=1s)
+        --shutdown-watch-termination-grace-period=1s
+        --audit-policy-file="$PWD/test/controlplane/audit-policy.yaml"
+        --audit-log-path="$dir/audit.log" --audit-log-maxsize=100 --audit-log-maxbackup=1)
       ;;
     kube-controller-manager)
       argv=("${served[@]}" "${led[@]}" --use-service-account-credentials

@@ -63,6 +63,15 @@ wait_replicas slice 7
 [ "$(instances "$home" | grep 3g.20gb)" = "$kept" ] || fail "what 'keep' holds was touched"
 expect '^$' k get pods -n "$team" --field-selector status.phase=Failed -o name
 
+say "no permission was there for nothing"
+# Asked for only when an Event repeats, or a lease is new.
+rarely='patch events|create leases'
+needless=$(comm -23 \
+  <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
+  <(used nos-gpu-partitioner) | grep -vxE "$rarely")
+needless+=$(comm -23 <(granted clusterrole/nos-mig-agent | sort -u) <(used nos-mig-agent) | grep -vxE "$rarely")
+[ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"
+
 expect uninstalled "$helm" uninstall nos -n "$system"
 refuse NotFound k get clusterrole nos-gpu-partitioner
 say ok

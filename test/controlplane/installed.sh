@@ -79,6 +79,17 @@ wait_running() {
   expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n "$team" \
     --timeout "${timeout:-60}s" "${@/#/pod/}"
 }
+# granted ROLE: "verb resource", a line each.
+# shellcheck disable=SC2016 # a template of kubectl
+granted() {
+  k get "$1" -n "$system" -o go-template='{{range .rules}}{{$rule := .}}{{range .verbs}}{{$verb := .}}{{range $rule.resources}}{{$verb}} {{.}}{{"\n"}}{{end}}{{end}}{{end}}'
+}
+# used SERVICE_ACCOUNT: what it has asked of the API server, in the same words.
+used() {
+  grep -hF "\"username\":\"system:serviceaccount:$system:$1\"" "$dir"/audit*.log |
+    sed -nE 's/.*"verb":"([a-z]+)".*"objectRef":\{"resource":"([a-z]+)"[^}]*"subresource":"([a-z]+)".*/\1 \2\/\3/p; t
+      s/.*"verb":"([a-z]+)".*"objectRef":\{"resource":"([a-z]+)".*/\1 \2/p' | sort -u
+}
 # instances NODE: what the driver has, a line each.
 instances() {
   tr -d ' \n' <"$work/$1.json" | grep -oE '"id":[0-9]+,"profile":"[^"]*","start":[0-9]+' | sort
