@@ -66,6 +66,7 @@ expect '^$' k get pods -n "$team" --field-selector status.phase=Failed -o name
 say "no permission was there for nothing"
 # Asked for only when an Event repeats, or a lease is new.
 rarely='patch events|create leases'
+grep -q 'patch nodes' <(granted clusterrole/nos-mig-agent) || fail "cannot read the roles"
 needless=$(comm -23 \
   <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
   <(used nos-gpu-partitioner) | grep -vxE "$rarely")
