@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# nos agent with a real kubelet, containerd and runc on the real control plane; only the GPU is a
-# double. The partitioner's part, the spec of the node, is written by the test.
+# nos with a real kubelet, containerd and runc on the real control plane; only the GPU is a double.
+# The test writes the spec of the node as the partitioner would, but for the last steps.
 #
-#   kubelet_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
+#   kubelet_test.sh SCRIPT BUILD_FOLDER [PODS]     with NOS_CONTROLPLANE_DIR
+#
+# The last pods, 2 or as many as asked for, are served by all of nos; the time they take is printed.
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
 here=$(dirname "$(readlink -f "$0")")
@@ -26,6 +28,7 @@ finish() {
   k delete clusterrole,clusterrolebinding nos-kubelet-mig-agent >/dev/null 2>&1
   kill "${pid[@]}" 2>/dev/null
   wait "${pid[@]}" 2>/dev/null
+  timeout 20 tail -s 0.1 -f /dev/null "${pid[@]/#/--pid=}" # those that were disowned
   if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then tail -n 15 "$work"/*.log "$work"/node/*.log; fi
   rm -rf "$work"
   exit "$code"
@@ -134,6 +137,13 @@ devicePlugin: {mode: builtin, folder: $work/node/kubelet/device-plugins}
 podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
 nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
 Y
+cat >"$work/partitioner.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: GpuPartitionerConfig
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+leaderElection: {leaderElect: false}
+Y
 start_agent
 plan 1 3g.20gb@4,1g.5gb@0
 allocatable 3g.20gb 1
@@ -211,6 +221,29 @@ allocatable 7g.40gb 1
 create_pod whole 7g.40gb
 running whole
 has whole "$(device 7g.40gb@0)"
+expect deleted k delete pod whole -n "$team"
+
+say "a pod is all it takes: its slice is cut, and it runs"
+"$build/nos" partitioner --config "$work/partitioner.yaml" >>"$work/partitioner.log" 2>&1 &
+pid[partitioner]=$!
+disown
+k get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" &
+pid[watch]=$!
+disown
+asks=(3g.20gb 7g.40gb) # neither leaves room for the other
+for ((i = 0; i < ${3:-2}; ++i)); do
+  begun=$(date +%s%N)
+  create_pod "cut-$i" "${asks[i % 2]}"
+  deadline=$((SECONDS + 60))
+  until grep -q "^cut-$i  *Running" "$work/watch"; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "cut-$i does not run: $(k describe pod "cut-$i" -n "$team" | tail -n 8)"
+    read -rt 0.005 <> <(:)
+  done
+  echo $((($(date +%s%N) - begun) / 1000000)) >>"$work/times"
+  expect deleted k delete pod "cut-$i" -n "$team"
+done
+sort -n "$work/times" | awk '{t[NR] = $1} END {
+  printf "%d pods, each on a slice cut for it: median %d ms, most %d ms\n", NR, t[int((NR + 1) / 2)], t[NR]}'
 if grep forbidden "$work/agent.log"; then fail "a permission is missing"; fi
 
 say "the node goes and leaves nothing behind"
