@@ -17,7 +17,7 @@ namespace {
 // Names and meaning: prometheus.io/docs/instrumenting/writing_clientlibs, "Process metrics".
 constexpr MetricFamily kMemory{MetricFamily::Kind::kGauge, "process_resident_memory_bytes",
                                "Resident memory of this process."};
-constexpr MetricFamily kCpu{MetricFamily::Kind::kGauge, "process_cpu_seconds_total",
+constexpr MetricFamily kCpu{MetricFamily::Kind::kCounter, "process_cpu_seconds_total",
                             "User and system CPU time that this process has used."};
 constexpr MetricFamily kStart{MetricFamily::Kind::kGauge, "process_start_time_seconds",
                               "When this process began, in seconds since 1970."};
@@ -59,6 +59,11 @@ class Metrics::Impl {
         .Help(family.help)
         .Register(registry_)
         .Add(labels, Buckets());
+  }
+  void CountTo(const MetricFamily& family, const MetricLabels& labels, double total) {
+    const std::scoped_lock lock(mutex_);
+    prometheus::Counter& counter = Counter(family, labels);
+    if (total > counter.Value()) counter.Increment(total - counter.Value());
   }
   void SetAll(const MetricFamily& family,
               const std::vector<std::pair<MetricLabels, double>>& values) {
@@ -104,6 +109,9 @@ Metrics::~Metrics() = default;
 void Metrics::Count(const MetricFamily& counter, const MetricLabels& labels, double by) {
   impl_->Counter(counter, labels).Increment(by);
 }
+void Metrics::CountTo(const MetricFamily& counter, const MetricLabels& labels, double total) {
+  impl_->CountTo(counter, labels, total);
+}
 void Metrics::Set(const MetricFamily& gauge, const MetricLabels& labels, double value) {
   impl_->Set(gauge, labels, value);
 }
@@ -117,7 +125,7 @@ void Metrics::Observe(const MetricFamily& duration, const MetricLabels& labels, 
 
 std::string Metrics::Text() {
   Set(kMemory, {}, ResidentBytes());
-  Set(kCpu, {}, CpuSeconds());
+  CountTo(kCpu, {}, CpuSeconds());
   Set(kStart, {}, impl_->started);
   return impl_->Text();
 }

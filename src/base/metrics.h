@@ -34,6 +34,8 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   void Count(const MetricFamily& counter, const MetricLabels& labels, double by = 1);
+  // Raises it to what something else has counted since the start.
+  void CountTo(const MetricFamily& counter, const MetricLabels& labels, double total);
   void Set(const MetricFamily& gauge, const MetricLabels& labels, double value);
   // The family has these values from now on and no others.
   void SetAll(const MetricFamily& gauge,

@@ -38,8 +38,17 @@ TEST(MetricsTest, AGaugeThatIsSetAsAWholeForgetsWhatIsGone) {
   EXPECT_EQ(metrics.Text().find("nos_slices{"), std::string::npos);
 }
 
+TEST(MetricsTest, ACounterFollowsAnotherCountAndNeverFalls) {
+  Metrics metrics;
+  metrics.CountTo(kPlans, {}, 5);
+  metrics.CountTo(kPlans, {}, 7);
+  metrics.CountTo(kPlans, {}, 6);
+  EXPECT_TRUE(Has(metrics, "nos_plans_total 7")) << metrics.Text();
+}
+
 TEST(MetricsTest, TellsOfTheProcess) {
   Metrics metrics;
+  EXPECT_TRUE(Has(metrics, "# TYPE process_cpu_seconds_total counter"));
   EXPECT_NE(metrics.Text().find("\nprocess_resident_memory_bytes "), std::string::npos);
 }
 

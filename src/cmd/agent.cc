@@ -26,10 +26,10 @@ namespace {
 constexpr std::string_view kKind = "MigAgentConfig";
 
 constexpr MetricFamily kRegistrations{
-    MetricFamily::Kind::kGauge, "nos_agent_device_plugin_registrations",
+    MetricFamily::Kind::kCounter, "nos_agent_device_plugin_registrations_total",
     "Registrations with the kubelet since the start, by resource and result (ok or error)."};
 constexpr MetricFamily kAllocations{
-    MetricFamily::Kind::kGauge, "nos_agent_device_plugin_allocations",
+    MetricFamily::Kind::kCounter, "nos_agent_device_plugin_allocations_total",
     "Calls of Allocate since the start, by resource and result (ok or refused)."};
 constexpr MetricFamily kConnected{MetricFamily::Kind::kGauge, "nos_agent_device_plugin_connected",
                                   "1 while the kubelet watches the list, by resource."};
@@ -85,13 +85,14 @@ void DescribeAgent(ConfigFields& f, Config& c) {
 
 void MeasurePlugin(const kubelet::DevicePluginServer& plugin, Metrics& metrics) {
   for (const auto& [resource, counts] : plugin.Counts()) {
-    const auto set = [&](const MetricFamily& family, const char* result, uint64_t value) {
-      metrics.Set(family, {{"resource", resource}, {"result", result}}, static_cast<double>(value));
+    const auto count = [&](const MetricFamily& family, const char* result, uint64_t total) {
+      metrics.CountTo(family, {{"resource", resource}, {"result", result}},
+                      static_cast<double>(total));
     };
-    set(kRegistrations, "ok", counts.registrations);
-    set(kRegistrations, "error", counts.failed_registrations);
-    set(kAllocations, "ok", counts.allocations);
-    set(kAllocations, "refused", counts.refusals);
+    count(kRegistrations, "ok", counts.registrations);
+    count(kRegistrations, "error", counts.failed_registrations);
+    count(kAllocations, "ok", counts.allocations);
+    count(kAllocations, "refused", counts.refusals);
     metrics.Set(kConnected, {{"resource", resource}}, counts.connected ? 1 : 0);
   }
 }
