@@ -190,7 +190,10 @@ say "the kubelet is killed, and does not know its pods for a second; pod and sli
 plan 5a 3g.20gb@0,3g.20gb@4
 allocatable 3g.20gb 2
 expect '' "$here/kubelet.sh" "$node" "$work/node" kill
-until [[ $(pod_resources 2>/dev/null) == *allocatable* ]]; do :; done
+deadline=$((SECONDS + 60))
+until [[ $(pod_resources 2>/dev/null) == *allocatable* ]]; do
+  [ "$SECONDS" -lt "$deadline" ] || fail "the kubelet has no device of the plugin: $(pod_resources 2>&1)"
+done
 plan 5b 3g.20gb@0
 kept keep "$uuid"
 acknowledged 5b
