@@ -21,6 +21,11 @@ bool HasSpec(const cluster::Node& node, int gpu) {
          (first != all.end() && first->first.starts_with(counts));
 }
 
+// Trying again does not help: no permission, or a policy that does not admit it.
+bool Forbidden(const Status& status) {
+  return status.code() == Code::kPermission || status.code() == Code::kInvalid;
+}
+
 std::string NameOf(device::Operation::Kind kind) {
   switch (kind) {
     case device::Operation::Kind::kCreate:
@@ -209,7 +214,9 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
     const int64_t shown = AllocatableOf(*round.node, resource);
     const bool drains = shown > count && draining.contains(resource);
     const auto own = figures_.find(resource);
-    const bool outdated = own != figures_.end() && own->second == shown && shown != count;
+    if (own != figures_.end() && own->second != shown) figures_.erase(own);  // the kubelet's now
+    const bool outdated =
+        device_plugin_.Withdraws() && figures_.contains(resource) && shown != count;
     if (drains || outdated || (offer_changed_ && shown != count)) changes[resource] = count;
   }
   NOS_ASSIGN(const bool taken, OfferTaken(round));
@@ -225,7 +232,7 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
       written_ = std::make_shared<const cluster::Node>(std::move(written).value());
       round.node = written_;
       for (const auto& [resource, count] : changes) figures_[resource] = count;
-    } else if (written.status().code() != Code::kPermission) {
+    } else if (!Forbidden(written.status())) {
       return written.status();
     } else {  // the kubelet will, if later
       refused = true;

@@ -1,137 +1,7 @@
-#include "controllers/agent.h"
-
-#include <gtest/gtest.h>
-
-#include <map>
-#include <memory>
-#include <string>
-
-#include "controllers/node_write.h"
-#include "controllers/runner.h"
-#include "controllers/testing/scene.h"
-#include "device/sim_gpus.h"
-#include "kube/testing/fake_api.h"
-#include "kubelet/testing/fake_kubelet.h"
+#include "controllers/agent_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-constexpr const char* kNode = "gpu-1";
-
-// A node with two A100-40GB, its kubelet, and an agent that may die at any time.
-class AgentTest : public ::testing::Test {
- protected:
-  AgentTest() {
-    api_.Put({{"kind", "Node"},
-              {"metadata",
-               {{"name", kNode},
-                {"labels",
-                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
-                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
-                  {"nvidia.com/gpu.count", "2"}}}}},
-              {"status", {{"allocatable", {{"cpu", "96"}}}}}});
-    kubelet_.on_offer = [this] {
-      if (kubelet_reports_) ReportAllocatable();
-    };
-    Restart();
-  }
-
-  device::SimHooks Hooks() {
-    device::SimHooks hooks;
-    hooks.spend = [this](Duration d) { clock_.Advance(d); };
-    hooks.fault = [this](const device::SimAttempt& attempt) {
-      return fault_ ? fault_(attempt) : device::SimFault::kNone;
-    };
-    // No SimHooks::held: the driver refuses only while a process runs, so caution must be the
-    // agent's.
-    hooks.on_destroy = [this](const device::GpuInstance& instance) {
-      ++destroyed_;
-      EXPECT_FALSE(kubelet_.Holds(instance.uuid)) << "a used instance was destroyed";
-      EXPECT_FALSE(expect_withdrawn_ && kubelet_.Offers(instance.uuid)) << "while on offer";
-    };
-    return hooks;
-  }
-
-  void Restart() {
-    runner_.reset();
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus_, kubelet_,
-                                     kubelet_, AgentExtras{&health_, &metrics_});
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
-  }
-
-  void ReportAllocatable() {
-    std::map<std::string, int> counts = {{"nvidia.com/mig-1g.5gb", 0},
-                                         {"nvidia.com/mig-7g.40gb", 0}};
-    for (const auto& device : kubelet_.offer()) counts[device.resource] += device.healthy ? 1 : 0;
-    Json node = *api_.Find("nodes", kNode);
-    for (const auto& [resource, count] : counts) {
-      MakeObject(node, "status", "allocatable")[resource] = std::to_string(count);
-    }
-    api_.Put(node);
-  }
-
-  // Lets the agent work for this long.
-  void Run(Duration time = seconds(30)) {
-    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
-  }
-
-  void Annotate(const std::string& key, const std::string& value) {
-    Json node = *api_.Find("nodes", kNode);
-    MakeObject(node, "metadata", "annotations")["nos.nebuly.com/" + key] = value;
-    api_.Put(node);
-  }
-  void Plan(const std::string& id, const std::map<int, std::string>& layouts) {
-    for (const auto& [gpu, layout] : layouts) {
-      Annotate("spec-layout-" + std::to_string(gpu), layout);
-    }
-    Annotate("spec-partitioning-plan", id);
-  }
-  std::string Annotation(const std::string& key) {
-    return testing::NodeAnnotation(api_, kNode, key);
-  }
-  void Bind(const std::string& name, const std::string& profile) {
-    testing::PutBoundPod(api_, name, kNode, profile, "Pending");
-  }
-  int64_t Allocatable(const std::string& profile) {
-    return AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),
-                         "nvidia.com/mig-" + profile);
-  }
-  // As its kubelet tells it.
-  void Admitted(const std::string& name) {
-    Json pod = *api_.Find("pods", "ml/" + name);
-    MakeObject(pod, "status")["conditions"] =
-        JsonArray{JsonObject{{"type", "Ready"}, {"status", "False"}}};
-    api_.Put(pod);
-  }
-  std::string Events() { return testing::EventsOf(api_); }
-  // "status reason message", or "".
-  std::string NodeCondition() {
-    cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
-    const cluster::Condition* condition = FindCondition(node.conditions, kGpusHealthy);
-    if (condition == nullptr) return "";
-    return condition->status + " " + condition->reason + " " + condition->message;
-  }
-
-  ManualClock clock_{Time(seconds(1'000'000))};
-  kube::FakeApi api_;
-  kubelet::FakeKubelet kubelet_;
-  std::function<device::SimFault(const device::SimAttempt&)> fault_;
-  int destroyed_ = 0;
-  bool kubelet_reports_ = true;
-  bool expect_withdrawn_ = true;
-  device::SimGpus gpus_{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""},
-                         {gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}},
-                        kNode,
-                        Hooks()};
-  AgentConfig config_;
-  device::HealthBoard health_;
-  Metrics metrics_;
-  std::unique_ptr<Agent> agent_;
-  std::unique_ptr<Runner> runner_;
-};
 
 TEST_F(AgentTest, ABrokenGpuIsLeftAloneAndOfferedAsUnhealthy) {
   ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
@@ -215,7 +85,6 @@ TEST_F(AgentTest, AppliesAPlanAndThenAcknowledgesIt) {
   EXPECT_NE(Events().find("Partitioned: plan 7 is applied"), std::string::npos) << Events();
 }
 
-// The Go agent acknowledged a plan when it had read it (defect A12).
 TEST_F(AgentTest, DoesNotAcknowledgeWhatItHasNotDone) {
   fault_ = [](const device::SimAttempt&) { return device::SimFault::kBusy; };
   Plan("7", {{0, "7g.40gb@0"}});
@@ -226,7 +95,6 @@ TEST_F(AgentTest, DoesNotAcknowledgeWhatItHasNotDone) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
-// Defects A12 and C3: a failed apply looked acknowledged and was never tried again.
 TEST_F(AgentTest, SaysWhatFailedForGoodAndGoesOnTrying) {
   fault_ = [](const device::SimAttempt& attempt) {
     return attempt.gpu == 0 ? device::SimFault::kFails : device::SimFault::kNone;
@@ -267,227 +135,6 @@ TEST_F(AgentTest, KeepsUsedInstancesAndSaysSo) {
   EXPECT_EQ(Annotation("status-layout-0"), "2g.10gb@0:free,3g.20gb@4:free");
 }
 
-TEST_F(AgentTest, SeesSoonThatAPodHasEnded) {
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Run();
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
-  Bind("a", "1g.5gb");
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used");
-  api_.Remove("pods", "ml/a");  // the kubelet gives its devices free a little later
-  Run(milliseconds(500));
-  kubelet_.Remove("ml", "a");
-  Run(seconds(2));
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
-}
-
-// Defect C2: the Go agent destroyed devices that the kubelet could hand out at that very moment.
-TEST_F(AgentTest, WithdrawsBeforeItDestroys) {
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Run();
-  // The kubelet hands the device out while it takes over the new offer.
-  kubelet_.on_offer = [&] { kubelet_.on_offer = [this] { ReportAllocatable(); }; };
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run();
-  EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used");
-}
-
-TEST_F(AgentTest, APodBoundDuringTheWithdrawalGetsItsDeviceBack) {
-  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
-  Run();
-  Plan("7", {{0, "7g.40gb@0"}});
-  kubelet_.on_offer = [&] {
-    kubelet_.on_offer = nullptr;
-    ReportAllocatable();
-    Bind("a", "1g.5gb");  // by a scheduler that still saw the device
-  };
-  Run();
-  EXPECT_EQ(destroyed_, 0);
-  EXPECT_TRUE(kubelet_.Offers(instance.uuid)) << "offered again for the pod";
-  EXPECT_EQ(ReadPlanResult(Annotation("partitioning-result"))->obstacles.at(0).code, "InUse");
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
-  api_.Remove("pods", "ml/a");
-  kubelet_.Remove("ml", "a");
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
-}
-
-TEST_F(AgentTest, TheLastLookGoesPastTheCaches) {
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Run();
-  Plan("7", {{0, "7g.40gb@0"}});
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    // The pod is bound just before the agent asks; its watch has not said so yet.
-    const bool last_look = request.method == "GET" && !request.Query("fieldSelector").empty() &&
-                           request.path == "/api/v1/pods";
-    if (last_look) {
-      api_.intercept = nullptr;
-      Bind("a", "1g.5gb");
-    }
-    return std::optional<Result<kube::ApiResponse>>();
-  };
-  Run();
-  EXPECT_EQ(destroyed_, 0);
-}
-
-TEST_F(AgentTest, TheNodeStopsCountingAnInstanceBeforeTheKubeletLosesIt) {
-  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
-  kubelet_reports_ = false;  // its next sync is far
-  Run();
-  EXPECT_EQ(Allocatable("1g.5gb"), 1);
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(milliseconds(100));
-  EXPECT_EQ(Allocatable("1g.5gb"), 0);
-  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
-  EXPECT_EQ(destroyed_, 0);
-  Run(milliseconds(150));
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(Allocatable("7g.40gb"), 1);
-}
-
-TEST_F(AgentTest, TheNodeCountsANewSliceOnceTheKubeletHasTakenItOver) {
-  kubelet_reports_ = false;
-  Run();
-  kubelet_.slow = true;
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(3));
-  EXPECT_EQ(Allocatable("1g.5gb"), 0);
-  kubelet_.slow = false;
-  Run(seconds(1));
-  EXPECT_EQ(Allocatable("1g.5gb"), 1);
-}
-
-TEST_F(AgentTest, WhileNoAgentOffersTheNodeCountsNothing) {
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  kubelet_reports_ = false;
-  Run();
-  ASSERT_EQ(Allocatable("1g.5gb"), 1);
-  kube::Client client(api_);
-  ASSERT_TRUE(agent_->Leave(runner_->view(), client).ok());
-  EXPECT_EQ(Allocatable("1g.5gb"), 0);
-  Restart();
-  Run();
-  EXPECT_EQ(Allocatable("1g.5gb"), 1);
-}
-
-// It answers before it has read its pods.
-TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNothingFromAPod) {
-  const auto used = gpus_.Place(0, "1g.5gb", 1).value();
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Run();
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", "nvidia.com/mig-1g.5gb").ok());
-  ASSERT_TRUE(kubelet_.Admit("ml", "b", "nvidia.com/mig-1g.5gb").ok());
-  kubelet_.Remove("ml", kubelet_.HolderOf(used.uuid) == "ml/a" ? "b" : "a");
-  const std::string pod = kubelet_.HolderOf(used.uuid).substr(3);
-  Bind(pod, "1g.5gb");
-  Admitted(pod);
-  Run();
-  kubelet_.forgetful = true;
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run(seconds(3));
-  EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
-  Restart();  // an agent that has seen nothing yet
-  Run(seconds(3));
-  EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "either may be";
-  kubelet_.forgetful = false;
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
-  api_.Remove("pods", "ml/" + pod);
-  kubelet_.Remove("ml", pod);
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free");
-}
-
-// The kubelet refuses a pod for good when a device is missing at its arrival.
-TEST_F(AgentTest, APodSentForADrainingInstanceFindsItInTheOffer) {
-  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
-  Run();
-  Plan("7", {{0, "7g.40gb@0"}});
-  bool withdrawn = false;
-  kubelet_.on_offer = [&] { withdrawn |= !kubelet_.Offers(instance.uuid); };
-  Run(milliseconds(100));
-  Bind("a", "1g.5gb");  // by a scheduler that had not seen the node's new figure
-  Run();
-  EXPECT_FALSE(withdrawn);
-  EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Allocatable("1g.5gb"), 1) << "counted again for the pod";
-}
-
-TEST_F(AgentTest, TheKubeletsOldFigureStartsTheDrainAnew) {
-  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
-  Run();
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(milliseconds(150));
-  ReportAllocatable();  // a sync: the kubelet has the device still
-  ASSERT_EQ(Allocatable("1g.5gb"), 1);
-  Run(milliseconds(100));
-  EXPECT_EQ(Allocatable("1g.5gb"), 0);
-  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
-  Run();
-  EXPECT_EQ(destroyed_, 1);
-}
-
-TEST_F(AgentTest, TheLastLookSeesAnOldFigurePastTheCaches) {
-  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
-  Run();
-  bool reported = false;
-  kubelet_.on_offer = [&] { EXPECT_TRUE(kubelet_.Offers(instance.uuid) || reported); };
-  Plan("7", {{0, "7g.40gb@0"}});
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    const bool last_look = request.method == "GET" && request.path.ends_with("/nodes/gpu-1");
-    if (last_look && !reported) {
-      ReportAllocatable();
-      EXPECT_EQ(Allocatable("1g.5gb"), 1);
-      reported = true;
-      clock_.Advance(Duration(1));
-    }
-    return std::optional<Result<kube::ApiResponse>>();
-  };
-  Run(milliseconds(300));
-  EXPECT_TRUE(reported);
-  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
-  Run();
-  EXPECT_EQ(destroyed_, 1);
-}
-
-TEST_F(AgentTest, AnAgentThatMayNotWriteTheStatusGoesOnLater) {
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Run();
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.path.ends_with("/status")) answer = Status(Code::kPermission, "no");
-    return answer;
-  };
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(10));
-  EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
-  Run(seconds(20));
-  EXPECT_EQ(destroyed_, 1);
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
-}
-
-TEST_F(AgentTest, APluginThatCannotWithdrawLosesNothingThatTheNodeCounts) {
-  kubelet_.withdraws = false;
-  kubelet_.on_offer = nullptr;
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Run();
-  ReportAllocatable();
-  ASSERT_EQ(Allocatable("1g.5gb"), 1);
-  expect_withdrawn_ = false;
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(milliseconds(100));
-  EXPECT_EQ(Allocatable("1g.5gb"), 0);
-  EXPECT_EQ(destroyed_, 0);
-  Run();
-  EXPECT_EQ(destroyed_, 1);
-}
-
-// Defect C1: at start the Go agent destroyed devices under their pods.
 TEST_F(AgentTest, AStartDestroysOnlyWhatACrashLeftHalfMade) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();
@@ -575,7 +222,6 @@ TEST_F(AgentTest, ASpecThatContradictsItselfIsLeftAlone) {
   EXPECT_EQ(ReadPlanResult(Annotation("partitioning-result"))->obstacles.size(), 2u);
 }
 
-// Defect A2: taking the label off a node was never noticed.
 TEST_F(AgentTest, ANodeWithoutTheLabelIsLeftAlone) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Json node = *api_.Find("nodes", kNode);
@@ -585,33 +231,6 @@ TEST_F(AgentTest, ANodeWithoutTheLabelIsLeftAlone) {
   Run();
   EXPECT_EQ(destroyed_, 0);
   EXPECT_EQ(Annotation("status-partitioning-plan"), "");
-}
-
-TEST_F(AgentTest, ASilentKubeletStopsEverythingBecauseUseIsUnknown) {
-  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
-  Run();
-  kubelet_.down = true;
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(60));
-  EXPECT_EQ(destroyed_, 0);
-  kubelet_.down = false;
-  Run(seconds(60));
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
-}
-
-TEST_F(AgentTest, AnOfferWithoutAnAnswerMayHaveBeenTaken) {
-  const auto instance = gpus_.Place(0, "1g.5gb", 0).value();
-  Run();
-  ASSERT_TRUE(kubelet_.Offers(instance.uuid));
-  kubelet_.mute = true;
-  kubelet_reports_ = false;
-  Plan("7", {{0, "7g.40gb@0"}});
-  Run(seconds(1));
-  ASSERT_FALSE(kubelet_.Offers(instance.uuid)) << "withdrawn, though nobody said so";
-  kubelet_.mute = false;
-  Plan("8", {{0, "1g.5gb@0"}});  // it is wanted again, as in the last offer that was answered
-  Run();
-  EXPECT_TRUE(kubelet_.Offers(instance.uuid));
 }
 
 TEST_F(AgentTest, TriesAgainAfterTheFirstPauseAndNotAtTheNextPoll) {

@@ -55,17 +55,18 @@ bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu
 // Slices by resource that bound pods ask for and the kubelet has not handed out yet.
 std::map<std::string, int64_t> Outstanding(
     const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods) {
-  std::set<std::string> admitted;
-  for (const auto& [uuid, pod] : devices.holders) admitted.insert(pod);
   std::map<std::string, int64_t> outstanding;
   for (const auto& pod : pods) {
-    if (pod->Finished() || admitted.contains(pod->Key())) continue;
+    if (pod->Finished()) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      outstanding[resource] += amount.Value();
+      const int64_t missing = amount.Value() - devices.Told(pod->Key(), resource);
+      if (missing > 0) outstanding[resource] += missing;
     }
   }
   return outstanding;
 }
+
+using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
 
 // By UUID, complete instances only.
 std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
@@ -82,27 +83,41 @@ std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
 // condition, and they write it with the first status.
 bool Admitted(const cluster::Pod& pod) { return pod.FindCondition("Ready") != nullptr; }
 
-// Resources of which an admitted pod is not told to hold all that it asks for.
-std::set<std::string> Untold(const NodeDevices& devices,
-                             const std::map<std::string, const cluster::Pod*>& pods,
-                             const std::map<std::string, std::string>& resources) {
-  std::map<std::pair<std::string, std::string>, int64_t> held;  // by pod and resource
-  std::set<std::string> kinds;
-  for (const auto& [uuid, resource] : resources) {
-    kinds.insert(resource);
-    const auto holder = devices.holders.find(uuid);
-    if (holder != devices.holders.end()) ++held[{holder->second, resource}];
+// What the kubelet tells of a pod's devices: not those of init containers that end.
+std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
+  std::map<std::string, int64_t> devices;
+  const auto add = [&](const cluster::Container& container) {
+    cluster::ResourceList asked = container.limits;
+    for (const auto& [resource, amount] : container.requests) asked[resource] = amount;
+    for (const auto& [resource, amount] : asked) devices[resource] += amount.Value();
+  };
+  for (const cluster::Container& container : pod.containers) add(container);
+  for (const cluster::Container& container : pod.init_containers) {
+    if (container.restart_always) add(container);
   }
+  return devices;
+}
+
+// Resources of which an admitted pod is not told to hold all that it asks for.
+std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   std::set<std::string> untold;
   for (const auto& [key, pod] : pods) {
     if (!Admitted(*pod)) continue;
-    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      if (kinds.contains(resource) && held[{key, resource}] < amount.Value()) {
-        untold.insert(resource);
-      }
+    for (const auto& [resource, amount] : ToBeTold(*pod)) {
+      if (devices.Told(key, resource) < amount) untold.insert(resource);
     }
   }
   return untold;
+}
+
+// Whose device it is: pods of one name follow one another, and the kubelet tells names only. A pod
+// that it has not admitted yet has not got what its predecessor was seen to hold.
+std::string UidOf(const Holders& seen, const std::string& uuid, const std::string& key,
+                  const cluster::Pod* pod) {
+  const auto before = seen.find(uuid);
+  const bool known = before != seen.end() && before->second.pod == key;
+  if (known && (pod == nullptr || !Admitted(*pod))) return before->second.uid;
+  return pod == nullptr ? std::string() : pod->meta.uid;
 }
 
 }  // namespace
@@ -121,32 +136,48 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
   for (const device::GpuInfo& info : infos) ObserveGpu(info, backend, catalogue, devices);
   NOS_ASSIGN(const std::vector<kubelet::DeviceAssignment> assignments, pod_resources.List());
   for (const kubelet::DeviceAssignment& assignment : assignments) {
-    devices.holders[assignment.device_id] = assignment.ns + "/" + assignment.pod;
+    const std::string pod = assignment.ns + "/" + assignment.pod;
+    devices.holders[assignment.device_id] = pod;
+    ++devices.told[{pod, assignment.resource}];
   }
   return devices;
 }
 
+int64_t NodeDevices::Told(const std::string& pod, const std::string& resource) const {
+  const auto found = told.find({pod, resource});
+  return found == told.end() ? 0 : found->second;
+}
+
 Holders Recall(NodeDevices& devices, const Holders& seen,
                std::span<const std::shared_ptr<const cluster::Pod>> pods) {
-  std::map<std::string, const cluster::Pod*> alive;
+  Alive alive;
   for (const auto& pod : pods) {
     if (!pod->Finished()) alive[pod->Key()] = pod.get();
   }
+  const auto find = [&](const std::string& key) {
+    const auto pod = alive.find(key);
+    return pod == alive.end() ? nullptr : pod->second;
+  };
   const std::map<std::string, std::string> resources = ResourcesOf(devices);
-  for (const auto& [uuid, holder] : seen) {
-    const auto pod = alive.find(holder.pod);
-    const bool same =
-        pod != alive.end() && (holder.uid.empty() || holder.uid == pod->second->meta.uid);
-    if (same && resources.contains(uuid)) devices.holders.try_emplace(uuid, holder.pod);
-  }
-  std::set<std::string> untold = Untold(devices, alive, resources);
-  for (const auto& [uuid, resource] : resources) {
-    if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
-  }
   Holders holders;
   for (const auto& [uuid, key] : devices.holders) {
-    const auto pod = alive.find(key);
-    holders[uuid] = {key, pod == alive.end() ? std::string() : pod->second->meta.uid};
+    const cluster::Pod* pod = find(key);
+    std::string uid = UidOf(seen, uuid, key, pod);
+    const bool predecessors = pod != nullptr && !uid.empty() && uid != pod->meta.uid;
+    if (predecessors && resources.contains(uuid)) --devices.told[{key, resources.at(uuid)}];
+    holders[uuid] = {key, std::move(uid)};
+  }
+  for (const auto& [uuid, holder] : seen) {
+    const cluster::Pod* pod = find(holder.pod);
+    const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
+    if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+    devices.holders[uuid] = holder.pod;
+    ++devices.told[{holder.pod, resources.at(uuid)}];
+    holders[uuid] = holder;
+  }
+  const std::set<std::string> untold = Untold(devices, alive);
+  for (const auto& [uuid, resource] : resources) {
+    if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
   return holders;
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/annotations.h"
@@ -26,11 +27,15 @@ struct NodeDevices {
   std::vector<std::string> problems;           // GPUs left out, and why
   std::map<int, std::string> broken;           // GPU index -> what is wrong with it as a whole
   std::set<std::string> unhealthy;             // UUIDs: nobody new may get them
+  // How many devices the kubelet says a pod ("ns/name") holds of a resource, those of GPUs that
+  // cannot be read included.
+  std::map<std::pair<std::string, std::string>, int64_t> told;
   // UUIDs that some pod may hold: the kubelet does not say which.
   std::set<std::string> doubtful;
 
   // Held for sure or in doubt.
   std::set<std::string> Held() const;
+  int64_t Told(const std::string& pod, const std::string& resource) const;
 };
 
 struct Holder {

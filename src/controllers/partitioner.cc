@@ -292,6 +292,7 @@ Status Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, ku
   HonourClaims(snapshot, view);
   const std::vector<Pod> waiting = Waiting(view, begin);
   Status carried_out;
+  Time planned = begin;
   if (!waiting.empty()) {
     planning::PlanOptions options;
     options.objective = config_.objective;
@@ -300,9 +301,10 @@ Status Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, ku
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
     planning::Plan plan = planning::MakePlan(snapshot, waiting, framework_, options);
     Measure(plan, clock.Now() - begin);
-    carried_out = CarryOut(std::move(plan), snapshot, client, begin);
+    planned = clock.Now();
+    carried_out = CarryOut(std::move(plan), snapshot, client, clock);
   }
-  batch_.Planned(begin, clock.Now());
+  batch_.Planned(begin, planned);
   replan_at_ = Time::max();
   for (const Pod& pod : waiting) {
     const Time starving = pod->meta.created + config_.starvation_after;
@@ -349,7 +351,7 @@ void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const View& v
 }
 
 Status Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
-                             kube::Client& client, Time now) {
+                             kube::Client& client, const Clock& clock) {
   std::vector<kube::NamedPatch> patches;
   patches.reserve(plan.nodes.size());
   for (const planning::PlannedNode& planned : plan.nodes) {
@@ -357,6 +359,7 @@ Status Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot
   }
   const std::vector<Result<Json>> answers =
       client.PatchAll(kube::kNodes, "", kube::PatchType::kMerge, patches);
+  const Time now = clock.Now();
   Status error;
   std::set<std::string> refused;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {

@@ -102,7 +102,7 @@ class Partitioner final : public Reconciler {
   cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
   Status CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
-                  kube::Client& client, Time now);
+                  kube::Client& client, const Clock& clock);
   void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
                 const std::string& plan_id, kube::Client& client, Time now);
   void Record(Decision decision);

@@ -1,6 +1,8 @@
 // Nodes, agents and answers that fail: only they are hurt, and everything comes right again.
 #include "controllers/partitioner_fixture_test.h"
 
+#include <iostream>
+
 namespace nos::controllers {
 namespace {
 
@@ -197,6 +199,43 @@ TEST_F(PartitionerTest, AGpuThatNobodyReportedIsNotTouched) {
   Run();
   EXPECT_EQ(Spec("a", 0), "");
   EXPECT_EQ(Spec("a", 1), "7g.40gb@0");
+}
+
+TEST_F(PartitionerTest, SlowWritesDoNotPutPlanningToSleep) {
+  for (int i = 0; i < 500; ++i) {
+    Node("n" + std::to_string(i), {{0, ""}});
+    Pod("p" + std::to_string(i), "7g.40gb");
+  }
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    if (request.method != "GET") clock_.Advance(milliseconds(20));  // 50 a second
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  Run(seconds(40));
+  ASSERT_EQ(PlanOf("n499"), "1");
+  Node("z", {{0, ""}});
+  Pod("late", "7g.40gb");
+  const Time came = clock_.Now();
+  while (PlanOf("z").empty() && clock_.Now() - came < minutes(30)) Run(seconds(1));
+  EXPECT_LT(ToSeconds(clock_.Now() - came), 10);
+}
+
+TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
+  for (int i = 0; i < 10; ++i) {
+    Node("n" + std::to_string(i), {{0, ""}});
+    Pod("p" + std::to_string(i), "7g.40gb");
+  }
+  int left = 40, seen = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.starts_with("/api/v1/nodes/") &&
+        ++seen % 2 == 0 && left-- > 0) {
+      answer = Status(Code::kConflict, "no");
+    }
+    return answer;
+  };
+  Run(seconds(30));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Spec("n" + std::to_string(i)), "7g.40gb@0") << i;
+  EXPECT_EQ(partitioner_->decisions().size(), 10u);
 }
 
 }  // namespace

@@ -84,10 +84,22 @@ Result<std::unique_ptr<WatchStream>> FencedTransport::Watch(const ApiRequest& re
 }
 
 std::vector<Result<ApiResponse>> FencedTransport::DoAll(const std::vector<ApiRequest>& requests) {
-  const bool writes =
-      std::ranges::any_of(requests, [](const ApiRequest& r) { return r.method != "GET"; });
-  if (!writes || may_write_()) return transport_.DoAll(requests);
-  return {requests.size(), Result<ApiResponse>(NotLeading())};
+  // A few at a time: leadership may be lost while many wait for their turn.
+  constexpr size_t kTogether = 20;
+  std::vector<Result<ApiResponse>> answers;
+  answers.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); i += kTogether) {
+    const auto first = requests.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto last = first + static_cast<std::ptrdiff_t>(std::min(kTogether, requests.size() - i));
+    const bool writes = std::any_of(first, last, [](const auto& r) { return r.method != "GET"; });
+    if (writes && !may_write_()) {
+      answers.resize(answers.size() + static_cast<size_t>(last - first),
+                     Result<ApiResponse>(NotLeading()));
+      continue;
+    }
+    for (auto& answer : transport_.DoAll({first, last})) answers.push_back(std::move(answer));
+  }
+  return answers;
 }
 
 }  // namespace nos::kube

@@ -89,5 +89,28 @@ TEST(FencedTransportTest, LetsThroughWritesOnlyWhileAllowed) {
   EXPECT_TRUE(client.Create(kNodes, "", node).ok());
 }
 
+class Flood final : public Transport {
+ public:
+  Result<ApiResponse> Do(const ApiRequest&) override {
+    ++done;
+    if (done == 3) leads = false;  // lost while hundreds still wait for the rate limit
+    return ApiResponse{200, {}, {}, "{}"};
+  }
+  Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest&) override {
+    return Status(Code::kUnavailable, "");
+  }
+  int done = 0;
+  bool leads = true;
+};
+
+TEST(FencedTransportTest, LittleIsWrittenOnceLeadershipIsLost) {
+  Flood flood;
+  FencedTransport fenced(flood, [&] { return flood.leads; });
+  std::vector<ApiRequest> requests(1000);
+  for (auto& request : requests) request.method = "PATCH";
+  (void)fenced.DoAll(requests);
+  EXPECT_LE(flood.done, 53);  // 50 under way
+}
+
 }  // namespace
 }  // namespace nos::kube

@@ -220,7 +220,7 @@ picture() {
   sed -nE '/^nos sandbox   time /,/^DECISIONS/{/^DECISIONS/d;s/speed [^ ]+ /speed /;s/ +[0-9]+s  / AGE  /
     s/on node .*/on node/;p}' "$1" | tr '|' '\n' | sort
 }
-call 0 "$nos" sandbox --speed 10 --for 60
+call 0 "$nos" sandbox --speed 4 --for 60
 picture "$work/out" >"$work/shown"
 sed -n '/^    nos sandbox   time /,/^[^ ]/{/^[^ ]/d;s/^    //;p}' "$readme" |
   sed '$d' >"$work/readme"
