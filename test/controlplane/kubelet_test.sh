@@ -230,7 +230,7 @@ say "a pod is all it takes: its slice is cut, and it runs"
 "$build/nos" partitioner --config "$work/partitioner.yaml" >>"$work/partitioner.log" 2>&1 &
 pid[partitioner]=$!
 disown
-k get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" &
+"$kubectl" get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" 2>&1 &
 pid[watch]=$!
 disown
 asks=(3g.20gb 7g.40gb) # neither leaves room for the other

@@ -11,7 +11,7 @@ pods=${3:-20}
 expect cordoned k cordon gpu-2 # one node that both have to share: nothing is there already
 asks=("2 7g.40gb" "4 3g.20gb")
 
-k get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" &
+"$kubectl" get pods -n "$team" -w -o 'custom-columns=:.metadata.name,:.status.phase' --no-headers >"$work/watch" 2>&1 &
 watch=$!
 : >"$work/times"
 for ((i = 0; i < pods; ++i)); do
