@@ -342,7 +342,9 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::
   if (result) Announce(round, *result, client, now);
   AnnounceProblems(round, client, now);
   Measure(round);
-  Time next = now + (round.kubelet_lags ? config_.catch_up : config_.poll);
+  Time next = now + config_.poll;
+  lags_ = round.kubelet_lags ? lags_ + 1 : 0;
+  if (lags_ > 0) next = now + kube::BackOff{config_.first_look, config_.catch_up}.After(lags_);
   if (next_drained) next = std::min(next, *next_drained);
   if (round.look_again) next = std::min(next, now + *round.look_again);
   if (const auto retry = failures_.NextRetry(now)) next = std::min(next, *retry);

@@ -37,10 +37,10 @@ namespace nos::controllers {
 struct AgentConfig {
   // Looks at devices and kubelet this often even if no event calls: neither of them notifies.
   Duration poll = std::chrono::seconds(10);
-  // And this often while the kubelet still counts devices to pods that have ended.
-  Duration catch_up = std::chrono::seconds(1);
-  // Between looks whether the kubelet has taken over what it has read, growing up to `catch_up`.
+  // While the kubelet still counts devices to pods that have ended, or has not taken over what it
+  // has read: pauses that grow from the one to the other.
   Duration first_look = std::chrono::milliseconds(10);
+  Duration catch_up = std::chrono::seconds(1);
   // Between the node's new figure and taking devices away: for schedulers that have not seen it
   // yet.
   Duration settle = std::chrono::milliseconds(200);
@@ -130,6 +130,7 @@ class Agent final : public Reconciler {
   Failures failures_;
   Node written_;                                                // newer than what the cache shows
   std::optional<std::vector<kubelet::OfferedDevice>> offered_;  // what the kubelet has confirmed
+  int lags_ = 0;                                                // looks at a kubelet that lags
   int looks_ = 0;                                               // at the kubelet, for this offer
   bool offer_changed_ = false;                                  // and the node does not show it yet
   std::set<std::string> resources_;                             // ever offered
