@@ -247,7 +247,7 @@ Status Agent::ShowCounts(Round& round, kube::Client& client, const Clock& clock)
 
 // Whether the kubelet can hand out all of the last offer: it refuses pods that come before.
 Result<bool> Agent::OfferTaken(Round& round) {
-  if (!offer_changed_) return true;
+  if (!offer_changed_ || !offered_) return true;
   NOS_ASSIGN(const auto allocatable, pod_resources_.Allocatable());
   const std::set<kubelet::OfferedDevice> known(allocatable.begin(), allocatable.end());
   const bool taken = std::all_of(offered_->begin(), offered_->end(), [&](const auto& device) {
