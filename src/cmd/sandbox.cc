@@ -1,6 +1,5 @@
 // nos sandbox: a whole cluster in one process, with virtual GPUs, live on the terminal and open to
-// kubectl. The virtual world does the work; this file paces it to wall time and draws it. Its
-// partitioner and scheduler use the API server over HTTP, as they do on a real cluster.
+// kubectl. The virtual world does the work; this file paces it to wall time and draws it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -20,7 +19,6 @@
 #include "cmd/sandbox_model.h"
 #include "cmd/sandbox_view.h"
 #include "cmd/terminal.h"
-#include "kube/http_transport.h"
 #include "sim/apiserver/serve.h"
 #include "sim/world/cluster_file.h"
 #include "sim/world/pace.h"
@@ -32,9 +30,6 @@ namespace {
 
 // Booting takes the nodes so much of their time at most, and next to none of ours.
 constexpr auto kBootTime = std::chrono::seconds(5);
-
-// A second; time may pass a thousand times as fast.
-constexpr int kRequests = 100'000;
 
 struct SandboxFlags {
   int nodes = 2, gpus = 2;
@@ -200,7 +195,6 @@ Status RunSandbox(const SandboxFlags& flags) {
   options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
   options.partitioner.starvation_after = flags.hold_after;
   options.keep_finished = std::chrono::minutes(2);
-  std::optional<kube::HttpTransport> network;  // outlives the world, whose server it leads to
   sim::World world(options, catalogue);
   for (const sim::NodeSpec& node : nodes) {
     const Status added = world.AddNode(node);
@@ -223,10 +217,7 @@ Status RunSandbox(const SandboxFlags& flags) {
           ? flags.kubeconfig
           : (folder / fmt::format("nos-sandbox-{}.yaml", server->port())).string();
   NOS_ASSIGN(const auto kubeconfig, KubeconfigFile::Write(path, server->port()));
-  NOS_ASSIGN(kube::ConnectionConfig connection, kube::LoadConnection(kubeconfig->path(), ""));
-  network.emplace(std::move(connection),
-                  kube::HttpOptions{.requests_per_second = kRequests, .burst = kRequests});
-  world.StartControllers(&*network);
+  world.StartControllers();
   Interrupt interrupt(kubeconfig->path());
   const Session session{
       world, flags,
@@ -277,7 +268,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->check(CheckSpeed)
       ->capture_default_str();
   command
-      ->add_option("--seed", flags->seed, "Of random numbers: the demo's pods, and who acts first")
+      ->add_option("--seed", flags->seed, "Of random numbers; a run that nobody disturbs repeats")
       ->check(CheckSeed)
       ->capture_default_str();
   command->add_option("--for", flags->run_seconds, "End after so many virtual seconds")

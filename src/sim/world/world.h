@@ -9,8 +9,7 @@
 //   world.StartControllers();
 //   world.RunFor(std::chrono::minutes(1));
 //
-// One thread, but for api() and clock(). A run repeats unless somebody outside takes part: through
-// api(), or controllers over the network.
+// One thread, but for api() and clock().
 #pragma once
 
 #include <functional>
@@ -62,9 +61,7 @@ class World {
   void Submit(const PodSpec& pod, Time when);
   // A whole object, namespace included. REQUIRES: a kind that WorkloadResource (workload.h) knows.
   void Submit(const Json& object, Time when);
-  // They reach the API server through `api` instead of by direct calls, if given: it must lead to
-  // this world's server, and outlive the world.
-  void StartControllers(kube::Transport* api = nullptr);
+  void StartControllers();
 
   Time Now() const { return clock_.Now(); }
   void RunUntil(Time end);
