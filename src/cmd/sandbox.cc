@@ -1,5 +1,6 @@
 // nos sandbox: a whole cluster in one process, with virtual GPUs, live on the terminal and open to
-// kubectl. The virtual world does the work; this file paces it to wall time and draws it.
+// kubectl. The virtual world does the work; this file paces it to wall time and draws it. Its
+// partitioner and scheduler use the API server over HTTP, as they do on a real cluster.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,8 +20,10 @@
 #include "cmd/sandbox_model.h"
 #include "cmd/sandbox_view.h"
 #include "cmd/terminal.h"
+#include "kube/http_transport.h"
 #include "sim/apiserver/serve.h"
 #include "sim/world/cluster_file.h"
+#include "sim/world/lockstep_transport.h"
 #include "sim/world/pace.h"
 #include "sim/world/workload.h"
 #include "sim/world/world.h"
@@ -30,6 +33,9 @@ namespace {
 
 // Booting takes the nodes so much of their time at most, and next to none of ours.
 constexpr auto kBootTime = std::chrono::seconds(5);
+
+// A second; time may pass a thousand times as fast.
+constexpr int kRequests = 100'000;
 
 struct SandboxFlags {
   int nodes = 2, gpus = 2;
@@ -195,6 +201,9 @@ Status RunSandbox(const SandboxFlags& flags) {
   options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
   options.partitioner.starvation_after = flags.hold_after;
   options.keep_finished = std::chrono::minutes(2);
+  // These outlive the world, to whose server they lead.
+  std::optional<kube::HttpTransport> network;
+  std::optional<sim::LockstepTransport> transport;
   sim::World world(options, catalogue);
   for (const sim::NodeSpec& node : nodes) {
     const Status added = world.AddNode(node);
@@ -217,7 +226,11 @@ Status RunSandbox(const SandboxFlags& flags) {
           ? flags.kubeconfig
           : (folder / fmt::format("nos-sandbox-{}.yaml", server->port())).string();
   NOS_ASSIGN(const auto kubeconfig, KubeconfigFile::Write(path, server->port()));
-  world.StartControllers();
+  NOS_ASSIGN(kube::ConnectionConfig connection, kube::LoadConnection(kubeconfig->path(), ""));
+  network.emplace(std::move(connection),
+                  kube::HttpOptions{.requests_per_second = kRequests, .burst = kRequests});
+  transport.emplace(*network, world.api());
+  world.StartControllers(&*transport);
   Interrupt interrupt(kubeconfig->path());
   const Session session{
       world, flags,

@@ -12,8 +12,8 @@ namespace nos::sim {
 
 // A controller that is not bound to a node, with its own connection.
 struct World::Controller {
-  Controller(const std::string& name, Process::Make make, World& world)
-      : transport(name, world.api_, world.faults_, life, world.queue_, world.clock_, world.log_),
+  Controller(const std::string& name, Process::Make make, kube::Transport& api, World& world)
+      : transport(name, api, world.faults_, life, world.queue_, world.clock_, world.log_),
         process(name, std::move(make), transport, {}, life, world.clock_, world.log_) {}
 
   Life life;
@@ -97,20 +97,21 @@ void World::Submit(const Json& object, Time when) {
   });
 }
 
-void World::StartControllers() {
+void World::StartControllers(kube::Transport* api) {
+  kube::Transport& way = api != nullptr ? *api : api_;
   partitioner_host_ = std::make_unique<Controller>(
       "partitioner",
       [this] {
         return std::make_unique<controllers::Partitioner>(options_.partitioner, framework_,
                                                           catalogue_);
       },
-      *this);
+      way, *this);
   scheduler_host_ = std::make_unique<Controller>(
       "scheduler",
       [this] {
         return std::make_unique<controllers::Scheduler>(options_.scheduler, framework_, catalogue_);
       },
-      *this);
+      way, *this);
 }
 
 void World::RunUntil(Time end) {

@@ -9,7 +9,7 @@
 //   world.StartControllers();
 //   world.RunFor(std::chrono::minutes(1));
 //
-// One thread, but for api() and clock().
+// One thread, but for api() and clock(). A run repeats unless somebody outside takes part.
 #pragma once
 
 #include <functional>
@@ -61,7 +61,9 @@ class World {
   void Submit(const PodSpec& pod, Time when);
   // A whole object, namespace included. REQUIRES: a kind that WorkloadResource (workload.h) knows.
   void Submit(const Json& object, Time when);
-  void StartControllers();
+  // They reach the API server through `api` instead of by direct calls, if given: it must lead to
+  // this world's server (see lockstep_transport.h), and outlive the world.
+  void StartControllers(kube::Transport* api = nullptr);
 
   Time Now() const { return clock_.Now(); }
   void RunUntil(Time end);

@@ -1,0 +1,34 @@
+// The way over a network to a server in this process, in step with it: what a watch has to tell has
+// arrived as soon as the server has it. So a run over HTTP repeats exactly, as one by direct calls
+// does, and no controller acts on less than it could know because a thread was late.
+//
+//   kube::HttpTransport network(connection);
+//   LockstepTransport transport(network, world.api());
+//   world.StartControllers(&transport);
+//
+// Requests go over the network, one after another. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "kube/transport.h"
+
+namespace nos::sim {
+
+class LockstepTransport final : public kube::Transport {
+ public:
+  // Both must outlive the object; `network` its streams, too. `server` is what it leads to.
+  LockstepTransport(kube::Transport& network, kube::Transport& server)
+      : network_(network), server_(server) {}
+
+  Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
+    return network_.Do(request);
+  }
+  Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override;
+
+ private:
+  kube::Transport& network_;
+  kube::Transport& server_;
+};
+
+}  // namespace nos::sim
