@@ -1,5 +1,5 @@
 # The programs of a control plane: found on this machine, or built from the Go modules pinned in
-# */go.mod. Sourced by script/controlplane.
+# */go.mod, and the files of tests that such a module has. Sourced by script/controlplane.
 # shellcheck shell=bash
 
 programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize)
@@ -18,7 +18,7 @@ declare -A package_of=(
 declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0)
 
 modules=$PWD/test/controlplane
-pinned=$(cat "$modules"/*/go.mod "$modules"/*/go.sum | sha256sum | cut -c1-16)
+pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go.sum | sha256sum | cut -c1-16)
 cache=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}/controlplane/$pinned/bin
 declare -A path_of=()
 
@@ -72,6 +72,18 @@ find_go() {
   say "install Go $(sed -n 's/^go //p' "$modules/kubernetes/go.mod") or newer (https://go.dev/doc/install)," \
     "or set KUBEBUILDER_ASSETS to a folder with these programs"
   exit 77
+}
+
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator, in Go's own cache of
+# modules.
+crd_file() {
+  local operator=github.com/prometheus-operator/prometheus-operator folder
+  find_go "CRD of $1"
+  folder=$(cd "$modules/prometheus" && "$go" mod download "$operator" >&2 &&
+    "$go" list -m -f '{{.Dir}}' "$operator") || die "no $operator (see above)"
+  local file=$folder/example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
+  [ -f "$file" ] || die "the Prometheus operator has no CRD '$1'; one is: servicemonitors"
+  printf '%s\n' "$file"
 }
 
 # link_flags NAME: so that each program knows its version.

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The chart's ServiceMonitors: taken by the real API server with the Prometheus operator's own schema,
+# refused by it when they are wrong, and each selects the Service that it is for.
+#
+#   service_monitor_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
+#
+# The schema stays when the test ends: taking a kind away can hold up the garbage collector, which
+# tests beside this one need.
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+dir=$NOS_CONTROLPLANE_DIR
+chart=$(cd "$(dirname "$0")/../.." && pwd)/deploy/helm/nos
+if [ ! -f "$dir/kubeconfig" ]; then
+  echo "skipped: no control plane in $dir (script/controlplane up says why)"
+  exit 77
+fi
+kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
+helm=$("$controlplane" binary helm) || fail "no helm"
+crd=$("$controlplane" crd servicemonitors)
+case $? in
+  0) ;;
+  77) exit 77 ;;
+  *) fail "no CRD of ServiceMonitors" ;;
+esac
+namespace=monitor-$$
+export KUBECONFIG=$dir/kubeconfig
+work=$(mktemp -d)
+end() {
+  "$kubectl" delete namespace "$namespace" --wait=false >/dev/null 2>&1
+  rm -rf "$work"
+}
+trap end EXIT
+k() { "$kubectl" "$@"; }
+# render FILE ARGUMENTS...
+render() {
+  "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 \
+    --set metrics.serviceMonitor.enabled=true "${@:2}" >"$work/$1" || fail "render"
+}
+dry_run() { k apply --server-side --dry-run=server --validate=strict -f "$work/$1"; }
+
+refuse "no CRD 'nonsense'" "$controlplane" crd nonsense
+expect 'serverside-applied' k apply --server-side -f "$crd"
+expect 'condition met' k wait --for=condition=Established --timeout 60s \
+  crd/servicemonitors.monitoring.coreos.com
+expect created k create namespace "$namespace"
+
+# What the API server takes, and what it would not.
+render plain
+expect "servicemonitor.monitoring.coreos.com/nos-mig-agent serverside-applied" dry_run plain
+render tuned --set metrics.serviceMonitor.interval=1m \
+  --set metrics.serviceMonitor.labels.release=prometheus
+expect 'serverside-applied' dry_run tuned
+sed 's/interval:/often:/' "$work/plain" >"$work/unknown"
+refuse 'often: field not declared in schema' dry_run unknown
+sed 's/interval: 15s/interval: soon/' "$work/plain" >"$work/soon"
+refuse 'interval.* should match' dry_run soon
+
+# Each selects the one Service of its component, and a port that this has.
+awk -v RS='(^|\n)---\n' '/\nkind: Service(Monitor)?\n/ {print "---\n" $0}' "$work/plain" >"$work/services"
+expect 'serverside-applied' k apply --server-side -f "$work/services"
+for component in gpu-partitioner mig-agent; do
+  # shellcheck disable=SC2016 # a template of kubectl
+  selector=$(k get servicemonitor "nos-$component" -n "$namespace" -o go-template='{{
+    range $key, $value := .spec.selector.matchLabels}}{{$key}}={{$value}},{{end}}') ||
+    fail "no ServiceMonitor nos-$component"
+  port=$(k get servicemonitor "nos-$component" -n "$namespace" -o jsonpath='{.spec.endpoints[*].port}')
+  out=$(k get service -n "$namespace" -l "${selector%,}" -o go-template='{{
+    range .items}}{{.metadata.name}}{{range .spec.ports}} {{.name}}{{end}}{{"\n"}}{{end}}')
+  [ "$out" = "nos-$component-metrics $port" ] || fail "the Service of nos-$component"
+done
+echo ok
