@@ -1,5 +1,6 @@
 // What is in use or about to be: how the agent takes slices away, and what it leaves alone.
 #include "controllers/agent_fixture_test.h"
+#include "controllers/testing/slow_watches.h"
 
 namespace nos::controllers {
 namespace {
@@ -102,6 +103,23 @@ TEST_F(AgentTest, TheNodeStopsCountingAnInstanceBeforeTheKubeletLosesIt) {
   Run(milliseconds(150));
   EXPECT_EQ(destroyed_, 1);
   EXPECT_EQ(Allocatable("7g.40gb"), 1);
+}
+
+TEST_F(AgentTest, KnowsTheFigureItHasWrittenBeforeItsWatchSaysSo) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  kubelet_reports_ = false;
+  testing::SlowWatches slow(api_);
+  runner_ = std::make_unique<Runner>(*agent_, slow, ForNode(kNode));
+  Run();
+  Plan("7", {{0, "7g.40gb@0"}});
+  runner_->Step(clock_);
+  ASSERT_EQ(Allocatable("1g.5gb"), 0);
+  slow.nodes_silent = true;
+  const size_t writes = api_.writes.size();
+  Run(milliseconds(150));
+  EXPECT_EQ(api_.writes.size(), writes);
+  Run(milliseconds(100));
+  EXPECT_EQ(destroyed_, 1) << "the drain does not begin anew with every look at the old figure";
 }
 
 TEST_F(AgentTest, TheNodeCountsANewSliceOnceTheKubeletHasTakenItOver) {

@@ -1,5 +1,6 @@
 // Nodes, agents and answers that fail: only they are hurt, and everything comes right again.
 #include "controllers/partitioner_fixture_test.h"
+#include "controllers/testing/slow_watches.h"
 
 #include <iostream>
 
@@ -109,6 +110,44 @@ TEST_F(PartitionerTest, AConflictIsReadAgainAndPlannedAgain) {
   EXPECT_EQ(PlanOf("a"), "") << "the plan was made for what is not there any more";
 }
 
+TEST_F(PartitionerTest, ANodeThatRefusesItsPlanOnceIsAskedAgain) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  bool refused = false;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !refused) {
+      refused = true;
+      answer = Status(Code::kUnavailable, "busy");  // and nothing changes that would wake anybody
+    }
+    return answer;
+  };
+  Run(seconds(10));
+  EXPECT_TRUE(refused);
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+}
+
+TEST_F(PartitionerTest, WhatANodeRefusedIsPromisedToNobody) {
+  Node("a", {{0, ""}, {1, ""}});
+  Pod("a-low", "7g.40gb");
+  Pod("z-high", "7g.40gb");
+  Change("pods", "ml/z-high", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 100; });
+  bool changed = false;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    if (request.method == "PATCH" && request.path == "/api/v1/nodes/a" && !changed) {
+      changed = true;  // somebody was faster, and left one slice
+      Annotate("a", "status-layout-0", "7g.40gb@0:free");
+      Annotate("a", "status-layout-1", "7g.40gb@0:used");
+    }
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  Run();
+  EXPECT_TRUE(changed);
+  EXPECT_TRUE(partitioner_->verdicts().at("ml/z-high").placed);
+  EXPECT_FALSE(partitioner_->verdicts().at("ml/a-low").placed);
+  EXPECT_EQ(Events().find("SlicePlanned"), std::string::npos) << Events();
+}
+
 TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
   Node("a", {{0, ""}});
   Node("b", {{0, ""}});
@@ -127,42 +166,9 @@ TEST_F(PartitionerTest, ALostAnswerDoesNotPlanTwice) {
   EXPECT_EQ(PlanOf("a").empty() + PlanOf("b").empty(), 1);
 }
 
-// The API server, with watches that say nothing for a while.
-class SlowWatches final : public kube::Transport {
- public:
-  explicit SlowWatches(kube::Transport& api) : api_(api) {}
-  Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
-    return api_.Do(request);
-  }
-  Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override {
-    NOS_ASSIGN(auto stream, api_.Watch(request));
-    const bool nodes = request.path == "/api/v1/nodes";
-    return std::unique_ptr<kube::WatchStream>(
-        std::make_unique<Stream>(std::move(stream), nodes ? &nodes_silent : nullptr));
-  }
-  bool nodes_silent = false;
-
- private:
-  class Stream final : public kube::WatchStream {
-   public:
-    Stream(std::unique_ptr<kube::WatchStream> inner, const bool* silent)
-        : inner_(std::move(inner)), silent_(silent) {}
-    std::optional<kube::WatchEvent> Next() override {
-      return silent_ != nullptr && *silent_ ? std::nullopt : inner_->Next();
-    }
-    bool Ended() const override { return inner_->Ended(); }
-    void OnReady(std::function<void()> wake) override { inner_->OnReady(std::move(wake)); }
-
-   private:
-    std::unique_ptr<kube::WatchStream> inner_;
-    const bool* silent_;
-  };
-  kube::Transport& api_;
-};
-
 TEST_F(PartitionerTest, KnowsWhatItHasWrittenBeforeItsWatchSaysSo) {
   Node("a", {{0, ""}, {1, ""}});
-  SlowWatches slow(api_);
+  testing::SlowWatches slow(api_);
   runner_ = std::make_unique<Runner>(*partitioner_, slow, RunnerOptions());
   Run();
   slow.nodes_silent = true;
