@@ -26,6 +26,11 @@ bool Forbidden(const Status& status) {
   return status.code() == Code::kPermission || status.code() == Code::kInvalid;
 }
 
+// Takes away what a crash has left half made.
+bool IsRepair(const device::Operation& operation) {
+  return operation.kind == device::Operation::Kind::kDestroy && operation.uuid.empty();
+}
+
 std::string NameOf(device::Operation::Kind kind) {
   switch (kind) {
     case device::Operation::Kind::kCreate:
@@ -87,8 +92,8 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   const device::Progress progress = Decide(*round, now);
   if (progress.next) return Act(*progress.next, *round, client, clock);
   if (!withdraws) offered = device_plugin_.Offer(OfferOf(round->devices, {}));
-  if (!offered.ok()) return Outcome::Failed(std::move(offered));
-  return Rest(progress, *round, client, now);
+  Outcome rest = Rest(progress, *round, offered.ok(), client, now);
+  return offered.ok() ? std::move(rest) : Outcome::Failed(std::move(offered));
 }
 
 Status Agent::Leave(const View& view, kube::Client& client) {
@@ -115,8 +120,11 @@ Agent::Node Agent::NodeNow(const View& view) {
 Result<Agent::Round> Agent::Assess(Node node, const Pods& pods) {
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
-  Round round{std::move(node), std::move(devices), false, {}, {}, {}, {}, false, {}};
+  Round round;
+  round.node = std::move(node);
+  round.devices = std::move(devices);
   holders_ = Recall(round.devices, holders_, pods);
+  round.handed_out = BeingHandedOut(round.devices, pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty();
   ReadTargets(round);
   round.keep = round.devices.Held();
@@ -162,7 +170,8 @@ void Agent::ReadTargets(Round& round) {
 Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   drains_.Look(round.unwanted, CountsFor(round), *round.node);
   const auto leaves = [&](const auto& instance) {
-    return InOffer(instance.first) && drains_.Drained(instance.first, now);
+    return InOffer(instance.first) && drains_.Drained(instance.first, now) &&
+           !round.handed_out.contains(instance.second);
   };
   if (std::any_of(round.unwanted.begin(), round.unwanted.end(), leaves)) {
     NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
@@ -175,6 +184,7 @@ Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   if (offered_ == offer) return Status::Ok();
   for (const kubelet::OfferedDevice& device : offer) resources_.insert(device.resource);
   offered_.reset();  // should this fail, nobody knows what the kubelet holds
+  looked_.reset();
   NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
   offered_ = std::move(offer);
   offer_changed_ = true;
@@ -277,18 +287,34 @@ Status Agent::LookPastCaches(Round& round, kube::Client& client) {
   return Status::Ok();
 }
 
-// Whether nobody can be given the device any more.
-bool Agent::MayDestroy(const std::string& uuid, Time now) const {
+// Whether nobody can be given the device any more. REQUIRES: it is one of the unwanted.
+bool Agent::MayDestroy(const std::string& uuid, const Round& round, Time now) const {
+  if (round.handed_out.contains(round.unwanted.at(uuid))) return false;
   return device_plugin_.Withdraws() ? !InOffer(uuid) : drains_.Drained(uuid, now);
 }
 
-device::Progress Agent::Decide(const Round& round, Time now) {
+// What somebody else may be making there is none of our business.
+bool Agent::LeftAlone(const device::Operation& operation, const Round& round) const {
+  return IsRepair(operation) && (!round.managed || round.devices.broken.contains(operation.gpu));
+}
+
+bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
+  if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
+  const bool switches = operation.kind == device::Operation::Kind::kEnableMig;
+  const std::string resource = switches ? kWholeGpu : round.unwanted.at(operation.uuid);
+  if (round.handed_out.contains(resource)) {
+    round.waits = true;
+    return true;
+  }
+  return !switches && !MayDestroy(operation.uuid, round, now);
+}
+
+device::Progress Agent::Decide(Round& round, Time now) {
   std::set<std::string> asked;
   const auto deferred = [&](const device::Operation& operation) {
+    if (LeftAlone(operation, round)) return true;
     asked.insert(operation.ToString());
-    const bool draining = operation.kind == device::Operation::Kind::kDestroy &&
-                          !operation.uuid.empty() && !MayDestroy(operation.uuid, now);
-    return draining || failures_.Pausing(operation, now);
+    return MustWait(operation, round, now) || failures_.Pausing(operation, now);
   };
   device::Progress progress =
       device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
@@ -298,15 +324,11 @@ device::Progress Agent::Decide(const Round& round, Time now) {
 
 Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Client& client,
                    const Clock& clock) {
-  if (operation.kind == device::Operation::Kind::kDestroy && !operation.uuid.empty()) {
-    const Time now = clock.Now();
-    Status looked = LookPastCaches(round, client);
-    if (!looked.ok()) return Outcome::Failed(std::move(looked));
-    // The caches have not seen yet what speaks against it; asking again at once would not hasten
-    // them.
-    const bool free = round.unwanted.contains(operation.uuid) && MayDestroy(operation.uuid, now);
-    if (!free) return Outcome::Again(config_.catch_up);
-  }
+  Result<bool> free = StillFree(operation, round, client, clock.Now());
+  if (!free.ok()) return Outcome::Failed(free.status());
+  // The caches have not seen yet what speaks against it; asking again at once would not hasten
+  // them.
+  if (!*free) return Outcome::Again(config_.catch_up);
   const Status done = Perform(operation);
   if (done.ok()) {
     failures_.Succeeded(operation);
@@ -319,17 +341,35 @@ Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Clien
   return Outcome::Again(Duration::zero());
 }
 
-// Nothing can be done now: reports, and says when to look again.
-Outcome Agent::Rest(const device::Progress& progress, const Round& round, kube::Client& client,
-                    Time now) {
+// One look past the caches serves for what is destroyed in the next second: before Kubernetes 1.31
+// it makes the API server read all pods from its store.
+Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
+                              kube::Client& client, Time now) {
+  if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
+  constexpr Duration kSeen = std::chrono::seconds(1);
+  if (!looked_ || now - *looked_ > kSeen) {
+    NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
+    looked_ = now;
+  }
+  if (operation.kind == device::Operation::Kind::kDestroy &&
+      !round.unwanted.contains(operation.uuid)) {
+    return false;
+  }
+  return !round.keep.contains(operation.uuid) && !MustWait(operation, round, now);
+}
+
+// Nothing can be done now: reports, and says when to look again. `offered`: the kubelet has what is
+// there.
+Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool offered,
+                    kube::Client& client, Time now) {
   std::optional<PlanResult> result;
   std::optional<Time> next_drained;
   for (const auto& [uuid, resource] : round.unwanted) {
-    if (MayDestroy(uuid, now)) continue;
+    if (round.handed_out.contains(resource) || MayDestroy(uuid, round, now)) continue;
     const Time drained = std::max(now, drains_.DrainedAt(uuid));
     next_drained = std::min(next_drained.value_or(drained), drained);
   }
-  const bool ended = !next_drained && failures_.AllGivenUp();
+  const bool ended = offered && !next_drained && !round.waits && failures_.AllGivenUp();
   if (round.managed && ended && !plan_.empty()) {
     result = ResultOf(progress, round);
   }
@@ -364,8 +404,9 @@ PlanResult Agent::ResultOf(const device::Progress& progress, const Round& round)
 Status Agent::Report(const Round& round, const std::optional<PlanResult>& result,
                      kube::Client& client) {
   std::vector<cluster::Gpu> gpus = ToGpus(round.devices);
-  std::erase_if(gpus, [&](const cluster::Gpu& gpu) {
-    return failures_.CannotEnableMig(gpu.index);  // nobody should plan on it
+  const std::set<int> whole = HeldWhole(round.devices);
+  std::erase_if(gpus, [&](const cluster::Gpu& gpu) {  // nobody should plan on it
+    return whole.contains(gpu.index) || failures_.CannotEnableMig(gpu.index);
   });
   cluster::AnnotationPatch patch = cluster::StatusPatch(
       *round.node, gpus, result ? result->plan : cluster::StatusPlan(*round.node));

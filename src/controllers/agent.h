@@ -6,6 +6,7 @@
 //  1. the node's allocatable stops counting it, so that no scheduler sends another pod for it;
 //  2. a moment later, if no pod bound to the node needs it, it leaves the kubelet's offer;
 //  3. it is destroyed if then neither the kubelet's pod-resources nor a bound pod needs it.
+// 2 and 3 wait while a pod is on its way in that may be given any device of that kind.
 // The agent writes the node's allocatable itself, as the kubelet would at its next sync, which
 // comes up to 10 s after the offer (nodeStatusUpdateFrequency). The plan id is acknowledged when
 // the plan is applied or has come to an end otherwise; what could not be applied is in
@@ -88,9 +89,11 @@ class Agent final : public Reconciler {
     std::vector<device::Target> targets;
     std::set<std::string> keep;                   // UUIDs not to be destroyed
     std::map<std::string, std::string> unwanted;  // UUID -> resource: free, and to go
+    std::set<std::string> handed_out;             // resources, at this moment
     std::vector<device::Obstacle> unreadable;     // parts of the spec
     bool kubelet_lags = false;                    // it tells what does not agree with the pods
     std::optional<Duration> look_again;           // whether the kubelet has taken over the offer
+    bool waits = false;                           // something to do, for a pod on its way in
   };
 
   Node NodeNow(const View& view);
@@ -102,12 +105,16 @@ class Agent final : public Reconciler {
   Status ShowCounts(Round& round, kube::Client& client, const Clock& clock);
   Result<bool> OfferTaken(Round& round);
   Status LookPastCaches(Round& round, kube::Client& client);
-  bool MayDestroy(const std::string& uuid, Time now) const;
-  device::Progress Decide(const Round& round, Time now);
+  bool MayDestroy(const std::string& uuid, const Round& round, Time now) const;
+  bool LeftAlone(const device::Operation& operation, const Round& round) const;
+  bool MustWait(const device::Operation& operation, Round& round, Time now) const;
+  device::Progress Decide(Round& round, Time now);
+  Result<bool> StillFree(const device::Operation& operation, Round& round, kube::Client& client,
+                         Time now);
   Outcome Act(const device::Operation& operation, Round& round, kube::Client& client,
               const Clock& clock);
-  Outcome Rest(const device::Progress& progress, const Round& round, kube::Client& client,
-               Time now);
+  Outcome Rest(const device::Progress& progress, const Round& round, bool offered,
+               kube::Client& client, Time now);
   PlanResult ResultOf(const device::Progress& progress, const Round& round) const;
   Status Report(const Round& round, const std::optional<PlanResult>& result, kube::Client& client);
   void Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now);
@@ -133,7 +140,8 @@ class Agent final : public Reconciler {
   int lags_ = 0;                                                // looks at a kubelet that lags
   int looks_ = 0;                                               // at the kubelet, for this offer
   bool offer_changed_ = false;                                  // and the node does not show it yet
-  std::set<std::string> resources_;                             // ever offered
+  std::optional<Time> looked_;              // past the caches, since the last offer
+  std::set<std::string> resources_;         // ever offered
   std::map<std::string, int64_t> figures_;  // by resource: what we last wrote into the node
   std::string plan_;                        // the spec's, as last seen
   std::string announced_;                   // the last result in an Event

@@ -12,20 +12,6 @@ namespace {
 // The kubelet refuses a pod for good when a device is missing at its arrival.
 // Defect C1: at start the Go agent destroyed devices under their pods.
 // Defect A2: taking the label off a node was never noticed.
-Json BoundPod(const std::string& name, const std::string& uid, JsonArray init,
-              JsonArray containers) {
-  return {{"kind", "Pod"},
-          {"metadata", {{"namespace", "ml"}, {"name", name}, {"uid", uid}}},
-          {"spec",
-           {{"nodeName", kNode},
-            {"initContainers", std::move(init)},
-            {"containers", std::move(containers)}}},
-          {"status", {{"phase", "Pending"}}}};
-}
-Json Asking(const std::string& name, const std::string& n) {
-  return {{"name", name}, {"resources", {{"limits", {{"nvidia.com/mig-1g.5gb", n}}}}}};
-}
-
 TEST_F(AgentTest, SeesSoonThatAPodHasEnded) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Run();

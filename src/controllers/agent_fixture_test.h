@@ -24,6 +24,21 @@ using std::chrono::seconds;
 
 inline constexpr const char* kNode = "gpu-1";
 
+inline Json BoundPod(const std::string& name, const std::string& uid, JsonArray init,
+                     JsonArray containers) {
+  return {{"kind", "Pod"},
+          {"metadata", {{"namespace", "ml"}, {"name", name}, {"uid", uid}}},
+          {"spec",
+           {{"nodeName", kNode},
+            {"initContainers", std::move(init)},
+            {"containers", std::move(containers)}}},
+          {"status", {{"phase", "Pending"}}}};
+}
+
+inline Json Asking(const std::string& name, const std::string& n) {
+  return {{"name", name}, {"resources", {{"limits", {{"nvidia.com/mig-1g.5gb", n}}}}}};
+}
+
 class AgentTest : public ::testing::Test {
  protected:
   AgentTest() {

@@ -26,7 +26,7 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
                                            info.index, info.product));
     return;
   }
-  device::ObservedGpu gpu{info.index, model, info.mig_enabled, {}};
+  device::ObservedGpu gpu{info.index, model, info.mig_enabled, {}, info.uuid};
   if (info.mig_enabled) {
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
     if (!instances.ok()) {
@@ -52,6 +52,12 @@ bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu
          target->placements.end();
 }
 
+// A pod may ask for any number; more than a node can have is as good as that.
+int64_t CountOf(const Quantity& amount) {
+  constexpr int64_t kMost = 1'000'000;
+  return std::clamp<int64_t>(amount.Value(), 0, kMost);
+}
+
 // Slices by resource that bound pods ask for and the kubelet has not handed out yet.
 std::map<std::string, int64_t> Outstanding(
     const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods) {
@@ -59,7 +65,7 @@ std::map<std::string, int64_t> Outstanding(
   for (const auto& pod : pods) {
     if (pod->Finished()) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      const int64_t missing = amount.Value() - devices.Told(pod->Key(), resource);
+      const int64_t missing = CountOf(amount) - devices.Told(pod->Key(), resource);
       if (missing > 0) outstanding[resource] += missing;
     }
   }
@@ -68,10 +74,11 @@ std::map<std::string, int64_t> Outstanding(
 
 using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
 
-// By UUID, complete instances only.
+// By UUID: complete instances, and GPUs without MIG.
 std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
   std::map<std::string, std::string> resources;
   for (const device::ObservedGpu& gpu : devices.gpus) {
+    if (!gpu.mig_enabled) resources[gpu.uuid] = kWholeGpu;
     for (const device::GpuInstance& instance : gpu.instances) {
       if (instance.complete) resources[instance.uuid] = ResourceOf(gpu, instance);
     }
@@ -89,7 +96,7 @@ std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
   const auto add = [&](const cluster::Container& container) {
     cluster::ResourceList asked = container.limits;
     for (const auto& [resource, amount] : container.requests) asked[resource] = amount;
-    for (const auto& [resource, amount] : asked) devices[resource] += amount.Value();
+    for (const auto& [resource, amount] : asked) devices[resource] += CountOf(amount);
   };
   for (const cluster::Container& container : pod.containers) add(container);
   for (const cluster::Container& container : pod.init_containers) {
@@ -222,6 +229,15 @@ std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
   return gpus;
 }
 
+std::set<int> HeldWhole(const NodeDevices& devices) {
+  std::set<int> whole;
+  for (const device::ObservedGpu& gpu : devices.gpus) {
+    const bool held = devices.holders.contains(gpu.uuid) || devices.doubtful.contains(gpu.uuid);
+    if (!gpu.mig_enabled && held) whole.insert(gpu.index);
+  }
+  return whole;
+}
+
 std::string ResourceOf(const device::ObservedGpu& gpu, const device::GpuInstance& instance) {
   const auto profile = gpu.model->FindProfile(instance.profile);
   return profile ? gpu.model->profile(*profile).resource_name : std::string();
@@ -246,6 +262,23 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
     }
   }
   return needed;
+}
+
+std::set<std::string> BeingHandedOut(const NodeDevices& devices,
+                                     std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::set<std::string> resources;
+  for (const auto& pod : pods) {
+    if (pod->Finished()) continue;
+    const cluster::Condition* initialized = pod->FindCondition("Initialized");
+    const bool initializes = initialized != nullptr && initialized->status != "True";
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      const bool open = CountOf(amount) > devices.Told(pod->Key(), resource);
+      if (CountOf(amount) > 0 && (!Admitted(*pod) || (initializes && open))) {
+        resources.insert(resource);
+      }
+    }
+  }
+  return resources;
 }
 
 bool HeldByNobody(const NodeDevices& devices,

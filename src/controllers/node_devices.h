@@ -21,12 +21,16 @@
 
 namespace nos::controllers {
 
+// What a pod asks for that wants a GPU without MIG.
+inline constexpr const char* kWholeGpu = "nvidia.com/gpu";
+
 struct NodeDevices {
-  std::vector<device::ObservedGpu> gpus;       // those whose model is known and which can be read
-  std::map<std::string, std::string> holders;  // device UUID -> "ns/name" of the pod
-  std::vector<std::string> problems;           // GPUs left out, and why
-  std::map<int, std::string> broken;           // GPU index -> what is wrong with it as a whole
-  std::set<std::string> unhealthy;             // UUIDs: nobody new may get them
+  std::vector<device::ObservedGpu> gpus;  // those whose model is known and which can be read
+  // Device UUID -> "ns/name" of the pod. A GPU without MIG is a device, too.
+  std::map<std::string, std::string> holders;
+  std::vector<std::string> problems;  // GPUs left out, and why
+  std::map<int, std::string> broken;  // GPU index -> what is wrong with it as a whole
+  std::set<std::string> unhealthy;    // UUIDs: nobody new may get them
   // How many devices the kubelet says a pod ("ns/name") holds of a resource, those of GPUs that
   // cannot be read included.
   std::map<std::pair<std::string, std::string>, int64_t> told;
@@ -63,6 +67,9 @@ void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& cond
 // does not have, and broken GPUs are left out. Unhealthy and doubtful ones count as used.
 std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices);
 
+// GPUs without MIG that are held as a whole, or may be: indices.
+std::set<int> HeldWhole(const NodeDevices& devices);
+
 // "nvidia.com/mig-1g.5gb"; "" for a profile that the model does not have.
 std::string ResourceOf(const device::ObservedGpu& gpu, const device::GpuInstance& instance);
 
@@ -71,6 +78,12 @@ std::string ResourceOf(const device::ObservedGpu& gpu, const device::GpuInstance
 std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
                                         std::span<const device::Target> targets,
                                         std::span<const std::shared_ptr<const cluster::Pod>> pods);
+
+// Resources of which a bound pod may be given any free device at this moment: the kubelet has not
+// admitted the pod, or runs its init containers, of whose devices it does not tell.
+// Source: pkg/kubelet/apis/podresources/server_v1.go (1.34).
+std::set<std::string> BeingHandedOut(const NodeDevices& devices,
+                                     std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
 // Whether the kubelet counts devices to pods that have ended or are gone.
 bool HeldByNobody(const NodeDevices& devices,

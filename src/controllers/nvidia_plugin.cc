@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "kube/work_queue.h"
 
@@ -10,10 +12,12 @@ namespace {
 
 constexpr std::string_view kMigResources = "nvidia.com/mig-";
 
-std::set<std::string> MigDevices(const std::vector<kubelet::OfferedDevice>& devices) {
+std::set<std::string> MigDevices(const std::vector<kubelet::OfferedDevice>& devices, bool healthy) {
   std::set<std::string> ids;
   for (const kubelet::OfferedDevice& device : devices) {
-    if (device.resource.starts_with(kMigResources)) ids.insert(device.device_id);
+    if (device.resource.starts_with(kMigResources) && device.healthy == healthy) {
+      ids.insert(device.device_id);
+    }
   }
   return ids;
 }
@@ -21,9 +25,18 @@ std::set<std::string> MigDevices(const std::vector<kubelet::OfferedDevice>& devi
 }  // namespace
 
 Status NvidiaPlugin::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
-  const std::set<std::string> wanted = MigDevices(devices);
-  NOS_ASSIGN(const std::vector<kubelet::OfferedDevice> known, allocatable_());
-  if (MigDevices(known) == wanted) {
+  const std::set<std::string> wanted = MigDevices(devices, true);
+  const std::set<std::string> broken = MigDevices(devices, false);
+  NOS_ASSIGN(const std::vector<kubelet::OfferedDevice> allocatable, allocatable_());
+  const std::set<std::string> known = MigDevices(allocatable, true);
+  const bool all = std::ranges::includes(known, wanted);
+  std::set<std::string> others = known;
+  std::erase_if(others, [&](const std::string& id) {
+    return wanted.contains(id) || broken.contains(id) || foreign_.contains(id);
+  });
+  const bool had_its_time = restarts_ > 0 && clock_.Now() >= not_before_;
+  if (all && had_its_time) foreign_.merge(others);
+  if (all && others.empty()) {
     restarts_ = 0;
     restarted_for_.clear();
     not_before_ = Time{};

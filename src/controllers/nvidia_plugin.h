@@ -1,5 +1,7 @@
 // NVIDIA's device plugin as the one that offers MIG devices: it reads them when it starts, so it is
 // restarted (its pod on this node is deleted) whenever the kubelet's list is not what is there.
+// Devices that it still tells of after that, though nos does not, are there: of a GPU that nos
+// leaves alone, for instance.
 //
 // Nothing can be taken off its list but by destroying it: what protects devices in use is the
 // agent's last look alone.
@@ -38,8 +40,9 @@ class NvidiaPlugin final : public kubelet::DevicePlugin {
         allocatable_(std::move(allocatable)),
         clock_(clock) {}
 
-  // OK when the kubelet's list has just these MIG devices. Else kUnavailable until the plugin has
-  // been restarted and the list has come right: call again.
+  // OK when the kubelet's list has all of these MIG devices that are healthy, and none that have
+  // gone. Else kUnavailable until the plugin has been restarted and the list has come right: call
+  // again.
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   bool Withdraws() const override { return false; }
 
@@ -50,6 +53,7 @@ class NvidiaPlugin final : public kubelet::DevicePlugin {
   kube::Client client_;
   const Allocatable allocatable_;
   const Clock& clock_;
+  std::set<std::string> foreign_;        // devices that a restart has not taken off the list
   std::set<std::string> restarted_for_;  // devices
   int restarts_ = 0;                     // in a row for the same devices
   Time not_before_{};                    // the next one

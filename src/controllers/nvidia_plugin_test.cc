@@ -75,6 +75,33 @@ TEST_F(NvidiaPluginTest, OtherDevicesAreAReasonToRestartAtOnce) {
   EXPECT_FALSE(api_.Find("pods", "gpu-operator/plugin-2") != nullptr);
 }
 
+TEST_F(NvidiaPluginTest, ABrokenDeviceIsNoReasonToRestart) {
+  PutPlugin("1");
+  std::vector<OfferedDevice> devices = devices_;
+  devices.push_back({"nvidia.com/mig-1g.5gb", "MIG-sick", /*healthy=*/false});
+  kubelet_ = devices_;  // it tells of healthy devices only
+  EXPECT_TRUE(plugin_.Offer(devices).ok());
+  kubelet_ = devices;  // or has not found out
+  EXPECT_TRUE(plugin_.Offer(devices).ok());
+  EXPECT_EQ(Deletions(), 0u);
+}
+
+TEST_F(NvidiaPluginTest, WhatARestartLeavesIsThere) {
+  kubelet_ = devices_;
+  kubelet_.push_back(
+      {"nvidia.com/mig-9g.9gb", "MIG-c"});  // of a GPU that nos leaves alone, or gone
+  for (int second = 0; second < 3600; ++second) {
+    PutPlugin("1");
+    const bool right = plugin_.Offer(devices_).ok();
+    EXPECT_EQ(right, second >= 20) << "time to start";
+    clock_.Advance(seconds(1));
+  }
+  EXPECT_EQ(Deletions(), 1u);
+  kubelet_.push_back({"nvidia.com/mig-2g.10gb", "MIG-d"});  // destroyed just now
+  EXPECT_FALSE(plugin_.Offer(devices_).ok());
+  EXPECT_EQ(Deletions(), 2u);
+}
+
 TEST_F(NvidiaPluginTest, SaysWhenThereIsNoPlugin) {
   const Status offered = plugin_.Offer(devices_);
   EXPECT_EQ(offered.message(),

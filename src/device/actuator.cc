@@ -105,8 +105,8 @@ class GpuWork {
   }
 
   std::vector<Operation> Enable() const {
-    if (gpu_.mig_enabled || wanted_ == 0) return {};
-    return {{Operation::Kind::kEnableMig, gpu_.index, "", 0, 0, ""}};
+    if (gpu_.mig_enabled || wanted_ == 0 || used_.contains(gpu_.uuid)) return {};
+    return {{Operation::Kind::kEnableMig, gpu_.index, "", 0, 0, gpu_.uuid}};
   }
 
   std::vector<Operation> Creatable() const {
@@ -169,6 +169,9 @@ class GpuWork {
 
   void AddMigDisabled(std::vector<Obstacle>& obstacles) const {
     if (wanted_ == 0) return;
+    if (used_.contains(gpu_.uuid)) {
+      return Add("", "InUse", fmt::format("GPU {} is in use as a whole", gpu_.index), obstacles);
+    }
     Add("", "MigDisabled", fmt::format("MIG mode is off on GPU {}", gpu_.index), obstacles);
   }
 

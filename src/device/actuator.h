@@ -7,8 +7,9 @@
 //
 // In this order: incomplete instances are removed; instances that fit now are created at their
 // exact starts; free instances that are not wanted are destroyed. Instances in use are kept,
-// whatever the spec says; what they block is reported and the rest is applied. A GPU without a
-// target is left as it is, but for incomplete instances.
+// whatever the spec says; what they block is reported and the rest is applied. So is a GPU without
+// MIG that is in use as a whole. A GPU without a target is left as it is, but for incomplete
+// instances.
 #pragma once
 
 #include <functional>
@@ -34,6 +35,7 @@ struct ObservedGpu {
   const gpu::Model* model = nullptr;
   bool mig_enabled = true;
   std::vector<GpuInstance> instances;
+  std::string uuid{};  // "GPU-..."
 };
 
 struct Operation {
@@ -42,7 +44,8 @@ struct Operation {
   std::string profile;  // of what is created or destroyed
   uint8_t start = 0;
   uint32_t instance_id = 0;  // kDestroy
-  std::string uuid;          // kDestroy; empty for an incomplete instance
+  std::string uuid;          // of what is destroyed, empty for an incomplete instance; of the GPU
+                             // that is switched
 
   // "create 3g.20gb@4 on GPU 0"; also its identity in tables of failures.
   std::string ToString() const;
@@ -63,8 +66,9 @@ struct Progress {
   std::vector<Obstacle> obstacles;
 };
 
-// `used`: UUIDs that must not be destroyed. `deferred`: operations that failed lately and are not
-// to be tried now; others go on. Targets and GPUs in any order; the result does not depend on it.
+// `used`: UUIDs of instances that must not be destroyed and GPUs that must not be switched.
+// `deferred`: operations that failed lately and are not to be tried now; others go on. Targets and
+// GPUs in any order; the result does not depend on it.
 Progress NextOperation(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
                        const std::set<std::string>& used,
                        const std::function<bool(const Operation&)>& deferred = {});

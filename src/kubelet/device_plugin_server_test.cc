@@ -42,7 +42,10 @@ class DevicePluginServerTest : public testing::Test {
 };
 
 TEST_F(DevicePluginServerTest, PushesListsOfEveryResource) {
-  StartBoth();
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  DevicePluginOptions options = Options();
+  options.first_pause = kLong;  // a kubelet slow to come is not asked twice
+  Start(options);
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b", false}, {kLarge, "MIG-c"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a", "MIG-b (unhealthy)"}));
   EXPECT_TRUE(kubelet_->Sees(kLarge, {"MIG-c"}));

@@ -212,6 +212,30 @@ TEST_F(PodResourcesTest, ListsWhoHoldsWhat) {
   EXPECT_EQ((*held)[1].device_id, "MIG-b");
 }
 
+TEST_F(PodResourcesTest, AReplicaOfADeviceIsTheDevice) {
+  Serve([](std::string_view method, const std::string&) {
+    v1::ContainerDevices devices;
+    devices.set_resource_name("nvidia.com/mig-1g.5gb");
+    for (const char* id : {"MIG-a::0", "MIG-a::1"}) devices.add_device_ids(id);
+    if (method.ends_with("List")) {
+      v1::ListPodResourcesResponse list;
+      *list.add_pod_resources()->add_containers()->add_devices() = devices;
+      return GrpcAnswer{GrpcCode::kOk, list.SerializeAsString()};
+    }
+    v1::AllocatableResourcesResponse all;
+    *all.add_devices() = devices;
+    return GrpcAnswer{GrpcCode::kOk, all.SerializeAsString()};
+  });
+  const auto held = client_.List();
+  ASSERT_TRUE(held.ok()) << held.status().message();
+  ASSERT_EQ(held->size(), 2U);
+  EXPECT_EQ((*held)[1].device_id, "MIG-a");
+  const auto allocatable = client_.Allocatable();
+  ASSERT_TRUE(allocatable.ok()) << allocatable.status().message();
+  ASSERT_EQ(allocatable->size(), 1U);
+  EXPECT_EQ(allocatable->front().device_id, "MIG-a");
+}
+
 TEST_F(PodResourcesTest, TellsAllocatableDevices) {
   Serve([](std::string_view, const std::string&) {
     v1::AllocatableResourcesResponse answer;

@@ -12,7 +12,7 @@ namespace nos::kubelet {
 struct DeviceAssignment {
   std::string ns, pod, container;
   std::string resource;   // "nvidia.com/mig-1g.5gb"
-  std::string device_id;  // "MIG-..."
+  std::string device_id;  // "MIG-..."; of a replica, too
 };
 
 class PodResources {

@@ -12,6 +12,10 @@ namespace {
 constexpr const char* kList = "/v1.PodResourcesLister/List";
 constexpr const char* kAllocatable = "/v1.PodResourcesLister/GetAllocatableResources";
 
+// NVIDIA's plugin, told to share devices, offers each as several: "MIG-...::0", "MIG-...::1".
+// Source: NVIDIA/k8s-device-plugin, internal/rm/devices.go (AnnotatedID).
+std::string WithoutReplica(const std::string& id) { return id.substr(0, id.find("::")); }
+
 template <typename Message>
 Result<Message> Parse(const std::string& bytes, const char* method) {
   Message message;
@@ -37,8 +41,8 @@ Result<std::vector<DeviceAssignment>> PodResourcesClient::List() {
       for (const v1::ContainerDevices& devices : container.devices()) {
         if (!devices.resource_name().starts_with(options_.resource_prefix)) continue;
         for (const std::string& id : devices.device_ids()) {
-          assignments.push_back(
-              {pod.namespace_(), pod.name(), container.name(), devices.resource_name(), id});
+          assignments.push_back({pod.namespace_(), pod.name(), container.name(),
+                                 devices.resource_name(), WithoutReplica(id)});
         }
       }
     }
@@ -53,7 +57,7 @@ Result<std::vector<OfferedDevice>> PodResourcesClient::Allocatable() {
   for (const v1::ContainerDevices& devices : answer.devices()) {
     if (!devices.resource_name().starts_with(options_.resource_prefix)) continue;
     for (const std::string& id : devices.device_ids()) {
-      offered.push_back({devices.resource_name(), id});
+      offered.push_back({devices.resource_name(), WithoutReplica(id)});
     }
   }
   return SortedOffer(std::move(offered));

@@ -15,7 +15,10 @@ Status FakeKubelet::Offer(const std::vector<OfferedDevice>& devices) {
 
 Result<std::vector<DeviceAssignment>> FakeKubelet::List() {
   if (down) return Status(Code::kUnavailable, "the kubelet does not answer");
-  return forgetful ? std::vector<DeviceAssignment>() : assignments_;
+  if (forgetful) return std::vector<DeviceAssignment>();
+  std::vector<DeviceAssignment> told = assignments_;
+  std::erase_if(told, [](const auto& assignment) { return assignment.container == "init"; });
+  return told;
 }
 
 Result<std::vector<OfferedDevice>> FakeKubelet::Allocatable() {
@@ -26,10 +29,10 @@ Result<std::vector<OfferedDevice>> FakeKubelet::Allocatable() {
 }
 
 Status FakeKubelet::Admit(const std::string& ns, const std::string& pod,
-                          const std::string& resource) {
+                          const std::string& resource, const std::string& container) {
   for (const OfferedDevice& device : offer_) {
     if (device.resource != resource || !device.healthy || Holds(device.device_id)) continue;
-    assignments_.push_back({ns, pod, "main", resource, device.device_id});
+    assignments_.push_back({ns, pod, container, resource, device.device_id});
     return Status::Ok();
   }
   return {Code::kExhausted, "UnexpectedAdmissionError: no free " + resource};

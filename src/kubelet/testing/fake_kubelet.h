@@ -17,8 +17,12 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   Result<std::vector<DeviceAssignment>> List() override;
   Result<std::vector<OfferedDevice>> Allocatable() override;
 
-  // Gives the pod's container "main" a free offered device. Error: kExhausted.
-  Status Admit(const std::string& ns, const std::string& pod, const std::string& resource);
+  // Gives the pod's container a free offered device. One called "init" is an init container: of its
+  // devices kubelets do not tell. Error: kExhausted.
+  Status Admit(const std::string& ns, const std::string& pod, const std::string& resource,
+               const std::string& container = "main");
+  // Whatever it offers.
+  void Assign(const DeviceAssignment& assignment) { assignments_.push_back(assignment); }
   void Remove(const std::string& ns, const std::string& pod);
   bool Holds(const std::string& device_id) const;
   bool Offers(const std::string& device_id) const;
