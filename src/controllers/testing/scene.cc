@@ -45,7 +45,11 @@ void PutBoundPod(kube::FakeApi& api, const std::string& name, const std::string&
              {"containers",
               JsonArray{{{"name", "main"},
                          {"resources", {{"limits", {{"nvidia.com/mig-" + profile, "1"}}}}}}}}}},
-           {"status", {{"phase", phase}}}});
+           {"status",
+            {{"phase", phase},
+             {"conditions", phase == "Running"
+                                ? JsonArray{JsonObject{{"type", "Ready"}, {"status", "True"}}}
+                                : JsonArray{}}}}});
 }
 
 }  // namespace nos::controllers::testing

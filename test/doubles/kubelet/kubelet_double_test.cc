@@ -94,6 +94,7 @@ TEST_F(KubeletDoubleTest, AdmitsPodsOntoOfferedDevices) {
   StartPlugin();
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}, {kSmall, "MIG-c", false}, {kLarge, "MIG-d"}});
   EXPECT_TRUE(Counts(kSmall, {3, 2}));
+  EXPECT_TRUE(Counts(kLarge, {1, 1}));
   const auto admitted = kubelet_->Admit({"team-a", "train-0"}, {{kSmall, 2}});
   ASSERT_TRUE(admitted.ok()) << admitted.status().message();
   EXPECT_THAT(admitted->envs, ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "MIG-a,MIG-b")));
