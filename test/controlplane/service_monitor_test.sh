@@ -40,6 +40,9 @@ dry_run() { k apply --server-side --dry-run=server --validate=strict -f "$work/$
 
 refuse "no CRD 'nonsense'" "$controlplane" crd nonsense
 expect 'serverside-applied' k apply --server-side -f "$crd"
+# A CRD just made has null for its conditions, which kubectl does not wait on.
+expect 'condition met' k wait --for=jsonpath='{.status.acceptedNames.plural}'=servicemonitors \
+  --timeout 60s crd/servicemonitors.monitoring.coreos.com
 expect 'condition met' k wait --for=condition=Established --timeout 60s \
   crd/servicemonitors.monitoring.coreos.com
 expect created k create namespace "$namespace"
