@@ -14,7 +14,6 @@ class Pooler {
  public:
   Pooler(const Problem& problem, GpuStates& states, const std::vector<int>& classes)
       : problem_(problem),
-        states_(states),
         classes_(classes.size()),
         most_pools_(
             std::clamp<size_t>(kMostColumns / std::max<size_t>(classes.size(), 1), 1, kMostPools)) {
@@ -98,7 +97,6 @@ class Pooler {
   }
 
   const Problem& problem_;
-  GpuStates& states_;
   const size_t classes_;
   const size_t most_pools_;
   std::set<int> rows_;           // of Problem::allowed
