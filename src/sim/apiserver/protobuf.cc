@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
 
 #include "base/clock.h"
 #include "codec/base64.h"
+#include "codec/utf8.h"
 #include "sim/apiserver/schema.h"
 
 namespace nos::sim {
@@ -146,8 +148,8 @@ class Decoder {
     NOS_ASSIGN(Json decoded, Value(value, rule, depth));
     Json& map = object[rule.name];
     if (!map.is_object()) map.emplace_object();
-    map.get_object()[key == entry.end() ? std::string_view() : key->second.bytes] =
-        std::move(decoded);
+    NOS_ASSIGN(const Json name, Text(key == entry.end() ? "" : key->second.bytes));
+    map.get_object()[name.get_string()] = std::move(decoded);
     return Status::Ok();
   }
 
@@ -155,15 +157,25 @@ class Decoder {
     const std::string_view type = rule.type;
     if (type == "i") return Json(static_cast<int64_t>(field.value));
     if (type == "b") return Json(field.value != 0);
-    if (type == "d") return Json(std::bit_cast<double>(field.value));
+    if (type == "d") return Number(std::bit_cast<double>(field.value));
     if (!field.delimited) return Malformed();
-    if (type == "s") return Json(boost::json::string(field.bytes));
+    if (type == "s") return Text(field.bytes);
     if (type == "y") return Json(boost::json::string(EncodeBase64(field.bytes)));
     if (type == "R") return Raw(field.bytes);
     if (type == "Q" || type == "T" || type == "U" || type == "I") return Wrapped(field.bytes, type);
     if (rule.message == nullptr) return NotKnown(rule.name);
     NOS_ASSIGN(JsonObject object, Decode(field.bytes, *rule.message, depth + 1));
     return Json(std::move(object));
+  }
+
+  // What JSON can hold.
+  static Result<Json> Text(std::string_view bytes) {
+    if (!IsUtf8(bytes)) return Invalid("protobuf: a text is not UTF-8");
+    return Json(boost::json::string(bytes));
+  }
+  static Result<Json> Number(double value) {
+    if (!std::isfinite(value)) return Invalid("protobuf: a number is not finite");
+    return Json(value);
   }
 
   static Result<Json> Raw(std::string_view bytes) {
@@ -179,10 +191,10 @@ class Decoder {
       const auto found = fields.find(number);
       return found == fields.end() ? WireField() : found->second;
     };
-    if (type == "Q") return Json(boost::json::string(at(1).bytes));
+    if (type == "Q") return Text(at(1).bytes);
     if (type == "I") {
       const bool text = at(1).value == 1;
-      return text ? Json(boost::json::string(at(3).bytes))
+      return text ? Text(at(3).bytes)
                   : Json(static_cast<int64_t>(static_cast<int32_t>(at(2).value)));
     }
     return Moment(static_cast<int64_t>(at(1).value), static_cast<int64_t>(at(2).value), type);
@@ -214,6 +226,7 @@ Result<Json> DecodeProtobuf(std::string_view bytes) {
   };
   const std::string version = name(1);
   const std::string kind = name(2);
+  if (!IsUtf8(version)) return Malformed();
   const bool new_event = kind == "Event" && version.starts_with("events.k8s.io/");
   const std::string_view content = raw == envelope.end() ? std::string_view() : raw->second.bytes;
   const Message* message = FindMessage(new_event ? "EventsEvent" : kind);

@@ -76,5 +76,15 @@ TEST(ProtobufTest, RefusesRubbishAndNeverHarms) {
   }
 }
 
+TEST(ProtobufTest, RefusesTextThatNoJsonCanHold) {
+  const auto pod = [](std::string_view name, std::string_view label) {
+    const std::string entry = Field(1, label) + Field(2, "b");
+    return DecodeProtobuf(Envelope("v1", "Pod", Field(1, Field(1, name) + Field(11, entry))));
+  };
+  EXPECT_TRUE(pod("a", "b").ok());
+  EXPECT_EQ(pod("a\xf0", "b").status().code(), Code::kInvalid);
+  EXPECT_EQ(pod("a", "\xff").status().code(), Code::kInvalid);
+}
+
 }  // namespace
 }  // namespace nos::sim
