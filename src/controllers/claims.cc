@@ -12,18 +12,19 @@ void Claims::Add(Pod pod, std::string node, Time now) {
 
 std::vector<Claim> Claims::Update(const std::function<Pod(const std::string& key)>& find,
                                   Time now) {
-  const auto settled = [&](const std::string& key) {
+  const auto settled = [&](const std::string& key, const std::string& uid) {
     const Pod pod = find(key);
-    return pod == nullptr || !pod->node_name.empty() || pod->meta.deleted.has_value();
+    return pod == nullptr || pod->meta.uid != uid || !pod->node_name.empty() ||
+           pod->meta.deleted.has_value();
   };
-  std::erase_if(paused_, [&](const auto& pause) { return settled(pause.first); });
-  std::erase_if(claims_, [&](const auto& item) {
-    return settled(item.first) || find(item.first)->meta.uid != item.second.pod->meta.uid;
-  });
+  std::erase_if(paused_, [&](const auto& item) { return settled(item.first, item.second.uid); });
+  std::erase_if(claims_,
+                [&](const auto& item) { return settled(item.first, item.second.pod->meta.uid); });
   std::vector<Claim> missed;
   for (const auto& [key, claim] : claims_) {
     if (claim.until > now) continue;
     Pause& pause = paused_[key];
+    pause.uid = claim.pod->meta.uid;
     pause.until = now + pauses_.After(++pause.times);
     missed.push_back(claim);
   }

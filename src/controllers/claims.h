@@ -47,6 +47,7 @@ class Claims {
 
  private:
   struct Pause {
+    std::string uid;  // of the pod; another of the same name starts afresh
     int times = 0;
     Time until{};
   };

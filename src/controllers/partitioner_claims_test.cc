@@ -93,6 +93,21 @@ TEST_F(PartitionerTest, AfterAPartialResultPodsHaveAllTheirTimeToTakeWhatThereIs
             1);
 }
 
+TEST_F(PartitionerTest, APodOfTheSameNameDoesNotInheritAPause) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  Run(seconds(70));
+  ASSERT_NE(Events().find("SliceNotTaken"), std::string::npos);
+  // A StatefulSet makes its pod anew; both events arrive together.
+  api_.Remove("pods", "ml/p");
+  Pod("p", "3g.20gb");
+  Change("pods", "ml/p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "another"; });
+  Run();
+  EXPECT_EQ(PlanOf("a"), "2");
+}
+
 // Defect A8: pods that were bound but not running yet counted as using nothing.
 TEST_F(PartitionerTest, ABoundPodHoldsItsSliceBeforeTheStatusSaysSo) {
   Node("a", {{0, "1g.5gb@0:free"}});
