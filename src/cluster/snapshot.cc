@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cluster/claim.h"
 
@@ -29,35 +30,44 @@ void SortUnique(std::vector<T>& items, Less less) {
 using Nodes = std::vector<std::shared_ptr<const Node>>;
 using Pods = std::vector<std::shared_ptr<const Pod>>;
 
-// A GPU that no agent has reported may be handed out whole, as nvidia.com/gpu, and may be cut; but
-// not both. While pods hold whole GPUs, nobody knows which: none of these is cut. Otherwise those
-// that may be cut are no whole GPUs for anybody.
-void TellWholeGpusApart(NodeInfo& info) {
+// Where no instance is known, the GPU may be handed out whole, as nvidia.com/gpu: its MIG mode may
+// be off, which no status tells.
+std::set<int> PerhapsWhole(const NodeGpus& gpus) {
+  std::set<int> indexes;
+  for (const Gpu& gpu : gpus.gpus) {
+    if (gpu.instances.empty()) indexes.insert(gpu.index);
+  }
+  return indexes;
+}
+
+// Such GPUs may be handed out whole, and may be cut; but not both. While pods hold whole GPUs,
+// nobody knows which: none of these is cut. Otherwise they are no whole GPUs for anybody.
+void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
   static const ResourceId whole = InternResource(kWholeGpuResource);
-  const auto unreported = std::count_if(info.gpus.gpus.begin(), info.gpus.gpus.end(),
-                                        [](const Gpu& gpu) { return !gpu.reported; });
   const int64_t held = info.requested.Get(whole);
   const int64_t told = info.allocatable.Get(whole);
-  if (unreported == 0) return;
+  if (perhaps_whole.empty()) return;
   if (held > 0) {
     std::erase_if(info.gpus.gpus, [](const Gpu& gpu) { return !gpu.reported; });
+    for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= perhaps_whole.contains(gpu.index);
     info.gpus.problems.push_back(
-        fmt::format("pods hold whole GPUs here ({}: {}), nobody knows which: the {} that no agent "
-                    "has reported are not cut",
-                    kWholeGpuResource, held, unreported));
+        fmt::format("pods hold whole GPUs here ({}: {}), nobody knows which: the {} on which no "
+                    "instance is known are not cut",
+                    kWholeGpuResource, held, perhaps_whole.size()));
   } else if (told > 0) {
-    const int64_t left = std::max<int64_t>(0, told - unreported);
+    const int64_t left = std::max<int64_t>(0, told - static_cast<int64_t>(perhaps_whole.size()));
     info.allocatable.Set(whole, left);
     info.gpus.problems.push_back(
-        fmt::format("{} of {}: {} count as whole GPUs, for the {} that no agent has reported may "
-                    "be cut",
-                    left, kWholeGpuResource, told, unreported));
+        fmt::format("{} of {}: {} count as whole GPUs, for the {} on which no instance is known "
+                    "may be cut",
+                    left, kWholeGpuResource, told, perhaps_whole.size()));
   }
 }
 
 NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalogue& catalogue) {
   NodeInfo info;
   info.gpus = ReadNodeGpus(*node, catalogue);
+  const std::set<int> perhaps_whole = PerhapsWhole(info.gpus);
   info.allocatable = ResourceVector::From(node->allocatable);
   info.node = std::move(node);
   SortUnique(pods, [](const auto& a, const auto& b) {
@@ -66,7 +76,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
   info.pods.reserve(pods.size());
   WantedLayouts wanted;
   for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
-  TellWholeGpusApart(info);
+  TellWholeGpusApart(perhaps_whole, info);
   return info;
 }
 

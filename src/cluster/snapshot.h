@@ -11,9 +11,10 @@
 // instance the status does not show at all gets one assumed where the spec wants it, else wherever
 // one is legal, in place of free instances if need be; when that fails too, a problem says so.
 //
-// Nor is it known which GPUs are handed out whole (nvidia.com/gpu), but for those that an agent has
-// reported: they are cut. While pods hold whole GPUs, the unreported GPUs of their node are left
-// out of `gpus`; otherwise they may be cut, and `allocatable` counts only what is beyond them.
+// Nor is it known which GPUs are handed out whole (nvidia.com/gpu): none that has instances, but any
+// other, for an agent reports a GPU with MIG mode off as empty, too. While pods hold whole GPUs, the
+// GPUs of their node that show no instances are fixed, and left out of `gpus` where no agent has
+// reported them; otherwise they may be cut, and `allocatable` counts only what is beyond them.
 #pragma once
 
 #include <array>

@@ -173,12 +173,24 @@ ResourceList Whole(int count) {
 }
 
 TEST(SnapshotTest, WhilePodsHoldWholeGpusNoneThatMayBeTheirsIsCut) {
-  const auto node = WithWholeGpus(MakeNode("a", 3, {{"status-layout-1", "7g.40gb@0:free"}}), 2);
+  // Of GPU 0 nothing is known; GPU 2 may be empty, or have its MIG mode off.
+  const auto node = WithWholeGpus(
+      MakeNode("a", 3, {{"status-layout-1", "7g.40gb@0:free"}, {"status-layout-2", ""}}), 2);
   const NodeInfo info = Build({node}, {MakePod("p", "a", Whole(1))}).node(0);
-  EXPECT_THAT(Indexes(info), ElementsAre(1));
+  EXPECT_THAT(Indexes(info), ElementsAre(1, 2));
+  EXPECT_FALSE(info.gpus.gpus[0].fixed);
+  EXPECT_TRUE(info.gpus.gpus[1].fixed);
   EXPECT_THAT(info.gpus.problems,
               ElementsAre(HasSubstr("pods hold whole GPUs here (nvidia.com/gpu: 1)")));
   EXPECT_EQ(info.allocatable.Get(InternResource(kWholeGpuResource)), 2);
+  EXPECT_FALSE(Build({node}).node(0).gpus.gpus[2].fixed) << "nobody holds any";
+}
+
+TEST(SnapshotTest, AnInstanceThatIsOnlyAssumedDoesNotShowThatAGpuIsNoWholeOne) {
+  const auto node = WithWholeGpus(MakeNode("a", 1, {{"status-layout-0", ""}}), 1);
+  const NodeInfo info =
+      Build({node}, {MakePod("p", "a", Whole(1)), MakePod("q", "a", Mig("1g.5gb"))}).node(0);
+  EXPECT_TRUE(info.gpus.gpus[0].fixed);
 }
 
 TEST(SnapshotTest, GpusThatMayBeCutAreNoWholeOnes) {
@@ -193,7 +205,13 @@ TEST(SnapshotTest, GpusThatMayBeCutAreNoWholeOnes) {
   EXPECT_EQ(free(WithWholeGpus(MakeNode("a", 2, {{"status-layout-0", ""}}), 1)), 0);
   EXPECT_EQ(
       free(WithWholeGpus(MakeNode("a", 2, {{"status-layout-0", ""}, {"status-layout-1", ""}}), 1)),
-      1);
+      0)
+      << "either may have its MIG mode off";
+  EXPECT_EQ(free(WithWholeGpus(MakeNode("a", 2,
+                                        {{"status-layout-0", "7g.40gb@0:free"},
+                                         {"status-layout-1", "7g.40gb@0:free"}}),
+                               1)),
+            1);
   Node unmanaged = *MakeNode("a", 2);
   unmanaged.meta.labels.erase(std::string(kPartitioningLabel));
   EXPECT_EQ(free(WithWholeGpus(std::make_shared<const Node>(std::move(unmanaged)), 2)), 2);

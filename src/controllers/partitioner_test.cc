@@ -154,6 +154,29 @@ TEST_F(PartitionerTest, EveryPlanOfANodeHasItsOwnId) {
   EXPECT_EQ(PlanOf("a"), "1700000002");
 }
 
+// An agent reports a GPU with MIG mode off as empty; NVIDIA's device plugin hands it out whole.
+TEST_F(PartitionerTest, AGpuThatAPodMayHoldWholeIsNotCut) {
+  Node("a", {{0, ""}, {1, "3g.40gb@0:free"}}, "NVIDIA-H100-80GB-HBM3");
+  api_.Put({{"kind", "Pod"},
+            {"metadata", {{"namespace", "ml"}, {"name", "whole"}}},
+            {"spec",
+             {{"nodeName", "a"},
+              {"containers", JsonArray{{{"name", "main"},
+                                        {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}}}}},
+            {"status", {{"phase", "Running"}}}});
+  Pod("p", "7g.80gb");
+  Run();
+  EXPECT_EQ(Spec("a", 0), "");
+  EXPECT_EQ(Spec("a", 1), "7g.80gb@0") << "what has instances is nobody's whole GPU";
+  Acknowledge("a", {{0, ""}, {1, "7g.80gb@0:free"}});
+  Pod("q", "7g.80gb");
+  Run();
+  EXPECT_EQ(Condition("q", "status"), "False");
+  api_.Remove("pods", "ml/whole");
+  Run();
+  EXPECT_EQ(Spec("a", 0), "7g.80gb@0");
+}
+
 TEST_F(PartitionerTest, OnePodThatCannotBeServedHoldsNobodyUp) {
   Node("a", {{0, ""}});
   Pod("impossible", "7g.40gb", "3");
