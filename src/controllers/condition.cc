@@ -10,8 +10,8 @@ bool IsSame(const cluster::Condition* known, const WantedCondition& wanted) {
          known->message == wanted.message;
 }
 
-Status Write(kube::Client& client, const kube::Resource& resource, const cluster::ObjectMeta& meta,
-             const cluster::Condition* known, const WantedCondition& wanted, Time now) {
+kube::NamedPatch PatchOf(const cluster::ObjectMeta& meta, const cluster::Condition* known,
+                         const WantedCondition& wanted, Time now) {
   JsonObject condition = {{"type", wanted.type},
                           {"status", wanted.status},
                           {"reason", wanted.reason},
@@ -21,7 +21,12 @@ Status Write(kube::Client& client, const kube::Resource& resource, const cluster
   condition["lastTransitionTime"] = FormatTime(same_status ? known->last_transition : now);
   JsonObject patch = {{"status", {{"conditions", JsonArray{std::move(condition)}}}}};
   if (!meta.uid.empty()) patch["metadata"] = {{"uid", meta.uid}};
-  return client.Patch(resource, meta.ns, meta.name, kube::PatchType::kStrategic, patch, "status")
+  return {meta.ns, meta.name, std::move(patch)};
+}
+
+Status Write(kube::Client& client, const kube::Resource& resource, const kube::NamedPatch& patch) {
+  return client
+      .Patch(resource, patch.ns, patch.name, kube::PatchType::kStrategic, patch.patch, "status")
       .status();
 }
 
@@ -37,14 +42,17 @@ bool HasCondition(const cluster::Node& node, const WantedCondition& wanted) {
 
 Status WriteCondition(kube::Client& client, const cluster::Pod& pod, const WantedCondition& wanted,
                       Time now) {
-  const cluster::Condition* known = FindCondition(pod.conditions, wanted.type);
-  return Write(client, kube::kPods, pod.meta, known, wanted, now);
+  return Write(client, kube::kPods, ConditionPatch(pod, wanted, now));
 }
 
 Status WriteCondition(kube::Client& client, const cluster::Node& node,
                       const WantedCondition& wanted, Time now) {
   const cluster::Condition* known = FindCondition(node.conditions, wanted.type);
-  return Write(client, kube::kNodes, node.meta, known, wanted, now);
+  return Write(client, kube::kNodes, PatchOf(node.meta, known, wanted, now));
+}
+
+kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& wanted, Time now) {
+  return PatchOf(pod.meta, FindCondition(pod.conditions, wanted.type), wanted, now);
 }
 
 }  // namespace nos::controllers

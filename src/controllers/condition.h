@@ -23,5 +23,7 @@ Status WriteCondition(kube::Client& client, const cluster::Pod& pod, const Wante
                       Time now);
 Status WriteCondition(kube::Client& client, const cluster::Node& node,
                       const WantedCondition& wanted, Time now);
+// That patch, for whoever has several to send.
+kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& wanted, Time now);
 
 }  // namespace nos::controllers

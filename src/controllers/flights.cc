@@ -8,6 +8,11 @@
 namespace nos::controllers {
 namespace {
 
+constexpr int kConflictsInARow = 2;  // that are met by planning again at once
+// When nobody answers, or a webhook is down, that may be over soon; any other refusal is a rule.
+constexpr Duration kFirstRest = std::chrono::seconds(1),
+                   kLongestWhenBusy = std::chrono::seconds(30);
+
 PlanResult ResultOf(const cluster::Node& node, const std::string& plan) {
   const auto text = node.meta.annotations.find(cluster::kPlanResult);
   if (text != node.meta.annotations.end()) {
@@ -37,7 +42,9 @@ std::vector<FlightNotice> Flights::Update(const Nodes& nodes, Time now) {
     notice->node = node->meta.name;
     notices.push_back(std::move(*notice));
   }
-  std::erase_if(states_, [&](const auto& state) { return !present.contains(state.first); });
+  const auto gone = [&](const auto& item) { return !present.contains(item.first); };
+  std::erase_if(states_, gone);
+  std::erase_if(refusals_, gone);
   return notices;
 }
 
@@ -46,6 +53,19 @@ void Flights::Sent(const std::string& node, const std::string& plan, Time now) {
   state.plan = plan;
   state.since = now;
   state.silent = false;
+  refusals_.erase(node);
+}
+
+bool Flights::Refused(const std::string& node, Code why, Time now) {
+  Pause& refusal = refusals_[node];
+  if (now - refusal.until >= pauses_.limit) refusal.failures = 0;  // long ago
+  ++refusal.failures;
+  refusal.until = now;
+  if (why == Code::kConflict && refusal.failures <= kConflictsInARow) return false;
+  const bool busy = why == Code::kUnavailable || why == Code::kDeadline;
+  const kube::BackOff pauses{kFirstRest, busy ? kLongestWhenBusy : pauses_.limit};
+  refusal.until += pauses.After(refusal.failures);
+  return true;
 }
 
 std::optional<FlightNotice> Flights::Waiting(const std::string& plan, State& state, Time now) {
@@ -93,6 +113,8 @@ bool Flights::InFlight(const std::string& node) const {
 }
 
 bool Flights::Resting(const std::string& node, int gpu, Time now) const {
+  const auto refusal = refusals_.find(node);
+  if (refusal != refusals_.end() && refusal->second.until > now) return true;
   const auto found = states_.find(node);
   if (found == states_.end()) return false;
   if (InFlight(node) || found->second.silence.until > now) return true;
@@ -110,6 +132,7 @@ std::optional<Time> Flights::NextChange(Time now) const {
     consider(state.silence.until);
     for (const auto& [gpu, pause] : state.gpus) consider(pause.until);
   }
+  for (const auto& [name, refusal] : refusals_) consider(refusal.until);
   return next;
 }
 

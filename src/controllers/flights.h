@@ -1,8 +1,10 @@
-// Which nodes have a plan under way, which have stopped answering, and which GPUs failed to be cut.
+// Which nodes have a plan under way, which have stopped answering or take no plan, and which GPUs
+// failed to be cut.
 //
 // A plan is under way while the node's spec plan differs from its status plan. After the deadline
 // the node counts as silent: it is reported once, and its GPUs rest for a pause that doubles with
-// every silence in a row. A GPU that its agent could not cut rests likewise.
+// every silence in a row. A GPU that its agent could not cut rests likewise, and so does a node for
+// which the API server refuses plans.
 #pragma once
 
 #include <map>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "cluster/objects.h"
 #include "controllers/plan_result.h"
 #include "kube/work_queue.h"
@@ -38,6 +41,9 @@ class Flights {
 
   // A plan was just written to the node.
   void Sent(const std::string& node, const std::string& plan, Time now);
+  // A plan could not be written. Returns whether the node rests now: after a conflict it does not,
+  // for it is to be read and planned for again, unless conflicts come in a row.
+  bool Refused(const std::string& node, Code why, Time now);
 
   // A plan is under way: what is asked is taken as what will be.
   bool InFlight(const std::string& node) const;
@@ -67,6 +73,7 @@ class Flights {
 
   kube::BackOff pauses_;
   std::map<std::string, State> states_;
+  std::map<std::string, Pause> refusals_;  // of nodes that did not take their last plan
 };
 
 }  // namespace nos::controllers

@@ -28,9 +28,10 @@ inline constexpr MetricFamily kGpusCut{MetricFamily::Kind::kCounter,
 inline constexpr MetricFamily kInstancesAsked{
     MetricFamily::Kind::kCounter, "nos_partitioner_instances_total",
     "MIG instances that agents were asked to make or remove, by change (created or destroyed)."};
-inline constexpr MetricFamily kAnswers{
-    MetricFamily::Kind::kCounter, "nos_partitioner_answers_total",
-    "What became of plans, by result: applied, partial, or silent when the agent did not answer."};
+inline constexpr MetricFamily kAnswers{MetricFamily::Kind::kCounter,
+                                       "nos_partitioner_answers_total",
+                                       "What became of plans, by result: applied, partial, silent "
+                                       "when the agent did not answer, refused by the API server."};
 inline constexpr MetricFamily kUnhelped{
     MetricFamily::Kind::kGauge, "nos_partitioner_unhelped_pods",
     "Pods that no cutting of GPUs helps now, by the first reason."};

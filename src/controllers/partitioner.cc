@@ -80,7 +80,7 @@ std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planne
 
 kube::NamedPatch PatchFor(const planning::PlannedNode& planned, const cluster::NodeInfo& info) {
   const cluster::Node& node = *info.node;
-  return {planned.name,
+  return {"", planned.name,
           AnnotationsOf(cluster::SpecPatch(node, TargetsOf(planned, info), NextPlanId(node)),
                         node.meta.resource_version)};
 }
@@ -145,20 +145,24 @@ Outcome Partitioner::Reconcile(const std::string&, const View& view, kube::Clien
   const std::vector<Node> nodes = NodesNow(view);
   Learn(nodes, view, client, now);
   if (RepairSpecs(nodes, client, now)) return Outcome::Again(Duration::zero());
-  const bool more_to_tell = verdicts_.TellSome(view, client, events_, now);
-  if (more_to_tell) return Outcome::Again(Duration::zero());
-  if (batch_.RestsUntil() > now) return Outcome::Again(batch_.RestsUntil() - now);
+  const Time due = PlanDue(view, now);
+  if (due <= now) {
+    PlanFor(nodes, view, client, clock);
+    return Outcome::Again(Duration::zero());
+  }
+  // Explaining may take long, and no pod that a plan would help waits for it.
+  if (verdicts_.TellSome(view, client, events_, now)) return Outcome::Again(Duration::zero());
+  return Rest(due, now);
+}
+
+// When the next plan is to be made, as far as is known; Time::max(): there is nothing to plan for.
+Time Partitioner::PlanDue(const View& view, Time now) {
+  if (batch_.RestsUntil() > now) return batch_.RestsUntil();
   std::set<std::string> names;
   for (const Pod& pod : Waiting(view, now)) names.insert(pod->Key() + "/" + pod->meta.uid);
   const bool idle = names.empty() && claims_.all().empty();
   batch_.Update(std::move(names), now);
-  if (idle || !News(view, now)) return Rest(now);
-  if (const Time due = batch_.Due(now); due > now) return Outcome::Again(due - now);
-  if (Status planned = PlanFor(nodes, view, client, clock); !planned.ok()) {
-    return Outcome::Failed(std::move(planned));
-  }
-  if (verdicts_.TellSome(view, client, events_, now)) return Outcome::Again(Duration::zero());
-  return Rest(clock.Now());
+  return idle || !News(view, now) ? Time::max() : batch_.Due(now);
 }
 
 // The caches may lag behind what we wrote ourselves.
@@ -271,27 +275,24 @@ bool Partitioner::News(const View& view, Time now) const {
          now >= replan_at_;
 }
 
-Outcome Partitioner::Rest(Time now) const {
-  std::optional<Time> next;
-  for (const auto& change :
-       {flights_.NextChange(now), claims_.NextChange(now), repairs_.NextChange(now)}) {
-    if (change) next = std::min(next.value_or(*change), *change);
+Outcome Partitioner::Rest(Time until, Time now) const {
+  for (const auto& change : {flights_.NextChange(now), claims_.NextChange(now),
+                             repairs_.NextChange(now), verdicts_.NextChange()}) {
+    if (change) until = std::min(until, *change);
   }
-  if (replan_at_ > now && replan_at_ != Time::max()) {
-    next = std::min(next.value_or(replan_at_), replan_at_);
-  }
-  return next ? Outcome::Again(*next - now) : Outcome::Done();
+  if (replan_at_ > now) until = std::min(until, replan_at_);
+  return until == Time::max() ? Outcome::Done() : Outcome::Again(until - now);
 }
 
-Status Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
-                            const Clock& clock) {
+void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
+                          const Clock& clock) {
   const Time begin = clock.Now();
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
   cluster::ClusterSnapshot snapshot = Picture(nodes, view, begin);
   HonourClaims(snapshot, view);
   const std::vector<Pod> waiting = Waiting(view, begin);
-  Status carried_out;
+  bool carried_out = true;
   Time planned = begin;
   if (!waiting.empty()) {
     planning::PlanOptions options;
@@ -313,8 +314,7 @@ Status Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, ku
   for (const auto& change : {flights_.NextChange(begin), claims_.NextChange(begin)}) {
     if (change) replan_at_ = std::min(replan_at_, *change);
   }
-  if (!carried_out.ok()) replan_at_ = begin;  // as soon as the caller tries again
-  return carried_out;
+  if (!carried_out) replan_at_ = begin;  // as soon as the batch has rested
 }
 
 // The cluster as it is or is about to be, with what must not be touched marked.
@@ -350,41 +350,51 @@ void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const View& v
   for (const std::string& key : broken) claims_.Drop(key);
 }
 
-Status Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
-                             kube::Client& client, const Clock& clock) {
+// Returns whether every node took its part. What others refused is planned anew, without those that
+// rest.
+bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
+                           kube::Client& client, const Clock& clock) {
   std::vector<kube::NamedPatch> patches;
   patches.reserve(plan.nodes.size());
   for (const planning::PlannedNode& planned : plan.nodes) {
     patches.push_back(PatchFor(planned, *snapshot.Find(planned.name)));
   }
   const std::vector<Result<Json>> answers =
-      client.PatchAll(kube::kNodes, "", kube::PatchType::kMerge, patches);
+      client.PatchAll(kube::kNodes, kube::PatchType::kMerge, patches);
   const Time now = clock.Now();
-  Status error;
+  std::vector<kube::EventNote> notes;
   std::set<std::string> refused;
+  Status error;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const planning::PlannedNode& planned = plan.nodes[i];
     if (!answers[i].ok()) {
       refused.insert(planned.name);
-      error = answers[i].status();
+      if (answers[i].status().code() != Code::kConflict) error = answers[i].status();
+      if (auto note = TakeRefusal(planned.name, answers[i].status(), now)) notes.push_back(*note);
       continue;
     }
     Keep(*answers[i]);
     const cluster::NodeInfo& info = *snapshot.Find(planned.name);
     const std::string plan_id = NextPlanId(*info.node);
     flights_.Sent(planned.name, plan_id, now);
-    Announce(planned, info, plan_id, client, now);
+    notes.push_back(Announce(planned, info, plan_id, now));
   }
   for (planning::PodOutcome& outcome : plan.pods) {
-    if (outcome.placed && refused.contains(outcome.node)) continue;  // planned anew soon
+    if (outcome.placed && refused.contains(outcome.node)) continue;
     if (outcome.placed) claims_.Add(outcome.pod, outcome.node, now);
-    verdicts_.Add(std::move(outcome));
+    verdicts_.Add(std::move(outcome), now);
   }
-  return error;
+  events_.RecordAll(client, notes, now);
+  if (!error.ok()) {
+    Log(LogLevel::kWarn, "nodes take no plan",
+        {{"nodes", std::to_string(refused.size())}, {"error", error.ToString()}});
+  }
+  return refused.empty();
 }
 
-void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
-                           const std::string& plan_id, kube::Client& client, Time now) {
+kube::EventNote Partitioner::Announce(const planning::PlannedNode& planned,
+                                      const cluster::NodeInfo& info, const std::string& plan_id,
+                                      Time now) {
   std::vector<std::string> parts;
   for (const planning::PlannedGpu& gpu : planned.gpus) {
     Decision decision = DecisionOf(gpu, info);
@@ -395,8 +405,20 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
                                 decision.after));
     Record(std::move(decision));
   }
-  events_.Record(client, NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
-                 fmt::format("plan {}: {}", plan_id, Join(parts, "; ")), now);
+  return {NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
+          fmt::format("plan {}: {}", plan_id, Join(parts, "; "))};
+}
+
+// What to say about it: nothing when somebody else was faster, or when nobody would hear it.
+std::optional<kube::EventNote> Partitioner::TakeRefusal(const std::string& node, const Status& why,
+                                                        Time now) {
+  if (!flights_.Refused(node, why.code(), now)) return std::nullopt;
+  if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", "refused"}});
+  if (why.code() == Code::kDeadline) return std::nullopt;
+  return kube::EventNote{NodeReference(node), kube::EventType::kWarning, "PlanRefused",
+                         fmt::format("the API server takes no plan for this node: {}; planning "
+                                     "goes on without it, and it is tried again now and then",
+                                     why.ToString())};
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {

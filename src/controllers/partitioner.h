@@ -5,8 +5,8 @@
 // (planning::MakePlan), and patches the nodes that change with their new layouts and a plan id. The
 // node's agent cuts the GPUs and acknowledges. Until then the node keeps its asked layout as the
 // assumed one and is not re-cut; a node that stays silent past the deadline is taken as its status
-// says and left alone for a while, longer each time. Slices planned for a pod are kept for it until
-// it is bound or a deadline passes.
+// says and left alone for a while, longer each time; so is one whose patch is refused. Slices
+// planned for a pod are kept for it until it is bound or a deadline passes.
 //
 // Spec annotations that no agent could act on are taken off a node as soon as it is looked at
 // (repairs.h).
@@ -53,9 +53,9 @@ struct PartitionerConfig {
   Duration claim_deadline = std::chrono::seconds(60);  // planned, yet not bound
   Duration starvation_after = std::chrono::minutes(10);
   Duration longest_pause = std::chrono::minutes(10);  // limit of every growing pause
-  size_t pod_writes = 200;                            // conditions written in one call
-  size_t spec_repairs = 50;                           // nodes repaired in one call
-  Duration repair_pause = std::chrono::seconds(1);    // of a node after its first repair
+  size_t pod_writes = 50;    // conditions and Events written before the next look
+  size_t spec_repairs = 50;  // nodes repaired in one call
+  Duration repair_pause = std::chrono::seconds(1);  // of a node after its first repair
   size_t remembered_decisions = 1000;
 };
 
@@ -95,16 +95,18 @@ class Partitioner final : public Reconciler {
   void TakeIn(const FlightNotice& notice, kube::Client& client, Time now);
   std::vector<Pod> Waiting(const View& view, Time now) const;
   bool News(const View& view, Time now) const;
-  Outcome Rest(Time now) const;
+  Time PlanDue(const View& view, Time now);
+  Outcome Rest(Time until, Time now) const;
 
-  Status PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
-                 const Clock& clock);
+  void PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
+               const Clock& clock);
   cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
-  Status CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
-                  kube::Client& client, const Clock& clock);
-  void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
-                const std::string& plan_id, kube::Client& client, Time now);
+  bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,
+                const Clock& clock);
+  kube::EventNote Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
+                           const std::string& plan_id, Time now);
+  std::optional<kube::EventNote> TakeRefusal(const std::string& node, const Status& why, Time now);
   void Record(Decision decision);
   void Measure(const planning::Plan& plan, Duration took) const;
 

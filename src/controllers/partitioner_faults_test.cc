@@ -244,5 +244,117 @@ TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
   EXPECT_EQ(partitioner_->decisions().size(), 10u);
 }
 
+class ARefusingNodeTest : public PartitionerTest {
+ protected:
+  ARefusingNodeTest() {
+    Node("a", {{0, ""}});
+    Node("b", {{0, ""}});
+  }
+  void Refuse(const std::string& node, Code code) {
+    api_.intercept = [=](const kube::ApiRequest& request) {
+      std::optional<Result<kube::ApiResponse>> answer;
+      if (request.method == "PATCH" && request.path == "/api/v1/nodes/" + node) {
+        answer = Status(code, "a webhook says no");
+      }
+      return answer;
+    };
+  }
+};
+
+TEST_F(ARefusingNodeTest, HurtsOnlyItselfWhicheverItIs) {
+  for (const auto& [refusing, other] : {std::pair{"a", "b"}, {"b", "a"}}) {
+    for (const char* name : {"a", "b"}) Node(name, {{0, ""}});
+    Restart();
+    Refuse(refusing, Code::kPermission);
+    Pod("p", "7g.40gb");
+    Run();
+    EXPECT_EQ(Spec(other), "7g.40gb@0");
+    api_.Remove("pods", "ml/p");
+  }
+}
+
+TEST_F(ARefusingNodeTest, IsTriedAgainAfterGrowingPauses) {
+  api_.Remove("nodes", "b");
+  Refuse("a", Code::kPermission);
+  Pod("p", "7g.40gb");
+  Run(minutes(60));
+  EXPECT_GT(Patches("a"), 10);
+  EXPECT_LT(Patches("a"), 20);
+  EXPECT_EQ(api_.All("events").size(), 2u) << Events();
+  EXPECT_NE(Events().find("PlanRefused: the API server takes no plan for this node: permission "
+                          "denied: a webhook says no; "),
+            std::string::npos)
+      << Events();
+  api_.intercept = nullptr;
+  Run(minutes(11));
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+}
+
+TEST_F(ARefusingNodeTest, IsTriedAgainSoonerWhenItWasBusy) {
+  api_.Remove("nodes", "b");
+  Refuse("a", Code::kUnavailable);
+  Pod("p", "7g.40gb");
+  Run(minutes(60));
+  api_.intercept = nullptr;
+  Run(seconds(31));
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+}
+
+TEST_F(ARefusingNodeTest, RestsTooWhenSomebodyIsAlwaysFaster) {
+  Refuse("a", Code::kConflict);
+  Pod("p", "7g.40gb");
+  Pod("q", "7g.40gb");
+  Run(minutes(10));
+  EXPECT_EQ(Spec("b"), "7g.40gb@0");
+  EXPECT_LT(Patches("a"), 15);
+}
+
+TEST_F(ARefusingNodeTest, DoesNotKeepPodsFromTheirReasons) {
+  Refuse("a", Code::kPermission);
+  Pod("p", "7g.40gb");
+  Run(seconds(20));
+  Pod("q", "7g.40gb");
+  Run(seconds(20));
+  EXPECT_EQ(Spec("b"), "7g.40gb@0");
+  EXPECT_EQ(Condition("p", "status") + Condition("q", "status"), "False") << "one of them waits";
+}
+
+TEST_F(PartitionerTest, AReasonThatCouldNotBeWrittenIsWrittenLater) {
+  Node("a", {{0, "7g.40gb@0:used"}});
+  Pod("p", "7g.40gb");
+  clock_.Advance(minutes(60));  // it starves already: no other plan comes
+  int failures = 3;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.path == "/api/v1/namespaces/ml/pods/p/status" && failures-- > 0) {
+      answer = Status(Code::kUnavailable, "busy");
+    }
+    return answer;
+  };
+  Run(seconds(10));
+  EXPECT_EQ(Condition("p", "status"), "False");
+  EXPECT_EQ(api_.All("events").size(), 1u) << Events();
+}
+
+TEST_F(PartitionerTest, TellingReasonsDoesNotHoldUpAPodThatFits) {
+  Node("a", {{0, "7g.40gb@0:used"}});
+  for (int i = 0; i < 2000; ++i) Pod("hopeless" + std::to_string(i), "7g.40gb");
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    if (request.method != "GET") clock_.Advance(milliseconds(10));  // 100 a second
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  const auto step = [&] {
+    if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
+  };
+  while (api_.writes.empty()) step();  // the first reasons are being written
+  Node("z", {{0, ""}});
+  Pod("late", "1g.5gb");
+  const size_t before = api_.writes.size();
+  while (PlanOf("z").empty() && api_.writes.size() < 4000) step();
+  EXPECT_LT(api_.writes.size() - before, 200U);
+  while (api_.writes.size() < 4000) step();
+  EXPECT_EQ(Condition("hopeless1999", "status"), "False") << "and all are told";
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "controllers/condition.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr Duration kRefresh = std::chrono::seconds(30);
 // Nor said in another Event: every new text is a new object.
 constexpr Duration kSayAgain = std::chrono::minutes(5);
+constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 std::string Slices(const planning::PodOutcome& outcome) {
   std::vector<std::string> parts;
@@ -52,9 +54,16 @@ bool CutForIt(const planning::PodOutcome& outcome) {
 
 }  // namespace
 
-void Verdicts::Add(planning::PodOutcome outcome) {
+Verdicts::Verdicts(size_t writes_per_call)
+    : writes_per_call_(writes_per_call), untold_(kWriteAgain) {}
+
+void Verdicts::Add(planning::PodOutcome outcome, Time now) {
   std::string key = outcome.pod->Key();
-  untold_.push_back(key);
+  const auto known = verdicts_.find(key);
+  const bool another =
+      known != verdicts_.end() && known->second.pod->meta.uid != outcome.pod->meta.uid;
+  if (another) told_.erase(key);
+  untold_.Add(key, now);
   verdicts_.insert_or_assign(std::move(key), std::move(outcome));
 }
 
@@ -69,49 +78,65 @@ void Verdicts::Forget(const View& view) {
 
 bool Verdicts::TellSome(const View& view, kube::Client& client, kube::EventRecorder& events,
                         Time now) {
-  size_t written = 0;
-  while (!untold_.empty() && written < writes_per_call_) {
-    const std::string key = std::move(untold_.front());
-    untold_.pop_front();
-    const auto verdict = verdicts_.find(key);
-    const auto pod = view.pods.Get(key);
-    if (verdict == verdicts_.end() || pod == nullptr || !pod->node_name.empty()) continue;
-    if (pod->meta.uid != verdict->second.pod->meta.uid) continue;
-    written += Tell(verdict->second, *pod, client, events, now);
+  Portion portion;
+  while (portion.conditions.size() + portion.events.size() < writes_per_call_) {
+    const std::optional<std::string> key = untold_.Take(now);
+    if (!key) break;
+    untold_.Done(*key);
+    const auto verdict = verdicts_.find(*key);
+    const auto pod = view.pods.Get(*key);
+    const bool open = verdict != verdicts_.end() && pod != nullptr && pod->node_name.empty() &&
+                      pod->meta.uid == verdict->second.pod->meta.uid;
+    if (open) Word(verdict->second, *pod, now, portion);
+    if (!open) untold_.Forget(*key);
   }
-  return !untold_.empty();
+  WriteConditions(portion.conditions, client, now);
+  events.RecordAll(client, portion.events, now);
+  const std::optional<Time> next = untold_.NextDue();
+  return next && *next <= now;
 }
 
-size_t Verdicts::Tell(const planning::PodOutcome& outcome, const cluster::Pod& pod,
-                      kube::Client& client, kube::EventRecorder& events, Time now) {
+void Verdicts::WriteConditions(const std::vector<kube::NamedPatch>& conditions,
+                               kube::Client& client, Time now) {
+  const auto answers =
+      client.PatchAll(kube::kPods, kube::PatchType::kStrategic, conditions, "status");
+  Status error;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const std::string key = conditions[i].ns + "/" + conditions[i].name;
+    if (answers[i].ok()) {
+      told_[key].condition = now;
+      untold_.Forget(key);
+    } else {
+      error = answers[i].status();
+      untold_.Retry(key, now);
+    }
+  }
+  if (error.ok()) return;
+  Log(LogLevel::kWarn, "cannot write conditions of pods; tried again later",
+      {{"error", error.ToString()}});
+}
+
+void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
+                    Portion& portion) {
   const WantedCondition condition = ConditionOf(outcome);
-  size_t written = 0;
-  if (outcome.placed && CutForIt(outcome)) {
-    events.Record(client, Reference(pod), kube::EventType::kNormal, "SlicePlanned", Slices(outcome),
-                  now);
-    ++written;
-  }
-  // A pod that never needed telling is served without a word.
-  const bool never_told = outcome.placed && pod.FindCondition(kPartitionedCondition) == nullptr;
-  if (never_told || HasCondition(pod, condition)) return written;
-  Told& told = told_[pod.Key()];
-  if (TooSoon(pod, condition.reason, told, now)) return written;
-  if (WriteCondition(client, pod, condition, now).ok()) told.condition = now;
-  ++written;
-  if (outcome.placed || (told.reason == condition.reason && now - told.event < kSayAgain)) {
-    return written;
-  }
-  told.event = now;
-  told.reason = condition.reason;
-  events.Record(client, Reference(pod), kube::EventType::kWarning, "SliceNotPlanned",
-                condition.message, now);
-  return written + 1;
-}
-
-bool Verdicts::TooSoon(const cluster::Pod& pod, const std::string& reason, const Told& told,
-                       Time now) {
   const cluster::Condition* known = pod.FindCondition(kPartitionedCondition);
-  return known != nullptr && known->reason == reason && now - told.condition < kRefresh;
+  // A pod that never needed telling is served without a word.
+  const bool news = !HasCondition(pod, condition) && !(outcome.placed && known == nullptr);
+  const bool cut = outcome.placed && CutForIt(outcome);
+  if (!news && !cut) return;
+  Told& told = told_[pod.Key()];
+  const bool other_words = known != nullptr && known->reason == condition.reason;
+  const Time from = other_words ? told.condition + kRefresh : now;
+  if (news && from > now) untold_.Add(pod.Key(), from);
+  if (news && from <= now) portion.conditions.push_back(ConditionPatch(pod, condition, now));
+  if (!cut && (outcome.placed || from > now)) return;
+  const std::string& what = cut ? condition.message : condition.reason;
+  if (told.what == what && now - told.event < kSayAgain) return;
+  told.event = now;
+  told.what = what;
+  portion.events.push_back({Reference(pod),
+                            cut ? kube::EventType::kNormal : kube::EventType::kWarning,
+                            cut ? "SlicePlanned" : "SliceNotPlanned", condition.message});
 }
 
 }  // namespace nos::controllers

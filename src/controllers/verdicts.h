@@ -1,15 +1,18 @@
 // What the last plans said about each waiting pod, and the telling of it: a condition on the pod,
 // an Event when slices are cut for it and one when none can be, with the reason and what would
-// help. Written bit by bit, so that fifty thousand pods do not block a call.
+// help. Written bit by bit, so that fifty thousand pods do not block a call; what could not be
+// written is written later, after growing pauses.
 #pragma once
 
-#include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "controllers/reconciler.h"
 #include "kube/event_recorder.h"
+#include "kube/work_queue.h"
 #include "planning/planner.h"
 
 namespace nos::controllers {
@@ -20,31 +23,36 @@ inline constexpr std::string_view kPartitionedCondition = "nos.nebuly.com/Partit
 
 class Verdicts {
  public:
-  explicit Verdicts(size_t writes_per_call) : writes_per_call_(writes_per_call) {}
+  explicit Verdicts(size_t writes_per_call);
 
-  void Add(planning::PodOutcome outcome);
+  void Add(planning::PodOutcome outcome, Time now);
   // Pods that are bound or gone need no verdict.
   void Forget(const View& view);
-  // Returns whether there is more to tell.
+  // Returns whether there is more to tell at once.
   bool TellSome(const View& view, kube::Client& client, kube::EventRecorder& events, Time now);
+  // When there is something to tell; none: all is told.
+  std::optional<Time> NextChange() const { return untold_.NextDue(); }
   const std::map<std::string, planning::PodOutcome>& all() const { return verdicts_; }
 
  private:
-  // When a pod was last told, and the reason that the Event gave.
+  // When a pod was last told, and the reason that the Event gave, or the slices.
   struct Told {
     Time condition{}, event{};
-    std::string reason;
+    std::string what;
+  };
+  struct Portion {
+    std::vector<kube::NamedPatch> conditions;
+    std::vector<kube::EventNote> events;
   };
 
-  // Returns how much was written.
-  size_t Tell(const planning::PodOutcome& outcome, const cluster::Pod& pod, kube::Client& client,
-              kube::EventRecorder& events, Time now);
-  static bool TooSoon(const cluster::Pod& pod, const std::string& reason, const Told& told,
-                      Time now);
+  void Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
+            Portion& portion);
+  void WriteConditions(const std::vector<kube::NamedPatch>& conditions, kube::Client& client,
+                       Time now);
 
   size_t writes_per_call_;
   std::map<std::string, planning::PodOutcome> verdicts_;  // by pod key
-  std::deque<std::string> untold_;
+  kube::WorkQueue untold_;                                // pod keys
   std::map<std::string, Told> told_;
 };
 

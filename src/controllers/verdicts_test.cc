@@ -9,6 +9,7 @@ namespace nos::controllers {
 namespace {
 
 using std::chrono::minutes;
+using std::chrono::seconds;
 
 class VerdictsTest : public ::testing::Test {
  protected:
@@ -22,7 +23,11 @@ class VerdictsTest : public ::testing::Test {
     outcome.pod = pods_.Get("ml/p");
     outcome.reasons.push_back({code, message, 1});
     outcome.remedy = "do this";
-    verdicts_.Add(std::move(outcome));
+    verdicts_.Add(std::move(outcome), now_);
+    Tell();
+  }
+  void Tell() {
+    pods_.Pump(client_, now_);
     EXPECT_FALSE(verdicts_.TellSome(View{pods_, nodes_}, client_, events_, now_));
   }
   std::string Events() { return testing::EventsOf(api_); }
@@ -50,12 +55,53 @@ TEST_F(VerdictsTest, OtherWordsForOneReasonAreNotSaidAtOnce) {
   now_ += minutes(1);
   Plan("NoRoom", "3 nodes are full");
   EXPECT_EQ(Writes(), 3U) << "the condition follows";
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
   EXPECT_EQ(api_.All("events").size(), 1U);
   now_ += minutes(5);
   Plan("NoRoom", "4 nodes are full");
   EXPECT_EQ(api_.All("events").size(), 2U);
   Plan("TooBig", "no GPU has so much");
   EXPECT_EQ(api_.All("events").size(), 3U) << "another reason is";
+}
+
+TEST_F(VerdictsTest, WordsThatCameTooSoonAreWrittenLater) {
+  Plan("NoRoom", "2 nodes are full");
+  now_ += seconds(10);
+  Plan("NoRoom", "3 nodes are full");
+  EXPECT_EQ(Writes(), 2U);
+  ASSERT_EQ(verdicts_.NextChange(), now_ + seconds(20));
+  now_ += seconds(20);
+  Tell();
+  EXPECT_EQ(Writes(), 3U);
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+}
+
+TEST_F(VerdictsTest, WhatCouldNotBeWrittenIsWrittenAfterGrowingPauses) {
+  int failures = 2;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && failures-- > 0) answer = Status(Code::kUnavailable, "busy");
+    return answer;
+  };
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
+  now_ += seconds(1);
+  Tell();
+  EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(2));
+  now_ += seconds(2);
+  Tell();
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+  pods_.Pump(client_, now_);
+  EXPECT_NE(pods_.Get("ml/p")->FindCondition(kPartitionedCondition), nullptr);
+  EXPECT_EQ(api_.All("events").size(), 1U) << "said once";
+}
+
+TEST_F(VerdictsTest, APodOfTheSameNameIsToldAnew) {
+  Plan("NoRoom", "2 nodes are full");
+  api_.Put(
+      {{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}, {"uid", "another"}}}});
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(api_.All("events").size(), 2U);
 }
 
 }  // namespace

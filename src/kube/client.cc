@@ -220,16 +220,32 @@ Result<Json> Client::Patch(const Resource& resource, std::string_view ns, std::s
       Write("PATCH", PathOf(resource, ns, name, subresource), patch, ContentTypeOf(type))));
 }
 
-std::vector<Result<Json>> Client::PatchAll(const Resource& resource, std::string_view ns,
-                                           PatchType type, const std::vector<NamedPatch>& patches) {
+std::vector<Result<Json>> Client::PatchAll(const Resource& resource, PatchType type,
+                                           const std::vector<NamedPatch>& patches,
+                                           std::string_view subresource) {
   std::vector<ApiRequest> requests;
   requests.reserve(patches.size());
   for (const NamedPatch& patch : patches) {
-    requests.push_back(
-        Write("PATCH", PathOf(resource, ns, patch.name), patch.patch, ContentTypeOf(type)));
+    requests.push_back(Write("PATCH", PathOf(resource, patch.ns, patch.name, subresource),
+                             patch.patch, ContentTypeOf(type)));
   }
+  return DoAll(requests);
+}
+
+std::vector<Result<Json>> Client::CreateAll(const Resource& resource,
+                                            const std::vector<Json>& objects) {
+  std::vector<ApiRequest> requests;
+  requests.reserve(objects.size());
+  for (const Json& object : objects) {
+    const std::string_view ns = FindString(object, "metadata", "namespace");
+    requests.push_back(Write("POST", PathOf(resource, ns), object));
+  }
+  return DoAll(requests);
+}
+
+std::vector<Result<Json>> Client::DoAll(const std::vector<ApiRequest>& requests) {
   std::vector<Result<Json>> objects;
-  objects.reserve(patches.size());
+  objects.reserve(requests.size());
   for (Result<ApiResponse>& answer : transport_.DoAll(requests)) {
     objects.push_back(BodyOf(std::move(answer)));
   }

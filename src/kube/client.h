@@ -39,7 +39,7 @@ struct ObjectList {
 enum class PatchType { kMerge, kJson, kStrategic };
 
 struct NamedPatch {
-  std::string name;  // of the object; not empty
+  std::string ns, name;  // of the object; the name is not empty
   Json patch;
 };
 
@@ -70,9 +70,12 @@ class Client {
                       std::string_view subresource = "");
   Result<Json> Patch(const Resource& resource, std::string_view ns, std::string_view name,
                      PatchType type, const Json& patch, std::string_view subresource = "");
-  // The same for many objects of one resource, in flight together; answers in their order.
-  std::vector<Result<Json>> PatchAll(const Resource& resource, std::string_view ns, PatchType type,
-                                     const std::vector<NamedPatch>& patches);
+  // Many objects of one resource, in flight together; answers in their order. What is created says
+  // in its metadata.namespace where.
+  std::vector<Result<Json>> PatchAll(const Resource& resource, PatchType type,
+                                     const std::vector<NamedPatch>& patches,
+                                     std::string_view subresource = "");
+  std::vector<Result<Json>> CreateAll(const Resource& resource, const std::vector<Json>& objects);
   // `options`: a metav1.DeleteOptions (gracePeriodSeconds, preconditions...), or null.
   Status Delete(const Resource& resource, std::string_view ns, std::string_view name,
                 const Json& options = {});
@@ -80,6 +83,8 @@ class Client {
   Status Bind(std::string_view ns, std::string_view pod, std::string_view node);
 
  private:
+  std::vector<Result<Json>> DoAll(const std::vector<ApiRequest>& requests);
+
   Transport& transport_;
 };
 

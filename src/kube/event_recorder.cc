@@ -20,58 +20,88 @@ uint64_t Hash(std::string_view text) {
 
 constexpr size_t kMaxMessage = 1024;  // the API server refuses longer ones
 
+std::string IdentityOf(const EventNote& note) {
+  return fmt::format("{}|{}|{}|{}|{}|{}", note.object.kind, note.object.ns, note.object.name,
+                     note.object.uid, note.reason,
+                     std::string_view(note.message).substr(0, kMaxMessage));
+}
+
 }  // namespace
 
 void EventRecorder::Record(Client& client, const ObjectReference& object, EventType type,
                            std::string_view reason, std::string_view message, Time now) {
-  message = message.substr(0, kMaxMessage);
-  const std::string identity = fmt::format("{}|{}|{}|{}|{}|{}", object.kind, object.ns, object.name,
-                                           object.uid, reason, message);
-  Known& event = known_[identity];
-  event.used = ++uses_;
-  Status written;
-  if (++event.count > 1) {
+  RecordAll(client, {{object, type, std::string(reason), std::string(message)}}, now);
+}
+
+void EventRecorder::RecordAll(Client& client, const std::vector<EventNote>& notes, Time now) {
+  std::vector<const EventNote*> fresh, repeated;
+  for (const EventNote& note : notes) {
+    Known& event = known_[IdentityOf(note)];
+    event.used = ++uses_;
+    (event.count == 0 ? fresh : repeated).push_back(&note);
+    event.count = std::max(event.count, 1);
+  }
+  Create(client, fresh, now);
+  for (const EventNote* note : repeated) {
+    const std::string identity = IdentityOf(*note);
+    Known& event = known_[identity];
+    ++event.count;
     const Json patch = {{"count", event.count}, {"lastTimestamp", FormatTime(now)}};
-    written = client.Patch(kEvents, event.ns, event.name, PatchType::kMerge, patch).status();
-  }
-  // Events expire: one that is said again after that begins anew.
-  if (event.count == 1 || written.code() == Code::kNotFound) {
-    event.count = 1;
-    event.ns = object.ns.empty() ? "default" : object.ns;
-    event.name = fmt::format("{}.{:x}", object.name,
-                             Hash(fmt::format("{}|{}", identity, now.time_since_epoch().count())));
-    written = Create(client, object, type, reason, message, now, event);
-  }
-  if (!written.ok()) {
-    known_.erase(identity);  // the next one starts afresh
-    Log(LogLevel::kDebug, "event not written", {{"error", written.ToString()}});
+    const Status written =
+        client.Patch(kEvents, event.ns, event.name, PatchType::kMerge, patch).status();
+    // Events expire: one that is said again after that begins anew.
+    if (written.code() == Code::kNotFound) {
+      Create(client, {note}, now);
+    } else {
+      Settle(identity, written);
+    }
   }
   if (known_.size() > capacity_) ForgetOldest();
 }
 
-Status EventRecorder::Create(Client& client, const ObjectReference& object, EventType type,
-                             std::string_view reason, std::string_view message, Time now,
-                             const Known& event) {
+void EventRecorder::Create(Client& client, const std::vector<const EventNote*>& notes, Time now) {
+  std::vector<Json> objects;
+  objects.reserve(notes.size());
+  for (const EventNote* note : notes) {
+    const std::string identity = IdentityOf(*note);
+    Known& event = known_[identity];
+    event.count = 1;
+    event.ns = note->object.ns.empty() ? "default" : note->object.ns;
+    event.name = fmt::format("{}.{:x}", note->object.name,
+                             Hash(fmt::format("{}|{}", identity, now.time_since_epoch().count())));
+    objects.push_back(ObjectOf(*note, event, now));
+  }
+  const std::vector<Result<Json>> answers = client.CreateAll(kEvents, objects);
+  for (size_t i = 0; i < notes.size(); ++i) Settle(IdentityOf(*notes[i]), answers[i].status());
+}
+
+void EventRecorder::Settle(const std::string& identity, const Status& written) {
+  if (written.ok()) return;
+  known_.erase(identity);  // the next one starts afresh
+  Log(LogLevel::kDebug, "event not written", {{"error", written.ToString()}});
+}
+
+Json EventRecorder::ObjectOf(const EventNote& note, const Known& event, Time now) const {
   const std::string time = FormatTime(now);
-  const Json body = {{"apiVersion", "v1"},
-                     {"kind", "Event"},
-                     {"metadata", {{"name", event.name}, {"namespace", event.ns}}},
-                     {"involvedObject",
-                      {{"apiVersion", object.api_version},
-                       {"kind", object.kind},
-                       {"namespace", object.ns},
-                       {"name", object.name},
-                       {"uid", object.uid}}},
-                     {"type", type == EventType::kNormal ? "Normal" : "Warning"},
-                     {"reason", reason},
-                     {"message", message},
-                     {"count", 1},
-                     {"firstTimestamp", time},
-                     {"lastTimestamp", time},
-                     {"source", {{"component", component_}}},
-                     {"reportingComponent", component_},
-                     {"reportingInstance", component_}};
-  return client.Create(kEvents, event.ns, body).status();
+  const ObjectReference& object = note.object;
+  return {{"apiVersion", "v1"},
+          {"kind", "Event"},
+          {"metadata", {{"name", event.name}, {"namespace", event.ns}}},
+          {"involvedObject",
+           {{"apiVersion", object.api_version},
+            {"kind", object.kind},
+            {"namespace", object.ns},
+            {"name", object.name},
+            {"uid", object.uid}}},
+          {"type", note.type == EventType::kNormal ? "Normal" : "Warning"},
+          {"reason", note.reason},
+          {"message", note.message.substr(0, kMaxMessage)},
+          {"count", 1},
+          {"firstTimestamp", time},
+          {"lastTimestamp", time},
+          {"source", {{"component", component_}}},
+          {"reportingComponent", component_},
+          {"reportingInstance", component_}};
 }
 
 // A good part at once: looking for them costs with all that is known.

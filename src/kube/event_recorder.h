@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "kube/client.h"
@@ -24,6 +25,12 @@ struct ObjectReference {
 
 enum class EventType { kNormal, kWarning };
 
+struct EventNote {
+  ObjectReference object;
+  EventType type = EventType::kNormal;
+  std::string reason, message;
+};
+
 class EventRecorder {
  public:
   // Remembers the last `capacity` distinct events to count their repetitions.
@@ -32,6 +39,8 @@ class EventRecorder {
 
   void Record(Client& client, const ObjectReference& object, EventType type,
               std::string_view reason, std::string_view message, Time now);
+  // Those that are new are in flight together.
+  void RecordAll(Client& client, const std::vector<EventNote>& notes, Time now);
 
  private:
   struct Known {
@@ -40,8 +49,9 @@ class EventRecorder {
     uint64_t used = 0;  // when last touched, for forgetting the oldest
   };
 
-  Status Create(Client& client, const ObjectReference& object, EventType type,
-                std::string_view reason, std::string_view message, Time now, const Known& event);
+  void Create(Client& client, const std::vector<const EventNote*>& notes, Time now);
+  Json ObjectOf(const EventNote& note, const Known& event, Time now) const;
+  void Settle(const std::string& identity, const Status& written);
   void ForgetOldest();
 
   std::string component_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "kube/testing/fake_api.h"
 
 namespace nos::kube {
@@ -41,6 +43,28 @@ TEST_F(EventRecorderTest, BeginsAnewWhenTheEventHasExpired) {
   const std::vector<Json> all = api_.All("events");
   ASSERT_EQ(all.size(), 1U) << "what is said must not get lost";
   EXPECT_EQ(Count(all[0]), 1);
+}
+
+TEST_F(EventRecorderTest, CountsWhatIsSaidTwiceAtOnce) {
+  const EventNote one{kPod, EventType::kNormal, "Because", "one"};
+  const EventNote two{kPod, EventType::kWarning, "Because", "two"};
+  events_.RecordAll(client_, {one, two, one}, now_);
+  std::map<std::string, int64_t> counts;
+  for (const Json& event : api_.All("events")) {
+    counts[std::string(FindString(event, "message"))] = Count(event);
+  }
+  EXPECT_EQ(counts, (std::map<std::string, int64_t>{{"one", 2}, {"two", 1}}));
+}
+
+TEST_F(EventRecorderTest, WhatWasNotWrittenBeginsAnew) {
+  api_.intercept = [](const ApiRequest&) {
+    return Result<ApiResponse>(Status(Code::kPermission, ""));
+  };
+  Say("one");
+  api_.intercept = nullptr;
+  Say("one");
+  ASSERT_EQ(api_.All("events").size(), 1U);
+  EXPECT_EQ(Count(api_.All("events")[0]), 1);
 }
 
 }  // namespace
