@@ -200,13 +200,14 @@ Status RunPartitioner(const DaemonFlags& flags, Config& config) {
         std::make_unique<kube::Leadership>(lease_transport, config.election, [&] { bell.Ring(); });
   }
   const auto leads = [&] { return leadership == nullptr || leadership->Leads(); };
-  kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
+  kube::HttpOptions http_options = HttpOptionsOf(config.daemon);
+  http_options.may_write = leads;
+  kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
-  kube::FencedTransport fenced(metered, leads);
   controllers::RunnerOptions options;
   options.relist_every = config.daemon.relist_every;
   options.wake = [&] { bell.Ring(); };
-  controllers::Runner runner(fenced, options);
+  controllers::Runner runner(metered, options);
   LoopReport report;
   NOS_ASSIGN(const auto probes,
              Probes::Serve(config.daemon.addresses,

@@ -131,6 +131,19 @@ void HttpTransfer::SetSilence(Duration most) {
                    std::max(1L, static_cast<long>(most / std::chrono::seconds(1))));
 }
 
+void HttpTransfer::SendOnlyIf(const std::function<bool()>* may_send) {
+  may_send_ = may_send;
+  curl_easy_setopt(curl_, CURLOPT_PREREQFUNCTION, &HttpTransfer::OnSend);
+  curl_easy_setopt(curl_, CURLOPT_PREREQDATA, this);
+}
+
+// The connection stands, TLS and all; the request is what comes next.
+int HttpTransfer::OnSend(void* self, char*, char*, int, int) {
+  auto& transfer = *static_cast<HttpTransfer*>(self);
+  transfer.forbidden_ = !(*transfer.may_send_)();
+  return transfer.forbidden_ ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 size_t HttpTransfer::OnData(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
   const std::string_view text(data, size * count);
@@ -155,7 +168,10 @@ bool HttpTransfer::WantsNewConnection(CURLcode result) {
 }
 
 void HttpTransfer::Complete(CURLcode result) {
-  if (result != CURLE_OK) {
+  if (forbidden_) {
+    error_ = {Code::kUnavailable,
+              url_ + ": not sent: another replica leads, this one does not write"};
+  } else if (result != CURLE_OK) {
     const Code kind = result == CURLE_OPERATION_TIMEDOUT ? Code::kDeadline : Code::kUnavailable;
     error_ = {kind, fmt::format("{}: {}", url_,
                                 message_[0] != '\0' ? message_ : curl_easy_strerror(result))};

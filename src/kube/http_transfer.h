@@ -35,6 +35,9 @@ class HttpTransfer {
   void StreamTo(Receive receive, std::function<void()> ended);
   void SetTimeout(Duration most);
   void SetSilence(Duration most);
+  // Asked by the loop's thread right before anything is sent, on every connection that is tried. It
+  // must outlive this.
+  void SendOnlyIf(const std::function<bool()>* may_send);
 
   CURL* handle() const { return curl_; }
   // By the loop, before Complete. True, at most once: it met nothing but connections that the
@@ -52,6 +55,7 @@ class HttpTransfer {
   std::optional<Duration> retry_after() const { return retry_after_; }
 
  private:
+  static int OnSend(void* self, char*, char*, int, int);
   static size_t OnData(char* data, size_t size, size_t count, void* self);
   std::string ServerUrl(const ConnectionConfig& config);
   void SetUrl(const ConnectionConfig& config, const ApiRequest& request);
@@ -63,6 +67,8 @@ class HttpTransfer {
   curl_slist *headers_ = nullptr, *connect_to_ = nullptr;
   std::string url_, sent_, body_;
   char message_[CURL_ERROR_SIZE] = {};
+  const std::function<bool()>* may_send_ = nullptr;
+  bool forbidden_ = false;
   Receive receive_;
   std::function<void()> ended_;
   Status error_;

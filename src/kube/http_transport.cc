@@ -120,9 +120,9 @@ class HttpTransport::Stream final : public WatchStream {
 
 HttpTransport::HttpTransport(ConnectionConfig config, HttpOptions options)
     : connection_(std::move(config)),
-      options_(options),
-      loop_(std::make_unique<HttpLoop>(options.requests_per_second, options.burst,
-                                       options.max_connections)) {}
+      options_(std::move(options)),
+      loop_(std::make_unique<HttpLoop>(options_.requests_per_second, options_.burst,
+                                       options_.max_connections)) {}
 
 HttpTransport::~HttpTransport() = default;
 
@@ -158,6 +158,7 @@ Result<std::shared_ptr<HttpTransfer>> HttpTransport::Start(const ApiRequest& req
   auto transfer =
       std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), request);
   transfer->SetTimeout(deadline - Steady::now());
+  if (request.method != "GET" && options_.may_write) transfer->SendOnlyIf(&options_.may_write);
   loop_->Submit(transfer);
   return transfer;
 }

@@ -9,6 +9,7 @@
 // Thread-safe. Must outlive its streams.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,11 @@ struct HttpOptions {
   double requests_per_second = 100;
   int burst = 200;
   int max_connections = 50;  // kept when idle; DoAll has as many requests in flight
+  // Asked when a connection is there and the next thing is to send a request that is no GET; no: it
+  // is not sent (kUnavailable). Whatever it waited for before, who must not write any more does
+  // not. A request that has been sent may still take effect: writers give the version of what they
+  // change. Called on the transport's thread; empty: always.
+  std::function<bool()> may_write{};
 };
 
 class HttpTransport final : public Transport {

@@ -160,6 +160,54 @@ TEST_F(HttpTransportTest, AsksOnceMoreWhenItsIdentityIsRefused) {
   EXPECT_EQ(seen_.size(), 2u);
 }
 
+class WritesTest : public HttpTransportTest {
+ protected:
+  HttpTransport& Transport(HttpOptions options = {}) {
+    options.may_write = [this] { return leads_.load(); };
+    return HttpTransportTest::Transport(options);
+  }
+  static ApiRequest Patch(std::string path) {
+    ApiRequest request = Get(std::move(path));
+    request.method = "PATCH";
+    request.body = JsonObject{};
+    return request;
+  }
+
+  std::atomic<bool> leads_ = true;
+};
+
+TEST_F(WritesTest, AreSentOnlyWhileTheyMayBe) {
+  leads_ = false;
+  const auto answer = Transport().Do(Patch("/x"));
+  EXPECT_EQ(answer.status().code(), Code::kUnavailable);
+  EXPECT_NE(answer.status().message().find("another replica leads"), std::string::npos);
+  EXPECT_EQ(transport_->Do(Get("/x"))->code, 200) << "reads always";
+  EXPECT_EQ(seen_.size(), 1u);
+  leads_ = true;
+  EXPECT_EQ(transport_->Do(Patch("/x"))->code, 200);
+}
+
+TEST_F(WritesTest, AreNotSentAgainWhenTheyMayNotBeAnyMore) {
+  answer_ = [&](const HttpRequest&) {
+    leads_ = false;  // lost while the server's wish is waited out
+    return Answer(429, "{}", {{"Retry-After", "1"}});
+  };
+  EXPECT_EQ(Transport().Do(Patch("/x")).status().code(), Code::kUnavailable);
+  EXPECT_EQ(seen_.size(), 1u);
+}
+
+TEST_F(WritesTest, ThatWaitForTheRateAreNotSentWhenTheyMayNotBeAnyMore) {
+  answer_ = [&](const HttpRequest&) {
+    leads_ = false;
+    return Answer(200, "{}");
+  };
+  const std::vector<ApiRequest> requests(20, Patch("/x"));
+  const auto answers = Transport({.requests_per_second = 100, .burst = 1}).DoAll(requests);
+  EXPECT_TRUE(answers.front().ok());
+  EXPECT_FALSE(answers.back().ok());
+  EXPECT_LT(seen_.size(), 20u);
+}
+
 TEST_F(HttpTransportTest, ManyRequestsComeBackInTheirOrder) {
   answer_ = [](const HttpRequest& request) { return Answer(200, "\"" + request.target + "\""); };
   std::vector<ApiRequest> requests;

@@ -11,10 +11,6 @@ namespace {
 // Back-stop of the wait; the elector is due more often.
 constexpr Duration kLongest = std::chrono::seconds(60);
 
-Status NotLeading() {
-  return {Code::kUnavailable, "another replica leads; this one does not write"};
-}
-
 }  // namespace
 
 Leadership::Leadership(Transport& transport, LeaderElectionOptions options,
@@ -72,34 +68,6 @@ bool Leadership::Look(bool told) {
   Log(LogLevel::kInfo, leads ? "leads" : "leads no longer");
   on_change_();
   return leads;
-}
-
-Result<ApiResponse> FencedTransport::Do(const ApiRequest& request) {
-  if (request.method != "GET" && !may_write_()) return NotLeading();
-  return transport_.Do(request);
-}
-
-Result<std::unique_ptr<WatchStream>> FencedTransport::Watch(const ApiRequest& request) {
-  return transport_.Watch(request);
-}
-
-std::vector<Result<ApiResponse>> FencedTransport::DoAll(const std::vector<ApiRequest>& requests) {
-  // A few at a time: leadership may be lost while many wait for their turn.
-  constexpr size_t kTogether = 20;
-  std::vector<Result<ApiResponse>> answers;
-  answers.reserve(requests.size());
-  for (size_t i = 0; i < requests.size(); i += kTogether) {
-    const auto first = requests.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto last = first + static_cast<std::ptrdiff_t>(std::min(kTogether, requests.size() - i));
-    const bool writes = std::any_of(first, last, [](const auto& r) { return r.method != "GET"; });
-    if (writes && !may_write_()) {
-      answers.resize(answers.size() + static_cast<size_t>(last - first),
-                     Result<ApiResponse>(NotLeading()));
-      continue;
-    }
-    for (auto& answer : transport_.DoAll({first, last})) answers.push_back(std::move(answer));
-  }
-  return answers;
 }
 
 }  // namespace nos::kube

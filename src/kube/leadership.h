@@ -1,8 +1,8 @@
 // Keeps the Lease of leader election on a thread of its own, so that a long plan or a slow request
-// does not cost the lease, and keeps a replica that does not lead from writing.
+// does not cost the lease. HttpOptions::may_write keeps a replica that does not lead from writing.
 //
 //   Leadership leadership(lease_transport, options, [&] { bell.Ring(); });
-//   FencedTransport fenced(transport, [&] { return leadership.Leads(); });
+//   HttpTransport transport(connection, {.may_write = [&] { return leadership.Leads(); }});
 //
 // Thread-safe.
 #pragma once
@@ -52,23 +52,6 @@ class Leadership {
   std::atomic<bool> stop_{false};
   Bell bell_;
   std::thread thread_;  // last: uses the others
-};
-
-// Lets through reads always and writes only while `may_write` says so. A request under way when
-// that ends may still take effect: writers give the version of what they change (kConflict).
-class FencedTransport final : public Transport {
- public:
-  FencedTransport(Transport& transport, std::function<bool()> may_write)
-      : transport_(transport), may_write_(std::move(may_write)) {}
-
-  // Error of a write that is not let through: kUnavailable.
-  Result<ApiResponse> Do(const ApiRequest& request) override;
-  Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) override;
-  std::vector<Result<ApiResponse>> DoAll(const std::vector<ApiRequest>& requests) override;
-
- private:
-  Transport& transport_;
-  const std::function<bool()> may_write_;
 };
 
 }  // namespace nos::kube

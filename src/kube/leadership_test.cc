@@ -72,45 +72,5 @@ TEST(LeadershipTest, LosesWhatItCannotRenewAndGetsItBack) {
   EXPECT_TRUE(Becomes(leadership, bell, true));
 }
 
-TEST(FencedTransportTest, LetsThroughWritesOnlyWhileAllowed) {
-  FakeApi api;
-  bool may_write = false;
-  FencedTransport fenced(api, [&] { return may_write; });
-  Client client(fenced);
-  const Json node = {{"kind", "Node"}, {"metadata", {{"name", "gpu-1"}}}};
-  EXPECT_EQ(client.Create(kNodes, "", node).status().code(), Code::kUnavailable);
-  EXPECT_EQ(client.Get(kNodes, "", "gpu-1").status().code(), Code::kNotFound);
-  EXPECT_TRUE(api.writes.empty());
-  ApiRequest deletion;
-  deletion.method = "DELETE";
-  deletion.path = "/api/v1/nodes/gpu-1";
-  EXPECT_FALSE(fenced.DoAll({deletion}).front().ok());
-  may_write = true;
-  EXPECT_TRUE(client.Create(kNodes, "", node).ok());
-}
-
-class Flood final : public Transport {
- public:
-  Result<ApiResponse> Do(const ApiRequest&) override {
-    ++done;
-    if (done == 3) leads = false;  // lost while hundreds still wait for the rate limit
-    return ApiResponse{200, {}, {}, "{}"};
-  }
-  Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest&) override {
-    return Status(Code::kUnavailable, "");
-  }
-  int done = 0;
-  bool leads = true;
-};
-
-TEST(FencedTransportTest, LittleIsWrittenOnceLeadershipIsLost) {
-  Flood flood;
-  FencedTransport fenced(flood, [&] { return flood.leads; });
-  std::vector<ApiRequest> requests(1000);
-  for (auto& request : requests) request.method = "PATCH";
-  (void)fenced.DoAll(requests);
-  EXPECT_LE(flood.done, 53);  // 50 under way
-}
-
 }  // namespace
 }  // namespace nos::kube
