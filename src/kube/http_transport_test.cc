@@ -90,7 +90,7 @@ class HttpTransportTest : public testing::Test {
     transport_.reset();
     server_.reset();
   }
-  HttpTransport& Transport(HttpOptions options = {}) {
+  HttpTransport& Transport(const HttpOptions& options = {}) {
     transport_ = std::make_unique<HttpTransport>(config_, options);
     return *transport_;
   }
