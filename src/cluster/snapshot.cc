@@ -40,27 +40,35 @@ std::set<int> PerhapsWhole(const NodeGpus& gpus) {
   return indexes;
 }
 
-// Such GPUs may be handed out whole, and may be cut; but not both. While pods hold whole GPUs,
-// nobody knows which: none of these is cut. Otherwise they are no whole GPUs for anybody.
+// Such GPUs may be handed out whole, and may be cut; but not both. While pods hold whole GPUs, none
+// is cut that may be theirs. Agents do not report those that they find held whole: when enough are
+// unreported, the others are nobody's; else some pod's is not found yet, and may be any. GPUs that
+// may be cut are no whole GPUs for anybody.
 void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
   static const ResourceId whole = InternResource(kWholeGpuResource);
   const int64_t held = info.requested.Get(whole);
   const int64_t told = info.allocatable.Get(whole);
-  if (perhaps_whole.empty()) return;
+  auto cut = static_cast<int64_t>(perhaps_whole.size());
   if (held > 0) {
-    std::erase_if(info.gpus.gpus, [](const Gpu& gpu) { return !gpu.reported; });
-    for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= perhaps_whole.contains(gpu.index);
-    info.gpus.problems.push_back(
-        fmt::format("pods hold whole GPUs here ({}: {}), nobody knows which: the {} on which no "
-                    "instance is known are not cut",
-                    kWholeGpuResource, held, perhaps_whole.size()));
-  } else if (told > 0) {
-    const int64_t left = std::max<int64_t>(0, told - static_cast<int64_t>(perhaps_whole.size()));
+    const auto unreported = static_cast<int64_t>(
+        std::erase_if(info.gpus.gpus, [](const Gpu& gpu) { return !gpu.reported; }));
+    const bool all_found = held <= unreported;
+    for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= !all_found && perhaps_whole.contains(gpu.index);
+    const int64_t left_alone = all_found ? unreported : cut;
+    cut -= left_alone;
+    if (left_alone > 0) {
+      info.gpus.problems.push_back(
+          fmt::format("pods hold whole GPUs here ({}: {}): the {} that may be theirs are not cut",
+                      kWholeGpuResource, held, left_alone));
+    }
+  }
+  if (told > held && cut > 0) {
+    const int64_t left = std::max(held, told - cut);
     info.allocatable.Set(whole, left);
     info.gpus.problems.push_back(
         fmt::format("{} of {}: {} count as whole GPUs, for the {} on which no instance is known "
                     "may be cut",
-                    left, kWholeGpuResource, told, perhaps_whole.size()));
+                    left, kWholeGpuResource, told, cut));
   }
 }
 

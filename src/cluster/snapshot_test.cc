@@ -172,25 +172,38 @@ ResourceList Whole(int count) {
   return {{std::string(kWholeGpuResource), Quantity::FromValue(count)}};
 }
 
+std::vector<int> Fixed(const NodeInfo& info) {
+  std::vector<int> indexes;
+  for (const Gpu& gpu : info.gpus.gpus) {
+    if (gpu.fixed) indexes.push_back(gpu.index);
+  }
+  return indexes;
+}
+
 TEST(SnapshotTest, WhilePodsHoldWholeGpusNoneThatMayBeTheirsIsCut) {
-  // Of GPU 0 nothing is known; GPU 2 may be empty, or have its MIG mode off.
+  // Of GPU 0 nothing is told, as agents do when it is held whole; GPU 2 is empty or without MIG.
   const auto node = WithWholeGpus(
       MakeNode("a", 3, {{"status-layout-1", "7g.40gb@0:free"}, {"status-layout-2", ""}}), 2);
-  const NodeInfo info = Build({node}, {MakePod("p", "a", Whole(1))}).node(0);
-  EXPECT_THAT(Indexes(info), ElementsAre(1, 2));
-  EXPECT_FALSE(info.gpus.gpus[0].fixed);
-  EXPECT_TRUE(info.gpus.gpus[1].fixed);
-  EXPECT_THAT(info.gpus.problems,
-              ElementsAre(HasSubstr("pods hold whole GPUs here (nvidia.com/gpu: 1)")));
-  EXPECT_EQ(info.allocatable.Get(InternResource(kWholeGpuResource)), 2);
-  EXPECT_FALSE(Build({node}).node(0).gpus.gpus[2].fixed) << "nobody holds any";
+  const auto held = [&](int count) {
+    return Build({node}, {MakePod("p", "a", Whole(count))}).node(0);
+  };
+  EXPECT_THAT(Indexes(held(1)), ElementsAre(1, 2));
+  EXPECT_THAT(Fixed(held(1)), ElementsAre()) << "the pod's GPU is the one of which nothing is told";
+  EXPECT_THAT(held(1).gpus.problems,
+              testing::Contains(HasSubstr("nvidia.com/gpu: 1): the 1 that")));
+  EXPECT_EQ(held(1).allocatable.Get(InternResource(kWholeGpuResource)), 1) << "its own";
+  EXPECT_THAT(Indexes(held(2)), ElementsAre(1, 2));
+  EXPECT_THAT(Fixed(held(2)), ElementsAre(2)) << "one pod's GPU is not told yet";
+  EXPECT_THAT(held(2).gpus.problems, ElementsAre(HasSubstr("nvidia.com/gpu: 2): the 2 that")));
+  EXPECT_EQ(held(2).allocatable.Get(InternResource(kWholeGpuResource)), 2);
+  EXPECT_THAT(Fixed(held(0)), ElementsAre()) << "nobody holds any";
 }
 
 TEST(SnapshotTest, AnInstanceThatIsOnlyAssumedDoesNotShowThatAGpuIsNoWholeOne) {
   const auto node = WithWholeGpus(MakeNode("a", 1, {{"status-layout-0", ""}}), 1);
   const NodeInfo info =
       Build({node}, {MakePod("p", "a", Whole(1)), MakePod("q", "a", Mig("1g.5gb"))}).node(0);
-  EXPECT_TRUE(info.gpus.gpus[0].fixed);
+  EXPECT_THAT(Fixed(info), ElementsAre(0));
 }
 
 TEST(SnapshotTest, GpusThatMayBeCutAreNoWholeOnes) {
