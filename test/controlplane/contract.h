@@ -52,7 +52,7 @@ std::string ControlPlane(const std::string& arguments);
 
 class ContractTest : public testing::Test {
  protected:
-  static constexpr HttpOptions kFast{.requests_per_second = 5000, .burst = 5000};
+  static inline const HttpOptions kFast{.requests_per_second = 5000, .burst = 5000};
 
   void SetUp() override;
   void TearDown() override;
