@@ -95,7 +95,8 @@ Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& in
   decision.after = LayoutText(*gpu.model, PlacementsOf(gpu));
   for (const planning::PlannedInstance& instance : gpu.layout) {
     const bool made = instance.state == planning::PlannedInstance::State::kNew;
-    if (made && !instance.pod.empty()) decision.pods.push_back(instance.pod);
+    const bool told = std::ranges::find(decision.pods, instance.pod) != decision.pods.end();
+    if (made && !instance.pod.empty() && !told) decision.pods.push_back(instance.pod);
   }
   return decision;
 }

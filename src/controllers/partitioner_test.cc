@@ -21,6 +21,14 @@ TEST_F(PartitionerTest, CutsAGpuForAPodThatWaits) {
   EXPECT_TRUE(partitioner_->verdicts().at("ml/p").placed);
 }
 
+TEST_F(PartitionerTest, ADecisionNamesEachPodOnce) {
+  Node("n", {{0, ""}});
+  Pod("p", "1g.5gb", "2");
+  Run();
+  ASSERT_EQ(partitioner_->decisions().size(), 1u);
+  EXPECT_EQ(partitioner_->decisions().front().pods, std::vector<std::string>{"ml/p"});
+}
+
 TEST_F(PartitionerTest, AnEmptyGpuStaysEmptyUntilSomebodyAsks) {
   Node("n", {{0, ""}, {1, ""}});
   Run();
