@@ -93,7 +93,11 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   if (progress.next) return Act(*progress.next, *round, client, clock);
   if (!withdraws) offered = device_plugin_.Offer(OfferOf(round->devices, {}));
   Outcome rest = Rest(progress, *round, offered.ok(), client, now);
-  return offered.ok() ? std::move(rest) : Outcome::Failed(std::move(offered));
+  AnnounceOffer(*round, offered, client, now);
+  if (!rest.error.ok() || offered.ok()) return rest;
+  // The kubelet does not say when it has read a list.
+  const bool passes = offered.code() == Code::kUnavailable;
+  return {std::move(offered), passes ? std::min(*rest.again, config_.catch_up) : rest.again};
 }
 
 Status Agent::Leave(const View& view, kube::Client& client) {
@@ -497,6 +501,17 @@ void Agent::Measure(const Round& round) const {
     conditions[{{"gpu", std::to_string(condition.gpu)}, {"reason", condition.Reason()}}] = 1;
   }
   extras_.metrics->SetAll(kGpuConditions, {conditions.begin(), conditions.end()});
+}
+
+void Agent::AnnounceOffer(const Round& round, const Status& offered, kube::Client& client,
+                          Time now) {
+  const bool passes = offered.ok() || offered.code() == Code::kUnavailable;
+  std::string trouble = passes ? "" : offered.message();
+  if (!trouble.empty() && trouble != offer_trouble_) {
+    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "DevicesNotOffered",
+                   trouble, now);
+  }
+  offer_trouble_ = std::move(trouble);
 }
 
 void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now) {

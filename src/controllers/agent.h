@@ -119,6 +119,7 @@ class Agent final : public Reconciler {
   Status Report(const Round& round, const std::optional<PlanResult>& result, kube::Client& client);
   void Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now);
   void AnnounceProblems(const Round& round, kube::Client& client, Time now);
+  void AnnounceOffer(const Round& round, const Status& offered, kube::Client& client, Time now);
   Status ReportHealth(const Round& round, kube::Client& client, Time now);
   Status Perform(const device::Operation& operation);
   void Measure(const Round& round) const;
@@ -146,6 +147,7 @@ class Agent final : public Reconciler {
   std::string plan_;                        // the spec's, as last seen
   std::string announced_;                   // the last result in an Event
   std::vector<std::string> problems_;       // announced
+  std::string offer_trouble_;               // announced
 };
 
 }  // namespace nos::controllers

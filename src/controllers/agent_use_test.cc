@@ -193,6 +193,34 @@ TEST_F(AgentUseTest, APluginThatIsNotRightKeepsNobodyInTheDark) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "nobody can use the third one";
 }
 
+TEST_F(AgentUseTest, APluginThatComesRightIsNoticedWithinASecond) {
+  PluginThatCannotWithdraw();
+  kubelet_.mute = true;
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
+  for (int i = 0; i < 20; ++i) {  // its pods end, start, tell
+    Bind("plugin-" + std::to_string(i), "1g.5gb");
+    Run(milliseconds(20));
+    api_.Remove("pods", "ml/plugin-" + std::to_string(i));
+  }
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+  kubelet_.mute = false;
+  Run(seconds(1));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AgentUseTest, APluginThatIsNotFoundIsSaidOnTheNodeOnce) {
+  PluginThatCannotWithdraw();
+  kubelet_.trouble = {Code::kNotFound, "no pod of the plugin"};
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}});
+  Run(seconds(600));
+  EXPECT_EQ(Events(), "DevicesNotOffered: no pod of the plugin\n");
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
+  kubelet_.trouble = Status::Ok();
+  Run(seconds(10));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
 TEST_F(AgentTest, AHalfMadeInstanceOfSomebodyElseIsLeftAlone) {
   Plan("7", {{0, "3g.20gb@4"}});
   fault_ = [](const device::SimAttempt&) { return device::SimFault::kCrashBetween; };

@@ -12,14 +12,16 @@ namespace {
 
 constexpr std::string_view kMigResources = "nvidia.com/mig-";
 
+// "resource id": an id may come back as another kind of device, since the driver makes it of the
+// instance's number and not of its profile.
 std::set<std::string> MigDevices(const std::vector<kubelet::OfferedDevice>& devices, bool healthy) {
-  std::set<std::string> ids;
+  std::set<std::string> all;
   for (const kubelet::OfferedDevice& device : devices) {
     if (device.resource.starts_with(kMigResources) && device.healthy == healthy) {
-      ids.insert(device.device_id);
+      all.insert(device.resource + " " + device.device_id);
     }
   }
-  return ids;
+  return all;
 }
 
 }  // namespace
@@ -31,8 +33,8 @@ Status NvidiaPlugin::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
   const std::set<std::string> known = MigDevices(allocatable, true);
   const bool all = std::ranges::includes(known, wanted);
   std::set<std::string> others = known;
-  std::erase_if(others, [&](const std::string& id) {
-    return wanted.contains(id) || broken.contains(id) || foreign_.contains(id);
+  std::erase_if(others, [&](const std::string& device) {
+    return wanted.contains(device) || broken.contains(device) || foreign_.contains(device);
   });
   const bool had_its_time = restarts_ > 0 && clock_.Now() >= not_before_;
   if (all && had_its_time) foreign_.merge(others);
@@ -58,9 +60,11 @@ Status NvidiaPlugin::Restart(const std::set<std::string>& wanted) {
   options.field_selector = "spec.nodeName=" + options_.node;
   NOS_ASSIGN(const kube::ObjectList list, client_.List(kube::kPods, options_.ns, options));
   if (list.items.empty()) {
-    return {Code::kUnavailable,
-            fmt::format("no pod of NVIDIA's device plugin on node {} has the labels {}",
-                        options_.node, options_.selector)};
+    return NotFound(
+        fmt::format("no pod of NVIDIA's device plugin on node {} has the labels {}{}: is "
+                    "devicePlugin.selector right?",
+                    options_.node, options_.selector,
+                    options_.ns.empty() ? "" : " in namespace " + options_.ns));
   }
   for (const Json& pod : list.items) {
     const std::string_view uid = FindString(pod, "metadata", "uid");

@@ -42,7 +42,7 @@ class NvidiaPlugin final : public kubelet::DevicePlugin {
 
   // OK when the kubelet's list has all of these MIG devices that are healthy, and none that have
   // gone. Else kUnavailable until the plugin has been restarted and the list has come right: call
-  // again.
+  // again. Errors that need a person: kNotFound (no pod of the plugin), kPermission.
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   bool Withdraws() const override { return false; }
 

@@ -56,6 +56,15 @@ TEST_F(NvidiaPluginTest, RestartsItOnceAndWaitsForTheKubelet) {
   EXPECT_EQ(Deletions(), 1u);
 }
 
+TEST_F(NvidiaPluginTest, ADeviceThatComesBackAsAnotherKindIsNew) {
+  PutPlugin("1");
+  kubelet_ = {{"nvidia.com/mig-3g.20gb", "MIG-a"}, {"nvidia.com/mig-2g.10gb", "MIG-b"}};
+  EXPECT_EQ(plugin_.Offer(devices_).code(), Code::kUnavailable);
+  EXPECT_EQ(Deletions(), 1u);
+  kubelet_ = devices_;
+  EXPECT_TRUE(plugin_.Offer(devices_).ok());
+}
+
 TEST_F(NvidiaPluginTest, TriesAgainWithGrowingPauses) {
   std::vector<size_t> deletions;
   for (int second = 0; second < 100; ++second) {
@@ -106,7 +115,8 @@ TEST_F(NvidiaPluginTest, SaysWhenThereIsNoPlugin) {
   const Status offered = plugin_.Offer(devices_);
   EXPECT_EQ(offered.message(),
             "no pod of NVIDIA's device plugin on node gpu-1 has the labels "
-            "app=nvidia-device-plugin-daemonset");
+            "app=nvidia-device-plugin-daemonset: is devicePlugin.selector right?");
+  EXPECT_EQ(offered.code(), Code::kNotFound) << "a person must see to it";
 }
 
 }  // namespace

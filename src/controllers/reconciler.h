@@ -21,7 +21,7 @@ namespace nos::controllers {
 
 // What the caller does next.
 struct Outcome {
-  Status error;                   // not OK: call again with back-off
+  Status error;                   // not OK: call again with back-off, or after `again` if sooner
   std::optional<Duration> again;  // call again after this even if nothing changes
 
   static Outcome Done() { return {}; }

@@ -57,9 +57,9 @@ bool Runner::Step(const Clock& clock) {
 
 void Runner::Schedule(const std::string& key, const Outcome& outcome, Time now) {
   last_error_ = outcome.error;
+  if (outcome.again) queue_.Add(key, now + *outcome.again);
   if (outcome.error.ok()) {
     queue_.Forget(key);
-    if (outcome.again) queue_.Add(key, now + *outcome.again);
     return;
   }
   queue_.Retry(key, now);

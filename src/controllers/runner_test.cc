@@ -49,6 +49,29 @@ TEST(RunnerTest, AStandByHasWarmCachesAndTakesOverAtOnce) {
   EXPECT_EQ(reconciler.calls, 1);
 }
 
+TEST(RunnerTest, ATimeThatAFailureNamesIsKept) {
+  class Failing final : public Reconciler {
+   public:
+    Outcome Reconcile(const std::string&, const View&, kube::Client&, const Clock&) override {
+      ++calls;
+      return {{Code::kUnavailable, "not yet"}, std::chrono::seconds(1)};
+    }
+    int calls = 0;
+  };
+  kube::FakeApi api;
+  ManualClock clock(Time(std::chrono::seconds(1'000'000)));
+  Failing reconciler;
+  Runner runner(reconciler, api);
+  for (int i = 0; i < 20; ++i) {  // each change is another failure
+    api.Put(Node(std::to_string(i)));
+    Settle(runner, clock);
+  }
+  const int calls = reconciler.calls;
+  clock.Advance(std::chrono::seconds(1));
+  Settle(runner, clock);
+  EXPECT_EQ(reconciler.calls, calls + 1);
+}
+
 TEST(RunnerTest, RunUntilWaitsForTheBell) {
   kube::FakeApi api;
   api.Put(Node("a"));

@@ -23,7 +23,7 @@ class DevicePlugin {
  public:
   virtual ~DevicePlugin() = default;
   // Replaces the offer. When it returns OK the kubelet hands out no device outside it any more.
-  // Error: kUnavailable.
+  // Error: kUnavailable: call again; others do not pass by themselves.
   virtual Status Offer(const std::vector<OfferedDevice>& devices) = 0;
   // Whether devices that exist can be left out of an offer. If not, the offer must be all there is,
   // and comes when the changes are done: each one may disturb whoever waits for devices.

@@ -10,7 +10,7 @@ Status FakeKubelet::Offer(const std::vector<OfferedDevice>& devices) {
   offer_ = devices;
   if (on_offer) on_offer();
   if (mute) return {Code::kUnavailable, "no answer"};
-  return Status::Ok();
+  return trouble;
 }
 
 Result<std::vector<DeviceAssignment>> FakeKubelet::List() {

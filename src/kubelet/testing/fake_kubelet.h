@@ -34,6 +34,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   bool withdraws = true;
   bool down = false;
   bool mute = false;       // takes offers, but its answer is lost
+  Status trouble{};        // what Offer answers then
   bool forgetful = false;  // has just started: says that nothing is held
   bool slow = false;       // has read offers, but not taken them over
   // Called after an offer has been taken over: for races.
