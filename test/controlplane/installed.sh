@@ -1,8 +1,11 @@
 # nos on the control plane: installed by its chart, on two nodes of two doubled A100-40GB each, with
 # two partitioners and an agent a node; gone at the end of the script. Sourced after check.sh; $2 is
-# the build's folder.
+# the build's folder. May be set before: nodes, gpus (of each, as test/doubles/nvml has them), values
+# (of the chart: arguments of helm), node_flags (of nos-node-double), before_agents (a function).
 # shellcheck shell=bash disable=SC2154
 build=$2
+[ -n "${nodes[*]:-}" ] || nodes=(gpu-1 gpu-2)
+[ -n "${gpus[*]:-}" ] || gpus=('{"model": "A100-40GB"}' '{"model": "A100-40GB"}')
 dir=$NOS_CONTROLPLANE_DIR
 if [ ! -f "$dir/kubeconfig" ]; then
   echo "skipped: no control plane in $dir (script/controlplane up says why)"
@@ -10,6 +13,7 @@ if [ ! -f "$dir/kubeconfig" ]; then
 fi
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 helm=$("$controlplane" binary helm) || fail "no helm"
+nvml=$build/test/doubles/nvml/libnvidia-ml.so.1
 work=$(mktemp -d)
 system=nos-e2e-$$ team=team-e2e-$$
 export KUBECONFIG=$dir/kubeconfig
@@ -30,7 +34,7 @@ finish() {
   local code=$? name
   if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then
     k get pods -n "$team" -o wide
-    k get nodes gpu-1 gpu-2 -o jsonpath='{range .items[*]}{.metadata.name}{"\n"}{.metadata.annotations}{"\n"}{.status.allocatable}{"\n"}{end}'
+    k get nodes "${nodes[@]}" -o jsonpath='{range .items[*]}{.metadata.name}{"\n"}{.metadata.annotations}{"\n"}{.status.allocatable}{"\n"}{end}'
     k get events -A --sort-by=.lastTimestamp | tail -n 25
   fi
   for name in "${!pid[@]}"; do kill "${pid[$name]}" 2>/dev/null; done
@@ -38,7 +42,7 @@ finish() {
   k get pods -n "$team" -o name 2>/dev/null | xargs -r "$kubectl" delete -n "$team" --force --grace-period=0 >/dev/null 2>&1
   "$helm" uninstall nos -n "$system" >/dev/null 2>&1
   k delete namespace "$system" --wait=false >/dev/null 2>&1
-  k delete node gpu-1 gpu-2 >/dev/null 2>&1
+  k delete node "${nodes[@]}" >/dev/null 2>&1
   for name in "${!pid[@]}"; do kill -9 "${pid[$name]}" 2>/dev/null; done
   if [ "$code" -ne 0 ]; then tail -n 15 "$work"/*.log; fi
   rm -rf "$work"
@@ -47,9 +51,22 @@ finish() {
 trap finish EXIT
 
 start_node() {
-  start "$1" "$build/nos-node-double" --kubeconfig "$KUBECONFIG" --name "$1" \
-    --folder "$work/folder-$1" --label nos.nebuly.com/gpu-partitioning=mig \
-    --label nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB --label nvidia.com/gpu.count=2
+  start "$1" env NOS_NVML_DOUBLE_STATE="$work/$1.json" "$build/nos-node-double" \
+    --kubeconfig "$KUBECONFIG" --name "$1" --folder "$work/folder-$1" \
+    --label nos.nebuly.com/gpu-partitioning=mig --label nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB \
+    --label "nvidia.com/gpu.count=${#gpus[@]}" "${node_flags[@]}"
+}
+# agent_config NODE: what the chart has written, with the doubles instead of the node's own.
+agent_config() {
+  k get configmap nos-mig-agent -n "$system" -o jsonpath='{.data.config\.yaml}' |
+    sed "s|^devicePlugin:|&\n  folder: $work/folder-$1/device-plugins|"
+  cat <<Y
+
+health: {healthProbeBindAddress: "${probes:-0}"}
+metrics: {bindAddress: "0"}
+podResourcesSocket: $work/folder-$1/pod-resources.sock
+nvmlLibrary: $nvml
+Y
 }
 start_agent() {
   start "agent-$1" env NODE_NAME="$1" NOS_NVML_DOUBLE_STATE="$work/$1.json" \
@@ -79,10 +96,10 @@ wait_running() {
   expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n "$team" \
     --timeout "${timeout:-60}s" "${@/#/pod/}"
 }
-# granted ROLE: "verb resource", a line each.
+# granted ROLE [NAMESPACE]: "verb resource", a line each.
 # shellcheck disable=SC2016 # a template of kubectl
 granted() {
-  k get "$1" -n "$system" -o go-template='{{range .rules}}{{$rule := .}}{{range .verbs}}{{$verb := .}}{{range $rule.resources}}{{$verb}} {{.}}{{"\n"}}{{end}}{{end}}{{end}}'
+  k get "$1" -n "${2:-$system}" -o go-template='{{range .rules}}{{$rule := .}}{{range .verbs}}{{$verb := .}}{{range $rule.resources}}{{$verb}} {{.}}{{"\n"}}{{end}}{{end}}{{end}}'
 }
 # used SERVICE_ACCOUNT: what it has asked of the API server, in the same words.
 used() {
@@ -96,7 +113,7 @@ instances() {
 }
 
 say "the chart is installed"
-expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --create-namespace
+expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --create-namespace "${values[@]}"
 expect 'successfully rolled out' k rollout status deployment/nos-gpu-partitioner -n "$system" --timeout 240s
 for who in gpu-partitioner:partitioner mig-agent:agent; do
   expect kubeconfig "$controlplane" kubeconfig "e2e-${who#*:}" --namespace "$system" \
@@ -105,17 +122,12 @@ for who in gpu-partitioner:partitioner mig-agent:agent; do
 done
 expect created k create namespace "$team"
 expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
-for node in gpu-1 gpu-2; do
-  echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}, {\"model\": \"A100-40GB\"}]}" >"$work/$node.json"
-  cat >"$work/agent-$node.yaml" <<Y
-apiVersion: config.nos.nebuly.com/v1alpha1
-kind: MigAgentConfig
-health: {healthProbeBindAddress: "0"}
-metrics: {bindAddress: "0"}
-devicePlugin: {folder: $work/folder-$node/device-plugins}
-podResourcesSocket: $work/folder-$node/pod-resources.sock
-nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
-Y
+for node in "${nodes[@]}"; do
+  (
+    IFS=,
+    echo "{\"node\": \"$node\", \"gpus\": [${gpus[*]}]}" >"$work/$node.json"
+  )
+  agent_config "$node" >"$work/agent-$node.yaml"
   start_node "$node"
 done
 cat >"$work/partitioner.yaml" <<Y
@@ -125,11 +137,9 @@ health: {healthProbeBindAddress: "0"}
 metrics: {bindAddress: "0"}
 leaderElection: {resourceNamespace: $system, leaseDuration: 4, renewDeadline: 2, retryPeriod: 0.5}
 Y
-expect 'condition met' k wait --for=create node/gpu-1 --timeout 30s
-expect 'condition met' k wait --for=create node/gpu-2 --timeout 30s
-expect 'condition met' k wait --for=condition=Ready node/gpu-1 node/gpu-2 --timeout 30s
-start_agent gpu-1
-start_agent gpu-2
+expect 'condition met' k wait --for=create "${nodes[@]/#/node/}" --timeout 30s
+expect 'condition met' k wait --for=condition=Ready "${nodes[@]/#/node/}" --timeout 30s
+if declare -F before_agents >/dev/null; then before_agents; fi
+for node in "${nodes[@]}"; do start_agent "$node"; done
 start_partitioner a
 start_partitioner b
-

@@ -3,6 +3,11 @@
 // that they run.
 //
 //   nos-node-double --kubeconfig FILE --name gpu-1 --folder DIR [--label KEY=VALUE]...
+//                   [--plugin KEY=VALUE --nvml FILE]
+//
+// With --plugin, pods with this label are NVIDIA's device plugin: from when one runs until it ends,
+// the kubelet is offered the MIG devices which the driver's library had when it began. What comes
+// later it does not see.
 //
 // The kubelet's sockets are DIR/device-plugins/kubelet.sock and DIR/pod-resources.sock. A pod with
 // the annotation test.nos.nebuly.com/run-seconds ends by itself. Ends on SIGTERM; what pods hold is
@@ -18,8 +23,10 @@
 #include "base/text.h"
 #include "cluster/objects.h"
 #include "doubles/kubelet/kubelet_double.h"
+#include "doubles/node/mig_devices.h"
 #include "kube/cache.h"
 #include "kube/http_transport.h"
+#include "kubelet/device_plugin_server.h"
 
 namespace {
 
@@ -30,7 +37,7 @@ constexpr Duration kSync = std::chrono::seconds(10);  // nodeStatusUpdateFrequen
 constexpr std::string_view kRunSeconds = "test.nos.nebuly.com/run-seconds";
 
 struct Flags {
-  std::string kubeconfig, name, folder;
+  std::string kubeconfig, name, folder, plugin, nvml;
   std::vector<std::string> labels;
 };
 
@@ -63,6 +70,7 @@ class NodeDouble {
       const auto pod = pods_.Get(it->first);
       const bool gone = pod == nullptr || pod->meta.uid != it->second.uid || pod->Finished();
       if (gone) Forget(it->first);
+      if (gone) plugins_.erase(it->second.uid);
       it = gone ? admitted_.erase(it) : std::next(it);
     }
     return std::max<Duration>(wait, std::chrono::milliseconds(10));
@@ -118,6 +126,7 @@ class NodeDouble {
   Status Keep(const cluster::Pod& pod, Time now, Duration& wait) {
     if (pod.meta.deleted) {
       Forget(pod.Key());
+      plugins_.erase(pod.meta.uid);
       admitted_.erase(pod.Key());
       return client_.Delete(
           kube::kPods, pod.meta.ns, pod.meta.name,
@@ -128,9 +137,11 @@ class NodeDouble {
     if (known == admitted_.end() || known->second.uid != pod.meta.uid) {
       if (pod.phase != "Running") return Admit(pod, now);
       admitted_[pod.Key()] = {pod.meta.uid, now};  // before this process began
+      bell_.Ring();
       return Status::Ok();
     }
     if (pod.phase != "Running") return Tell(pod, "Running", "", now);
+    if (IsPlugin(pod) && !plugins_.contains(pod.meta.uid)) return StartPlugin(pod);
     const auto limit = pod.meta.annotations.find(kRunSeconds);
     const auto seconds =
         limit == pod.meta.annotations.end() ? std::nullopt : ParseDouble(limit->second);
@@ -157,6 +168,19 @@ class NodeDouble {
     }
     admitted_[pod.Key()] = {pod.meta.uid, now};
     return Tell(pod, "Running", "", now);
+  }
+  bool IsPlugin(const cluster::Pod& pod) const {
+    const size_t equals = flags_.plugin.find('=');
+    const auto label = pod.meta.labels.find(flags_.plugin.substr(0, equals));
+    return label != pod.meta.labels.end() && label->second == flags_.plugin.substr(equals + 1);
+  }
+  Status StartPlugin(const cluster::Pod& pod) {
+    NOS_ASSIGN(const auto devices, doubles::ReadMigDevices(flags_.nvml));
+    auto plugin = std::make_unique<kubelet::DevicePluginServer>(
+        kubelet::DevicePluginOptions{.folder = flags_.folder + "/device-plugins"});
+    NOS_RETURN_IF_ERROR(plugin->Offer(devices));
+    plugins_[pod.meta.uid] = std::move(plugin);
+    return Status::Ok();
   }
   void Forget(const std::string& key) {
     const size_t slash = key.find('/');
@@ -188,7 +212,8 @@ class NodeDouble {
   Bell& bell_;
   KubeletDouble kubelet_;
   kube::Cache<cluster::Pod> pods_;
-  std::map<std::string, Admitted> admitted_;  // by "ns/name"
+  std::map<std::string, Admitted> admitted_;                                     // by "ns/name"
+  std::map<std::string, std::unique_ptr<kubelet::DevicePluginServer>> plugins_;  // by the pod's UID
   Time told_at_{};
 };
 
@@ -233,6 +258,8 @@ int main(int argc, char** argv) {
   app.add_option("--name", flags.name)->required();
   app.add_option("--folder", flags.folder)->required();
   app.add_option("--label", flags.labels);
+  app.add_option("--plugin", flags.plugin);
+  app.add_option("--nvml", flags.nvml);
   CLI11_PARSE(app, argc, argv);
   return Run(flags);
 }
