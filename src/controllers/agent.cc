@@ -97,7 +97,8 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   if (!rest.error.ok() || offered.ok()) return rest;
   // The kubelet does not say when it has read a list.
   const bool passes = offered.code() == Code::kUnavailable;
-  return {std::move(offered), passes ? std::min(*rest.again, config_.catch_up) : rest.again};
+  return {std::move(offered),
+          passes ? std::min(rest.again.value_or(config_.catch_up), config_.catch_up) : rest.again};
 }
 
 Status Agent::Leave(const View& view, kube::Client& client) {

@@ -37,7 +37,7 @@ spec:
 # plugin_pod: waits until there is another than the last, and notes it.
 plugins=('')
 plugin_pod() {
-  local deadline=$((SECONDS + 30)) now=''
+  local deadline=$((SECONDS + 90)) now=''
   until [ -n "$now" ] && [ "$now" != "${plugins[-1]}" ]; do
     [ "$SECONDS" -lt "$deadline" ] || fail "the plugin's pod was not replaced"
     now=$(k get pods -n "$team" -l "$plugin" --field-selector status.phase=Running -o jsonpath='{.items[*].metadata.name}')
@@ -61,11 +61,11 @@ restarted_once() {
 }
 # shows ANNOTATION VALUE: waits until the node does.
 shows() {
-  expect 'condition met' k wait node/gpu-1 --for=jsonpath="{.metadata.annotations.nos\.nebuly\.com/${1//./\\.}}=$2" --timeout 30s
+  expect 'condition met' k wait node/gpu-1 --for=jsonpath="{.metadata.annotations.nos\.nebuly\.com/${1//./\\.}}=$2" --timeout 90s
 }
-# soon TEXT COMMAND...: its output, be it a failure's, has TEXT within 30 s.
+# soon TEXT COMMAND...: its output, be it a failure's, has TEXT in time.
 soon() {
-  local text=$1 deadline=$((SECONDS + 30))
+  local text=$1 deadline=$((SECONDS + 90))
   shift
   until out=$("$@" 2>&1) || true && grep -qE -- "$text" <<<"$out"; do
     [ "$SECONDS" -lt "$deadline" ] || fail "$* : expected /$text/"
@@ -142,7 +142,7 @@ expect created from "$(pod another 1 1g.5gb)" k create
 shows status-gpu-0-1g.5gb-free 1
 reason="no pod of NVIDIA's device plugin on node gpu-1 .*app=somebody-else"
 expect "$reason" k wait events -n default --field-selector involvedObject.name=gpu-1,reason=DevicesNotOffered \
-  --for=jsonpath='{.type}'=Warning --timeout 30s -o jsonpath='{.message}'
+  --for=jsonpath='{.type}'=Warning --timeout 90s -o jsonpath='{.message}'
 soon "$reason" ready
 expect '^HTTP/1.1 503' ready
 expect "$reason" grep 'held up' "$work/agent-gpu-1.log"
