@@ -129,7 +129,7 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods) {
   round.node = std::move(node);
   round.devices = std::move(devices);
   holders_ = Recall(round.devices, holders_, pods);
-  round.handed_out = BeingHandedOut(round.devices, pods);
+  round.on_their_way = OnTheirWay(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty();
   ReadTargets(round);
   round.keep = round.devices.Held();
@@ -175,8 +175,7 @@ void Agent::ReadTargets(Round& round) {
 Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   drains_.Look(round.unwanted, CountsFor(round), *round.node);
   const auto leaves = [&](const auto& instance) {
-    return InOffer(instance.first) && drains_.Drained(instance.first, now) &&
-           !round.handed_out.contains(instance.second);
+    return InOffer(instance.first) && drains_.Drained(instance.first, now);
   };
   if (std::any_of(round.unwanted.begin(), round.unwanted.end(), leaves)) {
     NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
@@ -185,6 +184,7 @@ Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   for (const auto& instance : round.unwanted) {
     if (!InOffer(instance.first) || leaves(instance)) withheld.insert(instance.first);
   }
+  std::erase_if(awaited_by_, [&](const auto& item) { return !withheld.contains(item.first); });
   std::vector<kubelet::OfferedDevice> offer = OfferOf(round.devices, withheld);
   if (offered_ == offer) return Status::Ok();
   for (const kubelet::OfferedDevice& device : offer) resources_.insert(device.resource);
@@ -292,10 +292,21 @@ Status Agent::LookPastCaches(Round& round, kube::Client& client) {
   return Status::Ok();
 }
 
-// Whether nobody can be given the device any more. REQUIRES: it is one of the unwanted.
-bool Agent::MayDestroy(const std::string& uuid, const Round& round, Time now) const {
-  if (round.handed_out.contains(round.unwanted.at(uuid))) return false;
-  return device_plugin_.Withdraws() ? !InOffer(uuid) : drains_.Drained(uuid, now);
+// Whether schedulers may still send pods for it, or the kubelet choose it for one.
+bool Agent::Draining(const std::string& uuid, Time now) const {
+  return device_plugin_.Withdraws() ? InOffer(uuid) : !drains_.Drained(uuid, now);
+}
+
+// Whether a pod on its way in may be given it. What is off the list is chosen for no new pod; what
+// cannot be taken off waits for a while. REQUIRES: one of the unwanted, not draining.
+bool Agent::IsAwaited(const std::string& uuid, const Round& round, Time now) const {
+  const auto pods = round.on_their_way.find(round.unwanted.at(uuid));
+  if (pods == round.on_their_way.end()) return false;
+  if (!device_plugin_.Withdraws()) return now < drains_.DrainedAt(uuid) + config_.drain_timeout;
+  const auto by = awaited_by_.find(uuid);
+  return by != awaited_by_.end() && std::ranges::any_of(by->second, [&](const auto& pod) {
+           return pods->second.contains(pod);
+         });
 }
 
 // What somebody else may be making there is none of our business.
@@ -305,13 +316,13 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
-  const bool switches = operation.kind == device::Operation::Kind::kEnableMig;
-  const std::string resource = switches ? kWholeGpu : round.unwanted.at(operation.uuid);
-  if (round.handed_out.contains(resource)) {
-    round.waits = true;
-    return true;
+  if (operation.kind == device::Operation::Kind::kEnableMig) {
+    return round.on_their_way.contains(kWholeGpu);
   }
-  return !switches && !MayDestroy(operation.uuid, round, now);
+  if (Draining(operation.uuid, now)) return true;
+  const bool awaited = IsAwaited(operation.uuid, round, now);
+  round.waits |= awaited;
+  return awaited;
 }
 
 device::Progress Agent::Decide(Round& round, Time now) {
@@ -346,21 +357,25 @@ Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Clien
   return Outcome::Again(Duration::zero());
 }
 
-// One look past the caches serves for what is destroyed in the next second: before Kubernetes 1.31
-// it makes the API server read all pods from its store.
+// One look past the caches serves for what has left the offer and is destroyed in the next second:
+// before Kubernetes 1.31 it makes the API server read all pods from its store.
 Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
                               kube::Client& client, Time now) {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
   constexpr Duration kSeen = std::chrono::seconds(1);
-  if (!looked_ || now - *looked_ > kSeen) {
+  const bool destroys = operation.kind == device::Operation::Kind::kDestroy;
+  const bool seen = destroys && device_plugin_.Withdraws() && looked_ && now >= *looked_ &&
+                    now - *looked_ <= kSeen;
+  if (!seen) {
     NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
     looked_ = now;
+    for (const auto& [uuid, resource] : round.unwanted) {
+      if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.on_their_way[resource]);
+    }
   }
-  if (operation.kind == device::Operation::Kind::kDestroy &&
-      !round.unwanted.contains(operation.uuid)) {
-    return false;
-  }
-  return !round.keep.contains(operation.uuid) && !MustWait(operation, round, now);
+  if (destroys && !round.unwanted.contains(operation.uuid)) return false;
+  if (round.keep.contains(operation.uuid) || MustWait(operation, round, now)) return false;
+  return !destroys || device_plugin_.Condemn(operation.uuid);
 }
 
 // Nothing can be done now: reports, and says when to look again. `offered`: the kubelet has what is
@@ -370,7 +385,7 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool o
   std::optional<PlanResult> result;
   std::optional<Time> next_drained;
   for (const auto& [uuid, resource] : round.unwanted) {
-    if (round.handed_out.contains(resource) || MayDestroy(uuid, round, now)) continue;
+    if (!Draining(uuid, now)) continue;
     const Time drained = std::max(now, drains_.DrainedAt(uuid));
     next_drained = std::min(next_drained.value_or(drained), drained);
   }

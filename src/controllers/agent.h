@@ -6,11 +6,11 @@
 //  1. the node's allocatable stops counting it, so that no scheduler sends another pod for it;
 //  2. a moment later, if no pod bound to the node needs it, it leaves the kubelet's offer;
 //  3. it is destroyed if then neither the kubelet's pod-resources nor a bound pod needs it.
-// 2 and 3 wait while a pod is on its way in that may be given any device of that kind.
-// The agent writes the node's allocatable itself, as the kubelet would at its next sync, which
-// comes up to 10 s after the offer (nodeStatusUpdateFrequency). The plan id is acknowledged when
-// the plan is applied or has come to an end otherwise; what could not be applied is in
-// cluster::kPlanResult and in an Event. One owner thread.
+// 3 waits for the pods that were on their way in when it left the offer: the kubelet may have
+// chosen it for one of them. The agent writes the node's allocatable itself, as the kubelet would
+// at its next sync, which comes up to 10 s after the offer (nodeStatusUpdateFrequency). The plan id
+// is acknowledged when the plan is applied or has come to an end otherwise; what could not be
+// applied is in cluster::kPlanResult and in an Event. One owner thread.
 #pragma once
 
 #include <map>
@@ -87,13 +87,13 @@ class Agent final : public Reconciler {
     NodeDevices devices;
     bool managed = false;
     std::vector<device::Target> targets;
-    std::set<std::string> keep;                   // UUIDs not to be destroyed
-    std::map<std::string, std::string> unwanted;  // UUID -> resource: free, and to go
-    std::set<std::string> handed_out;             // resources, at this moment
-    std::vector<device::Obstacle> unreadable;     // parts of the spec
-    bool kubelet_lags = false;                    // it tells what does not agree with the pods
-    std::optional<Duration> look_again;           // whether the kubelet has taken over the offer
-    bool waits = false;                           // something to do, for a pod on its way in
+    std::set<std::string> keep;                                 // UUIDs not to be destroyed
+    std::map<std::string, std::string> unwanted;                // UUID -> resource: free, and to go
+    std::map<std::string, std::set<std::string>> on_their_way;  // pods, by resource
+    std::vector<device::Obstacle> unreadable;                   // parts of the spec
+    bool kubelet_lags = false;           // it tells what does not agree with the pods
+    std::optional<Duration> look_again;  // whether the kubelet has taken over the offer
+    bool waits = false;                  // something to do, for a pod on its way in
   };
 
   Node NodeNow(const View& view);
@@ -105,7 +105,8 @@ class Agent final : public Reconciler {
   Status ShowCounts(Round& round, kube::Client& client, const Clock& clock);
   Result<bool> OfferTaken(Round& round);
   Status LookPastCaches(Round& round, kube::Client& client);
-  bool MayDestroy(const std::string& uuid, const Round& round, Time now) const;
+  bool Draining(const std::string& uuid, Time now) const;
+  bool IsAwaited(const std::string& uuid, const Round& round, Time now) const;
   bool LeftAlone(const device::Operation& operation, const Round& round) const;
   bool MustWait(const device::Operation& operation, Round& round, Time now) const;
   device::Progress Decide(Round& round, Time now);
@@ -141,7 +142,9 @@ class Agent final : public Reconciler {
   int lags_ = 0;                                                // looks at a kubelet that lags
   int looks_ = 0;                                               // at the kubelet, for this offer
   bool offer_changed_ = false;                                  // and the node does not show it yet
-  std::optional<Time> looked_;              // past the caches, since the last offer
+  std::optional<Time> looked_;  // past the caches, since the last offer
+  // By UUID of what has left the offer: pods that were on their way in.
+  std::map<std::string, std::set<std::string>> awaited_by_;
   std::set<std::string> resources_;         // ever offered
   std::map<std::string, int64_t> figures_;  // by resource: what we last wrote into the node
   std::string plan_;                        // the spec's, as last seen

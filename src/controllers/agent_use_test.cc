@@ -47,7 +47,7 @@ TEST_F(AgentUseTest, ARunningInitContainerKeepsItsDevice) {
   PlanWithoutTheHeld();
   Run();
   EXPECT_EQ(destroyed_, 0);
-  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "there is something left to do";
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used") << "which, nobody tells";
   Admitted("a");
   Condition("a", "Initialized", "True");
   kubelet_.Remove("ml", "a");
@@ -56,19 +56,183 @@ TEST_F(AgentUseTest, ARunningInitContainerKeepsItsDevice) {
   EXPECT_EQ(destroyed_, 1) << "the kubelet may run the init container again";
 }
 
-TEST_F(AgentUseTest, NothingIsWithdrawnWhileAPodMayGetAnyDeviceOfItsKind) {
-  Plan("7", {{0, "1g.5gb@0"}});
-  bool withdrawn = false;
-  kubelet_.on_offer = [&] { withdrawn |= !kubelet_.Offers(second_.uuid); };
-  Run(milliseconds(100));
-  Bind("a", "1g.5gb");  // two are offered; the kubelet chooses
-  Run(seconds(1));
-  EXPECT_FALSE(withdrawn);
-  EXPECT_EQ(Allocatable("1g.5gb"), 1) << "no other pod is to come for it";
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice).ok());
-  Admitted("a");
+TEST_F(AgentUseTest, WhatTheKubeletMayHaveChosenWaitsForThePod) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 2).ok());
   Run();
-  EXPECT_EQ(destroyed_, kubelet_.Holds(second_.uuid) ? 0 : 1);
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@2"}});
+  Run(milliseconds(100));
+  Bind("a", "1g.5gb");  // all are offered: the kubelet has chosen the second, and not told so yet
+  Run(seconds(20));
+  EXPECT_EQ(destroyed_, 0);
+  EXPECT_EQ(Allocatable("1g.5gb"), 2) << "no other pod is to come for it";
+  EXPECT_FALSE(kubelet_.Offers(second_.uuid)) << "nor be given it";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << "there is something left to do";
+  Bind("b", "1g.5gb");  // later: it cannot be given the second
+  Run(seconds(20));
+  EXPECT_EQ(destroyed_, 0);
+  api_.Remove("pods", "ml/a");
+  Run();
+  EXPECT_EQ(destroyed_, 1) << "whether b is admitted or not";
+}
+
+TEST_F(AgentUseTest, WhatWasTakenLateStays) {
+  kubelet_.taken_late = second_.uuid;
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(milliseconds(900));
+  EXPECT_EQ(destroyed_, 0);
+  kubelet_.taken_late.clear();
+  Run();
+  EXPECT_EQ(destroyed_, 1);
+}
+
+// Jobs of one kind come and go on the slices that stay; there is never a moment without a pod on
+// its way in.
+TEST_F(AgentUseTest, AStreamOfPodsOfOneKindDoesNotHoldUpACut) {
+  for (uint8_t start = 2; start < 7; ++start) ASSERT_TRUE(gpus_.Place(0, "1g.5gb", start).ok());
+  const auto other = gpus_.Place(1, "1g.5gb", 0).value();  // to go
+  Run();
+  Plan("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2,1g.5gb@3,1g.5gb@4,1g.5gb@5,1g.5gb@6"},
+             {1, "3g.20gb@4,3g.20gb@0"}});
+  int bound = 0;
+  for (int tick = 0; tick < 60 * 5; ++tick) {  // 200 ms each
+    const auto name = [](int n) { return "job-" + std::to_string(n); };
+    if (tick % 2 == 0) {
+      Bind(name(bound), "1g.5gb");
+      ++bound;
+    }
+    if (tick % 2 == 1 && bound >= 2) {  // bound 600 ms ago
+      const std::string ready = name(bound - 2);
+      ASSERT_TRUE(kubelet_.Admit("ml", ready, kSlice).ok());
+      Admitted(ready);
+    }
+    if (tick % 2 == 1 && bound >= 4) {
+      kubelet_.Remove("ml", name(bound - 4));
+      api_.Remove("pods", "ml/" + name(bound - 4));
+    }
+    Run(milliseconds(200));
+  }
+  EXPECT_FALSE(kubelet_.Holds(other.uuid));
+  EXPECT_EQ(destroyed_, 1) << bound << " pods";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+// The watch of pods lags, and what is destroyed next is in the kubelet's list still.
+TEST_F(AgentUseTest, APodBoundBetweenTwoDestructionsKeepsItsSlice) {
+  PluginThatCannotWithdraw();
+  class LaggingPods final : public kube::Transport {
+   public:
+    explicit LaggingPods(kube::Transport& api) : api_(api) {}
+    Result<kube::ApiResponse> Do(const kube::ApiRequest& r) override { return api_.Do(r); }
+    Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& r) override {
+      NOS_ASSIGN(auto inner, api_.Watch(r));
+      if (r.path != "/api/v1/pods") return inner;
+      return std::unique_ptr<kube::WatchStream>(
+          std::make_unique<Stream>(std::move(inner), &silent));
+    }
+    bool silent = false;
+
+   private:
+    struct Stream final : kube::WatchStream {
+      Stream(std::unique_ptr<kube::WatchStream> inner, const bool* silent)
+          : inner_(std::move(inner)), silent_(silent) {}
+      std::optional<kube::WatchEvent> Next() override {
+        return *silent_ ? std::nullopt : inner_->Next();
+      }
+      bool Ended() const override { return inner_->Ended(); }
+      void OnReady(std::function<void()> wake) override { inner_->OnReady(std::move(wake)); }
+      std::unique_ptr<kube::WatchStream> inner_;
+      const bool* silent_;
+    };
+    kube::Transport& api_;
+  } lagging(api_);
+  runner_ = std::make_unique<Runner>(*agent_, lagging, ForNode(kNode));
+  Run();
+  lagging.silent = true;  // for less than a second
+  Plan("7", {{0, "7g.40gb@0"}});
+  const Time begin = clock_.Now();
+  while (destroyed_ < 1 && clock_.Now() - begin < seconds(30)) {
+    if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
+  }
+  ASSERT_EQ(destroyed_, 1);
+  Bind("late", "1g.5gb");  // by a scheduler that has an older figure
+  const Time first = clock_.Now();
+  while (clock_.Now() - first < milliseconds(900)) {
+    if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
+  }
+  EXPECT_EQ(destroyed_, 1) << "the slice that pod late is about to get";
+  lagging.silent = false;
+  Run();
+  runner_.reset();
+}
+
+// It loads a model, or fails again and again, and the containers of its pod need no slice.
+TEST_F(AgentUseTest, APlanIsAnsweredThoughAnInitContainerRunsForHours) {
+  api_.Put(
+      BoundPod("a", "u1", JsonArray{Asking("init", "1")}, JsonArray{JsonObject{{"name", "main"}}}));
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice, "init").ok());
+  Admitted("a");
+  Condition("a", "Initialized", "False");
+  Run();
+  Plan("7", {{0, "1g.5gb@0"}, {1, "7g.40gb@0"}});
+  int patches = 0, looks = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    patches += request.method == "PATCH" ? 1 : 0;
+    looks += request.method == "GET" ? 1 : 0;
+    return std::nullopt;
+  };
+  for (int i = 0; i < 360; ++i) {  // an hour; a kubelet writes its figure every 10 s
+    ReportAllocatable();
+    Run(seconds(10));
+  }
+  EXPECT_NE(Annotation("status-layout-1").find("7g.40gb@0"), std::string::npos);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7")
+      << "GPU 1 is cut, GPU 0 is not: nobody is told for an hour";
+  EXPECT_LT(patches + looks, 100) << patches << " patches " << looks << " GETs in an hour";
+}
+
+// The successor of a pod that was deleted by force is admitted while the kubelet still ends that.
+TEST_F(AgentUseTest, WhatAPredecessorHeldIsFreeWhenItHasEnded) {
+  api_.Put(BoundPod("db-0", "u1", {}, JsonArray{Asking("main", "1")}));
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
+  Admitted("db-0");
+  Run();
+  api_.Remove("pods", "ml/db-0");
+  Run(milliseconds(300));
+  api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
+  Run(milliseconds(300));
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
+  Admitted("db-0");
+  Run(seconds(20));
+  kubelet_.Remove("ml", "db-0");  // the predecessor has ended
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
+  Run(seconds(20));
+  Plan("7", {{0, "1g.5gb@1"}});
+  Run(seconds(600));
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "nobody holds the slice at 0";
+}
+
+TEST_F(AgentUseTest, ALookDoesNotLastWhenTheClockIsSetBack) {
+  PluginThatCannotWithdraw();
+  Restart();
+  Run();
+  int looks = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    looks += request.method == "GET" && request.path == "/api/v1/pods" ? 1 : 0;
+    return std::nullopt;
+  };
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run();
+  ASSERT_EQ(destroyed_, 1);
+  looks = 0;
+  clock_.Advance(-std::chrono::hours(1));
+  Plan("8", {{0, "7g.40gb@0"}});
+  for (int i = 0; i < 30'000 && destroyed_ < 2; ++i) {
+    if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
+  }
+  EXPECT_EQ(destroyed_, 2);
+  EXPECT_GE(looks, 1) << "destroyed without a look past the caches";
 }
 
 TEST_F(AgentUseTest, ASuccessorNeedsASliceAlsoAfterARestartOfTheAgent) {

@@ -90,9 +90,20 @@ std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
 // condition, and they write it with the first status.
 bool Admitted(const cluster::Pod& pod) { return pod.FindCondition("Ready") != nullptr; }
 
-// What the kubelet tells of a pod's devices: not those of init containers that end.
+bool RunsInitContainers(const cluster::Pod& pod) {
+  const cluster::Condition* initialized = pod.FindCondition("Initialized");
+  return initialized != nullptr && initialized->status != "True";
+}
+
+// What the kubelet should tell of a pod's devices: not those of init containers that have ended.
 std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
   std::map<std::string, int64_t> devices;
+  if (RunsInitContainers(pod)) {
+    for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
+      devices[resource] = CountOf(amount);
+    }
+    return devices;
+  }
   const auto add = [&](const cluster::Container& container) {
     cluster::ResourceList asked = container.limits;
     for (const auto& [resource, amount] : container.requests) asked[resource] = amount;
@@ -117,14 +128,32 @@ std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   return untold;
 }
 
-// Whose device it is: pods of one name follow one another, and the kubelet tells names only. A pod
-// that it has not admitted yet has not got what its predecessor was seen to hold.
-std::string UidOf(const Holders& seen, const std::string& uuid, const std::string& key,
-                  const cluster::Pod* pod) {
-  const auto before = seen.find(uuid);
-  const bool known = before != seen.end() && before->second.pod == key;
-  if (known && (pod == nullptr || !Admitted(*pod))) return before->second.uid;
-  return pod == nullptr ? std::string() : pod->meta.uid;
+// Whose devices they are that the kubelet tells of: pods of one name follow one another, and it
+// tells names only. What a predecessor was seen to hold is not the successor's before that is
+// admitted, nor after, when it has all that it asks for without.
+Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& pods,
+                  const std::map<std::string, std::string>& resources) {
+  Holders holders;
+  std::map<std::pair<const cluster::Pod*, std::string>, int64_t> own;
+  for (const bool predecessors : {false, true}) {
+    for (const auto& [uuid, key] : devices.holders) {
+      const auto found = pods.find(key);
+      const cluster::Pod* pod = found == pods.end() ? nullptr : found->second;
+      const auto before = seen.find(uuid);
+      const bool known = before != seen.end() && before->second.pod == key;
+      const std::string uid_before = known ? before->second.uid : "";
+      const bool from_another =
+          pod != nullptr && !uid_before.empty() && uid_before != pod->meta.uid;
+      if (from_another != predecessors) continue;
+      const auto of = resources.find(uuid);
+      const std::string resource = of == resources.end() ? "" : of->second;
+      const bool theirs = pod == nullptr || (known && !Admitted(*pod)) ||
+                          (from_another && own[{pod, resource}] >= ToBeTold(*pod)[resource]);
+      if (!theirs) ++own[{pod, resource}];
+      holders[uuid] = {key, theirs ? uid_before : pod->meta.uid};
+    }
+  }
+  return holders;
 }
 
 }  // namespace
@@ -166,13 +195,11 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
     return pod == alive.end() ? nullptr : pod->second;
   };
   const std::map<std::string, std::string> resources = ResourcesOf(devices);
-  Holders holders;
-  for (const auto& [uuid, key] : devices.holders) {
-    const cluster::Pod* pod = find(key);
-    std::string uid = UidOf(seen, uuid, key, pod);
-    const bool predecessors = pod != nullptr && !uid.empty() && uid != pod->meta.uid;
-    if (predecessors && resources.contains(uuid)) --devices.told[{key, resources.at(uuid)}];
-    holders[uuid] = {key, std::move(uid)};
+  Holders holders = Attribute(devices, seen, alive, resources);
+  for (const auto& [uuid, holder] : holders) {
+    const cluster::Pod* pod = find(holder.pod);
+    const bool predecessors = pod != nullptr && !holder.uid.empty() && holder.uid != pod->meta.uid;
+    if (predecessors && resources.contains(uuid)) --devices.told[{holder.pod, resources.at(uuid)}];
   }
   for (const auto& [uuid, holder] : seen) {
     const cluster::Pod* pod = find(holder.pod);
@@ -264,21 +291,16 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
   return needed;
 }
 
-std::set<std::string> BeingHandedOut(const NodeDevices& devices,
-                                     std::span<const std::shared_ptr<const cluster::Pod>> pods) {
-  std::set<std::string> resources;
+std::map<std::string, std::set<std::string>> OnTheirWay(
+    std::span<const std::shared_ptr<const cluster::Pod>> pods) {
+  std::map<std::string, std::set<std::string>> on_their_way;
   for (const auto& pod : pods) {
-    if (pod->Finished()) continue;
-    const cluster::Condition* initialized = pod->FindCondition("Initialized");
-    const bool initializes = initialized != nullptr && initialized->status != "True";
+    if (pod->Finished() || Admitted(*pod)) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      const bool open = CountOf(amount) > devices.Told(pod->Key(), resource);
-      if (CountOf(amount) > 0 && (!Admitted(*pod) || (initializes && open))) {
-        resources.insert(resource);
-      }
+      if (CountOf(amount) > 0) on_their_way[resource].insert(pod->Key() + " " + pod->meta.uid);
     }
   }
-  return resources;
+  return on_their_way;
 }
 
 bool HeldByNobody(const NodeDevices& devices,

@@ -56,7 +56,9 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
 // A kubelet that has just started says for a second that nobody holds anything (1.34.2: it answers
 // before it has read its pods). So what a pod was seen to hold is held until the pod has ended; and
 // where a pod was admitted and is not told to hold what it asks for, all devices of that kind are
-// in doubt. `seen`: what Recall returned last time; `pods`: those bound to the node.
+// in doubt. So they are while init containers run: kubelets do not tell of their devices (1.34,
+// pkg/kubelet/apis/podresources/server_v1.go). `seen`: what Recall returned last time; `pods`:
+// those bound to the node.
 Holders Recall(NodeDevices& devices, const Holders& seen,
                std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
@@ -79,11 +81,10 @@ std::set<std::string> NeededByBoundPods(const NodeDevices& devices,
                                         std::span<const device::Target> targets,
                                         std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
-// Resources of which a bound pod may be given any free device at this moment: the kubelet has not
-// admitted the pod, or runs its init containers, of whose devices it does not tell.
-// Source: pkg/kubelet/apis/podresources/server_v1.go (1.34).
-std::set<std::string> BeingHandedOut(const NodeDevices& devices,
-                                     std::span<const std::shared_ptr<const cluster::Pod>> pods);
+// Bound pods that the kubelet has not admitted yet, "ns/name uid" by the resources they ask for: it
+// may give them any free device, or have chosen one and not told so yet.
+std::map<std::string, std::set<std::string>> OnTheirWay(
+    std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
 // Whether the kubelet counts devices to pods that have ended or are gone.
 bool HeldByNobody(const NodeDevices& devices,

@@ -32,13 +32,17 @@ Status NvidiaPlugin::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
   NOS_ASSIGN(const std::vector<kubelet::OfferedDevice> allocatable, allocatable_());
   const std::set<std::string> known = MigDevices(allocatable, true);
   const bool all = std::ranges::includes(known, wanted);
-  std::set<std::string> others = known;
-  std::erase_if(others, [&](const std::string& device) {
-    return wanted.contains(device) || broken.contains(device) || foreign_.contains(device);
-  });
-  const bool had_its_time = restarts_ > 0 && clock_.Now() >= not_before_;
-  if (all && had_its_time) foreign_.merge(others);
-  if (all && others.empty()) {
+  ours_.insert(wanted.begin(), wanted.end());
+  ours_.insert(broken.begin(), broken.end());
+  const bool had_its_time = all && restarts_ > 0 && clock_.Now() >= not_before_;
+  std::set<std::string> foreign, gone;
+  for (const std::string& device : known) {
+    if (wanted.contains(device) || broken.contains(device)) continue;
+    const bool is_there = !ours_.contains(device) && (had_its_time || foreign_.contains(device));
+    (is_there ? foreign : gone).insert(device);
+  }
+  foreign_ = std::move(foreign);
+  if (all && gone.empty()) {
     restarts_ = 0;
     restarted_for_.clear();
     not_before_ = Time{};

@@ -53,7 +53,8 @@ class NvidiaPlugin final : public kubelet::DevicePlugin {
   kube::Client client_;
   const Allocatable allocatable_;
   const Clock& clock_;
-  std::set<std::string> foreign_;        // devices that a restart has not taken off the list
+  std::set<std::string> ours_;           // devices that nos has ever told of
+  std::set<std::string> foreign_;        // others that a restart has not taken off the list
   std::set<std::string> restarted_for_;  // devices
   int restarts_ = 0;                     // in a row for the same devices
   Time not_before_{};                    // the next one

@@ -111,6 +111,34 @@ TEST_F(NvidiaPluginTest, WhatARestartLeavesIsThere) {
   EXPECT_EQ(Deletions(), 2u);
 }
 
+// The plugin's old pod ends slowly (30 s of grace, a busy node): the kubelet's list is the
+// old one for 25 s. UUIDs of MIG devices return when the same placement is made again.
+TEST_F(NvidiaPluginTest, ADeviceThatWasThereIsNoForeignerForEver) {
+  PutPlugin("1");
+  kubelet_ = devices_;
+  ASSERT_TRUE(plugin_.Offer(devices_).ok());
+  const std::vector<OfferedDevice> less = {devices_[0]};  // MIG-b is destroyed
+  for (int second = 0; second < 25; ++second) {
+    (void)plugin_.Offer(less);
+    clock_.Advance(seconds(1));
+  }
+  kubelet_ = less;  // the new plugin has come up
+  EXPECT_TRUE(plugin_.Offer(less).ok());
+  PutPlugin("2");
+  EXPECT_FALSE(plugin_.Offer(devices_).ok());  // MIG-b is made again, at the same place
+  kubelet_ = devices_;
+  clock_.Advance(seconds(5));
+  EXPECT_TRUE(plugin_.Offer(devices_).ok());
+  clock_.Advance(std::chrono::hours(1));
+  const size_t before = Deletions();
+  PutPlugin("3");
+  for (int second = 0; second < 3600; ++second) {  // and destroyed again
+    (void)plugin_.Offer(less);
+    clock_.Advance(seconds(1));
+  }
+  EXPECT_GT(Deletions(), before) << "the kubelet hands out a device that is gone, for ever";
+}
+
 TEST_F(NvidiaPluginTest, SaysWhenThereIsNoPlugin) {
   const Status offered = plugin_.Offer(devices_);
   EXPECT_EQ(offered.message(),

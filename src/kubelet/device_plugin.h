@@ -22,9 +22,13 @@ std::vector<OfferedDevice> SortedOffer(std::vector<OfferedDevice> devices);
 class DevicePlugin {
  public:
   virtual ~DevicePlugin() = default;
-  // Replaces the offer. When it returns OK the kubelet hands out no device outside it any more.
-  // Error: kUnavailable: call again; others do not pass by themselves.
+  // Replaces the offer. When it returns OK the kubelet chooses no device outside it any more. What
+  // it had chosen before it may still take. Error: kUnavailable: call again; others do not pass by
+  // themselves.
   virtual Status Offer(const std::vector<OfferedDevice>& devices) = 0;
+  // A device that has left the offer is about to be destroyed: from now on it is refused. False
+  // when it has been taken since it left: it must stay.
+  virtual bool Condemn(const std::string& /*device_id*/) { return true; }
   // Whether devices that exist can be left out of an offer. If not, the offer must be all there is,
   // and comes when the changes are done: each one may disturb whoever waits for devices.
   virtual bool Withdraws() const { return true; }

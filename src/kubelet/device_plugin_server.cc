@@ -90,9 +90,16 @@ void DevicePluginServer::TakeOver(const std::vector<OfferedDevice>& devices) {
   std::map<std::string, std::string> lists;  // by resource
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [resource, plugin] : plugins_) plugin.devices.clear();
+    for (auto& [resource, plugin] : plugins_) {
+      for (const auto& [id, healthy] : std::exchange(plugin.devices, {})) {
+        if (healthy) plugin.leaving.insert(id);
+      }
+    }
     for (const OfferedDevice& device : devices) {
-      plugins_[device.resource].devices[device.device_id] = device.healthy;
+      Plugin& plugin = plugins_[device.resource];
+      plugin.devices[device.device_id] = device.healthy;
+      plugin.leaving.erase(device.device_id);
+      plugin.taken_late.erase(device.device_id);
     }
     for (const auto& [resource, plugin] : plugins_) lists[resource] = ListOf(plugin.devices);
   }
@@ -103,6 +110,16 @@ void DevicePluginServer::TakeOver(const std::vector<OfferedDevice>& devices) {
     };
     registrar_.Keep(resource, {call, "/v1beta1.DevicePlugin/ListAndWatch"});
   }
+}
+
+bool DevicePluginServer::Condemn(const std::string& device_id) {
+  const std::lock_guard lock(mutex_);
+  bool taken = false;
+  for (auto& [resource, plugin] : plugins_) {
+    taken |= plugin.taken_late.erase(device_id) > 0;
+    if (!taken) plugin.leaving.erase(device_id);
+  }
+  return !taken;
 }
 
 Status DevicePluginServer::WaitForKubelet() {
@@ -177,6 +194,10 @@ GrpcAnswer DevicePluginServer::Allocate(const std::string& resource, const std::
       for (const std::string& id : ids) {
         const auto device = plugin.devices.find(id);
         if (device != plugin.devices.end() && device->second) continue;
+        if (plugin.leaving.contains(id)) {
+          plugin.taken_late.insert(id);
+          continue;
+        }
         ++plugin.refusals;
         return {GrpcCode::kFailedPrecondition,
                 fmt::format("device {} of {} is not offered any more: the GPU is being cut anew",

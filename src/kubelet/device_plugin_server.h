@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,12 +72,15 @@ class DevicePluginServer final : public DevicePlugin {
   // does not read: says why; the offer stands nevertheless and reaches the kubelet once it is
   // back), kInvalid (a resource or device that the kubelet would not take; nothing is offered).
   Status Offer(const std::vector<OfferedDevice>& devices) override;
+  bool Condemn(const std::string& device_id) override;
 
   std::map<std::string, PluginCounts> Counts() const;
 
  private:
   struct Plugin {
     std::map<std::string, bool> devices;  // id -> healthy
+    // Off the list, but not condemned yet; and those of them that have been taken since.
+    std::set<std::string> leaving, taken_late;
     uint64_t allocations = 0, refusals = 0;
   };
 

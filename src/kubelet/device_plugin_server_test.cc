@@ -83,6 +83,7 @@ TEST_F(DevicePluginServerTest, RefusesWhatIsNotOffered) {
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-sick", false}});
   ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
   Offer({{kSmall, "MIG-sick", false}});
+  ASSERT_TRUE(plugin_->Condemn("MIG-a"));
   for (const char* id : {"MIG-a", "MIG-sick", "MIG-unknown"}) {
     const auto refused = kubelet_->Allocate(kSmallSocket, {id});
     ASSERT_FALSE(refused.ok()) << id;
@@ -90,6 +91,20 @@ TEST_F(DevicePluginServerTest, RefusesWhatIsNotOffered) {
   }
   EXPECT_EQ(plugin_->Counts().at(kSmall).allocations, 1U);
   EXPECT_EQ(plugin_->Counts().at(kSmall).refusals, 3U);
+}
+
+TEST_F(DevicePluginServerTest, WhatTheKubeletHadChosenItMayTakeUntilItIsCondemned) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});
+  Offer({{kSmall, "MIG-b"}});
+  ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+  EXPECT_FALSE(plugin_->Condemn("MIG-a")) << "a pod has it";
+  ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok()) << "a container started again";
+  EXPECT_FALSE(plugin_->Condemn("MIG-a"));
+  EXPECT_TRUE(plugin_->Condemn("MIG-a")) << "the pod has ended, says the kubelet";
+  EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}});  // made anew
+  EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
 }
 
 TEST_F(DevicePluginServerTest, TellsOfAllocations) {

@@ -14,6 +14,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
  public:
   Status Offer(const std::vector<OfferedDevice>& devices) override;
   bool Withdraws() const override { return withdraws; }
+  bool Condemn(const std::string& device_id) override { return device_id != taken_late; }
   Result<std::vector<DeviceAssignment>> List() override;
   Result<std::vector<OfferedDevice>> Allocatable() override;
 
@@ -33,10 +34,11 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   int offers = 0;  // calls of Offer
   bool withdraws = true;
   bool down = false;
-  bool mute = false;       // takes offers, but its answer is lost
-  Status trouble{};        // what Offer answers then
-  bool forgetful = false;  // has just started: says that nothing is held
-  bool slow = false;       // has read offers, but not taken them over
+  bool mute = false;         // takes offers, but its answer is lost
+  Status trouble{};          // what Offer answers then
+  bool forgetful = false;    // has just started: says that nothing is held
+  bool slow = false;         // has read offers, but not taken them over
+  std::string taken_late{};  // a device: since it left the offer
   // Called after an offer has been taken over: for races.
   std::function<void()> on_offer;
 

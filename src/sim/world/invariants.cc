@@ -148,9 +148,11 @@ Problems CheckWithdrawal(const Machine& machine, const kubelet::OfferedDevice& d
   if (shown > CountOffered(machine, device.resource, true)) {
     add("while the node object counts it");
   }
+  const int64_t left = CountOffered(machine, device.resource, false);
   const int64_t awaited = CountAwaited(machine, truth.pods, device.resource);
-  if (awaited > 0) {
-    add(fmt::format("while pods bound here wait for {} and may be given this one", awaited));
+  if (awaited > left) {
+    add(fmt::format("while pods bound here wait for {} and only {} others are free", awaited,
+                    left));
   }
   return problems;
 }

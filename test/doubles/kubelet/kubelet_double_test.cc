@@ -163,8 +163,22 @@ TEST_F(KubeletDoubleTest, APluginThatRestartsServesTheSameDevices) {
   EXPECT_TRUE(kubelet_->Admit({"team-a", "train-0"}, {{kSmall, 1}}).ok());
 }
 
-TEST_F(KubeletDoubleTest, ADeviceWithdrawnWhileItIsAskedForIsRefused) {
+TEST_F(KubeletDoubleTest, ADeviceWithdrawnWhileItIsAskedForIsGivenAndStays) {
   StartKubelet({.before_allocate = [this] { Offer({{kSmall, "MIG-b"}}); }});
+  StartPlugin();
+  Offer({{kSmall, "MIG-a"}});
+  ASSERT_TRUE(Counts(kSmall, {1, 1}));
+  const auto given = kubelet_->Admit({"team-a", "train-0"}, {{kSmall, 1}});
+  EXPECT_TRUE(given.ok()) << given.status().message();
+  EXPECT_FALSE(plugin_->Condemn("MIG-a"));
+  EXPECT_THAT(Held(), ElementsAre("team-a/train-0/main nvidia.com/mig-1g.5gb MIG-a"));
+}
+
+TEST_F(KubeletDoubleTest, ADeviceCondemnedWhileItIsAskedForIsRefused) {
+  StartKubelet({.before_allocate = [this] {
+    Offer({{kSmall, "MIG-b"}});
+    EXPECT_TRUE(plugin_->Condemn("MIG-a"));
+  }});
   StartPlugin();
   Offer({{kSmall, "MIG-a"}});
   ASSERT_TRUE(Counts(kSmall, {1, 1}));
