@@ -191,6 +191,20 @@ TEST_F(CacheTest, AnEndedWatchGoesOnFromTheLastVersionSeen) {
   EXPECT_EQ(transport_.watched_from.back(), "33");
 }
 
+// As when nothing has happened for long, and the transport takes the silence for a lost connection.
+TEST_F(CacheTest, LongWatchesThatEndByAnErrorMakeNobodyDeaf) {
+  Pump();
+  for (int i = 0; i < 20; ++i) {
+    now_ += std::chrono::seconds(150);
+    Send("ERROR", {{"message", "no data for 150 s"}});
+    Pump();
+    Pump();
+    EXPECT_GT(cache_.reflector().NextDue(), now_ + std::chrono::seconds(30)) << "it watches again";
+  }
+  EXPECT_EQ(transport_.watched_from.size(), 21u);
+  EXPECT_EQ(transport_.lists, 1);
+}
+
 TEST_F(CacheTest, FailuresBackOffAndThenListAnew) {
   transport_.list_fails = true;
   Pump();

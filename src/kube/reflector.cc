@@ -101,7 +101,6 @@ bool Reflector::Drain(Time now, ReflectorSink& sink) {
     const std::optional<WatchEvent> event = stream_->Next();
     if (!event) {
       if (!stream_->Ended()) break;
-      if (now - opened_ >= kLongLife) failures_ = broken_watches_ = 0;
       Fail(Status(Code::kUnavailable, "the watch has ended"), now);
       break;
     }
@@ -135,6 +134,7 @@ bool Reflector::Deliver(const WatchEvent& event, Time now, ReflectorSink& sink) 
 // The first failure after something worked is tried again at once.
 void Reflector::Fail(Status error, Time now) {
   const bool opened = stream_ != nullptr;
+  if (opened && now - opened_ >= kLongLife) failures_ = broken_watches_ = 0;
   stream_ = nullptr;
   ++failures_;
   // A server that cannot be reached for a while says nothing of the version; one that hangs up on
