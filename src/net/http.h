@@ -33,6 +33,8 @@ class BodyStream {
   // Appends what there is now to `out`, of the order of 64 KiB at most. False: the stream has ended
   // (what was appended is still sent).
   virtual bool Read(std::string& out) = 0;
+  // Appends what a client is told that has heard nothing for HttpResponse::stream_idle.
+  virtual void ReadIdle(std::string& /*out*/) {}
   // Arranges for `wake` to be called once, from any thread or at once, when Read has something new
   // or the stream has ended. `wake` is cheap and may be called under a lock. The destructor waits
   // for a call under way; after it none is made.
@@ -46,6 +48,7 @@ struct HttpResponse {
   std::string body;
   std::unique_ptr<BodyStream> stream;  // when set: sent chunked instead of `body`
   Duration stream_limit{};             // the stream is ended after this; zero: never
+  Duration stream_idle{};              // see BodyStream::ReadIdle; zero: never
 };
 
 // "Not Found" for 404; "" for codes without a name here.

@@ -26,7 +26,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using Error = boost::system::error_code;
-using SteadyDuration = std::chrono::steady_clock::duration;
+using Steady = std::chrono::steady_clock;
 
 // How long a connection that is being closed still takes and drops what the client sends, so that
 // the client can read the answer before the reset.
@@ -188,6 +188,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     output_ = Head(response, keep_alive) + (with_body ? response.body : "");
     if (response.stream != nullptr) {
       stream_ = std::move(response.stream);
+      stream_idle_ = response.stream_idle;
       return Send([this, limit = response.stream_limit] { BeginStream(limit); });
     }
     Send(
@@ -197,6 +198,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Sends `output_`, then runs `next` (a member's lambda; the connection lives until then).
   template <typename Next>
   void Send(Next next) {
+    sent_ = Steady::now();
     SetDeadline(shared_.options.write_timeout);
     asio::async_write(
         socket_, asio::buffer(output_),
@@ -210,7 +212,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void BeginStream(Duration limit) {
     if (limit > Duration::zero()) {
       stream_end_.emplace(socket_.get_executor());
-      stream_end_->expires_after(std::chrono::duration_cast<SteadyDuration>(limit));
+      stream_end_->expires_after(std::chrono::duration_cast<Steady::duration>(limit));
       stream_end_->async_wait([self = shared_from_this()](const Error& error) {
         if (error) return;
         self->stream_over_ = true;
@@ -235,14 +237,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     if (stream_ == nullptr) return;
     std::string text;
     const bool goes_on = stream_->Read(text) && !stream_over_;
-    output_.clear();
-    if (!text.empty()) output_ = fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+    output_ = Chunk(text);
     if (!goes_on) {
       output_ += "0\r\n\r\n";
       return Send([this] { Linger(); });
     }
     if (!output_.empty()) return Send([this] { Pump(); });
     waiting_ = true;
+    if (stream_idle_ > Duration::zero()) At(sent_ + stream_idle_, [this] { BreakSilence(); });
     stream_->OnReady([weak = weak_from_this()] {
       if (const auto self = weak.lock()) {
         asio::post(self->socket_.get_executor(), [self] { self->Wake(); });
@@ -252,6 +254,19 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   void Wake() {
     if (waiting_) Pump();
+  }
+
+  void BreakSilence() {
+    if (!waiting_ || stream_ == nullptr) return;
+    waiting_ = false;
+    std::string text;
+    stream_->ReadIdle(text);
+    output_ = Chunk(text);
+    Send([this] { Pump(); });
+  }
+
+  static std::string Chunk(std::string_view text) {
+    return text.empty() ? "" : fmt::format("{:x}\r\n{}\r\n", text.size(), text);
   }
 
   // Ends the connection so that the last answer still arrives.
@@ -281,10 +296,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   void SetDeadline(Duration after) {
-    timer_.expires_after(std::chrono::duration_cast<SteadyDuration>(after));
-    timer_.async_wait([self = shared_from_this()](const Error& error) {
-      const bool moved = self->timer_.expiry() > std::chrono::steady_clock::now();
-      if (!error && !moved) self->Close();
+    At(Steady::now() + after, [this] { Close(); });
+  }
+
+  // One at a time: `act` (a member's lambda) is not called once the timer is set anew.
+  template <typename Act>
+  void At(Steady::time_point when, Act act) {
+    timer_.expires_at(when);
+    timer_.async_wait([self = shared_from_this(), act](const Error& error) {
+      const bool moved = self->timer_.expiry() > Steady::now();
+      if (!error && !moved) act();
     });
   }
 
@@ -297,6 +318,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::string input_;   // received, not yet parsed
   std::string output_;  // being sent
   std::unique_ptr<BodyStream> stream_;
+  Duration stream_idle_{};
+  Steady::time_point sent_;                      // when something was last sent
   std::optional<IdleConnections::Ticket> idle_;  // while no byte of a request has come
   bool continued_ = false;                       // "100 Continue" has been sent
   bool stream_over_ = false;                     // the stream's time is up

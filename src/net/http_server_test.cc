@@ -93,6 +93,7 @@ class FeedStream final : public BodyStream {
     out += std::exchange(feed_.pending, "");
     return !feed_.ended;
   }
+  void ReadIdle(std::string& out) override { out += "idle"; }
   void OnReady(std::function<void()> wake) override {
     const std::lock_guard lock(feed_.mutex);
     if (!feed_.pending.empty() || feed_.ended) return wake();
@@ -112,6 +113,7 @@ class HttpServerTest : public testing::Test {
       if (request.target == "/stream") {
         response.stream = std::make_unique<FeedStream>(feed_);
         response.stream_limit = stream_limit_;
+        response.stream_idle = stream_idle_;
       } else if (request.target == "/throw") {
         throw std::runtime_error("x");
       } else {
@@ -125,7 +127,7 @@ class HttpServerTest : public testing::Test {
   uint16_t port() const { return server_->port(); }
 
   Feed feed_;
-  Duration stream_limit_{};
+  Duration stream_limit_{}, stream_idle_{};
   std::atomic<int> handled_ = 0;
   std::unique_ptr<HttpServer> server_;
 };
@@ -242,6 +244,18 @@ TEST_F(HttpServerTest, AStreamEndsAtItsLimit) {
   RawClient client(port());
   client.Send("GET /stream HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(client.ReadAll().ends_with("\r\n0\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, AnIdleStreamSaysSoAgainAndAgain) {
+  stream_idle_ = std::chrono::milliseconds(10);
+  Serve();
+  RawClient client(port());
+  client.Send("GET /stream HTTP/1.1\r\n\r\n");
+  client.ReadUntil("4\r\nidle\r\n");
+  feed_.Put("");  // wakes it for nothing
+  client.ReadUntil("4\r\nidle\r\n");
+  feed_.Put("last", /*last=*/true);
+  EXPECT_TRUE(client.ReadAll().ends_with("4\r\nlast\r\n0\r\n\r\n"));
 }
 
 TEST_F(HttpServerTest, ASlowClientIsDroppedAndOthersAreServed) {

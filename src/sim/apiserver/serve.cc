@@ -24,6 +24,11 @@ constexpr size_t kReadBytes = size_t{64} * 1024;
 // A watch without a limit of its own ends after this, as on a real server.
 constexpr Duration kLongestWatch = std::chrono::hours(1);
 
+void AppendLine(kube::WatchEvent event, std::string& out) {
+  out += WriteJson({{"type", event.type}, {"object", std::move(event.object)}});
+  out += '\n';
+}
+
 // A watch as lines of JSON.
 class WatchBody final : public net::BodyStream {
  public:
@@ -33,10 +38,12 @@ class WatchBody final : public net::BodyStream {
     while (out.size() < kReadBytes) {
       auto event = watch_->Next();
       if (!event) return !watch_->Ended();
-      out += WriteJson({{"type", event->type}, {"object", std::move(event->object)}});
-      out += '\n';
+      AppendLine(std::move(*event), out);
     }
     return true;
+  }
+  void ReadIdle(std::string& out) override {
+    if (auto bookmark = watch_->Progress()) AppendLine(std::move(*bookmark), out);
   }
   void OnReady(std::function<void()> wake) override { watch_->OnReady(std::move(wake)); }
 
@@ -168,17 +175,18 @@ Duration LimitOf(const ApiRequest& request) {
   return std::chrono::seconds(*seconds);
 }
 
-HttpResponse ServeWatch(ApiServer& server, const ApiRequest& request) {
+HttpResponse ServeWatch(ApiServer& server, const ApiRequest& request, Duration bookmarks) {
   auto watch = server.OpenWatch(request);
   if (const auto* refused = std::get_if<ApiResponse>(&watch)) return ToHttp(*refused);
   HttpResponse response;
   response.stream_limit = LimitOf(request);
+  response.stream_idle = bookmarks;
   response.stream =
       std::make_unique<WatchBody>(std::move(std::get<std::unique_ptr<WatchSubscription>>(watch)));
   return response;
 }
 
-HttpResponse Serve(ApiServer& server, const HttpRequest& http) {
+HttpResponse Serve(ApiServer& server, const HttpRequest& http, Duration bookmarks) {
   if (const Status local = net::CheckLocal(http); !local.ok()) {
     return Refuse(Forbidden(local.message()));
   }
@@ -188,7 +196,7 @@ HttpResponse Serve(ApiServer& server, const HttpRequest& http) {
   if (auto refusal = ReadBody(http, *request)) return Refuse(*refusal);
   const std::string watch = request->Query("watch");
   if (request->method == "GET" && (watch == "true" || watch == "1")) {
-    return ServeWatch(server, *request);
+    return ServeWatch(server, *request, bookmarks);
   }
   const auto answer = server.Do(*request);
   HttpResponse response = ToHttp(*answer);
@@ -199,7 +207,7 @@ HttpResponse Serve(ApiServer& server, const HttpRequest& http) {
 }  // namespace
 
 Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server, const std::string& address,
-                                                  uint16_t port) {
+                                                  uint16_t port, Duration bookmarks) {
   const bool v6 = address.find(':') != std::string::npos;
   if (!net::IsLoopbackAuthority(v6 ? "[" + address + "]" : address)) {
     return Invalid(
@@ -210,8 +218,9 @@ Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server, const std::
   net::HttpServerOptions options;
   options.address = address == "localhost" ? "127.0.0.1" : address;
   options.port = port;
-  return net::HttpServer::Start(
-      options, [&server](const HttpRequest& request) { return Serve(server, request); });
+  return net::HttpServer::Start(options, [&server, bookmarks](const HttpRequest& request) {
+    return Serve(server, request, bookmarks);
+  });
 }
 
 std::string KubeconfigFor(const std::string& address, uint16_t port) {

@@ -12,10 +12,13 @@
 namespace nos::sim {
 
 // Listens when it returns; port 0 takes any free one (server->port()). `server` must outlive the
-// result. Error: kInvalid for an address that is not loopback, kUnavailable when the port is taken.
+// result. A watch that allows bookmarks gets one whenever it has been silent for `bookmarks`, as
+// from a real server: clients take longer silence for a lost connection. Error: kInvalid for an
+// address that is not loopback, kUnavailable when the port is taken.
 Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server,
                                                   const std::string& address = "127.0.0.1",
-                                                  uint16_t port = 0);
+                                                  uint16_t port = 0,
+                                                  Duration bookmarks = std::chrono::minutes(1));
 
 // A kubeconfig for it, as YAML, whose only context is called "nos-sandbox".
 std::string KubeconfigFor(const std::string& address, uint16_t port);

@@ -178,6 +178,21 @@ TEST_F(ServeTest, AWatchStreamsAndItsLimitEndsIt) {
   EXPECT_TRUE(connection.ReadUntil("").ends_with("0\r\n\r\n"));
 }
 
+TEST_F(ServeTest, ASilentWatchGetsBookmarksIfItAllowsThem) {
+  server_ = std::move(*ServeApi(api_, "127.0.0.1", 0, std::chrono::milliseconds(10)));
+  Connection deaf(server_->port());
+  deaf.Send("GET /api/v1/pods?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  Connection connection(server_->port());
+  connection.Send(
+      "GET /api/v1/pods?watch=1&allowWatchBookmarks=true HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  for (int i = 0; i < 3; ++i) {
+    const std::string line = connection.ReadUntil("}}\n");
+    EXPECT_NE(line.find(R"({"type":"BOOKMARK","object":{"kind":"Pod")"), std::string::npos) << line;
+    EXPECT_NE(line.find("resourceVersion"), std::string::npos);
+  }
+  EXPECT_EQ(deaf.ReadUntil("").find("BOOKMARK"), std::string::npos);
+}
+
 TEST_F(ServeTest, ManyAbandonedWatchesCostNothing) {
   for (int i = 0; i < 200; ++i) {
     Connection connection(server_->port());

@@ -166,6 +166,13 @@ std::optional<kube::WatchEvent> WatchSubscription::IdleBookmark() {
   return Bookmark(false);
 }
 
+std::optional<kube::WatchEvent> WatchSubscription::Progress() {
+  const std::lock_guard lock(hub_->mutex_);
+  if (!spec_.bookmarks || failed_ || Closed()) return std::nullopt;
+  last_told_ = version_;
+  return Bookmark(false);
+}
+
 kube::WatchEvent WatchSubscription::TooOld() {
   failed_ = true;
   return {"ERROR", ToStatus(Expired(fmt::format("too old resource version: {} ({})", version_,

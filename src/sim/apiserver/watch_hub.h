@@ -99,6 +99,9 @@ class WatchSubscription final : public kube::WatchStream {
   std::optional<kube::WatchEvent> Next() override;
   bool Ended() const override;
   void OnReady(std::function<void()> wake) override;
+  // How far it has come, for a client that has long been told nothing; nothing when it asked for no
+  // bookmarks. To be called when Next has none.
+  std::optional<kube::WatchEvent> Progress();
 
  private:
   friend class WatchHub;
