@@ -14,8 +14,6 @@ namespace {
 
 // A message that only counts other nodes now is not written more often than this.
 constexpr Duration kRefresh = std::chrono::seconds(30);
-// Nor said in another Event: every new text is a new object.
-constexpr Duration kSayAgain = std::chrono::minutes(5);
 constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 std::string Slices(const planning::PodOutcome& outcome) {
@@ -63,7 +61,10 @@ void Verdicts::Add(planning::PodOutcome outcome, Time now) {
   const bool another =
       known != verdicts_.end() && known->second.pod->meta.uid != outcome.pod->meta.uid;
   if (another) told_.erase(key);
-  untold_.Add(key, now);
+  // What could not be written is not tried sooner because another plan came to the same.
+  const bool pause = untold_.Failing(key) && known != verdicts_.end() && !another &&
+                     ConditionOf(known->second).reason == ConditionOf(outcome).reason;
+  if (!pause) untold_.Add(key, now);
   verdicts_.insert_or_assign(std::move(key), std::move(outcome));
 }
 
@@ -88,32 +89,56 @@ bool Verdicts::TellSome(const View& view, kube::Client& client, kube::EventRecor
     const bool open = verdict != verdicts_.end() && pod != nullptr && pod->node_name.empty() &&
                       pod->meta.uid == verdict->second.pod->meta.uid;
     if (open) Word(verdict->second, *pod, now, portion);
-    if (!open) untold_.Forget(*key);
+    portion.keys.push_back(*key);
   }
-  WriteConditions(portion.conditions, client, now);
-  events.RecordAll(client, portion.events, now);
+  std::set<std::string> failed = WriteConditions(portion, client, now);
+  failed.merge(WriteEvents(portion, client, events, now));
+  for (const std::string& key : portion.keys) {
+    failed.contains(key) ? untold_.Retry(key, now) : untold_.Forget(key);
+  }
   const std::optional<Time> next = untold_.NextDue();
   return next && *next <= now;
 }
 
-void Verdicts::WriteConditions(const std::vector<kube::NamedPatch>& conditions,
-                               kube::Client& client, Time now) {
+std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Client& client,
+                                                Time now) {
   const auto answers =
-      client.PatchAll(kube::kPods, kube::PatchType::kStrategic, conditions, "status");
+      client.PatchAll(kube::kPods, kube::PatchType::kStrategic, portion.conditions, "status");
+  std::set<std::string> failed;
   Status error;
   for (size_t i = 0; i < answers.size(); ++i) {
-    const std::string key = conditions[i].ns + "/" + conditions[i].name;
+    const std::string key = portion.conditions[i].ns + "/" + portion.conditions[i].name;
     if (answers[i].ok()) {
       told_[key].condition = now;
-      untold_.Forget(key);
     } else {
       error = answers[i].status();
-      untold_.Retry(key, now);
+      failed.insert(key);
     }
   }
-  if (error.ok()) return;
-  Log(LogLevel::kWarn, "cannot write conditions of pods; tried again later",
-      {{"error", error.ToString()}});
+  if (!error.ok()) {
+    Log(LogLevel::kWarn, "cannot write conditions of pods; tried again later",
+        {{"error", error.ToString()}});
+  }
+  return failed;
+}
+
+std::set<std::string> Verdicts::WriteEvents(const Portion& portion, kube::Client& client,
+                                            kube::EventRecorder& events, Time now) {
+  const std::vector<Status> written = events.RecordAll(client, portion.events, now);
+  std::set<std::string> failed;
+  for (size_t i = 0; i < written.size(); ++i) {
+    const kube::ObjectReference& pod = portion.events[i].object;
+    const std::string key = pod.ns + "/" + pod.name;
+    Told& told = told_[key];
+    told.owed = !written[i].ok();
+    if (told.owed) {
+      failed.insert(key);
+    } else {
+      told.event = now;
+      told.what = portion.whats[i];
+    }
+  }
+  return failed;
 }
 
 void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
@@ -123,17 +148,17 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   // A pod that never needed telling is served without a word.
   const bool news = !HasCondition(pod, condition) && !(outcome.placed && known == nullptr);
   const bool cut = outcome.placed && CutForIt(outcome);
-  if (!news && !cut) return;
   Told& told = told_[pod.Key()];
+  const bool owed = std::exchange(told.owed, false);
+  if (!news && !cut && !owed) return;
   const bool other_words = known != nullptr && known->reason == condition.reason;
   const Time from = other_words ? told.condition + kRefresh : now;
   if (news && from > now) untold_.Add(pod.Key(), from);
   if (news && from <= now) portion.conditions.push_back(ConditionPatch(pod, condition, now));
-  if (!cut && (outcome.placed || from > now)) return;
+  if (!cut && (outcome.placed || (from > now && !owed))) return;
   const std::string& what = cut ? condition.message : condition.reason;
   if (told.what == what && now - told.event < kSayAgain) return;
-  told.event = now;
-  told.what = what;
+  portion.whats.push_back(what);
   portion.events.push_back({Reference(pod),
                             cut ? kube::EventType::kNormal : kube::EventType::kWarning,
                             cut ? "SlicePlanned" : "SliceNotPlanned", condition.message});

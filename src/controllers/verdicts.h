@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ namespace nos::controllers {
 // Status False, reason = the first of planning::Reason::code; True once slices
 // are planned for it.
 inline constexpr std::string_view kPartitionedCondition = "nos.nebuly.com/Partitioned";
+// What was said in an Event is not said again before this: every new text is a new object.
+inline constexpr Duration kSayAgain = std::chrono::minutes(5);
 
 class Verdicts {
  public:
@@ -39,16 +42,21 @@ class Verdicts {
   struct Told {
     Time condition{}, event{};
     std::string what;
+    bool owed = false;  // an Event that could not be written
   };
   struct Portion {
+    std::vector<std::string> keys;
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> events;
+    std::vector<std::string> whats;  // of the events, for Told
   };
 
   void Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
             Portion& portion);
-  void WriteConditions(const std::vector<kube::NamedPatch>& conditions, kube::Client& client,
-                       Time now);
+  // Both return the keys of pods for which that failed.
+  std::set<std::string> WriteConditions(const Portion& portion, kube::Client& client, Time now);
+  std::set<std::string> WriteEvents(const Portion& portion, kube::Client& client,
+                                    kube::EventRecorder& events, Time now);
 
   size_t writes_per_call_;
   std::map<std::string, planning::PodOutcome> verdicts_;  // by pod key

@@ -96,6 +96,77 @@ TEST_F(VerdictsTest, WhatCouldNotBeWrittenIsWrittenAfterGrowingPauses) {
   EXPECT_EQ(api_.All("events").size(), 1U) << "said once";
 }
 
+TEST_F(VerdictsTest, NewPlansDoNotCutThePausesOfRefusedWritesShort) {
+  int attempts = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.starts_with("/api/v1/namespaces/ml/pods")) {
+      ++attempts;
+      answer = Status(Code::kInvalid, "denied the request");
+    }
+    return answer;
+  };
+  for (int second = 0; second < 3600; ++second) {
+    Plan("NoRoom", "2 nodes are full");
+    now_ += seconds(1);
+  }
+  EXPECT_LT(attempts, 30) << "in an hour, for one pod";
+  const int before = attempts;
+  Plan("TooBig", "no GPU has so much");
+  EXPECT_EQ(attempts, before + 1) << "this is news";
+  Plan("TooBig", "no GPU has so much");
+  EXPECT_EQ(attempts, before + 1);
+}
+
+TEST_F(VerdictsTest, WhatNeedsNoWritingAnyMoreHasNoPause) {
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH") answer = Status(Code::kUnavailable, "timeout, yet written");
+    return answer;
+  };
+  Plan("NoRoom", "2 nodes are full");
+  api_.intercept = nullptr;
+  api_.Put({{"kind", "Pod"},
+            {"metadata", {{"namespace", "ml"}, {"name", "p"}}},
+            {"status",
+             {{"conditions",
+               {{{"type", kPartitionedCondition},
+                 {"status", "False"},
+                 {"reason", "NoRoom"},
+                 {"message", "2 nodes are full; what would help: do this"}}}}}}});
+  now_ += seconds(1);
+  Tell();
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+  Plan("NoRoom", "3 nodes are full");
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+  pods_.Pump(client_, now_);
+  EXPECT_EQ(pods_.Get("ml/p")->FindCondition(kPartitionedCondition)->message,
+            "3 nodes are full; what would help: do this")
+      << "written at once";
+}
+
+TEST_F(VerdictsTest, AnEventThatCouldNotBeWrittenIsWrittenLater) {
+  bool away = true;
+  bool only_events = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    const bool write = only_events ? request.method == "POST" : request.method != "GET";
+    if (away && write) answer = Status(Code::kUnavailable, "away");
+    return answer;
+  };
+  for (const std::string reason : {"NoRoom", "TooBig"}) {  // with its condition, and without
+    away = true;
+    Plan(reason, "2 nodes are full");
+    EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
+    away = false;
+    now_ += seconds(1);
+    Tell();
+    EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
+    only_events = false;
+  }
+  EXPECT_EQ(api_.All("events").size(), 2U);
+}
+
 TEST_F(VerdictsTest, APodOfTheSameNameIsToldAnew) {
   Plan("NoRoom", "2 nodes are full");
   api_.Put(

@@ -33,52 +33,71 @@ void EventRecorder::Record(Client& client, const ObjectReference& object, EventT
   RecordAll(client, {{object, type, std::string(reason), std::string(message)}}, now);
 }
 
-void EventRecorder::RecordAll(Client& client, const std::vector<EventNote>& notes, Time now) {
-  std::vector<const EventNote*> fresh, repeated;
+std::vector<Status> EventRecorder::RecordAll(Client& client, const std::vector<EventNote>& notes,
+                                             Time now) {
+  std::vector<Saying> sayings;
+  std::map<std::string, size_t> places;
+  std::vector<size_t> place_of;  // by note
+  place_of.reserve(notes.size());
   for (const EventNote& note : notes) {
-    Known& event = known_[IdentityOf(note)];
-    event.used = ++uses_;
-    (event.count == 0 ? fresh : repeated).push_back(&note);
-    event.count = std::max(event.count, 1);
+    const auto [place, first] = places.try_emplace(IdentityOf(note), sayings.size());
+    if (first) sayings.push_back({&note, place->first});
+    ++sayings[place->second].times;
+    place_of.push_back(place->second);
+  }
+  std::vector<Saying*> fresh, repeated;
+  for (Saying& saying : sayings) {
+    (known_.contains(saying.identity) ? repeated : fresh).push_back(&saying);
+  }
+  Repeat(client, repeated, now);
+  // Events expire: one that is said again after that begins anew.
+  for (Saying* saying : repeated) {
+    if (saying->written.code() == Code::kNotFound) fresh.push_back(saying);
   }
   Create(client, fresh, now);
-  for (const EventNote* note : repeated) {
-    const std::string identity = IdentityOf(*note);
-    Known& event = known_[identity];
-    ++event.count;
-    const Json patch = {{"count", event.count}, {"lastTimestamp", FormatTime(now)}};
-    const Status written =
-        client.Patch(kEvents, event.ns, event.name, PatchType::kMerge, patch).status();
-    // Events expire: one that is said again after that begins anew.
-    if (written.code() == Code::kNotFound) {
-      Create(client, {note}, now);
-    } else {
-      Settle(identity, written);
-    }
-  }
+  for (const Saying& saying : sayings) Settle(saying);
   if (known_.size() > capacity_) ForgetOldest();
+  std::vector<Status> written;
+  written.reserve(notes.size());
+  for (const size_t place : place_of) written.push_back(sayings[place].written);
+  return written;
 }
 
-void EventRecorder::Create(Client& client, const std::vector<const EventNote*>& notes, Time now) {
+void EventRecorder::Repeat(Client& client, const std::vector<Saying*>& sayings, Time now) {
+  std::vector<NamedPatch> patches;
+  patches.reserve(sayings.size());
+  for (const Saying* saying : sayings) {
+    Known& event = known_[saying->identity];
+    event.count += saying->times;
+    patches.push_back(
+        {event.ns, event.name, {{"count", event.count}, {"lastTimestamp", FormatTime(now)}}});
+  }
+  const std::vector<Result<Json>> answers = client.PatchAll(kEvents, PatchType::kMerge, patches);
+  for (size_t i = 0; i < sayings.size(); ++i) sayings[i]->written = answers[i].status();
+}
+
+void EventRecorder::Create(Client& client, const std::vector<Saying*>& sayings, Time now) {
   std::vector<Json> objects;
-  objects.reserve(notes.size());
-  for (const EventNote* note : notes) {
-    const std::string identity = IdentityOf(*note);
-    Known& event = known_[identity];
-    event.count = 1;
-    event.ns = note->object.ns.empty() ? "default" : note->object.ns;
-    event.name = fmt::format("{}.{:x}", note->object.name,
-                             Hash(fmt::format("{}|{}", identity, now.time_since_epoch().count())));
-    objects.push_back(ObjectOf(*note, event, now));
+  objects.reserve(sayings.size());
+  for (const Saying* saying : sayings) {
+    const ObjectReference& object = saying->note->object;
+    Known& event = known_[saying->identity];
+    event.count = saying->times;
+    event.ns = object.ns.empty() ? "default" : object.ns;
+    event.name =
+        fmt::format("{}.{:x}", object.name,
+                    Hash(fmt::format("{}|{}", saying->identity, now.time_since_epoch().count())));
+    objects.push_back(ObjectOf(*saying->note, event, now));
   }
   const std::vector<Result<Json>> answers = client.CreateAll(kEvents, objects);
-  for (size_t i = 0; i < notes.size(); ++i) Settle(IdentityOf(*notes[i]), answers[i].status());
+  for (size_t i = 0; i < sayings.size(); ++i) sayings[i]->written = answers[i].status();
 }
 
-void EventRecorder::Settle(const std::string& identity, const Status& written) {
-  if (written.ok()) return;
-  known_.erase(identity);  // the next one starts afresh
-  Log(LogLevel::kDebug, "event not written", {{"error", written.ToString()}});
+void EventRecorder::Settle(const Saying& saying) {
+  known_[saying.identity].used = ++uses_;
+  if (saying.written.ok()) return;
+  known_.erase(saying.identity);  // the next one starts afresh
+  Log(LogLevel::kDebug, "event not written", {{"error", saying.written.ToString()}});
 }
 
 Json EventRecorder::ObjectOf(const EventNote& note, const Known& event, Time now) const {
@@ -96,7 +115,7 @@ Json EventRecorder::ObjectOf(const EventNote& note, const Known& event, Time now
           {"type", note.type == EventType::kNormal ? "Normal" : "Warning"},
           {"reason", note.reason},
           {"message", note.message.substr(0, kMaxMessage)},
-          {"count", 1},
+          {"count", event.count},
           {"firstTimestamp", time},
           {"lastTimestamp", time},
           {"source", {{"component", component_}}},

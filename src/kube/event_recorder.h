@@ -1,5 +1,5 @@
 // Events (core/v1) on objects, as `kubectl describe` shows them; alike ones are counted, not
-// repeated. Best effort: a failed write is logged and forgotten.
+// repeated. Best effort: a failed write is logged and forgotten, unless the caller says it again.
 //
 //   EventRecorder events("nos-partitioner");
 //   events.Record(client, {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
@@ -39,8 +39,8 @@ class EventRecorder {
 
   void Record(Client& client, const ObjectReference& object, EventType type,
               std::string_view reason, std::string_view message, Time now);
-  // Those that are new are in flight together.
-  void RecordAll(Client& client, const std::vector<EventNote>& notes, Time now);
+  // Written together. Returns, for each note, whether it was written.
+  std::vector<Status> RecordAll(Client& client, const std::vector<EventNote>& notes, Time now);
 
  private:
   struct Known {
@@ -49,9 +49,18 @@ class EventRecorder {
     uint64_t used = 0;  // when last touched, for forgetting the oldest
   };
 
-  void Create(Client& client, const std::vector<const EventNote*>& notes, Time now);
+  // Alike notes of one call.
+  struct Saying {
+    const EventNote* note;
+    std::string identity;
+    int times = 0;
+    Status written{};
+  };
+
+  void Repeat(Client& client, const std::vector<Saying*>& sayings, Time now);
+  void Create(Client& client, const std::vector<Saying*>& sayings, Time now);
   Json ObjectOf(const EventNote& note, const Known& event, Time now) const;
-  void Settle(const std::string& identity, const Status& written);
+  void Settle(const Saying& saying);
   void ForgetOldest();
 
   std::string component_;

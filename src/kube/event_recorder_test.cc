@@ -56,6 +56,31 @@ TEST_F(EventRecorderTest, CountsWhatIsSaidTwiceAtOnce) {
   EXPECT_EQ(counts, (std::map<std::string, int64_t>{{"one", 2}, {"two", 1}}));
 }
 
+TEST_F(EventRecorderTest, TellsOfEachNoteWhetherItWasWritten) {
+  const EventNote one{kPod, EventType::kNormal, "Because", "one"};
+  const EventNote two{kPod, EventType::kNormal, "Because", "two"};
+  const EventNote three{kPod, EventType::kNormal, "Because", "three"};
+  ASSERT_TRUE(events_.RecordAll(client_, {one, three}, now_)[0].ok());
+  api_.Remove("events",
+              "default/" + std::string(FindString(api_.All("events")[0], "metadata", "name")));
+  api_.intercept = [](const ApiRequest& request) {
+    std::optional<Result<ApiResponse>> answer;
+    const bool second = request.method == "POST" && FindString(request.body, "message") == "two";
+    if (second) answer = Status(Code::kPermission, "");
+    return answer;
+  };
+  now_ += std::chrono::minutes(1);
+  const std::vector<Status> written = events_.RecordAll(client_, {two, one, three, two}, now_);
+  ASSERT_EQ(written.size(), 4U);
+  EXPECT_EQ(written[0].code(), Code::kPermission);
+  EXPECT_TRUE(written[1].ok());
+  EXPECT_TRUE(written[2].ok());
+  EXPECT_EQ(written[3].code(), Code::kPermission);
+  const std::vector<Json> all = api_.All("events");
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(Count(all[0]) + Count(all[1]), 3) << "one had expired";
+}
+
 TEST_F(EventRecorderTest, WhatWasNotWrittenBeginsAnew) {
   api_.intercept = [](const ApiRequest&) {
     return Result<ApiResponse>(Status(Code::kPermission, ""));

@@ -39,6 +39,11 @@ void WorkQueue::Forget(const std::string& key) {
   failures_.erase(key);
 }
 
+bool WorkQueue::Failing(const std::string& key) const {
+  const std::scoped_lock lock(mutex_);
+  return failures_.contains(key);
+}
+
 std::optional<std::string> WorkQueue::Take(Time now) {
   const std::scoped_lock lock(mutex_);
   if (by_time_.empty() || by_time_.begin()->first.first > now) return std::nullopt;

@@ -41,6 +41,8 @@ class WorkQueue {
   void Retry(const std::string& key, Time now);
   // After a success: the key's next failure starts from the base delay.
   void Forget(const std::string& key);
+  // It has failed since it was last forgotten: what brings no news should leave it its pause.
+  bool Failing(const std::string& key) const;
   // The key that has been due longest, now being looked at; none when nothing is due.
   std::optional<std::string> Take(Time now);
   void Done(const std::string& key);

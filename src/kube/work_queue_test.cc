@@ -55,7 +55,9 @@ TEST(WorkQueue, FailuresBackOffPerKeyUntilASuccess) {
   }
   EXPECT_EQ(waits,
             (std::vector<Duration>{seconds(1), seconds(2), seconds(4), seconds(5), seconds(5)}));
+  EXPECT_TRUE(queue.Failing("a"));
   queue.Forget("a");
+  EXPECT_FALSE(queue.Failing("a"));
   queue.Retry("a", kStart);
   EXPECT_EQ(queue.NextDue(), kStart + seconds(1));
 }
