@@ -366,6 +366,8 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
   std::vector<kube::EventNote> notes;
   std::set<std::string> refused;
   Status error;
+  std::erase_if(refusals_said_,
+                [&](const auto& item) { return now - item.second.second >= kSayAgain; });
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const planning::PlannedNode& planned = plan.nodes[i];
     if (!answers[i].ok()) {
@@ -410,12 +412,16 @@ kube::EventNote Partitioner::Announce(const planning::PlannedNode& planned,
           fmt::format("plan {}: {}", plan_id, Join(parts, "; "))};
 }
 
-// What to say about it: nothing when somebody else was faster, or when nobody would hear it.
+// What to say about it: nothing when somebody else was faster, when nobody would hear it, or when
+// it has just been said: errors name ports and times, so that no text comes twice.
 std::optional<kube::EventNote> Partitioner::TakeRefusal(const std::string& node, const Status& why,
                                                         Time now) {
   if (!flights_.Refused(node, why.code(), now)) return std::nullopt;
   if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", "refused"}});
   if (why.code() == Code::kDeadline) return std::nullopt;
+  const auto said = refusals_said_.find(node);
+  if (said != refusals_said_.end() && said->second.first == why.code()) return std::nullopt;
+  refusals_said_[node] = {why.code(), now};
   return kube::EventNote{NodeReference(node), kube::EventType::kWarning, "PlanRefused",
                          fmt::format("the API server takes no plan for this node: {}; planning "
                                      "goes on without it, and it is tried again now and then",

@@ -22,6 +22,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/metrics.h"
@@ -119,6 +120,8 @@ class Partitioner final : public Reconciler {
   Claims claims_;
   Batch batch_;
   Repairs repairs_;
+  // By node, what an Event last said of refused plans, and when; of the last kSayAgain.
+  std::map<std::string, std::pair<Code, Time>> refusals_said_;
   Verdicts verdicts_;
   std::map<std::string, Node> written_;            // newer than what the cache shows
   uint64_t pods_version_ = 0, nodes_version_ = 0;  // of the caches, at the last plan

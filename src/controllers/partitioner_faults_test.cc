@@ -336,6 +336,37 @@ TEST_F(PartitionerTest, AReasonThatCouldNotBeWrittenIsWrittenLater) {
   EXPECT_EQ(api_.All("events").size(), 1u) << Events();
 }
 
+// A webhook for nodes is down; its error names the port of each attempt.
+TEST_F(PartitionerTest, ARefusalInEverNewWordsIsNotAnEventEachTime) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  int attempts = 0;
+  Code code = Code::kUnavailable;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path == "/api/v1/nodes/a") {
+      answer = Status(
+          code, "failed calling webhook: read tcp 10.0.0.1:" + std::to_string(40000 + ++attempts));
+    }
+    return answer;
+  };
+  const auto refusals = [&] {
+    const auto events = api_.All("events");
+    return std::count_if(events.begin(), events.end(), [](const Json& event) {
+      return FindString(event, "reason") == "PlanRefused";
+    });
+  };
+  Run(minutes(4));
+  EXPECT_GT(attempts, 5);
+  EXPECT_EQ(refusals(), 1);
+  code = Code::kPermission;
+  Run(minutes(1) - seconds(1));
+  EXPECT_EQ(refusals(), 2) << "this is another one";
+  for (int minute = 5; minute < 60; ++minute) Run(minutes(1));
+  EXPECT_LE(refusals(), 13) << attempts;
+  EXPECT_GE(refusals(), 5) << "and is not forgotten";
+}
+
 TEST_F(PartitionerTest, TellingReasonsDoesNotHoldUpAPodThatFits) {
   Node("a", {{0, "7g.40gb@0:used"}});
   for (int i = 0; i < 2000; ++i) Pod("hopeless" + std::to_string(i), "7g.40gb");
