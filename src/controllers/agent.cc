@@ -189,7 +189,6 @@ Status Agent::Offer(Round& round, kube::Client& client, Time now) {
   if (offered_ == offer) return Status::Ok();
   for (const kubelet::OfferedDevice& device : offer) resources_.insert(device.resource);
   offered_.reset();  // should this fail, nobody knows what the kubelet holds
-  looked_.reset();
   NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
   offered_ = std::move(offer);
   offer_changed_ = true;
@@ -357,22 +356,16 @@ Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Clien
   return Outcome::Again(Duration::zero());
 }
 
-// One look past the caches serves for what has left the offer and is destroyed in the next second:
-// before Kubernetes 1.31 it makes the API server read all pods from its store.
+// Looks past the caches for each operation: a pod that was bound a moment ago is saved only if it
+// is seen.
 Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
                               kube::Client& client, Time now) {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
-  constexpr Duration kSeen = std::chrono::seconds(1);
-  const bool destroys = operation.kind == device::Operation::Kind::kDestroy;
-  const bool seen = destroys && device_plugin_.Withdraws() && looked_ && now >= *looked_ &&
-                    now - *looked_ <= kSeen;
-  if (!seen) {
-    NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
-    looked_ = now;
-    for (const auto& [uuid, resource] : round.unwanted) {
-      if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.on_their_way[resource]);
-    }
+  NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
+  for (const auto& [uuid, resource] : round.unwanted) {
+    if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.on_their_way[resource]);
   }
+  const bool destroys = operation.kind == device::Operation::Kind::kDestroy;
   if (destroys && !round.unwanted.contains(operation.uuid)) return false;
   if (round.keep.contains(operation.uuid) || MustWait(operation, round, now)) return false;
   return !destroys || device_plugin_.Condemn(operation.uuid);

@@ -142,7 +142,6 @@ class Agent final : public Reconciler {
   int lags_ = 0;                                                // looks at a kubelet that lags
   int looks_ = 0;                                               // at the kubelet, for this offer
   bool offer_changed_ = false;                                  // and the node does not show it yet
-  std::optional<Time> looked_;  // past the caches, since the last offer
   // By UUID of what has left the offer: pods that were on their way in.
   std::map<std::string, std::set<std::string>> awaited_by_;
   std::set<std::string> resources_;         // ever offered

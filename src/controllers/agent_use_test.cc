@@ -212,29 +212,6 @@ TEST_F(AgentUseTest, WhatAPredecessorHeldIsFreeWhenItHasEnded) {
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "nobody holds the slice at 0";
 }
 
-TEST_F(AgentUseTest, ALookDoesNotLastWhenTheClockIsSetBack) {
-  PluginThatCannotWithdraw();
-  Restart();
-  Run();
-  int looks = 0;
-  api_.intercept =
-      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    looks += request.method == "GET" && request.path == "/api/v1/pods" ? 1 : 0;
-    return std::nullopt;
-  };
-  Plan("7", {{0, "1g.5gb@0"}});
-  Run();
-  ASSERT_EQ(destroyed_, 1);
-  looks = 0;
-  clock_.Advance(-std::chrono::hours(1));
-  Plan("8", {{0, "7g.40gb@0"}});
-  for (int i = 0; i < 30'000 && destroyed_ < 2; ++i) {
-    if (!runner_->Step(clock_)) clock_.Advance(milliseconds(10));
-  }
-  EXPECT_EQ(destroyed_, 2);
-  EXPECT_GE(looks, 1) << "destroyed without a look past the caches";
-}
-
 TEST_F(AgentUseTest, ASuccessorNeedsASliceAlsoAfterARestartOfTheAgent) {
   ASSERT_TRUE(kubelet_.Admit("ml", "db-0", kSlice).ok());
   api_.Put(BoundPod("db-0", "u1", {}, JsonArray{Asking("main", "1")}));
@@ -319,31 +296,6 @@ TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
   EXPECT_TRUE(gpus.ListGpus()->front().mig_enabled);
   runner_.reset();
   agent_.reset();
-}
-
-TEST_F(AgentUseTest, OneLookPastTheCachesServesForSeveral) {
-  config_.settle = Duration::zero();
-  Restart();
-  Run();
-  int looks = 0;
-  api_.intercept =
-      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
-    looks += request.method == "GET" && request.path == "/api/v1/pods" ? 1 : 0;
-    return std::nullopt;
-  };
-  Plan("7", {{0, "3g.20gb@4"}});
-  Run();
-  EXPECT_EQ(destroyed_, 2);
-  EXPECT_EQ(looks, 2) << "before they leave the offer, and before they are destroyed";
-  Plan("8", {{0, "1g.5gb@0,1g.5gb@1,3g.20gb@4"}});
-  Run();
-  looks = 0;
-  Plan("9", {{0, "1g.5gb@0,3g.20gb@4"}});
-  while (destroyed_ < 3) runner_->Step(clock_);
-  Plan("10", {{0, "3g.20gb@4"}});  // at once
-  Run();
-  EXPECT_EQ(destroyed_, 4);
-  EXPECT_EQ(looks, 4) << "each offer is looked at anew";
 }
 
 TEST_F(AgentUseTest, APluginThatIsNotRightKeepsNobodyInTheDark) {
