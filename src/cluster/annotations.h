@@ -59,8 +59,8 @@ struct Gpu {
   // Starts were not reported (counts only, or a pod's instance that the status does not show yet)
   // and have been assumed: some legal arrangement of what is known.
   bool assumed_starts = false;
-  // Must not be re-cut now (a plan is under way there, cutting it failed lately, or a pod may hold it
-  // whole); its free instances may serve pods.
+  // Must not be re-cut now (a plan is under way there, cutting it failed lately, or a pod may hold
+  // it whole); its free instances may serve pods.
   bool fixed = false;
   // The node's status tells this GPU's instances. Otherwise it is known from the labels alone,
   // taken as empty.

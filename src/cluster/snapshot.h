@@ -11,11 +11,11 @@
 // instance the status does not show at all gets one assumed where the spec wants it, else wherever
 // one is legal, in place of free instances if need be; when that fails too, a problem says so.
 //
-// Nor is it known which GPUs are handed out whole (nvidia.com/gpu): none that has instances, but any
-// other, for an agent reports a free GPU with MIG mode off as empty, too. While pods hold whole GPUs,
-// those of their node that no agent reports are left out of `gpus`; when these are fewer than the
-// pods hold, the reported ones without instances are fixed. GPUs without instances that may be cut
-// are no whole ones: `allocatable` counts only what is beyond them.
+// Nor is it known which GPUs are handed out whole (nvidia.com/gpu): none that has instances, but
+// any other, for an agent reports a free GPU with MIG mode off as empty, too. While pods hold whole
+// GPUs, those of their node that no agent reports are left out of `gpus`; when these are fewer than
+// the pods hold, the reported ones without instances are fixed. GPUs without instances that may be
+// cut are no whole ones: `allocatable` counts only what is beyond them.
 #pragma once
 
 #include <array>
