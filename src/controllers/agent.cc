@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "controllers/condition.h"
 #include "controllers/measures.h"
 #include "controllers/node_write.h"
 
@@ -41,13 +40,6 @@ std::string NameOf(device::Operation::Kind kind) {
       return "enable";
   }
   return "";
-}
-
-// Conditions are read by people, and the API server takes 32 KiB of them.
-std::string Shortened(std::string message) {
-  constexpr size_t kMost = 1000;
-  if (message.size() > kMost) message = message.substr(0, kMost - 3) + "...";
-  return message;
 }
 
 std::map<std::string, std::string> WithResources(const std::vector<device::GpuInstance>& instances,
@@ -404,81 +396,6 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool o
   return Outcome::Again(next - now);
 }
 
-PlanResult Agent::ResultOf(const device::Progress& progress, const Round& round) const {
-  PlanResult result{plan_, true, progress.obstacles};
-  const std::vector<device::Obstacle> failed = failures_.Obstacles();
-  for (const auto* more : {&round.unreadable, &failed}) {
-    result.obstacles.insert(result.obstacles.end(), more->begin(), more->end());
-  }
-  result.applied = result.obstacles.empty();
-  return result;
-}
-
-Status Agent::Report(const Round& round, const std::optional<PlanResult>& result,
-                     kube::Client& client) {
-  std::vector<cluster::Gpu> gpus = ToGpus(round.devices);
-  const std::set<int> whole = HeldWhole(round.devices);
-  std::erase_if(gpus, [&](const cluster::Gpu& gpu) {  // nobody should plan on it
-    return whole.contains(gpu.index) || failures_.CannotEnableMig(gpu.index);
-  });
-  cluster::AnnotationPatch patch = cluster::StatusPatch(
-      *round.node, gpus, result ? result->plan : cluster::StatusPlan(*round.node));
-  if (result) {
-    const std::string key(cluster::kPlanResult);
-    const auto known = round.node->meta.annotations.find(key);
-    std::string text = WritePlanResult(*result);
-    if (known == round.node->meta.annotations.end() || known->second != text) {
-      patch[key] = std::move(text);
-    }
-  }
-  if (patch.empty()) return Status::Ok();
-  // A patch holds differences from the node as this agent knows it: only that very node may take
-  // it.
-  return PatchNodeAnnotations(client, node_, patch, round.node->meta.resource_version)
-      .status()
-      .Within("report GPUs of node " + node_);
-}
-
-void Agent::Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now) {
-  std::string text = WritePlanResult(result);
-  const auto known = round.node->meta.annotations.find(cluster::kPlanResult);
-  const bool old = known != round.node->meta.annotations.end() && known->second == text;
-  if (!old && text != announced_) {
-    if (result.applied) {
-      events_.Record(client, Reference(*round.node), kube::EventType::kNormal, "Partitioned",
-                     fmt::format("plan {} is applied", result.plan), now);
-    } else {
-      events_.Record(client, Reference(*round.node), kube::EventType::kWarning,
-                     "PartitioningIncomplete",
-                     fmt::format("plan {}: {}", result.plan, Describe(result.obstacles)), now);
-    }
-  }
-  announced_ = std::move(text);
-}
-
-// Nodes without anything wrong get the condition only once they have had it.
-Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
-  if (extras_.health == nullptr) return Status::Ok();
-  std::string reason = "AllWell", message;
-  for (const device::HealthCondition& condition : extras_.health->Conditions()) {
-    if (message.empty()) reason = condition.Reason();
-    message +=
-        fmt::format("{}GPU {}: {}", message.empty() ? "" : "; ", condition.gpu, condition.message);
-  }
-  const WantedCondition wanted{std::string(kGpusHealthy), message.empty() ? "True" : "False",
-                               std::move(reason), Shortened(std::move(message))};
-  const bool never_had = FindCondition(round.node->conditions, wanted.type) == nullptr;
-  if (HasCondition(*round.node, wanted) || (never_had && wanted.status == "True")) {
-    return Status::Ok();
-  }
-  NOS_RETURN_IF_ERROR(WriteCondition(client, *round.node, wanted, now));
-  if (wanted.status == "False") {
-    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, wanted.reason,
-                   wanted.message, now);
-  }
-  return Status::Ok();
-}
-
 Status Agent::Perform(const device::Operation& operation) {
   const SteadyClock clock;
   const Time begun = clock.Now();
@@ -490,51 +407,6 @@ Status Agent::Perform(const device::Operation& operation) {
                            {{"operation", name}, {"result", done.ok() ? "ok" : "error"}});
   }
   return done;
-}
-
-void Agent::Measure(const Round& round) const {
-  if (extras_.metrics == nullptr) return;
-  std::map<MetricLabels, double> instances;
-  for (const cluster::Gpu& gpu : ToGpus(round.devices)) {
-    for (const cluster::Instance& instance : gpu.instances) {
-      ++instances[{{"gpu", std::to_string(gpu.index)},
-                   {"model", gpu.model->name()},
-                   {"profile", gpu.model->profile(instance.placement.profile).name},
-                   {"state", instance.used ? "used" : "free"}}];
-    }
-  }
-  extras_.metrics->SetAll(kInstances, {instances.begin(), instances.end()});
-  if (extras_.health == nullptr) return;
-  std::map<MetricLabels, double> conditions;
-  for (const device::HealthCondition& condition : extras_.health->Conditions()) {
-    conditions[{{"gpu", std::to_string(condition.gpu)}, {"reason", condition.Reason()}}] = 1;
-  }
-  extras_.metrics->SetAll(kGpuConditions, {conditions.begin(), conditions.end()});
-}
-
-void Agent::AnnounceOffer(const Round& round, const Status& offered, kube::Client& client,
-                          Time now) {
-  const bool passes = offered.ok() || offered.code() == Code::kUnavailable;
-  std::string trouble = passes ? "" : offered.message();
-  if (!trouble.empty() && trouble != offer_trouble_) {
-    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "DevicesNotOffered",
-                   trouble, now);
-  }
-  offer_trouble_ = std::move(trouble);
-}
-
-void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now) {
-  if (round.devices.problems == problems_) return;
-  problems_ = round.devices.problems;
-  for (const std::string& problem : problems_) {
-    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "GpuNotUsable",
-                   problem, now);
-  }
-}
-
-kube::ObjectReference Agent::Reference(const cluster::Node& node) const {
-  // As the kubelet does: a node's events carry its name as uid, so that kubectl finds them.
-  return {"Node", "", node.meta.name, node.meta.name};
 }
 
 }  // namespace nos::controllers

@@ -83,11 +83,7 @@ class AgentTest : public ::testing::Test {
     std::map<std::string, int> counts = {{"nvidia.com/mig-1g.5gb", 0},
                                          {"nvidia.com/mig-7g.40gb", 0}};
     for (const auto& device : kubelet_.offer()) counts[device.resource] += device.healthy ? 1 : 0;
-    Json node = *api_.Find("nodes", kNode);
-    for (const auto& [resource, count] : counts) {
-      MakeObject(node, "status", "allocatable")[resource] = std::to_string(count);
-    }
-    api_.Put(node);
+    testing::PutAllocatable(api_, kNode, counts);
   }
 
   // Lets the agent work for this long.

@@ -27,6 +27,15 @@ class AgentUseTest : public AgentTest {
   void PlanWithoutTheHeld() {
     Plan("7", {{0, kubelet_.Holds(first_.uuid) ? "1g.5gb@1" : "1g.5gb@0"}});
   }
+  // Of pod "a"; it has a slice, and the pod's container needs none.
+  void AnInitContainerRuns() {
+    api_.Put(BoundPod("a", "u1", JsonArray{Asking("init", "1")},
+                      JsonArray{JsonObject{{"name", "main"}}}));
+    ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice, "init").ok());
+    Admitted("a");
+    Condition("a", "Initialized", "False");
+    Run();
+  }
   // As NVIDIA's.
   void PluginThatCannotWithdraw() {
     kubelet_.withdraws = false;
@@ -38,12 +47,7 @@ class AgentUseTest : public AgentTest {
 };
 
 TEST_F(AgentUseTest, ARunningInitContainerKeepsItsDevice) {
-  api_.Put(
-      BoundPod("a", "u1", JsonArray{Asking("init", "1")}, JsonArray{JsonObject{{"name", "main"}}}));
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice, "init").ok());
-  Admitted("a");
-  Condition("a", "Initialized", "False");
-  Run();
+  AnInitContainerRuns();
   PlanWithoutTheHeld();
   Run();
   EXPECT_EQ(destroyed_, 0);
@@ -167,12 +171,7 @@ TEST_F(AgentUseTest, APodBoundBetweenTwoDestructionsKeepsItsSlice) {
 
 // It loads a model, or fails again and again, and the containers of its pod need no slice.
 TEST_F(AgentUseTest, APlanIsAnsweredThoughAnInitContainerRunsForHours) {
-  api_.Put(
-      BoundPod("a", "u1", JsonArray{Asking("init", "1")}, JsonArray{JsonObject{{"name", "main"}}}));
-  ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice, "init").ok());
-  Admitted("a");
-  Condition("a", "Initialized", "False");
-  Run();
+  AnInitContainerRuns();
   Plan("7", {{0, "1g.5gb@0"}, {1, "7g.40gb@0"}});
   int patches = 0, looks = 0;
   api_.intercept =

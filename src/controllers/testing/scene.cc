@@ -52,4 +52,13 @@ void PutBoundPod(kube::FakeApi& api, const std::string& name, const std::string&
                                 : JsonArray{}}}}});
 }
 
+void PutAllocatable(kube::FakeApi& api, const std::string& node,
+                    const std::map<std::string, int>& counts) {
+  Json object = *api.Find("nodes", node);
+  for (const auto& [resource, count] : counts) {
+    MakeObject(object, "status", "allocatable")[resource] = std::to_string(count);
+  }
+  api.Put(object);
+}
+
 }  // namespace nos::controllers::testing

@@ -1,6 +1,7 @@
 // What tests of controllers share: a runner before a fake API server, under a clock they turn.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "base/clock.h"
@@ -22,5 +23,9 @@ std::string NodeAnnotation(const kube::FakeApi& api, const std::string& node,
 // A pod "ml/<name>" on the node that asks for one slice.
 void PutBoundPod(kube::FakeApi& api, const std::string& name, const std::string& node,
                  const std::string& profile, std::string_view phase);
+
+// The node counts so many of these resources, as its kubelet writes it.
+void PutAllocatable(kube::FakeApi& api, const std::string& node,
+                    const std::map<std::string, int>& counts);
 
 }  // namespace nos::controllers::testing

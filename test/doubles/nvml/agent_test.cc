@@ -53,11 +53,7 @@ class NvmlAgentTest : public ::testing::Test {
     std::map<std::string, int> counts;
     for (const gpu::Profile& profile : model_.profiles()) counts[profile.resource_name] = 0;
     for (const auto& device : kubelet_.offer()) ++counts[device.resource];
-    Json node = *api_.Find("nodes", kNode);
-    for (const auto& [resource, count] : counts) {
-      MakeObject(node, "status", "allocatable")[resource] = std::to_string(count);
-    }
-    api_.Put(node);
+    testing::PutAllocatable(api_, kNode, counts);
   }
   void Run(Duration time = seconds(60)) {
     EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
