@@ -32,12 +32,23 @@ void Field::Read(bool& out) {
   if (Expect(Cursor::Kind::kBool, "true or false")) out = value_.Bool();
 }
 
-void Field::Read(int32_t& out) {
+template <typename Integer>
+void Field::ReadInteger(Integer& out) {
   if (!Expect(Cursor::Kind::kNumber, "a whole number")) return;
   const std::string_view text = value_.Text();
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (fault == std::errc::result_out_of_range) return Fail("does not fit into 32 bits");
+  if (fault == std::errc::result_out_of_range) {
+    return Fail(fmt::format("does not fit into {} bits", 8 * sizeof(Integer)));
+  }
   if (end != text.data() + text.size()) Fail("must be a whole number, not a number");
+}
+
+void Field::Read(int32_t& out) { ReadInteger(out); }
+
+void Field::Read(int64_t& out) { ReadInteger(out); }
+
+void Field::Read(std::optional<int32_t>& out) {
+  if (Present()) Read(out.emplace());
 }
 
 void Field::Read(Time& out) {

@@ -43,6 +43,8 @@ class Field {
   void Read(std::string& out);
   void Read(bool& out);
   void Read(int32_t& out);
+  void Read(int64_t& out);
+  void Read(std::optional<int32_t>& out);
   void Read(Time& out);
   void Read(std::optional<Time>& out);
   void Read(Quantity& out);  // from a string or a number
@@ -63,6 +65,8 @@ class Field {
   void Read(T& out, Function read) {
     read(*this, out);
   }
+  // Each element of a list.
+  void Each(FunctionRef<void(Field& element)> visit) { Elements(visit); }
   // The members of an object that are known; the others are skipped.
   template <typename... Readers>
   void Members(const Member<Readers>&... known) {
@@ -79,6 +83,8 @@ class Field {
   Field(Cursor& value, const Field& parent, std::string_view key, size_t index)
       : value_(value), parent_(&parent), key_(key), index_(index), error_(parent.error_) {}
 
+  template <typename Integer>
+  void ReadInteger(Integer& out);
   void ForEach(FunctionRef<void(std::string_view key, Field& member)> visit);
   void Elements(FunctionRef<void(Field& element)> visit);
   // Records "must be `expected`" and returns false when present but not as expected.

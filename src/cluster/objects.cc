@@ -3,57 +3,14 @@
 #include <algorithm>
 
 #include "cluster/fields.h"
+#include "cluster/read_parts.h"
 
 namespace nos::cluster {
 namespace {
 
-void ReadOwner(Field& from, OwnerReference& to) {
-  from.Members(At("apiVersion", to.api_version), At("kind", to.kind), At("name", to.name),
-               At("uid", to.uid), At("controller", to.controller));
-}
-
-void ReadMeta(Field& from, ObjectMeta& to) {
-  from.Members(At("name", to.name), At("namespace", to.ns), At("uid", to.uid),
-               At("resourceVersion", to.resource_version), At("labels", to.labels),
-               At("annotations", to.annotations), At("ownerReferences", to.owners, ReadOwner),
-               At("creationTimestamp", to.created), At("deletionTimestamp", to.deleted));
-}
-
 void ReadCondition(Field& from, Condition& to) {
   from.Members(At("type", to.type), At("status", to.status), At("reason", to.reason),
                At("message", to.message), At("lastTransitionTime", to.last_transition));
-}
-
-void ReadRequirement(Field& from, SelectorRequirement& to) {
-  from.Members(At("key", to.key), At("operator", to.op), At("values", to.values));
-}
-
-void ReadTerm(Field& from, NodeSelectorTerm& to) {
-  from.Members(At("matchExpressions", to.match_expressions, ReadRequirement),
-               At("matchFields", to.match_fields, ReadRequirement));
-}
-
-void ReadPreferredTerm(Field& from, PreferredNodeTerm& to) {
-  from.Members(At("weight", to.weight), At("preference", to.term, ReadTerm));
-}
-
-void ReadTerms(Field& from, std::vector<NodeSelectorTerm>& to) {
-  from.Members(At("nodeSelectorTerms", to, ReadTerm));
-}
-
-void ReadNodeAffinity(Field& from, NodeAffinity& to) {
-  from.Members(
-      At("requiredDuringSchedulingIgnoredDuringExecution", to.required, ReadTerms),
-      At("preferredDuringSchedulingIgnoredDuringExecution", to.preferred, ReadPreferredTerm));
-}
-
-void ReadToleration(Field& from, Toleration& to) {
-  from.Members(At("key", to.key), At("operator", to.op), At("value", to.value),
-               At("effect", to.effect));
-}
-
-void ReadTaint(Field& from, Taint& to) {
-  from.Members(At("key", to.key), At("value", to.value), At("effect", to.effect));
 }
 
 // A ResourceRequirements of any owner that has `requests` and `limits`.
@@ -64,10 +21,60 @@ auto Resources(Owner& to) {
   });
 }
 
+void ReadHostPort(Field& from, HostPort& to) {
+  from.Members(At("hostPort", to.port), At("hostIP", to.ip), At("protocol", to.protocol));
+}
+
 void ReadContainer(Field& from, Container& to) {
   std::string restart_policy;
-  from.Members(At("name", to.name), Resources(to), At("restartPolicy", restart_policy));
+  from.Members(At("name", to.name), Resources(to), At("restartPolicy", restart_policy),
+               At("image", to.image), At("ports", to.host_ports, ReadHostPort));
+  std::erase_if(to.host_ports, [](const HostPort& port) { return port.port <= 0; });
   to.restart_always = restart_policy == "Always";
+}
+
+// A disk that only one node may write, of a kind that has `Kind`, known by its member `key`.
+auto ReadDisk(Volume& to, Volume::Kind kind, std::string_view key) {
+  return [&to, kind, key](Field& from) {
+    if (!from.Present()) return;
+    to.kind = kind;
+    from.Members(At(key, to.source), At("readOnly", to.read_only));
+  };
+}
+
+void ReadRbd(Field& from, Volume& to) {
+  if (!from.Present()) return;
+  std::string pool = "rbd", image;
+  from.Members(At("monitors", to.monitors), At("pool", pool), At("image", image),
+               At("readOnly", to.read_only));
+  to.kind = Volume::Kind::kRbd;
+  to.source = pool + "/" + image;
+}
+
+// Source of what tells disks apart: k8s.io/kubernetes pkg/scheduler/framework/plugins/
+// volumerestrictions.
+void ReadVolume(Field& from, Volume& to) {
+  using enum Volume::Kind;
+  from.Members(At("name", to.name),
+               At("persistentVolumeClaim",
+                  [&](Field& claim) {
+                    if (!claim.Present()) return;
+                    to.kind = kClaim;
+                    claim.Members(At("claimName", to.source), At("readOnly", to.read_only));
+                  }),
+               At("ephemeral",
+                  [&](Field& field) {
+                    if (field.Present()) to.kind = kEphemeral;
+                  }),
+               At("gcePersistentDisk", ReadDisk(to, kGcePersistentDisk, "pdName")),
+               At("awsElasticBlockStore", ReadDisk(to, kAwsElasticBlock, "volumeID")),
+               At("iscsi", ReadDisk(to, kIscsi, "iqn")),
+               At("rbd", [&](Field& field) { ReadRbd(field, to); }));
+}
+
+void ReadWorkloadRef(Field& from, WorkloadRef& to) {
+  from.Members(At("name", to.name), At("podGroup", to.pod_group),
+               At("podGroupReplicaKey", to.replica_key));
 }
 
 void ReadGate(Field& from, std::string& to) { from.Members(At("name", to)); }
@@ -78,18 +85,36 @@ void ReadPodSpec(Field& from, Pod& to) {
                At("nodeSelector", to.node_selector),
                At("affinity",
                   [&](Field& affinity) {
-                    affinity.Members(At("nodeAffinity", to.node_affinity, ReadNodeAffinity));
+                    affinity.Members(At("nodeAffinity", to.node_affinity, ReadNodeAffinity),
+                                     At("podAffinity", to.pod_affinity, ReadPodAffinity),
+                                     At("podAntiAffinity", to.pod_anti_affinity, ReadPodAffinity));
                   }),
                At("tolerations", to.tolerations, ReadToleration),
                At("containers", to.containers, ReadContainer),
                At("initContainers", to.init_containers, ReadContainer), At("overhead", to.overhead),
-               Resources(to), At("schedulingGates", to.scheduling_gates, ReadGate));
+               Resources(to), At("schedulingGates", to.scheduling_gates, ReadGate),
+               At("topologySpreadConstraints", to.spread, ReadSpread),
+               At("volumes", to.volumes, ReadVolume), At("preemptionPolicy", to.preemption_policy),
+               At("workloadRef", to.workload, ReadWorkloadRef),
+               At("resourceClaims",
+                  [&](Field& claims) { claims.Each([&](Field&) { to.claims_devices = true; }); }));
 }
 
 void ReadPodStatus(Field& from, Pod& to) {
   from.Members(At("phase", to.phase), At("nominatedNodeName", to.nominated_node),
-               At("reason", to.reason), At("message", to.message),
+               At("reason", to.reason), At("message", to.message), At("startTime", to.started),
                At("conditions", to.conditions, ReadCondition));
+}
+
+void ReadImages(Field& from, std::vector<NodeImage>& to) {
+  from.Each([&](Field& image) {
+    std::vector<std::string> names;
+    int64_t bytes = 0;
+    image.Members(At("names", names), At("sizeBytes", bytes));
+    for (const std::string& name : names) to.push_back({ImageId(name), bytes});
+  });
+  std::sort(to.begin(), to.end(),
+            [](const NodeImage& a, const NodeImage& b) { return a.name < b.name; });
 }
 
 void ReadNodeSpec(Field& from, Node& to) {
@@ -98,7 +123,8 @@ void ReadNodeSpec(Field& from, Node& to) {
 
 void ReadNodeStatus(Field& from, Node& to) {
   from.Members(At("capacity", to.capacity), At("allocatable", to.allocatable),
-               At("conditions", to.conditions, ReadCondition));
+               At("conditions", to.conditions, ReadCondition),
+               At("images", [&](Field& images) { ReadImages(images, to.images); }));
 }
 
 template <typename T>
@@ -118,6 +144,8 @@ const Condition* FindCondition(const std::vector<Condition>& conditions, std::st
                                [&](const Condition& condition) { return condition.type == type; });
   return it == conditions.end() ? nullptr : &*it;
 }
+
+uint64_t ImageId(std::string_view name) { return std::hash<std::string_view>{}(name); }
 
 Status ReadPod(JsonSource json, Pod& to) {
   to = Pod();

@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "base/status.h"
+#include "cluster/constraints.h"
 #include "codec/cursor.h"
 
 namespace nos::cluster {
 
-using StringMap = std::map<std::string, std::string, std::less<>>;
 using ResourceList = std::map<std::string, Quantity, std::less<>>;
 
 struct OwnerReference {
@@ -32,39 +32,44 @@ struct ObjectMeta {
   std::optional<Time> deleted;  // deletionTimestamp
 };
 
-struct Taint {
-  std::string key, value, effect;  // NoSchedule, PreferNoSchedule, NoExecute
-};
-
-struct Toleration {
-  std::string key, op, value, effect;  // op: Equal (default) or Exists
-};
-
-// A requirement of a label or node selector. op: In, NotIn, Exists, DoesNotExist, Gt, Lt.
-struct SelectorRequirement {
-  std::string key, op;
-  std::vector<std::string> values;
-};
-
-struct NodeSelectorTerm {
-  std::vector<SelectorRequirement> match_expressions;
-  std::vector<SelectorRequirement> match_fields;  // only metadata.name
-};
-
-struct PreferredNodeTerm {
-  int weight = 0;
-  NodeSelectorTerm term;
-};
-
-struct NodeAffinity {
-  std::optional<std::vector<NodeSelectorTerm>> required;  // terms are alternatives
-  std::vector<PreferredNodeTerm> preferred;
+// A port of a container that takes one of its node.
+struct HostPort {
+  int32_t port = 0;
+  std::string ip;                // "" and "0.0.0.0": every address
+  std::string protocol = "TCP";  // TCP, UDP, SCTP
 };
 
 struct Container {
   std::string name;
   ResourceList requests, limits;
   bool restart_always = false;  // an init container that keeps running (sidecar)
+  std::string image{};
+  std::vector<HostPort> host_ports{};  // only those with a host port
+};
+
+// Where a volume of a pod comes from, as far as a scheduler looks.
+struct Volume {
+  enum class Kind {
+    kOther,
+    kClaim,
+    kEphemeral,
+    kGcePersistentDisk,
+    kAwsElasticBlock,
+    kIscsi,
+    kRbd
+  };
+  std::string name;
+  Kind kind = Kind::kOther;
+  // kClaim: the claim's name. Disks: what tells one from another ("pdName", "volumeID",
+  // "iqn", "pool/image monitors...").
+  std::string source{};
+  bool read_only = false;
+  std::vector<std::string> monitors{};  // of kRbd
+};
+
+// spec.workloadRef: the pod belongs to a group of a Workload (scheduling.k8s.io).
+struct WorkloadRef {
+  std::string name, pod_group, replica_key;
 };
 
 struct Condition {
@@ -81,13 +86,20 @@ struct Pod {
   int32_t priority = 0;
   StringMap node_selector;
   std::optional<NodeAffinity> node_affinity;
+  PodAffinity pod_affinity, pod_anti_affinity;
+  std::vector<TopologySpreadConstraint> spread;
   std::vector<Toleration> tolerations;
   std::vector<Container> containers, init_containers;
   ResourceList overhead;
   ResourceList requests, limits;  // of the pod as a whole (spec.resources)
   std::vector<std::string> scheduling_gates;
+  std::vector<Volume> volumes;
+  std::string preemption_policy;  // "": PreemptLowerPriority; or Never
+  bool claims_devices = false;    // spec.resourceClaims is not empty
+  std::optional<WorkloadRef> workload;
   // status
   std::string phase, nominated_node, reason, message;
+  std::optional<Time> started;  // startTime
   std::vector<Condition> conditions;
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
@@ -97,12 +109,21 @@ struct Pod {
   }
 };
 
+// An image that a node has, under one of its names, which are long and many: a number stands for
+// it. Two names may share one; it decides a preference only.
+struct NodeImage {
+  uint64_t name = 0;  // ImageId
+  int64_t bytes = 0;
+};
+uint64_t ImageId(std::string_view name);
+
 struct Node {
   ObjectMeta meta;
   bool unschedulable = false;
   std::vector<Taint> taints;
   ResourceList capacity, allocatable;
   std::vector<Condition> conditions;
+  std::vector<NodeImage> images;  // sorted by name
 };
 
 // Unknown fields are ignored, null means absent; a known field of the wrong type is an error. What

@@ -26,11 +26,7 @@ bool MatchesAny(const std::vector<NodeSelectorTerm>& terms, const Node& node);
 // The pod's node selector and required node affinity.
 bool SelectsNode(const Pod& pod, const Node& node);
 
-// metav1.LabelSelector. An empty one selects everything.
-struct LabelSelector {
-  StringMap match_labels;
-  std::vector<SelectorRequirement> match_expressions;
-};
+// An empty selector selects everything.
 bool Matches(const LabelSelector& selector, const StringMap& labels);
 // As in a query: "app=web,tier!=db,env in (a,b),!legacy,gpu,cores>4". Error: kInvalid with the part
 // that is wrong.

@@ -1,0 +1,181 @@
+// What a scheduler looks at beside pods and nodes: namespaces, volumes, what selects pods, and what
+// limits their disruption. Field names and meanings are those of k8s.io/api. Plain data, and tables
+// of it.
+//
+//   Surroundings around;
+//   around.claims.Set("default/data", std::make_shared<const PersistentVolumeClaim>(claim));
+//   const auto* claim = around.claims.Find("default/data");
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/objects.h"
+
+namespace nos::cluster {
+
+struct Namespace {
+  ObjectMeta meta;  // its labels are what matters
+};
+
+// v1.PersistentVolumeClaim
+struct PersistentVolumeClaim {
+  ObjectMeta meta;
+  std::vector<std::string> access_modes;     // of spec
+  std::optional<std::string> storage_class;  // absent: none was set; "": none is wanted
+  std::string volume_name;                   // spec.volumeName: the volume it is (to be) bound to
+  std::string volume_mode = "Filesystem";    // or Block
+  std::optional<LabelSelector> selector;     // of volumes
+  Quantity storage;                          // requested
+  std::string phase;                         // Pending, Bound, Lost
+  std::optional<std::string> attributes_class;  // volumeAttributesClassName
+};
+
+// v1.PersistentVolume
+struct PersistentVolume {
+  ObjectMeta meta;
+  std::vector<std::string> access_modes;
+  std::string storage_class, volume_mode = "Filesystem", phase;
+  Quantity storage;
+  // spec.claimRef; no name: not claimed. An empty uid: kept for the claim of this name.
+  std::string claim_ns, claim_name, claim_uid;
+  std::optional<std::vector<NodeSelectorTerm>> node_terms;  // spec.nodeAffinity.required
+  std::string csi_driver, csi_handle;                       // of a CSI volume
+  std::string attributes_class;
+};
+
+// storage.k8s.io/v1 StorageClass
+struct StorageClass {
+  ObjectMeta meta;
+  std::string provisioner;
+  bool waits_for_consumer = false;  // volumeBindingMode: WaitForFirstConsumer
+  // allowedTopologies: alternatives, each of which asks for all its labels.
+  std::vector<std::vector<SelectorRequirement>> allowed_topologies;
+};
+
+// storage.k8s.io/v1 CSINode: named as its node.
+struct CsiNode {
+  ObjectMeta meta;
+  struct Driver {
+    std::string name, node_id;
+    std::vector<std::string> topology_keys;
+    std::optional<int32_t> count;  // of volumes that can be attached; absent: no limit
+  };
+  std::vector<Driver> drivers;
+};
+
+// storage.k8s.io/v1 CSIDriver
+struct CsiDriver {
+  ObjectMeta meta;
+  bool tracks_capacity = false;  // storageCapacity
+};
+
+// storage.k8s.io/v1 CSIStorageCapacity
+struct CsiStorageCapacity {
+  ObjectMeta meta;
+  std::string storage_class;
+  std::optional<LabelSelector> node_topology;  // absent: no node
+  std::optional<Quantity> capacity, maximum_volume_size;
+};
+
+// storage.k8s.io/v1 VolumeAttachment
+struct VolumeAttachment {
+  ObjectMeta meta;
+  std::string attacher, node, volume;  // the name of a PersistentVolume
+};
+
+// What picks pods by their labels and belongs together: Service and ReplicationController (both
+// select by equality), ReplicaSet, StatefulSet.
+struct PodOwner {
+  ObjectMeta meta;
+  std::optional<LabelSelector> selector;  // absent, or empty for a Service: no pod
+};
+
+// policy/v1 PodDisruptionBudget
+struct PodDisruptionBudget {
+  ObjectMeta meta;
+  std::optional<LabelSelector> selector;  // absent: no pod; empty: every pod of the namespace
+  int32_t disruptions_allowed = 0;
+  std::vector<std::string> disrupted_pods;  // names: being disrupted, and counted already
+};
+
+// scheduling.x-k8s.io/v1alpha1 PodGroup (sigs.k8s.io/scheduler-plugins)
+struct PodGroup {
+  ObjectMeta meta;
+  int32_t min_member = 1;
+  ResourceList min_resources;
+  std::optional<int32_t> schedule_timeout_seconds;
+};
+
+// scheduling.k8s.io Workload: pod groups by name, each with the least count for a gang; absent: its
+// pods are placed one by one.
+struct Workload {
+  ObjectMeta meta;
+  struct Group {
+    std::string name;
+    std::optional<int32_t> min_count;
+  };
+  std::vector<Group> groups;
+};
+
+// Objects of one kind by key ("ns/name", or "name" for kinds without namespaces), in its order.
+template <typename T>
+class Table {
+ public:
+  using Object = std::shared_ptr<const T>;
+  using Rows = std::map<std::string, Object, std::less<>>;
+
+  // Null: there is none.
+  const T* Find(std::string_view key) const {
+    const auto found = rows_.find(key);
+    return found == rows_.end() ? nullptr : found->second.get();
+  }
+  const Rows& rows() const { return rows_; }
+  // Null: removes it.
+  void Set(const std::string& key, Object object) {
+    if (object == nullptr) {
+      rows_.erase(key);
+    } else {
+      rows_[key] = std::move(object);
+    }
+  }
+
+ private:
+  Rows rows_;
+};
+
+struct Surroundings {
+  Table<Namespace> namespaces;
+  Table<PersistentVolumeClaim> claims;
+  Table<PersistentVolume> volumes;
+  Table<StorageClass> storage_classes;
+  Table<CsiNode> csi_nodes;
+  Table<CsiDriver> csi_drivers;
+  Table<CsiStorageCapacity> csi_capacities;
+  Table<VolumeAttachment> attachments;
+  Table<PodOwner> services, replication_controllers, replica_sets, stateful_sets;
+  Table<PodDisruptionBudget> budgets;
+  Table<PodGroup> pod_groups;
+  Table<Workload> workloads;
+};
+
+// As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
+// path.
+Status ReadNamespace(JsonSource json, Namespace& to);
+Status ReadClaim(JsonSource json, PersistentVolumeClaim& to);
+Status ReadVolume(JsonSource json, PersistentVolume& to);
+Status ReadStorageClass(JsonSource json, StorageClass& to);
+Status ReadCsiNode(JsonSource json, CsiNode& to);
+Status ReadCsiDriver(JsonSource json, CsiDriver& to);
+Status ReadCsiStorageCapacity(JsonSource json, CsiStorageCapacity& to);
+Status ReadVolumeAttachment(JsonSource json, VolumeAttachment& to);
+Status ReadEqualitySelector(JsonSource json, PodOwner& to);  // Service, ReplicationController
+Status ReadLabelSelector(JsonSource json, PodOwner& to);     // ReplicaSet, StatefulSet
+Status ReadBudget(JsonSource json, PodDisruptionBudget& to);
+Status ReadPodGroup(JsonSource json, PodGroup& to);
+Status ReadWorkload(JsonSource json, Workload& to);
+
+}  // namespace nos::cluster
