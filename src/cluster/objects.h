@@ -158,6 +158,7 @@ Result<Objects> ReadObjects(std::string_view text, std::string_view source);
 // init container needs beside the sidecars started before it, if that is more; pod-level cpu,
 // memory and huge pages in their place where given; plus overhead. Limits stand in for missing
 // requests. Source: k8s.io/component-helpers resource.PodRequests; pod-level resources: KEP 2837.
-ResourceList PodRequests(const Pod& pod);
+// `when_missing`: what counts where a container requests none of a resource.
+ResourceList PodRequests(const Pod& pod, const ResourceList& when_missing = {});
 
 }  // namespace nos::cluster

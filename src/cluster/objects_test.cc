@@ -274,5 +274,91 @@ TEST(ResourceVectorTest, SumsBeyondTheRangeDoNotWrap) {
   EXPECT_EQ(a.Get(kMemory), INT64_MAX);
 }
 
+TEST(DecodePodTest, ReadsWhatItWantsNearAndFar) {
+  const auto documents = ParseYaml(R"(
+metadata: {name: p}
+spec:
+  affinity:
+    podAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - labelSelector: {matchLabels: {app: db}}
+        namespaces: [x]
+        namespaceSelector: {}
+        topologyKey: zone
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 7, podAffinityTerm: {topologyKey: host}}
+  topologySpreadConstraints:
+  - {maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, minDomains: 3,
+     labelSelector: {matchLabels: {app: web}}, nodeTaintsPolicy: Honor, matchLabelKeys: [v]}
+  containers:
+  - name: main
+    image: web:1
+    ports: [{containerPort: 80}, {containerPort: 81, hostPort: 8081, hostIP: 10.0.0.1, protocol: UDP}]
+  volumes:
+  - {name: a, persistentVolumeClaim: {claimName: data, readOnly: true}}
+  - {name: b, ephemeral: {volumeClaimTemplate: {}}}
+  - {name: c, gcePersistentDisk: {pdName: d}}
+  - {name: e, rbd: {monitors: [m], image: i, readOnly: true}}
+  - {name: f, emptyDir: {}}
+  preemptionPolicy: Never
+  resourceClaims: [{name: gpu}]
+  workloadRef: {name: w, podGroup: g, podGroupReplicaKey: r}
+status: {startTime: "2026-01-01T00:00:00Z"})");
+  const auto pod = DecodePod(documents->front());
+  ASSERT_TRUE(pod.ok()) << pod.status().message();
+  const PodAffinityTerm& near = pod->pod_affinity.required.at(0);
+  EXPECT_EQ(near.selector->match_labels.at("app"), "db");
+  EXPECT_EQ(near.namespaces, std::vector<std::string>{"x"});
+  EXPECT_TRUE(near.namespace_selector.has_value());
+  EXPECT_EQ(near.topology_key, "zone");
+  const PreferredPodTerm& far = pod->pod_anti_affinity.preferred.at(0);
+  EXPECT_EQ(far.weight, 7);
+  EXPECT_FALSE(far.term.selector.has_value());
+  const TopologySpreadConstraint& spread = pod->spread.at(0);
+  EXPECT_EQ(spread.max_skew, 2);
+  EXPECT_EQ(spread.min_domains, 3);
+  EXPECT_EQ(spread.node_affinity_policy, "Honor");
+  EXPECT_EQ(spread.node_taints_policy, "Honor");
+  EXPECT_EQ(spread.match_label_keys, std::vector<std::string>{"v"});
+  const Container& container = pod->containers.at(0);
+  EXPECT_EQ(container.image, "web:1");
+  ASSERT_EQ(container.host_ports.size(), 1U);
+  EXPECT_EQ(container.host_ports[0].port, 8081);
+  EXPECT_EQ(container.host_ports[0].ip + container.host_ports[0].protocol, "10.0.0.1UDP");
+  ASSERT_EQ(pod->volumes.size(), 5U);
+  using enum Volume::Kind;
+  EXPECT_EQ(pod->volumes[0].kind, kClaim);
+  EXPECT_EQ(pod->volumes[0].source, "data");
+  EXPECT_EQ(pod->volumes[1].kind, kEphemeral);
+  EXPECT_EQ(pod->volumes[2].kind, kGcePersistentDisk);
+  EXPECT_EQ(pod->volumes[3].source, "rbd/i");
+  EXPECT_TRUE(pod->volumes[3].read_only);
+  EXPECT_EQ(pod->volumes[4].kind, kOther);
+  EXPECT_EQ(pod->preemption_policy, "Never");
+  EXPECT_TRUE(pod->claims_devices);
+  EXPECT_EQ(pod->workload->name + pod->workload->pod_group + pod->workload->replica_key, "wgr");
+  EXPECT_TRUE(pod->started.has_value());
+}
+
+TEST(DecodeNodeTest, ReadsImages) {
+  const auto documents = ParseYaml(
+      "{metadata: {name: n}, status: {images: [{names: [a, b], sizeBytes: 5000000000}]}}");
+  const auto node = DecodeNode(documents->front());
+  ASSERT_TRUE(node.ok());
+  ASSERT_EQ(node->images.size(), 2U);
+  for (const NodeImage& image : node->images) {
+    EXPECT_EQ(image.bytes, 5'000'000'000);
+    EXPECT_TRUE(image.name == ImageId("a") || image.name == ImageId("b"));
+  }
+}
+
+TEST(ScoredRequestsTest, WhatIsMissingCountsAsALittle) {
+  Pod pod;
+  pod.containers.resize(2);
+  pod.containers[0].requests = {{"cpu", *Quantity::Parse("1")}};
+  EXPECT_EQ(ScoredRequestsOf(pod), (ScoredRequests{1100, int64_t{400} << 20}));
+}
+
 }  // namespace
 }  // namespace nos::cluster

@@ -14,9 +14,10 @@ void RaiseTo(ResourceList& total, const ResourceList& least) {
 }
 
 // The API server stores requests defaulted from limits; a file may not have passed through it.
-ResourceList ContainerRequests(const Container& container) {
+ResourceList ContainerRequests(const Container& container, const ResourceList& when_missing) {
   ResourceList requests = container.requests;
   requests.insert(container.limits.begin(), container.limits.end());
+  requests.insert(when_missing.begin(), when_missing.end());
   return requests;
 }
 
@@ -37,13 +38,15 @@ void ApplyPodLevel(const Pod& pod, ResourceList& total) {
 
 }  // namespace
 
-ResourceList PodRequests(const Pod& pod) {
+ResourceList PodRequests(const Pod& pod, const ResourceList& when_missing) {
   ResourceList total;
-  for (const Container& container : pod.containers) AddTo(total, ContainerRequests(container));
+  for (const Container& container : pod.containers) {
+    AddTo(total, ContainerRequests(container, when_missing));
+  }
   ResourceList sidecars;    // started so far
   ResourceList start_peak;  // the most needed at any moment before the containers start
   for (const Container& container : pod.init_containers) {
-    ResourceList needed = ContainerRequests(container);
+    ResourceList needed = ContainerRequests(container, when_missing);
     if (container.restart_always) {
       AddTo(total, needed);
       AddTo(sidecars, needed);

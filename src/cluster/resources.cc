@@ -111,6 +111,19 @@ void ResourceVector::Subtract(const ResourceVector& other) {
   for (const auto& [id, amount] : other.entries_) Set(id, SaturatingSubtract(Get(id), amount));
 }
 
+void ScoredRequests::Add(const ScoredRequests& other, int sign) {
+  const auto add = sign > 0 ? SaturatingAdd : SaturatingSubtract;
+  cpu = add(cpu, other.cpu);
+  memory = add(memory, other.memory);
+}
+
+ScoredRequests ScoredRequestsOf(const Pod& pod) {
+  static const ResourceList kWhenMissing = {{"cpu", *Quantity::Parse("100m")},
+                                            {"memory", *Quantity::Parse("200Mi")}};
+  const ResourceList requests = PodRequests(pod, kWhenMissing);
+  return {requests.at("cpu").MilliValue(), requests.at("memory").Value()};
+}
+
 ResourceVector RequestsOf(const Pod& pod) {
   ResourceVector requests = ResourceVector::From(PodRequests(pod));
   requests.Set(kPods, 1);

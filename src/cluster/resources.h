@@ -47,6 +47,16 @@ class ResourceVector {
   std::vector<std::pair<ResourceId, int64_t>> entries_;
 };
 
+// For scores only: a container that requests no cpu or no memory counts as if it asked for 100m and
+// 200 MB. Source: k8s.io/kubernetes pkg/scheduler/util, DefaultMilliCPURequest,
+// DefaultMemoryRequest.
+struct ScoredRequests {
+  int64_t cpu = 0, memory = 0;  // thousandths of a core, bytes
+  void Add(const ScoredRequests& other, int sign = 1);
+  friend bool operator==(const ScoredRequests&, const ScoredRequests&) = default;
+};
+ScoredRequests ScoredRequestsOf(const Pod& pod);
+
 // What the pod takes of a node: PodRequests, and one of "pods".
 ResourceVector RequestsOf(const Pod& pod);
 

@@ -10,10 +10,26 @@
 namespace nos::cluster {
 namespace {
 
+bool HasAffinity(const Pod& pod) {
+  return !pod.pod_affinity.empty() || !pod.pod_anti_affinity.empty();
+}
+
+// All but what the pod takes of GPUs.
+void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& info) {
+  if (sign > 0) {
+    info.requested.Add(requests);
+  } else {
+    info.requested.Subtract(requests);
+  }
+  info.scored.Add(ScoredRequestsOf(pod), sign);
+  if (HasAffinity(pod)) info.with_affinity += sign;
+  if (!pod.pod_anti_affinity.required.empty()) info.with_required_anti_affinity += sign;
+}
+
 void AddPod(std::shared_ptr<const Pod> pod, Prefer prefer, WantedLayouts& wanted, NodeInfo& info) {
   const ResourceVector requests = RequestsOf(*pod);
   ClaimInstances(*pod, requests, prefer, wanted, info);
-  info.requested.Add(requests);
+  Count(*pod, requests, 1, info);
   info.pods.push_back(std::move(pod));
 }
 
@@ -96,7 +112,6 @@ ClusterSnapshot ClusterSnapshot::Build(const Nodes& nodes, const Pods& pods,
   SortUnique(sorted, [](const auto& a, const auto& b) { return a->meta.name < b->meta.name; });
   ClusterSnapshot snapshot;
   snapshot.catalogue_ = &catalogue;
-  snapshot.size_ = sorted.size();
   Index index;
   for (size_t i = 0; i < sorted.size(); ++i) index[sorted[i]->meta.name] = i;
   std::vector<Pods> bound(sorted.size());
@@ -105,18 +120,67 @@ ClusterSnapshot ClusterSnapshot::Build(const Nodes& nodes, const Pods& pods,
     const auto it = index.find(pod->node_name);
     if (it != index.end()) bound[it->second].push_back(pod);
   }
+  std::vector<std::shared_ptr<const NodeInfo>> infos;
+  infos.reserve(sorted.size());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    infos.push_back(
+        std::make_shared<const NodeInfo>(MakeNode(sorted[i], std::move(bound[i]), catalogue)));
+  }
+  snapshot.Arrange(std::move(infos));
+  return snapshot;
+}
+
+// REQUIRES: sorted by name.
+void ClusterSnapshot::Arrange(std::vector<std::shared_ptr<const NodeInfo>> infos) {
+  size_ = infos.size();
+  Index index;
   Pages pages;
-  for (size_t first = 0; first < sorted.size(); first += kPageSize) {
+  for (size_t first = 0; first < infos.size(); first += kPageSize) {
     auto page = std::make_shared<Page>();
-    for (size_t i = first; i < std::min(first + kPageSize, sorted.size()); ++i) {
-      (*page)[i - first] =
-          std::make_shared<NodeInfo>(MakeNode(sorted[i], std::move(bound[i]), catalogue));
+    for (size_t i = first; i < std::min(first + kPageSize, infos.size()); ++i) {
+      index[infos[i]->node->meta.name] = i;
+      (*page)[i - first] = std::move(infos[i]);
     }
     pages.push_back(std::move(page));
   }
-  snapshot.pages_ = std::make_shared<const Pages>(std::move(pages));
-  snapshot.index_ = std::make_shared<const Index>(std::move(index));
-  return snapshot;
+  pages_ = std::make_shared<Pages>(std::move(pages));
+  index_ = std::make_shared<const Index>(std::move(index));
+}
+
+std::vector<std::shared_ptr<const NodeInfo>> ClusterSnapshot::Infos() const {
+  std::vector<std::shared_ptr<const NodeInfo>> infos;
+  infos.reserve(size_ + 1);
+  for (size_t i = 0; i < size_; ++i) infos.push_back((*(*pages_)[i / kPageSize])[i % kPageSize]);
+  return infos;
+}
+
+Surroundings& ClusterSnapshot::ChangeAround() {
+  if (around_ == nullptr) {
+    around_ = std::make_shared<Surroundings>();
+  } else if (around_.use_count() > 1) {
+    around_ = std::make_shared<Surroundings>(*around_);
+  }
+  return *around_;
+}
+
+void ClusterSnapshot::SetNode(std::shared_ptr<const Node> node) {
+  const std::string& name = node->meta.name;
+  if (const auto i = IndexOf(name)) {
+    return Replace(*i, MakeNode(std::move(node), this->node(*i).pods, catalogue()));
+  }
+  auto info = std::make_shared<const NodeInfo>(MakeNode(node, {}, catalogue()));
+  std::vector<std::shared_ptr<const NodeInfo>> infos = Infos();
+  const auto at = std::lower_bound(
+      infos.begin(), infos.end(), name,
+      [](const auto& other, const std::string& wanted) { return other->node->meta.name < wanted; });
+  infos.insert(at, std::move(info));
+  Arrange(std::move(infos));
+}
+
+void ClusterSnapshot::RemoveNode(std::string_view name) {
+  std::vector<std::shared_ptr<const NodeInfo>> infos = Infos();
+  std::erase_if(infos, [&](const auto& info) { return info->node->meta.name == name; });
+  Arrange(std::move(infos));
 }
 
 const NodeInfo* ClusterSnapshot::Find(std::string_view name) const {
@@ -130,6 +194,59 @@ Status ClusterSnapshot::Bind(std::shared_ptr<const Pod> pod, std::string_view na
   NodeInfo info = node(*i);
   WantedLayouts wanted;
   AddPod(std::move(pod), Prefer::kFree, wanted, info);
+  Replace(*i, std::move(info));
+  return Status::Ok();
+}
+
+namespace {
+
+bool SameName(const Pod& a, const Pod& b) {
+  return a.meta.name == b.meta.name && a.meta.ns == b.meta.ns;
+}
+
+// What of a pod a NodeInfo is made of.
+bool CountsAlike(const Pod& a, const Pod& b) {
+  return RequestsOf(a) == RequestsOf(b) && ScoredRequestsOf(a) == ScoredRequestsOf(b) &&
+         HasAffinity(a) == HasAffinity(b) &&
+         a.pod_anti_affinity.required.empty() == b.pod_anti_affinity.required.empty();
+}
+
+}  // namespace
+
+Status ClusterSnapshot::Unbind(const Pod& pod, std::string_view name) {
+  const auto i = IndexOf(name);
+  if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
+  const auto at = std::find_if(node(*i).pods.begin(), node(*i).pods.end(),
+                               [&](const auto& there) { return SameName(*there, pod); });
+  if (at == node(*i).pods.end()) {
+    return NotFound(fmt::format("pod {} is not on node \"{}\"", pod.Key(), name));
+  }
+  const auto offset = at - node(*i).pods.begin();
+  if (node(*i).gpus.managed) {  // which instance it had is told by all pods together
+    Pods pods = node(*i).pods;
+    pods.erase(pods.begin() + offset);
+    Replace(*i, MakeNode(node(*i).node, std::move(pods), catalogue()));
+    return Status::Ok();
+  }
+  NodeInfo info = node(*i);
+  Count(**at, RequestsOf(**at), -1, info);
+  info.pods.erase(info.pods.begin() + offset);
+  Replace(*i, std::move(info));
+  return Status::Ok();
+}
+
+Status ClusterSnapshot::UpdatePod(std::shared_ptr<const Pod> pod) {
+  const auto i = IndexOf(pod->node_name);
+  if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", pod->node_name));
+  NodeInfo info = node(*i);
+  const auto at = std::find_if(info.pods.begin(), info.pods.end(),
+                               [&](const auto& there) { return SameName(*there, *pod); });
+  if (at == info.pods.end()) {
+    return NotFound(fmt::format("pod {} is not on node \"{}\"", pod->Key(), pod->node_name));
+  }
+  const bool alike = CountsAlike(**at, *pod);
+  *at = std::move(pod);
+  if (!alike) info = MakeNode(info.node, std::move(info.pods), catalogue());
   Replace(*i, std::move(info));
   return Status::Ok();
 }
@@ -159,12 +276,13 @@ std::optional<size_t> ClusterSnapshot::IndexOf(std::string_view name) const {
   return it == index_->end() ? std::nullopt : std::optional(it->second);
 }
 
+// What no other copy shares is changed in place.
 void ClusterSnapshot::Replace(size_t i, NodeInfo info) {
-  auto page = std::make_shared<Page>(*(*pages_)[i / kPageSize]);
-  (*page)[i % kPageSize] = std::make_shared<const NodeInfo>(std::move(info));
-  auto pages = std::make_shared<Pages>(*pages_);
-  (*pages)[i / kPageSize] = std::move(page);
-  pages_ = std::move(pages);
+  auto fresh = std::make_shared<const NodeInfo>(std::move(info));
+  if (pages_.use_count() > 1) pages_ = std::make_shared<Pages>(*pages_);
+  std::shared_ptr<Page>& page = (*pages_)[i / kPageSize];
+  if (page.use_count() > 1) page = std::make_shared<Page>(*page);
+  (*page)[i % kPageSize] = std::move(fresh);
 }
 
 }  // namespace nos::cluster

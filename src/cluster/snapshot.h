@@ -30,6 +30,7 @@
 #include "cluster/annotations.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
+#include "cluster/surroundings.h"
 #include "gpu/catalogue.h"
 
 namespace nos::cluster {
@@ -40,6 +41,11 @@ struct NodeInfo {
   NodeGpus gpus;
   ResourceVector allocatable;  // less than the node's where GPUs may be cut, see above
   ResourceVector requested;    // sum over pods; counts pods under "pods"
+  // Sum over pods of what a score takes them to need (ScoredRequests).
+  ScoredRequests scored;
+  // Those of `pods` with affinity to other pods or anti-affinity, and those of them whose
+  // anti-affinity is required: others are of no interest to pods that have none themselves.
+  int with_affinity = 0, with_required_anti_affinity = 0;
 };
 
 class ClusterSnapshot {
@@ -60,6 +66,21 @@ class ClusterSnapshot {
   // Sorted by name. REQUIRES: i < size().
   const NodeInfo& node(size_t i) const { return *(*(*pages_)[i / kPageSize])[i % kPageSize]; }
   const NodeInfo* Find(std::string_view name) const;
+  // What else there is. One copy of the snapshot may change its own without the others noticing.
+  const Surroundings& around() const {
+    static const Surroundings kNothing;
+    return around_ == nullptr ? kNothing : *around_;
+  }
+  Surroundings& ChangeAround();
+  // Puts a node in the place of the one of its name, whose pods it takes over, or beside the
+  // others, which costs with the number of nodes.
+  void SetNode(std::shared_ptr<const Node> node);
+  // Its pods go with it.
+  void RemoveNode(std::string_view name);
+  // Takes the pod of this name off the node. Error: kNotFound: no such node, or pod on it.
+  Status Unbind(const Pod& pod, std::string_view node);
+  // Puts a pod in the place of the one of its name on its node. Error: kNotFound.
+  Status UpdatePod(std::shared_ptr<const Pod> pod);
   // Adds the pod to the node, which need not have room for it. Free instances are marked used
   // first. Error: kNotFound.
   Status Bind(std::shared_ptr<const Pod> pod, std::string_view node);
@@ -71,16 +92,23 @@ class ClusterSnapshot {
   // Two levels, so that replacing one node of n copies some sqrt(n) pointers.
   static constexpr size_t kPageSize = 64;
   using Page = std::array<std::shared_ptr<const NodeInfo>, kPageSize>;
-  using Pages = std::vector<std::shared_ptr<const Page>>;
-  using Index = std::unordered_map<std::string_view, size_t>;  // views into the nodes' names
+  using Pages = std::vector<std::shared_ptr<Page>>;
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+  using Index = std::unordered_map<std::string, size_t, NameHash, std::equal_to<>>;
 
   std::optional<size_t> IndexOf(std::string_view name) const;
   void Replace(size_t i, NodeInfo info);
+  void Arrange(std::vector<std::shared_ptr<const NodeInfo>> infos);
+  std::vector<std::shared_ptr<const NodeInfo>> Infos() const;
 
   const gpu::Catalogue* catalogue_ = nullptr;
   size_t size_ = 0;
-  std::shared_ptr<const Pages> pages_;
+  std::shared_ptr<Pages> pages_;
   std::shared_ptr<const Index> index_;
+  std::shared_ptr<Surroundings> around_;
 };
 
 }  // namespace nos::cluster

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
+#include "base/random.h"
+
 namespace nos::cluster {
 namespace {
 
@@ -236,6 +241,105 @@ TEST(SnapshotTest, HostileRequestsEnd) {
       Build({MakeNode("a", 1)}, {MakePod("p", "a", {{"nvidia.com/mig-1g.5gb", most}})});
   EXPECT_EQ(Texts(snapshot.node(0)).size(), 7u);
   EXPECT_EQ(snapshot.node(0).gpus.problems.size(), 1u);
+}
+
+// What a snapshot says in all.
+std::vector<std::string> Everything(const ClusterSnapshot& snapshot) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const NodeInfo& info = snapshot.node(i);
+    std::string line = info.node->meta.name + " " + info.node->meta.resource_version + " " +
+                       std::to_string(info.scored.cpu) + " " + std::to_string(info.scored.memory) +
+                       " " + std::to_string(info.with_affinity) + " " +
+                       std::to_string(info.with_required_anti_affinity);
+    std::map<std::string, int64_t> amounts;
+    for (const auto& [id, amount] : info.requested.entries()) amounts[ResourceName(id)] = amount;
+    for (const auto& [name, amount] : amounts) line += " " + name + "=" + std::to_string(amount);
+    std::set<std::string> pods;
+    for (const auto& pod : info.pods) pods.insert(pod->Key() + "@" + pod->meta.resource_version);
+    for (const std::string& pod : pods) line += " " + pod;
+    for (const std::string& text : Texts(info)) line += " " + text;
+    lines.push_back(std::move(line));
+    EXPECT_EQ(snapshot.Find(info.node->meta.name), &info);
+  }
+  return lines;
+}
+
+// Changed one by one it says the same as built anew from what there is then.
+TEST(SnapshotTest, FollowsChanges) {
+  Random random(11);
+  std::map<std::string, std::shared_ptr<const Node>> nodes;
+  std::map<std::string, std::shared_ptr<const Pod>> pods;
+  ClusterSnapshot snapshot = Build({});
+  const auto pick = [&](const auto& from) {
+    return std::next(from.begin(), static_cast<ptrdiff_t>(random.Below(from.size())))->second;
+  };
+  for (int step = 0; step < 3000; ++step) {
+    const ClusterSnapshot before = snapshot;
+    const std::vector<std::string> text = step % 10 == 0 ? Everything(before) : Everything({});
+    switch (random.Below(6)) {
+      case 0: {
+        auto node = std::make_shared<Node>(
+            *MakeNode("n" + std::to_string(random.Below(100)), static_cast<int>(random.Below(2))));
+        node->meta.resource_version = std::to_string(step);
+        nodes[node->meta.name] = node;
+        snapshot.SetNode(node);
+        break;
+      }
+      case 1: {
+        if (nodes.empty() || random.Below(4) != 0) break;
+        const std::string name = pick(nodes)->meta.name;
+        snapshot.RemoveNode(name);
+        nodes.erase(name);
+        std::erase_if(pods, [&](const auto& item) { return item.second->node_name == name; });
+        break;
+      }
+      case 2: {
+        if (pods.empty()) break;
+        const auto pod = pick(pods);
+        ASSERT_TRUE(snapshot.Unbind(*pod, pod->node_name).ok());
+        ASSERT_EQ(snapshot.Unbind(*pod, pod->node_name).code(), Code::kNotFound);
+        pods.erase(pod->Key());
+        break;
+      }
+      case 3: {
+        if (pods.empty()) break;
+        auto pod = std::make_shared<Pod>(*pick(pods));
+        pod->meta.resource_version = std::to_string(step);
+        if (random.Below(2) == 0) pod->containers[0].requests["cpu"] = Quantity::FromValue(step);
+        pods[pod->Key()] = pod;
+        ASSERT_TRUE(snapshot.UpdatePod(pod).ok());
+        break;
+      }
+      default: {
+        if (nodes.empty()) break;
+        const auto node = pick(nodes);
+        auto pod = std::make_shared<Pod>(*MakePod("p" + std::to_string(step), node->meta.name,
+                                                  {{"cpu", Quantity::FromValue(1)}}));
+        if (random.Below(2) == 0) pod->pod_affinity.preferred.push_back({1, {}});
+        if (random.Below(2) == 0) pod->pod_anti_affinity.required.emplace_back();
+        pods[pod->Key()] = pod;
+        ASSERT_TRUE(snapshot.Bind(pod, node->meta.name).ok());
+      }
+    }
+    if (step % 10 != 0) continue;
+    std::vector<std::shared_ptr<const Node>> all_nodes;
+    for (const auto& [name, node] : nodes) all_nodes.push_back(node);
+    std::vector<std::shared_ptr<const Pod>> all_pods;
+    for (const auto& [name, pod] : pods) all_pods.push_back(pod);
+    ASSERT_EQ(Everything(snapshot), Everything(Build(all_nodes, all_pods))) << step;
+    ASSERT_EQ(Everything(before), text);  // a fork sees nothing of it
+  }
+}
+
+TEST(SnapshotTest, ForksHaveSurroundingsOfTheirOwn) {
+  ClusterSnapshot snapshot = Build({});
+  EXPECT_TRUE(snapshot.around().namespaces.rows().empty());
+  snapshot.ChangeAround().namespaces.Set("a", std::make_shared<const Namespace>());
+  ClusterSnapshot fork = snapshot;
+  fork.ChangeAround().namespaces.Set("a", nullptr);
+  EXPECT_NE(snapshot.around().namespaces.Find("a"), nullptr);
+  EXPECT_EQ(fork.around().namespaces.Find("a"), nullptr);
 }
 
 }  // namespace

@@ -6,8 +6,9 @@
 
 namespace nos::scheduling {
 
-void DiagnosisBuilder::Add(const Verdict& verdict, int nodes) {
+void DiagnosisBuilder::Add(const Verdict& verdict, int nodes, const Plugin* by) {
   nodes_ += nodes;
+  if (by != nullptr && !verdict.fits()) by_.insert(by);
   if (verdict.fits()) {
     feasible_ += nodes;
     return;
@@ -19,7 +20,7 @@ void DiagnosisBuilder::Add(const Verdict& verdict, int nodes) {
 }
 
 Diagnosis DiagnosisBuilder::Finish() && {
-  Diagnosis diagnosis{nodes_, feasible_, {}};
+  Diagnosis diagnosis{nodes_, feasible_, {}, {by_.begin(), by_.end()}};
   for (const auto& [key, nodes] : counts_) {
     const auto& [message, code, kind] = key;
     diagnosis.entries.push_back({code, message, kind, nodes});

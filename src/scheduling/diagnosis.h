@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -16,12 +17,13 @@ namespace nos::scheduling {
 
 class DiagnosisBuilder {
  public:
-  void Add(const Verdict& verdict, int nodes = 1);
+  void Add(const Verdict& verdict, int nodes = 1, const Plugin* by = nullptr);
   Diagnosis Finish() &&;
 
  private:
   // By message, which tells entries apart (code and kind follow from it, up to the node).
   std::map<std::tuple<std::string, std::string, Verdict::Kind>, int> counts_;
+  std::set<const Plugin*> by_;
   int nodes_ = 0, feasible_ = 0;
 };
 

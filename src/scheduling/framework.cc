@@ -1,6 +1,8 @@
 #include "scheduling/framework.h"
 
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/plugins/registry.h"
@@ -33,26 +35,42 @@ void ForEachCandidate(const Cycle& cycle, const ClusterSnapshot& snapshot, Funct
   }
 }
 
+int64_t Highest(const std::vector<int64_t>& scores) {
+  int64_t highest = kUnscored;
+  for (const int64_t score : scores) highest = std::max(highest, score);
+  return highest;
+}
+
+int64_t Lowest(const std::vector<int64_t>& scores) {
+  int64_t lowest = std::numeric_limits<int64_t>::max();
+  for (const int64_t score : scores) {
+    if (score != kUnscored) lowest = std::min(lowest, score);
+  }
+  return lowest;
+}
+
 }  // namespace
 
-void NormalizeToHighest(std::vector<int64_t>& scores, bool reverse) {
-  int64_t highest = 0;
-  for (const int64_t score : scores) highest = std::max(highest, score);
-  for (int64_t& score : scores) {
-    score = highest == 0 ? 0 : score * kMaxScore / highest;
-    if (reverse) score = kMaxScore - score;
-  }
+int64_t ScaledToHighest(int64_t score, int64_t highest, bool reverse) {
+  const int64_t scaled = highest <= 0 ? 0 : score * kMaxScore / highest;
+  return reverse ? kMaxScore - scaled : scaled;
 }
 
 Framework::Framework(std::vector<Entry> entries) : entries_(std::move(entries)) {
+  const auto add = [](const Plugin* plugin, auto& points) {
+    using Point = std::remove_cvref_t<decltype(*points.front())>;
+    if (const auto* point = dynamic_cast<const Point*>(plugin)) points.push_back(point);
+  };
   for (const Entry& entry : entries_) {
     const Plugin* plugin = entry.plugin.get();
-    const auto* pre_filter = dynamic_cast<const PreFilterPlugin*>(plugin);
-    if (pre_filter != nullptr && entry.filters) pre_filters_.push_back(pre_filter);
-    const auto* filter = dynamic_cast<const FilterPlugin*>(plugin);
-    if (filter != nullptr && entry.filters) filters_.push_back(filter);
-    if (const auto* point = dynamic_cast<const PreScorePlugin*>(plugin)) {
-      pre_scorers_.push_back(point);
+    add(plugin, gates_);
+    if (entry.filters) {
+      add(plugin, pre_filters_);
+      add(plugin, filters_);
+    }
+    if (entry.reserves) {
+      add(plugin, reservers_);
+      add(plugin, pre_binders_);
     }
     const auto* scorer = dynamic_cast<const ScorePlugin*>(plugin);
     if (scorer != nullptr && entry.weight != 0) scorers_.push_back({scorer, entry.weight});
@@ -69,65 +87,91 @@ Framework Framework::Default() {
 
 Cycle Framework::PreFilter(const Pod& pod, const ClusterSnapshot& snapshot) const {
   Cycle cycle;
+  std::set<const Plugin*> skipped;
   for (const PreFilterPlugin* plugin : pre_filters_) {
     PreFilterPlugin::Outcome outcome = plugin->PreFilter(pod, snapshot, cycle.state);
     if (!outcome.verdict.fits()) {
       cycle.verdict = std::move(outcome.verdict);
+      cycle.by = plugin;
       return cycle;
     }
+    if (outcome.skip) skipped.insert(plugin);
     if (!outcome.nodes) continue;
-    if (!cycle.nodes) cycle.elsewhere = std::move(outcome.elsewhere);
+    if (!cycle.nodes) {
+      cycle.elsewhere = std::move(outcome.elsewhere);
+      cycle.by = plugin;
+    }
     Intersect(std::move(*outcome.nodes), cycle.nodes);
+  }
+  for (const FilterPlugin* plugin : filters_) {
+    if (!skipped.contains(plugin) && plugin->Concerns(pod)) cycle.filters.push_back(plugin);
   }
   return cycle;
 }
 
-Verdict Framework::Filter(const Cycle& cycle, const Pod& pod, const NodeInfo& node) const {
-  if (!cycle.verdict.fits()) return cycle.verdict;
-  if (cycle.nodes && !cycle.nodes->contains(node.node->meta.name)) return cycle.elsewhere;
-  for (const FilterPlugin* plugin : filters_) {
-    if (!plugin->Concerns(pod)) continue;
-    Verdict verdict = plugin->Filter(cycle.state, pod, node);
-    if (!verdict.fits()) return verdict;
+Verdict Framework::Filter(const Cycle& cycle, const Pod& pod, const NodeInfo& node,
+                          const Plugin** by) const {
+  const auto say = [by](const Verdict& verdict, const Plugin* whose) {
+    if (by != nullptr) *by = whose;
+    return verdict;
+  };
+  if (!cycle.verdict.fits()) return say(cycle.verdict, cycle.by);
+  if (cycle.nodes && !cycle.nodes->contains(node.node->meta.name)) {
+    return say(cycle.elsewhere, cycle.by);
+  }
+  for (const FilterPlugin* plugin : cycle.filters) {
+    const Verdict verdict = plugin->Filter(cycle.state, pod, node);
+    if (!verdict.fits()) return say(verdict, plugin);
   }
   return Verdict::Fits();
 }
 
 CycleState Framework::Learn(const ClusterSnapshot& snapshot, Pods waiting) const {
   CycleState learnt;
-  for (const PreScorePlugin* plugin : pre_scorers_) plugin->Learn(snapshot, waiting, learnt);
+  for (const Scorer& scorer : scorers_) scorer.plugin->Learn(snapshot, waiting, learnt);
   return learnt;
 }
 
-CycleState Framework::PreScore(const Cycle& cycle, const Pod& pod, const CycleState& learnt) const {
-  CycleState state = cycle.state;
-  state.Merge(learnt);
-  for (const PreScorePlugin* plugin : pre_scorers_) plugin->PreScore(pod, state);
-  return state;
+Framework::Scoring Framework::PreScore(const Cycle& cycle, const Pod& pod,
+                                       const ClusterSnapshot& snapshot, Nodes feasible,
+                                       const CycleState& learnt) const {
+  Scoring scoring{cycle.state, {}};
+  scoring.state.Merge(learnt);
+  for (const Scorer& scorer : scorers_) {
+    if (scorer.plugin->PreScore(pod, snapshot, feasible, scoring.state)) {
+      scoring.scorers.push_back(scorer);
+    }
+  }
+  return scoring;
 }
 
-std::vector<int64_t> Framework::ScoreAll(const CycleState& state, const Pod& pod,
-                                         std::span<const NodeInfo* const> nodes) const {
+std::vector<int64_t> Framework::Score(const Cycle& cycle, const Pod& pod,
+                                      const ClusterSnapshot& snapshot, Nodes nodes,
+                                      const CycleState& learnt) const {
+  return TotalsOf(PreScore(cycle, pod, snapshot, nodes, learnt), pod, nodes);
+}
+
+std::vector<int64_t> Framework::TotalsOf(const Scoring& scoring, const Pod& pod, Nodes nodes) {
   std::vector<int64_t> totals(nodes.size());
   std::vector<int64_t> scores(nodes.size());
-  for (const auto& [plugin, weight] : scorers_) {
-    for (size_t i = 0; i < nodes.size(); ++i) scores[i] = plugin->Score(state, pod, *nodes[i]);
-    plugin->Normalize(scores);
-    for (size_t i = 0; i < nodes.size(); ++i) totals[i] += weight * scores[i];
+  for (const auto& [plugin, weight] : scoring.scorers) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      scores[i] = plugin->Score(scoring.state, pod, *nodes[i]);
+    }
+    const int64_t lowest = Lowest(scores), highest = Highest(scores);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (scores[i] == kUnscored) continue;
+      totals[i] += weight * plugin->Normalized(scores[i], lowest, highest);
+    }
   }
   return totals;
 }
 
-std::vector<int64_t> Framework::Score(const Cycle& cycle, const Pod& pod,
-                                      std::span<const NodeInfo* const> nodes,
-                                      const CycleState& learnt) const {
-  return ScoreAll(PreScore(cycle, pod, learnt), pod, nodes);
-}
-
-bool Framework::ComesFirst(const CycleState& state, const Pod& pod, const NodeInfo& left,
-                           const NodeInfo& right) const {
-  for (const auto& [plugin, weight] : scorers_) {
-    const uint64_t l = plugin->Order(state, pod, left), r = plugin->Order(state, pod, right);
+bool Framework::ComesFirst(const Scoring& scoring, const Pod& pod, const NodeInfo& left,
+                           const NodeInfo& right) {
+  for (const auto& [plugin, weight] : scoring.scorers) {
+    const uint64_t l = plugin->Order(scoring.state, pod, left);
+    const uint64_t r = plugin->Order(scoring.state, pod, right);
     if (l != r) return l < r;
   }
   return left.node->meta.name < right.node->meta.name;
@@ -141,12 +185,14 @@ Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot,
     if (Filter(cycle, pod, node).fits()) feasible.push_back(&node);
   });
   if (feasible.empty()) return {nullptr, 0, Diagnose(pod, snapshot)};
-  const CycleState state = PreScore(cycle, pod, learnt);
-  const std::vector<int64_t> scores = ScoreAll(state, pod, feasible);
+  const Scoring scoring = PreScore(cycle, pod, snapshot, feasible, learnt);
+  const std::vector<int64_t> scores = TotalsOf(scoring, pod, feasible);
   size_t best = 0;
   for (size_t i = 1; i < feasible.size(); ++i) {
     if (scores[i] < scores[best]) continue;
-    if (scores[i] > scores[best] || ComesFirst(state, pod, *feasible[i], *feasible[best])) best = i;
+    if (scores[i] > scores[best] || ComesFirst(scoring, pod, *feasible[i], *feasible[best])) {
+      best = i;
+    }
   }
   return {feasible[best], scores[best], {}};
 }
@@ -159,7 +205,11 @@ Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot) co
 Diagnosis Framework::Diagnose(const Pod& pod, const ClusterSnapshot& snapshot) const {
   const Cycle cycle = PreFilter(pod, snapshot);
   DiagnosisBuilder builder;
-  for (size_t i = 0; i < snapshot.size(); ++i) builder.Add(Filter(cycle, pod, snapshot.node(i)));
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const Plugin* by = nullptr;
+    const Verdict verdict = Filter(cycle, pod, snapshot.node(i), &by);
+    builder.Add(verdict, 1, by);
+  }
   return std::move(builder).Finish();
 }
 

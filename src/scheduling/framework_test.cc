@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "scheduling/pod_state.h"
 #include "scheduling/testing/build.h"
 
@@ -73,13 +75,12 @@ class Scripted final : public PreFilterPlugin, public FilterPlugin, public Score
   DependsOn Dependence() const override { return DependsOn::kCluster; }
   bool Concerns(const Pod&) const override { return concerned; }
   Outcome PreFilter(const Pod&, const cluster::ClusterSnapshot&, CycleState& state) const override {
-    state.Set("Scripted", std::string("here"));
+    state.Set(std::string("here"));
     return outcome;
   }
   Verdict Filter(const CycleState& state, const Pod&, const NodeInfo&) const override {
-    const auto* left = state.Get<std::string>("Scripted");
-    return left != nullptr && *left == "here" && state.Get<int>("Scripted") == nullptr &&
-                   state.Get<int>("Other") == nullptr && concerned
+    const auto* left = state.Get<std::string>();
+    return left != nullptr && *left == "here" && state.Get<int>() == nullptr && concerned
                ? Verdict::Fits()
                : Verdict::Unresolvable("Lost", "lost state");
   }
@@ -87,7 +88,9 @@ class Scripted final : public PreFilterPlugin, public FilterPlugin, public Score
     const auto it = scores.find(node.node->meta.name);
     return it == scores.end() ? 0 : it->second;
   }
-  void Normalize(std::vector<int64_t>& all) const override { NormalizeToHighest(all, reverse); }
+  int64_t Normalized(int64_t score, int64_t, int64_t highest) const override {
+    return ScaledToHighest(score, highest, reverse);
+  }
 };
 
 Framework Of(std::vector<std::pair<Scripted, int>> scripted) {
@@ -131,7 +134,7 @@ TEST(FrameworkTest, ScoresAreNormalisedThenWeighted) {
   const auto snapshot = Snap({NodeOf("a"), NodeOf("b"), NodeOf("c")});
   const std::vector<const NodeInfo*> nodes{&snapshot.node(0), &snapshot.node(1), &snapshot.node(2)};
   const Cycle cycle = framework.PreFilter(PodOf("p"), snapshot);
-  EXPECT_THAT(framework.Score(cycle, PodOf("p"), nodes), ElementsAre(50 + 150, 100, 300));
+  EXPECT_THAT(framework.Score(cycle, PodOf("p"), snapshot, nodes), ElementsAre(50 + 150, 100, 300));
 }
 
 TEST(FrameworkTest, UnconcernedFiltersAreNotAsked) {
@@ -153,7 +156,8 @@ TEST(FrameworkTest, FiltersWorkWithoutTheirPreFilter) {
 
 TEST(NormalizeTest, ScalesToTheHighest) {
   const auto scaled = [](std::vector<int64_t> scores, bool reverse) {
-    NormalizeToHighest(scores, reverse);
+    const int64_t highest = *std::ranges::max_element(scores);
+    for (int64_t& score : scores) score = ScaledToHighest(score, highest, reverse);
     return scores;
   };
   EXPECT_THAT(scaled({1, 3, 0}, false), ElementsAre(33, 100, 0));

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 

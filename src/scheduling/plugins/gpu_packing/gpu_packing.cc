@@ -11,7 +11,6 @@
 namespace nos::scheduling {
 namespace {
 
-constexpr const char* kName = "GpuPacking";
 constexpr double kSlotUnit = 1024;  // means of slots keep ten binary digits as an order
 
 // Of the cluster. The tables inside grow while they are asked; each learnt state has its own.
@@ -31,7 +30,7 @@ struct Asked {
   std::vector<std::pair<cluster::ResourceId, int64_t>> instances;
 };
 
-const Asked* AskedOf(const CycleState& state) { return state.Get<Asked>(kName); }
+const Asked* AskedOf(const CycleState& state) { return state.Get<Asked>(); }
 
 InstanceLoss LossOf(const Asked& asked, const cluster::NodeInfo& node) {
   InstanceLoss sum;
@@ -57,18 +56,20 @@ int64_t StepsOf(const Asked& asked, const cluster::NodeInfo& info) {
 
 void GpuPacking::Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting,
                        CycleState& learnt) const {
-  learnt.Set(kName, std::make_shared<Learnt>(snapshot, waiting));
+  learnt.Set(std::make_shared<Learnt>(snapshot, waiting));
 }
 
-void GpuPacking::PreScore(const cluster::Pod& pod, CycleState& state) const {
-  const auto* learnt = state.Get<std::shared_ptr<Learnt>>(kName);
-  if (learnt == nullptr) return;
+bool GpuPacking::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot&, Nodes,
+                          CycleState& state) const {
+  const auto* learnt = state.Get<std::shared_ptr<Learnt>>();
+  if (learnt == nullptr) return false;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   Asked asked{*learnt, (*learnt)->view.KindOf(pod, requests), {}};
   for (const auto& [id, amount] : requests.entries()) {
     if (cluster::IsMigResource(id) && amount > 0) asked.instances.emplace_back(id, amount);
   }
-  state.Set(kName, std::move(asked));
+  state.Set(std::move(asked));
+  return true;
 }
 
 int64_t GpuPacking::Score(const CycleState& state, const cluster::Pod&,
@@ -77,10 +78,8 @@ int64_t GpuPacking::Score(const CycleState& state, const cluster::Pod&,
   return asked == nullptr ? 0 : -StepsOf(*asked, node);
 }
 
-void GpuPacking::Normalize(std::vector<int64_t>& scores) const {
-  if (scores.empty()) return;
-  const int64_t best = *std::ranges::max_element(scores);
-  for (int64_t& score : scores) score = std::max<int64_t>(kMaxScore - (best - score), 0);
+int64_t GpuPacking::Normalized(int64_t score, int64_t /*lowest*/, int64_t highest) const {
+  return std::max<int64_t>(kMaxScore - (highest - score), 0);
 }
 
 uint64_t GpuPacking::Order(const CycleState& state, const cluster::Pod&,

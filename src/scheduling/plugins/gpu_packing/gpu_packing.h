@@ -10,19 +10,20 @@
 // fixed order (packing::TieOrder). Without Learn all nodes are the same to it.
 #pragma once
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
-class GpuPacking final : public PreScorePlugin, public ScorePlugin {
+class GpuPacking final : public ScorePlugin {
  public:
   std::string Name() const override { return "GpuPacking"; }
   void Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting,
              CycleState& learnt) const override;
-  void PreScore(const cluster::Pod& pod, CycleState& state) const override;
+  bool PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot, Nodes feasible,
+                CycleState& state) const override;
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
-  void Normalize(std::vector<int64_t>& scores) const override;
+  int64_t Normalized(int64_t score, int64_t lowest, int64_t highest) const override;
   uint64_t Order(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;
 };

@@ -1,4 +1,5 @@
 #include "scheduling/plugins/gpu_packing/gpu_packing.h"
+#include "scheduling/framework.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -182,7 +183,7 @@ TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
   const auto score = [&](Pods pods) {
     CycleState state;
     plugin.Learn(snapshot, pods, state);
-    plugin.PreScore(pod, state);
+    plugin.PreScore(pod, snapshot, {}, state);
     return plugin.Score(state, pod, *snapshot.Find("idle"));
   };
   EXPECT_LT(score(waiting), score({}) - 10);
@@ -190,7 +191,7 @@ TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
 
 TEST(GpuPackingTest, TheBestNodeScoresTheMostAndEachStepCostsOne) {
   std::vector<int64_t> scores = {-5, -3, -4, -500};
-  GpuPacking().Normalize(scores);
+  for (int64_t& score : scores) score = GpuPacking().Normalized(score, -500, -3);
   EXPECT_THAT(scores, ::testing::ElementsAre(98, 100, 99, 0));
 }
 
@@ -198,7 +199,7 @@ TEST(GpuPackingTest, HasNoOpinionWithoutLearning) {
   const auto snapshot = Snap({NodeOf("a", {{"nvidia.com/gpu", "1"}})});
   const Pod pod = PodOf("p", {{"nvidia.com/gpu", "1"}});
   CycleState state;
-  GpuPacking().PreScore(pod, state);
+  EXPECT_FALSE(GpuPacking().PreScore(pod, snapshot, {}, state));
   EXPECT_EQ(GpuPacking().Score(state, pod, snapshot.node(0)), 0);
   EXPECT_EQ(GpuPacking().Order(state, pod, snapshot.node(0)), 0U);
 }

@@ -2,7 +2,7 @@
 // preferred terms add up to where it would rather run.
 #pragma once
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
@@ -19,7 +19,10 @@ class NodeAffinity final : public PreFilterPlugin, public FilterPlugin, public S
                  const cluster::NodeInfo& node) const override;
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
-  void Normalize(std::vector<int64_t>& scores) const override { NormalizeToHighest(scores, false); }
+  DependsOn ScoreDependence() const override { return DependsOn::kNodeObject; }
+  int64_t Normalized(int64_t score, int64_t, int64_t highest) const override {
+    return ScaledToHighest(score, highest, false);
+  }
 };
 
 }  // namespace nos::scheduling

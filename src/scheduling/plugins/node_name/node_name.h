@@ -1,7 +1,7 @@
 // A pod that names its node (spec.nodeName) runs there or nowhere.
 #pragma once
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 

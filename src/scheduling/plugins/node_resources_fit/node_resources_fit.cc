@@ -8,13 +8,15 @@
 namespace nos::scheduling {
 namespace {
 
-constexpr std::string_view kName = "NodeResourcesFit";
+struct Asked {
+  cluster::ResourceVector requests;
+};
 
 // What the pre-filter left, or else `computed`, filled in.
 const cluster::ResourceVector& Requests(const CycleState& state, const cluster::Pod& pod,
                                         cluster::ResourceVector& computed) {
-  const auto* left = state.Get<cluster::ResourceVector>(kName);
-  if (left != nullptr) return *left;
+  const auto* left = state.Get<Asked>();
+  if (left != nullptr) return left->requests;
   computed = cluster::RequestsOf(pod);
   return computed;
 }
@@ -51,7 +53,7 @@ NodeResourcesFit::NodeResourcesFit(const FitOptions& options) : strategy_(option
 PreFilterPlugin::Outcome NodeResourcesFit::PreFilter(const cluster::Pod& pod,
                                                      const cluster::ClusterSnapshot&,
                                                      CycleState& state) const {
-  state.Set(std::string(kName), cluster::RequestsOf(pod));
+  state.Set(Asked{cluster::RequestsOf(pod)});
   return {};
 }
 

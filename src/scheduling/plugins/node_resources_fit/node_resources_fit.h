@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 

@@ -2,7 +2,7 @@
 // node.kubernetes.io/unschedulable:NoSchedule.
 #pragma once
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 

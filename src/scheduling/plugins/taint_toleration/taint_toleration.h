@@ -2,7 +2,7 @@
 // PreferNoSchedule by a worse score the more such taints a node has.
 #pragma once
 
-#include "scheduling/framework.h"
+#include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
@@ -15,7 +15,10 @@ class TaintToleration final : public FilterPlugin, public ScorePlugin {
                  const cluster::NodeInfo& node) const override;
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
-  void Normalize(std::vector<int64_t>& scores) const override { NormalizeToHighest(scores, true); }
+  DependsOn ScoreDependence() const override { return DependsOn::kNodeObject; }
+  int64_t Normalized(int64_t score, int64_t, int64_t highest) const override {
+    return ScaledToHighest(score, highest, true);
+  }
 };
 
 }  // namespace nos::scheduling

@@ -39,7 +39,7 @@ TEST(TaintTolerationTest, SoftTaintsOnlyLowerTheScore) {
   pod.tolerations = {{"slow", "Exists", "", ""}};
   EXPECT_EQ(plugin.Score({}, pod, snapshot.node(0)), 1);
   std::vector<int64_t> scores{0, 1, 2};
-  plugin.Normalize(scores);
+  for (int64_t& score : scores) score = plugin.Normalized(score, 0, 2);
   EXPECT_EQ(scores, (std::vector<int64_t>{100, 50, 0}));
 }
 
