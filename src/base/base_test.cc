@@ -25,6 +25,13 @@ TEST(StatusTest, MacrosReturnTheError) {
   EXPECT_EQ(Quarter(6).status().Within("quarter").message(), "quarter: odd");
 }
 
+TEST(TextTest, ShortenedCutsNoCharacterInTwo) {
+  EXPECT_EQ(Shortened("abcdef", 6), "abcdef");
+  EXPECT_EQ(Shortened("abcdefg", 6), "abc...");
+  EXPECT_EQ(Shortened("ab\u00e4defg", 6), "ab...");
+  EXPECT_EQ(Shortened("\u20ac\u20ac\u20ac", 8), "\u20ac...");
+}
+
 TEST(QuantityTest, ParsesEveryNotation) {
   const auto value = [](std::string_view text) { return Quantity::Parse(text).value_or({}); };
   EXPECT_EQ(value("500m").MilliValue(), 500);

@@ -39,6 +39,14 @@ std::string ToLower(std::string_view text) {
   return out;
 }
 
+std::string Shortened(std::string_view text, size_t most) {
+  constexpr std::string_view kDots = "...";
+  if (text.size() <= most) return std::string(text);
+  size_t end = most - kDots.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)).append(kDots);
+}
+
 namespace {
 template <typename T>
 std::optional<T> ParseWhole(std::string_view text) {

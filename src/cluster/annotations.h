@@ -20,6 +20,7 @@
 // Pure functions of values; may be called from any thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,6 +45,11 @@ inline constexpr std::string_view kProductLabel = "nvidia.com/gpu.product";
 inline constexpr std::string_view kCountLabel = "nvidia.com/gpu.count";
 
 inline constexpr int kMaxGpusPerNode = 64;  // more are not believed
+// Greater plan ids are none: every JSON reader knows integers up to here, and one more fits still.
+inline constexpr int64_t kMaxPlanId = int64_t{1} << 53;
+
+// Whether it has opted in to MIG partitioning.
+bool IsManaged(const Node& node);
 
 struct Instance {
   gpu::Placement placement;
@@ -97,7 +103,8 @@ struct TargetLayout {
 // contradiction between the two. Where the spec has counts alone, starts are chosen to keep what is
 // there.
 std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus);
-// The plan last asked for, and the one last applied; "" when there is none.
+// The plan last asked for, and the one last applied: a number from 0 to kMaxPlanId in its shortest
+// form; "" when there is none, or something else.
 std::string SpecPlan(const Node& node);
 std::string StatusPlan(const Node& node);
 
@@ -107,9 +114,9 @@ using AnnotationPatch = std::map<std::string, std::optional<std::string>>;
 // theirs. Only differences are returned.
 AnnotationPatch SpecPatch(const Node& node, const std::vector<TargetLayout>& targets,
                           std::string_view plan_id);
-// Removes the spec annotations that nobody can act on: malformed ones, those of a GPU that the node
-// does not have, those of a GPU of `gpus` whose spec ReadSpec cannot read. Nothing for an unmanaged
-// node.
+// Removes the spec annotations that nobody can act on: malformed ones (the plan id too), those of a
+// GPU that the node does not have, those of a GPU of `gpus` whose spec ReadSpec cannot read.
+// Nothing for an unmanaged node.
 struct SpecRepair {
   AnnotationPatch patch;
   std::vector<std::string> problems;  // "spec-layout-99=7g.40gb@0: there is no GPU 99"

@@ -213,6 +213,29 @@ TEST(ReadNodeGpusTest, OldPrefixIsAnAlias) {
   EXPECT_EQ(StatusPlan(node), "");
 }
 
+TEST(ReadNodeGpusTest, APlanIdIsANumberThatHasASuccessor) {
+  const auto plan = [](const std::string& text) {
+    return SpecPlan(MigNode(1, {{N("spec-partitioning-plan"), text}}));
+  };
+  EXPECT_EQ(plan("0"), "0");
+  EXPECT_EQ(plan("9007199254740992"), "9007199254740992");
+  EXPECT_EQ(plan(std::string(100'000, '0') + "7"), "7") << "what is remembered is short";
+  for (const char* text : {"9007199254740993", "9223372036854775807", "-1", "7 ", "seven", ""}) {
+    EXPECT_EQ(plan(text), "") << text;
+  }
+}
+
+TEST(ReadNodeGpusTest, ProblemsQuoteNoBooks) {
+  const std::string book(200'000, 'x');
+  const NodeGpus gpus = ReadNodeGpus(MigNode(4, {{N("status-layout-0"), book},
+                                                 {N("status-layout-1"), "7g.40gb@0:" + book},
+                                                 {N("status-gpu-2-7g.40gb-free"), book},
+                                                 {N("status-model-3"), book}}),
+                                     Builtin());
+  EXPECT_EQ(gpus.problems.size(), 5u);
+  for (const std::string& problem : gpus.problems) EXPECT_LE(problem.size(), 300u);
+}
+
 TEST(ReadNodeGpusTest, AliasesStatesAndNamesWithSigns) {
   const NodeGpus gpus = ReadNodeGpus(MigNode(2, {{N("status-gpu-0-1g.5gb.me-free"), "1"},
                                                  {N("status-gpu-0-1g.5gb-Unknown"), "1"},
@@ -267,12 +290,16 @@ TEST(RepairSpecTest, RemovesWhatNobodyCanActOnAndNothingElse) {
                                 {N("status-layout-4"), "9g.90gb@0:used"},
                                 {N("spec-layout-4"), "9g.90gb@0"},  // unreadable: who knows
                                 {N("spec-partitioning-plan"), "1"},
+                                {"n8s.nebuly.ai/spec-partitioning-plan", "9223372036854775807"},
                                 {"unrelated", "x"}});
   const SpecRepair repair = RepairSpec(node, ReadNodeGpus(node, Builtin()));
-  const AnnotationPatch expected{
-      {N("spec-layout-1"), std::nullopt},     {N("spec-gpu-2-9g.90gb"), std::nullopt},
-      {N("spec-gpu-3-1g.5gb"), std::nullopt}, {N("spec-gpu-three-1g.5gb"), std::nullopt},
-      {N("spec-layout-5"), std::nullopt},     {"n8s.nebuly.ai/spec-gpu-7-1g.5gb", std::nullopt}};
+  const AnnotationPatch expected{{N("spec-layout-1"), std::nullopt},
+                                 {N("spec-gpu-2-9g.90gb"), std::nullopt},
+                                 {N("spec-gpu-3-1g.5gb"), std::nullopt},
+                                 {N("spec-gpu-three-1g.5gb"), std::nullopt},
+                                 {N("spec-layout-5"), std::nullopt},
+                                 {"n8s.nebuly.ai/spec-gpu-7-1g.5gb", std::nullopt},
+                                 {"n8s.nebuly.ai/spec-partitioning-plan", std::nullopt}};
   EXPECT_EQ(repair.patch, expected);
   EXPECT_EQ(repair.problems.size(), expected.size());
   EXPECT_THAT(repair.problems, Contains("spec-layout-5=: there is no GPU 5"));
@@ -348,14 +375,14 @@ TEST(AnnotationsTest, AnyStatusAndSpecComeBackAsTheyWere) {
       gpus[i] = RandomGpu(i, random);
       targets[i] = {i, gpus[i].model, PlacementsOf(*gpus[i].model, gpus[i].Layout())};
     }
-    Apply(StatusPatch(node, gpus, "s"), node.meta.annotations);
-    Apply(SpecPatch(node, targets, "p"), node.meta.annotations);
+    Apply(StatusPatch(node, gpus, "6"), node.meta.annotations);
+    Apply(SpecPatch(node, targets, "7"), node.meta.annotations);
     for (const auto& [key, value] : node.meta.annotations) EXPECT_TRUE(IsAnnotationKey(key)) << key;
     const NodeGpus read = ReadNodeGpus(node, Builtin());
     ASSERT_THAT(read.problems, IsEmpty());
     ASSERT_EQ(read.gpus, gpus);
-    ASSERT_TRUE(StatusPatch(node, gpus, "s").empty());
-    ASSERT_TRUE(SpecPatch(node, targets, "p").empty());
+    ASSERT_TRUE(StatusPatch(node, gpus, "6").empty());
+    ASSERT_TRUE(SpecPatch(node, targets, "7").empty());
     ASSERT_TRUE(RepairSpec(node, read).patch.empty());
     const auto spec = ReadSpec(node, read);
     ASSERT_EQ(spec.size(), targets.size());
@@ -368,13 +395,13 @@ TEST(AnnotationsTest, AnyStatusWithoutLayoutsKeepsItsCounts) {
   for (int round = 0; round < 2000; ++round) {
     Node node = MigNode(0);
     const std::vector<Gpu> gpus{RandomGpu(0, random)};
-    Apply(StatusPatch(node, gpus, "s"), node.meta.annotations);
+    Apply(StatusPatch(node, gpus, "6"), node.meta.annotations);
     const StringMap full = node.meta.annotations;
     node.meta.annotations.erase(N("status-layout-0"));
     const NodeGpus read = ReadNodeGpus(node, Builtin());
     ASSERT_THAT(read.problems, IsEmpty()) << Text(gpus[0]);
     ASSERT_EQ(read.gpus[0].assumed_starts, !gpus[0].instances.empty());
-    Apply(StatusPatch(node, read.gpus, "s"), node.meta.annotations);
+    Apply(StatusPatch(node, read.gpus, "6"), node.meta.annotations);
     node.meta.annotations[N("status-layout-0")] = full.at(N("status-layout-0"));
     ASSERT_EQ(node.meta.annotations, full);
   }

@@ -1,5 +1,5 @@
 // Reading GPUs and their wanted layouts off a node.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -20,12 +20,6 @@ std::string_view Lookup(const StringMap& map, std::string_view key) {
 }
 
 std::string OldKey(std::string_view rest) { return std::string(kOldPrefix) + std::string(rest); }
-
-bool IsManaged(const StringMap& labels) {
-  if (labels.contains(kPartitioningLabel)) return Lookup(labels, kPartitioningLabel) == "mig";
-  return Lookup(labels, OldKey("gpu-partitioning")) == "mig" ||
-         Lookup(labels, OldKey("auto-mig-enabled")) == "true";
-}
 
 const gpu::Model* FindModel(const gpu::Catalogue& catalogue, std::string_view name) {
   const gpu::Model* model = catalogue.FindByName(name);
@@ -129,11 +123,14 @@ class NodeReader {
           .index = index, .model = model, .reported = reported.layout || !reported.counts.empty()};
       if (ReadInstances(reported, gpu)) out_.gpus.push_back(std::move(gpu));
     }
+    // They quote annotations, which may be long, and end in what every waiting pod is told.
+    for (std::string& problem : out_.problems) problem = Shortened(problem, kMaxProblem);
     return std::move(out_);
   }
 
  private:
   static constexpr Family kStatus = Family::kStatus;
+  static constexpr size_t kMaxProblem = 300;  // bytes
 
   void Problem(std::string text) { out_.problems.push_back(std::move(text)); }
   void Problem(int gpu, std::string_view text) {
@@ -276,8 +273,9 @@ std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const Report
 std::string PlanId(const Node& node, std::string_view key) {
   const StringMap& annotations = node.meta.annotations;
   const std::string_view plan = Lookup(annotations, key);
-  return std::string(!plan.empty() ? plan
-                                   : Lookup(annotations, OldKey(key.substr(kPrefix.size()))));
+  const std::optional<int64_t> id =
+      ParsePlanId(!plan.empty() ? plan : Lookup(annotations, OldKey(key.substr(kPrefix.size()))));
+  return id ? fmt::to_string(*id) : std::string();
 }
 
 }  // namespace
@@ -297,8 +295,15 @@ gpu::LayoutId Gpu::UsedLayout() const {
   return LayoutOf(*model, std::move(placements));
 }
 
+bool IsManaged(const Node& node) {
+  const StringMap& labels = node.meta.labels;
+  if (labels.contains(kPartitioningLabel)) return Lookup(labels, kPartitioningLabel) == "mig";
+  return Lookup(labels, OldKey("gpu-partitioning")) == "mig" ||
+         Lookup(labels, OldKey("auto-mig-enabled")) == "true";
+}
+
 NodeGpus ReadNodeGpus(const Node& node, const gpu::Catalogue& catalogue) {
-  if (!IsManaged(node.meta.labels)) return {};
+  if (!IsManaged(node)) return {};
   return NodeReader(node, catalogue).Read();
 }
 

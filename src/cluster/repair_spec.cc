@@ -32,17 +32,21 @@ class SpecReader {
     SpecRepair repair;
     for (const auto& [name, value] : node_.meta.annotations) {
       const std::string_view tail = Tail(name);
-      if (!IsGpuAnnotation(tail, Family::kSpec)) continue;
       const std::string fault = FaultOf(tail, value);
       if (fault.empty()) continue;
       repair.patch[name] = std::nullopt;
-      repair.problems.push_back(fmt::format("{}={}: {}", tail, value, fault));
+      repair.problems.push_back(fmt::format("{}={}: {}", tail, Shortened(value, 100), fault));
     }
     return repair;
   }
 
  private:
+  // Of an annotation; "" when there is none, or it is not of a spec.
   std::string FaultOf(std::string_view tail, std::string_view value) const {
+    if (tail == kSpecPlan.substr(kPrefix.size())) {
+      return ParsePlanId(value) ? "" : fmt::format("a plan id is a number up to {}", kMaxPlanId);
+    }
+    if (!IsGpuAnnotation(tail, Family::kSpec)) return "";
     const auto key = ParseAnnotationKey(tail, Family::kSpec);
     if (!key) return "the key is malformed";
     const bool count = key->kind == AnnotationKey::Kind::kCount;

@@ -113,6 +113,11 @@ std::optional<int> ParseCount(std::string_view value) {
   return static_cast<int>(*count);
 }
 
+std::optional<int64_t> ParsePlanId(std::string_view value) {
+  const auto id = ParseInt(value);
+  return id && *id >= 0 && *id <= kMaxPlanId ? id : std::nullopt;
+}
+
 std::optional<AnnotationKey> ParseAnnotationKey(std::string_view text, Family family) {
   if (!TakePrefix(text, FamilyName(family))) return std::nullopt;
   if (TakePrefix(text, "gpu-")) return ParseCountKey(text, family);

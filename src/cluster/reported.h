@@ -27,6 +27,8 @@ std::optional<AnnotationKey> ParseAnnotationKey(std::string_view text, Family fa
 // Whether it is meant as a GPU annotation of the family, well-formed or not.
 bool IsGpuAnnotation(std::string_view text, Family family);
 
+// The value of a plan annotation. Nothing when it is none.
+std::optional<int64_t> ParsePlanId(std::string_view value);
 // The value of a count annotation. Nothing when it is none.
 std::optional<int> ParseCount(std::string_view value);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "controllers/agent.h"
 #include "controllers/condition.h"
 #include "controllers/measures.h"
@@ -12,12 +13,7 @@
 namespace nos::controllers {
 namespace {
 
-// Conditions are read by people, and the API server takes 32 KiB of them.
-std::string Shortened(std::string message) {
-  constexpr size_t kMost = 1000;
-  if (message.size() > kMost) message = message.substr(0, kMost - 3) + "...";
-  return message;
-}
+constexpr size_t kMaxMessage = 1000;  // bytes: people read it, and the API server takes 32 KiB
 
 }  // namespace
 
@@ -83,7 +79,7 @@ Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
         fmt::format("{}GPU {}: {}", message.empty() ? "" : "; ", condition.gpu, condition.message);
   }
   const WantedCondition wanted{std::string(kGpusHealthy), message.empty() ? "True" : "False",
-                               std::move(reason), Shortened(std::move(message))};
+                               std::move(reason), Shortened(message, kMaxMessage)};
   const bool never_had = FindCondition(round.node->conditions, wanted.type) == nullptr;
   if (HasCondition(*round.node, wanted) || (never_had && wanted.status == "True")) {
     return Status::Ok();

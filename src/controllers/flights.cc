@@ -30,7 +30,7 @@ std::vector<FlightNotice> Flights::Update(const Nodes& nodes, Time now) {
   for (const auto& node : nodes) {
     present.insert(node->meta.name);
     const std::string plan = cluster::SpecPlan(*node);
-    if (plan.empty()) {
+    if (plan.empty() || !cluster::IsManaged(*node)) {
       states_.erase(node->meta.name);
       continue;
     }

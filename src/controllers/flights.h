@@ -36,7 +36,7 @@ class Flights {
   explicit Flights(kube::BackOff pauses) : pauses_(pauses) {}
 
   using Nodes = std::vector<std::shared_ptr<const cluster::Node>>;
-  // Nodes that are not among these are forgotten.
+  // Nodes that are not among these, or not managed (any more), are forgotten.
   std::vector<FlightNotice> Update(const Nodes& nodes, Time now);
 
   // A plan was just written to the node.

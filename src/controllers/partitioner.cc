@@ -50,11 +50,15 @@ std::vector<gpu::Placement> PlacementsOf(const planning::PlannedGpu& gpu) {
   return placements;
 }
 
-// Greater than any that the node has seen: unique to the node without a clock, whoever leads.
+// Greater than any that the node has seen: unique to the node without a clock, whoever leads. After
+// the greatest of all (which somebody wrote by hand) one that is neither of the two.
 std::string NextPlanId(const cluster::Node& node) {
   const int64_t spec = ParseInt(cluster::SpecPlan(node)).value_or(0);
   const int64_t status = ParseInt(cluster::StatusPlan(node)).value_or(0);
-  return std::to_string(std::max({spec, status, int64_t{0}}) + 1);
+  int64_t next = std::max(spec, status) + 1;
+  if (next > cluster::kMaxPlanId) next = 1;
+  while (next == spec || next == status) ++next;
+  return std::to_string(next);
 }
 
 // The layouts to ask for: of the GPUs that change, and of those where an earlier plan asked for
@@ -452,6 +456,8 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
 }
 
 void Partitioner::Record(Decision decision) {
+  constexpr size_t kMaxNote = 1000;  // bytes; nodes choose what it quotes
+  decision.note = Shortened(decision.note, kMaxNote);
   decision.sequence = ++last_sequence_;
   decisions_.push_back(std::move(decision));
   if (decisions_.size() > config_.remembered_decisions) decisions_.pop_front();

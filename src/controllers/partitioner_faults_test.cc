@@ -244,6 +244,41 @@ TEST_F(PartitionerTest, ConflictsOnEveryOtherNodeStopOnlyThose) {
   EXPECT_EQ(partitioner_->decisions().size(), 10u);
 }
 
+// A kubelet's credential may annotate its own node, whatever the node's labels.
+TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
+  for (const char* name : {"a", "stranger"}) Node(name, {{0, ""}});
+  Change("nodes", "stranger", [](Json& node) {
+    MakeObject(node, "metadata", "labels").erase("nos.nebuly.com/gpu-partitioning");
+  });
+  const std::string book(200'000, 'x');
+  for (int plan = 1; plan <= 50; ++plan) {
+    const std::string id = std::to_string(plan);
+    const std::string result = R"({"plan":")" + id + R"(","outcome":"partial","obstacles":[)" +
+                               R"({"gpu":0,"message":")" + book + R"("}]})";
+    for (const char* name : {"a", "stranger"}) {
+      Annotate(name, "spec-partitioning-plan", id);
+      Annotate(name, "status-partitioning-plan", id);
+      Annotate(name, "partitioning-result", result);
+      Annotate(name, "spec-layout-99", book);
+    }
+    Run(seconds(1));
+  }
+  EXPECT_GE(partitioner_->decisions().size(), 50u);
+  for (const Decision& decision : partitioner_->decisions()) {
+    EXPECT_EQ(decision.node, "a") << decision.note;
+    EXPECT_LE(decision.note.size() + decision.plan_id.size(), 1100u);
+  }
+}
+
+// One node's words in the reasons of every pod that waits.
+TEST_F(PartitionerTest, ANodeDoesNotFillThePodsConditions) {
+  Node("a", {{0, std::string(200'000, 'x')}});
+  Pod("p", "7g.40gb");
+  Run();
+  EXPECT_EQ(Condition("p", "reason"), "GpuProblem");
+  EXPECT_LT(Condition("p", "message").size(), 2000u);
+}
+
 class ARefusingNodeTest : public PartitionerTest {
  protected:
   ARefusingNodeTest() {

@@ -43,6 +43,46 @@ TEST_F(PartitionerTest, ASpecOfAGpuThatCannotBeReadNowStays) {
   EXPECT_EQ(Patches("a") + Patches("b"), 0);
 }
 
+TEST_F(PartitionerTest, APlanIdThatNoneCanFollowIsTakenOff) {
+  for (const char* plan : {"9223372036854775807", "9223372036854775806", "-3", "yesterday"}) {
+    Node("a", {{0, ""}});
+    Annotate("a", "spec-partitioning-plan", plan);
+    Annotate("a", "status-partitioning-plan", plan);
+    Run();
+    EXPECT_EQ(PlanOf("a"), "") << plan;
+    EXPECT_NE(Events().find("SpecRepaired: spec-partitioning-plan=" + std::string(plan)),
+              std::string::npos)
+        << Events();
+    Pod("p", "7g.40gb");
+    Run();
+    EXPECT_EQ(PlanOf("a"), "1") << plan;
+    api_.Remove("pods", "ml/p");
+    api_.Remove("nodes", "a");
+    Run();
+  }
+}
+
+TEST_F(PartitionerTest, AfterTheGreatestPlanIdOthersFollow) {
+  Node("a", {{0, ""}});
+  Annotate("a", "spec-partitioning-plan", "9007199254740992");
+  Annotate("a", "status-partitioning-plan", "9007199254740992");
+  std::string last = PlanOf("a");
+  const std::vector<std::string> profiles = {"7g.40gb", "1g.5gb", "3g.20gb"};
+  for (const std::string& profile : profiles) {
+    Pod(profile, profile);
+    Run();
+    EXPECT_NE(PlanOf("a"), last);
+    last = PlanOf("a");
+    Acknowledge("a", {{0, Spec("a") + ":free"}});
+    Run();
+    EXPECT_EQ(partitioner_->decisions().back().note, "applied");
+    api_.Remove("pods", "ml/" + profile);
+    Acknowledge("a", {{0, ""}});
+    Run();
+  }
+  EXPECT_EQ(last, "3");
+}
+
 TEST_F(PartitionerTest, RepairedWhilePodsWaitTheyArePlannedAnew) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");

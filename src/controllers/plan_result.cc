@@ -5,9 +5,16 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cluster/annotations.h"
 #include "codec/json.h"
 
 namespace nos::controllers {
+namespace {
+
+constexpr size_t kMaxObstacles = size_t{8} * cluster::kMaxGpusPerNode;  // no GPU has more instances
+constexpr size_t kMaxText = 500;                                        // bytes
+
+}  // namespace
 
 std::string Describe(const std::vector<device::Obstacle>& obstacles) {
   std::vector<std::string> parts;
@@ -40,14 +47,14 @@ Result<PlanResult> ReadPlanResult(std::string_view text) {
   const Json* obstacles = Find(json, "obstacles");
   if (obstacles == nullptr || !obstacles->is_array()) return result;
   for (const Json& item : obstacles->get_array()) {
-    device::Obstacle obstacle;
     const Json* gpu = Find(item, "gpu");
     if (gpu == nullptr || !gpu->is_int64()) return Invalid("obstacles[].gpu is not an integer");
-    obstacle.gpu = static_cast<int>(gpu->get_int64());
-    obstacle.placement = FindString(item, "placement");
-    obstacle.code = FindString(item, "code");
-    obstacle.message = FindString(item, "message");
-    result.obstacles.push_back(std::move(obstacle));
+    const int64_t index = gpu->get_int64();
+    if (index < 0 || index >= cluster::kMaxGpusPerNode) continue;
+    if (result.obstacles.size() == kMaxObstacles) break;
+    const auto find = [&](const char* key) { return Shortened(FindString(item, key), kMaxText); };
+    result.obstacles.push_back(
+        {static_cast<int>(index), find("placement"), find("code"), find("message")});
   }
   return result;
 }

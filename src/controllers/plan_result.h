@@ -24,7 +24,8 @@ struct PlanResult {
 std::string Describe(const std::vector<device::Obstacle>& obstacles);
 
 std::string WritePlanResult(const PlanResult& result);
-// Error: kInvalid.
+// What no agent tells is left out: obstacles of GPUs that no node can have, more than a few for
+// each GPU, long texts. Error: kInvalid.
 Result<PlanResult> ReadPlanResult(std::string_view text);
 
 }  // namespace nos::controllers

@@ -14,6 +14,7 @@ namespace {
 
 // A message that only counts other nodes now is not written more often than this.
 constexpr Duration kRefresh = std::chrono::seconds(30);
+constexpr size_t kMaxReasons = 1000;  // bytes, of what stands in a pod's condition
 constexpr kube::BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 std::string Slices(const planning::PodOutcome& outcome) {
@@ -34,7 +35,7 @@ WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   std::vector<std::string> parts;
   parts.reserve(outcome.reasons.size());
   for (const planning::Reason& reason : outcome.reasons) parts.push_back(reason.message);
-  std::string message = Join(parts, "; ");
+  std::string message = Shortened(Join(parts, "; "), kMaxReasons);
   if (!outcome.remedy.empty()) message += "; what would help: " + outcome.remedy;
   return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace nos::kube {
@@ -16,9 +18,11 @@ std::string MicroTime(Time time) {
   return fmt::format("{}.{:06}Z", text, micros.count());
 }
 
-int64_t Whole(const Json& lease, std::string_view field, int64_t otherwise) {
+// An int32 in the API; 0 when it is none.
+int64_t Whole(const Json& lease, std::string_view field) {
   const Json* value = Find(lease, "spec", field);
-  return value != nullptr && value->is_int64() ? value->get_int64() : otherwise;
+  if (value == nullptr || !value->is_int64()) return 0;
+  return std::clamp<int64_t>(value->get_int64(), 0, INT32_MAX);
 }
 
 }  // namespace
@@ -48,7 +52,7 @@ Status LeaderElector::Try(Client& client, Time now) {
   NOS_RETURN_IF_ERROR(lease.status());
   Observe(*lease, now);
   if (holder_ != options_.identity) renewed_.reset();
-  const Duration lasts = std::chrono::seconds(Whole(*lease, "leaseDurationSeconds", 0));
+  const Duration lasts = std::chrono::seconds(Whole(*lease, "leaseDurationSeconds"));
   const bool others = !holder_.empty() && holder_ != options_.identity;
   if (others && now < changed_ + lasts) return Status::Ok();
   return Take(client, *lease, now);
@@ -58,7 +62,7 @@ Status LeaderElector::Take(Client& client, const Json& lease, Time now) {
   JsonObject spec = Spec(now);
   if (holder_ != options_.identity) {
     spec["acquireTime"] = MicroTime(now);
-    spec["leaseTransitions"] = Whole(lease, "leaseTransitions", 0) + 1;
+    spec["leaseTransitions"] = std::min<int64_t>(Whole(lease, "leaseTransitions") + 1, INT32_MAX);
   }
   const Json patch = {{"metadata", {{"resourceVersion", version_}}}, {"spec", std::move(spec)}};
   const auto taken = client.Patch(kLeases, options_.ns, options_.name, PatchType::kMerge, patch);

@@ -73,6 +73,23 @@ TEST_F(LeaderElectionTest, ALeaderThatIsCutOffStopsLeadingInTime) {
   EXPECT_TRUE(a_.Leads(now_)) << "nobody has taken it meanwhile";
 }
 
+// As nobody can write it into a real API server: both are int32 there.
+TEST_F(LeaderElectionTest, NumbersThatNoLeaseHasDoNoHarm) {
+  a_.Step(client_, now_);
+  Json absurd = Lease();
+  absurd.as_object()["kind"] = "Lease";
+  MakeObject(absurd, "spec")["leaseDurationSeconds"] = INT64_MAX;
+  MakeObject(absurd, "spec")["leaseTransitions"] = INT64_MAX;
+  api_.Put(absurd);
+  b_.Step(client_, now_);
+  EXPECT_FALSE(b_.Leads(now_)) << "it lasts for long";
+  MakeObject(absurd, "spec")["holderIdentity"] = "";
+  api_.Put(absurd);
+  b_.Step(client_, now_ + seconds(3));
+  EXPECT_TRUE(b_.Leads(now_ + seconds(3)));
+  EXPECT_EQ(*Find(Lease(), "spec", "leaseTransitions"), INT32_MAX);
+}
+
 TEST_F(LeaderElectionTest, AReleasedLeaseIsTakenAtOnce) {
   a_.Step(client_, now_);
   a_.Release(client_);

@@ -22,6 +22,8 @@ constexpr int64_t kStepsForReasons = 100'000'000, kLateStepsForReasons = 7'000'0
 constexpr int64_t kStepsForRemedies = 20'000'000, kLateStepsForRemedies = 5'000'000;
 constexpr int64_t kStepsOfFilters = 100;   // for a pod and a node
 constexpr int64_t kStepsOfPacking = 3000;  // between two questions whether to stop
+// Different reasons told of a pod; nodes word some of them, each another.
+constexpr size_t kMostReasons = 16;
 // Nodes that are looked at for every class, whatever is left.
 constexpr size_t kFewNodes = 16;
 
@@ -198,6 +200,12 @@ class Explainer {
     };
     std::sort(reasons.begin(), reasons.end(),
               [&](const Reason& a, const Reason& b) { return key(a) < key(b); });
+    if (reasons.size() > kMostReasons) {
+      Reason others{"OtherReasons", "node(s) cannot serve it for other reasons", 0};
+      for (size_t i = kMostReasons; i < reasons.size(); ++i) others.nodes += reasons[i].nodes;
+      reasons.resize(kMostReasons);
+      reasons.push_back(std::move(others));
+    }
     if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
     AddReservation(cls, reasons);
     return reasons;

@@ -111,6 +111,19 @@ TEST(ExplainTest, AllGetRemediesWhenTheyAreFew) {
   EXPECT_EQ(all.remedies, all.waiting);
 }
 
+TEST(ExplainTest, ManyDifferentReasonsAreAHandfulAndARest) {
+  constexpr int kNodes = 40;
+  ClusterBuilder cluster;
+  for (int n = 0; n < kNodes; ++n) {  // each with a damage of its own
+    cluster.Node("n" + std::to_string(n), kA100, {"nonsense-" + std::to_string(n)});
+  }
+  cluster.Pod("p", {"7g.40gb"});
+  const Plan plan = cluster.MakePlan();
+  Count(plan, kNodes);
+  EXPECT_EQ(plan.pods[0].reasons.size(), 17U);
+  EXPECT_EQ(plan.pods[0].reasons.back().code, "OtherReasons");
+}
+
 // Thousands of ways to take these slices off eight GPUs one after the other.
 TEST(PackTest, GivesUpWhenToldToStop) {
   testing::ProblemBuilder builder;

@@ -56,7 +56,7 @@ struct AssignedDevice {
 // Machine-readable reasons; the codes are also the names in JSON. Codes of filters stand beside
 // these: NoNodes, NotPartitioned, GpuProblem, NoGpuForProfile, InsufficientResource, TooManyPods,
 // NoRoomForSlices, TakenByPendingPods, SlotsKept (for this pod), SlotsKeptForOthers, SearchEnded,
-// NotLookedAt, SchedulingGated, NotPending.
+// NotLookedAt, OtherReasons (beyond a handful), SchedulingGated, NotPending.
 struct Reason {
   std::string code;
   std::string message;  // one sentence for a person

@@ -187,18 +187,18 @@ expect '^0$' k get node "$node" -o jsonpath='{.status.allocatable.nvidia\.com/mi
 acknowledged 4
 
 say "the kubelet is killed, and does not know its pods for a second; pod and slice stay"
-plan 5a 3g.20gb@0,3g.20gb@4
+plan 5 3g.20gb@0,3g.20gb@4
 allocatable 3g.20gb 2
 expect '' "$here/kubelet.sh" "$node" "$work/node" kill
 deadline=$((SECONDS + 60))
 until [[ $(pod_resources 2>/dev/null) == *allocatable* ]]; do
   [ "$SECONDS" -lt "$deadline" ] || fail "the kubelet has no device of the plugin: $(pod_resources 2>&1)"
 done
-plan 5b 3g.20gb@0
+plan 6 3g.20gb@0
 kept keep "$uuid"
-acknowledged 5b
+acknowledged 6
 kept keep "$uuid"
-plan 5 3g.20gb@4,1g.5gb@1
+plan 7 3g.20gb@4,1g.5gb@1
 allocatable 1g.5gb 1
 allocatable 3g.20gb 1
 kept keep "$uuid"
@@ -212,8 +212,8 @@ shows '.status.allocatable.nvidia\.com/mig-1g\.5gb' 0
 start_agent
 allocatable 1g.5gb 1
 allocatable 3g.20gb 1
-plan 6 7g.40gb@0
-acknowledged 6
+plan 8 7g.40gb@0
+acknowledged 8
 status_layout 1g.5gb@1:used,3g.20gb@4:used
 kept keep "$uuid"
 has third "$(device 1g.5gb@1)"
