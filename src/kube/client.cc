@@ -147,9 +147,15 @@ Status StatusOf(const ApiResponse& response) {
   return {CodeOf(response.code, FindString(status, "reason")), std::move(message)};
 }
 
+Client Client::Within(Duration patience) const {
+  Client client(transport_);
+  client.patience_ = patience;
+  return client;
+}
+
 Result<Json> Client::Get(const Resource& resource, std::string_view ns, std::string_view name) {
   if (name.empty()) return Invalid(fmt::format("get {}: the name is empty", resource.plural));
-  return BodyOf(transport_.Do(Request("GET", PathOf(resource, ns, name))));
+  return BodyOf(Do(Request("GET", PathOf(resource, ns, name))));
 }
 
 Result<ObjectList> Client::List(const Resource& resource, std::string_view ns,
@@ -177,12 +183,11 @@ Result<std::string> Client::ListEach(const Resource& resource, std::string_view 
   int limit = options.limit;
   begin();
   do {
-    NOS_ASSIGN(ApiResponse response,
-               transport_.Do(PageRequest(resource, ns, options, limit, page.token)));
+    NOS_ASSIGN(ApiResponse response, Do(PageRequest(resource, ns, options, limit, page.token)));
     if (response.code == kGone && !page.token.empty()) {
       limit = 0;
       begin();
-      NOS_ASSIGN(response, transport_.Do(PageRequest(resource, ns, options, limit, "")));
+      NOS_ASSIGN(response, Do(PageRequest(resource, ns, options, limit, "")));
     }
     NOS_RETURN_IF_ERROR(StatusOf(response));
     NOS_ASSIGN(page, ReadPage(response, visit));
@@ -203,21 +208,21 @@ Result<std::unique_ptr<WatchStream>> Client::Watch(const Resource& resource, std
 }
 
 Result<Json> Client::Create(const Resource& resource, std::string_view ns, const Json& object) {
-  return BodyOf(transport_.Do(Write("POST", PathOf(resource, ns), object)));
+  return BodyOf(Do(Write("POST", PathOf(resource, ns), object)));
 }
 
 Result<Json> Client::Update(const Resource& resource, std::string_view ns, const Json& object,
                             std::string_view subresource) {
   const std::string_view name = FindString(object, "metadata", "name");
   if (name.empty()) return Invalid(fmt::format("update {}: no metadata.name", resource.plural));
-  return BodyOf(transport_.Do(Write("PUT", PathOf(resource, ns, name, subresource), object)));
+  return BodyOf(Do(Write("PUT", PathOf(resource, ns, name, subresource), object)));
 }
 
 Result<Json> Client::Patch(const Resource& resource, std::string_view ns, std::string_view name,
                            PatchType type, const Json& patch, std::string_view subresource) {
   if (name.empty()) return Invalid(fmt::format("patch {}: the name is empty", resource.plural));
-  return BodyOf(transport_.Do(
-      Write("PATCH", PathOf(resource, ns, name, subresource), patch, ContentTypeOf(type))));
+  return BodyOf(
+      Do(Write("PATCH", PathOf(resource, ns, name, subresource), patch, ContentTypeOf(type))));
 }
 
 std::vector<Result<Json>> Client::PatchAll(const Resource& resource, PatchType type,
@@ -229,7 +234,7 @@ std::vector<Result<Json>> Client::PatchAll(const Resource& resource, PatchType t
     requests.push_back(Write("PATCH", PathOf(resource, patch.ns, patch.name, subresource),
                              patch.patch, ContentTypeOf(type)));
   }
-  return DoAll(requests);
+  return DoAll(std::move(requests));
 }
 
 std::vector<Result<Json>> Client::CreateAll(const Resource& resource,
@@ -240,10 +245,16 @@ std::vector<Result<Json>> Client::CreateAll(const Resource& resource,
     const std::string_view ns = FindString(object, "metadata", "namespace");
     requests.push_back(Write("POST", PathOf(resource, ns), object));
   }
-  return DoAll(requests);
+  return DoAll(std::move(requests));
 }
 
-std::vector<Result<Json>> Client::DoAll(const std::vector<ApiRequest>& requests) {
+Result<ApiResponse> Client::Do(ApiRequest request) {
+  request.patience = patience_;
+  return transport_.Do(request);
+}
+
+std::vector<Result<Json>> Client::DoAll(std::vector<ApiRequest> requests) {
+  for (ApiRequest& request : requests) request.patience = patience_;
   std::vector<Result<Json>> objects;
   objects.reserve(requests.size());
   for (Result<ApiResponse>& answer : transport_.DoAll(requests)) {
@@ -255,7 +266,7 @@ std::vector<Result<Json>> Client::DoAll(const std::vector<ApiRequest>& requests)
 Status Client::Delete(const Resource& resource, std::string_view ns, std::string_view name,
                       const Json& options) {
   if (name.empty()) return Invalid(fmt::format("delete {}: the name is empty", resource.plural));
-  return BodyOf(transport_.Do(Write("DELETE", PathOf(resource, ns, name), options))).status();
+  return BodyOf(Do(Write("DELETE", PathOf(resource, ns, name), options))).status();
 }
 
 Status Client::Bind(std::string_view ns, std::string_view pod, std::string_view node) {
@@ -263,7 +274,7 @@ Status Client::Bind(std::string_view ns, std::string_view pod, std::string_view 
                         {"kind", "Binding"},
                         {"metadata", {{"name", pod}, {"namespace", ns}}},
                         {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}};
-  return BodyOf(transport_.Do(Write("POST", PathOf(kPods, ns, pod, "binding"), binding))).status();
+  return BodyOf(Do(Write("POST", PathOf(kPods, ns, pod, "binding"), binding))).status();
 }
 
 }  // namespace nos::kube

@@ -46,6 +46,8 @@ struct NamedPatch {
 class Client {
  public:
   explicit Client(Transport& transport) : transport_(transport) {}
+  // The same one, that waits no longer than this for each answer (kDeadline).
+  Client Within(Duration patience) const;
 
   // Every call also passes on the transport's errors.
   Result<Json> Get(const Resource& resource, std::string_view ns, std::string_view name);
@@ -83,9 +85,11 @@ class Client {
   Status Bind(std::string_view ns, std::string_view pod, std::string_view node);
 
  private:
-  std::vector<Result<Json>> DoAll(const std::vector<ApiRequest>& requests);
+  Result<ApiResponse> Do(ApiRequest request);
+  std::vector<Result<Json>> DoAll(std::vector<ApiRequest> requests);
 
   Transport& transport_;
+  Duration patience_{};
 };
 
 }  // namespace nos::kube

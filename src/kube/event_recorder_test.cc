@@ -56,6 +56,23 @@ TEST_F(EventRecorderTest, CountsWhatIsSaidTwiceAtOnce) {
   EXPECT_EQ(counts, (std::map<std::string, int64_t>{{"one", 2}, {"two", 1}}));
 }
 
+TEST_F(EventRecorderTest, CountsWhatIsSaidTwiceAgain) {
+  const EventNote one{kPod, EventType::kNormal, "Because", "one"};
+  events_.RecordAll(client_, {one}, now_);
+  events_.RecordAll(client_, {one, one}, now_);
+  EXPECT_EQ(Count(api_.All("events")[0]), 3);
+}
+
+TEST_F(EventRecorderTest, RemembersOnlyTheLastOnes) {
+  events_ = EventRecorder("test", 8);
+  Say("first");
+  for (int i = 0; i < 20; ++i) Say(std::to_string(i));
+  Say("19");
+  EXPECT_EQ(api_.All("events").size(), 21U);
+  Say("first");
+  EXPECT_EQ(api_.All("events").size(), 22U) << "that one was forgotten";
+}
+
 TEST_F(EventRecorderTest, TellsOfEachNoteWhetherItWasWritten) {
   const EventNote one{kPod, EventType::kNormal, "Because", "one"};
   const EventNote two{kPod, EventType::kNormal, "Because", "two"};

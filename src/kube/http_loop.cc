@@ -6,7 +6,7 @@
 namespace nos::kube {
 namespace {
 
-constexpr int kLongestPoll = 60'000;  // milliseconds; a wake-up ends it
+constexpr int kLongestPoll = 60;  // seconds; a wake-up ends it
 
 CURLM* NewMulti(int max_connections) {
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -64,19 +64,25 @@ void HttpLoop::Run() {
     Collect();
     curl_multi_poll(multi_, nullptr, 0, MillisecondsToNext(), nullptr);
   }
+  for (const auto& [due, transfer] : later_) transfer->Complete(CURLE_ABORTED_BY_CALLBACK);
   while (!active_.empty()) End(*active_.begin()->first, CURLE_ABORTED_BY_CALLBACK);
 }
 
-// What waits, as far as the rate allows: a bucket that fills with time.
+// What waits, and what is due once more before it, as far as the rate allows: a bucket that fills
+// with time.
 void HttpLoop::Begin() {
   const Steady::time_point now = Steady::now();
   tokens_ = std::min(burst_,
                      tokens_ + std::chrono::duration<double>(now - filled_).count() * per_second_);
   filled_ = now;
   const std::scoped_lock lock(mutex_);
+  const auto end = later_.upper_bound(now);
+  for (auto due = later_.begin(); due != end; ++due) waiting_.push_front(std::move(due->second));
+  later_.erase(later_.begin(), end);
   for (; !waiting_.empty() && tokens_ >= 1; tokens_ -= 1) {
     std::shared_ptr<HttpTransfer> transfer = std::move(waiting_.front());
     waiting_.pop_front();
+    transfer->Prepare();
     curl_multi_add_handle(multi_, transfer->handle());
     active_.emplace(transfer.get(), transfer);
   }
@@ -86,6 +92,7 @@ void HttpLoop::DropCancelled() {
   const std::scoped_lock lock(mutex_);
   if (cancelled_.empty()) return;
   std::erase_if(waiting_, [&](const auto& each) { return cancelled_.contains(each.get()); });
+  std::erase_if(later_, [&](const auto& each) { return cancelled_.contains(each.second.get()); });
   for (HttpTransfer* transfer : cancelled_) {
     if (active_.erase(transfer) > 0) curl_multi_remove_handle(multi_, transfer->handle());
   }
@@ -111,13 +118,19 @@ void HttpLoop::End(HttpTransfer& transfer, CURLcode result) {
     return;
   }
   const auto node = active_.extract(&transfer);
+  if (const auto due = transfer.RepeatAt(result)) {
+    later_.emplace(*due, node.mapped());
+    return;
+  }
   transfer.Complete(result);
 }
 
 int HttpLoop::MillisecondsToNext() {
+  double seconds = kLongestPoll;
+  if (!later_.empty()) seconds = ToSeconds(later_.begin()->first - Steady::now());
   const std::scoped_lock lock(mutex_);
-  if (waiting_.empty()) return kLongestPoll;
-  return std::clamp(static_cast<int>(std::ceil((1 - tokens_) / per_second_ * 1000)), 1, 1000);
+  if (!waiting_.empty()) seconds = std::min(seconds, (1 - tokens_) / per_second_);
+  return static_cast<int>(std::ceil(std::clamp<double>(seconds, 0.001, kLongestPoll) * 1000));
 }
 
 }  // namespace nos::kube

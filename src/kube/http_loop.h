@@ -48,6 +48,7 @@ class HttpLoop {
   bool stop_ = false;
   // Of the thread.
   std::map<HttpTransfer*, std::shared_ptr<HttpTransfer>> active_;
+  std::multimap<Steady::time_point, std::shared_ptr<HttpTransfer>> later_;  // once more
   double tokens_;
   Steady::time_point filled_ = Steady::now();
   std::thread thread_;

@@ -3,11 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <random>
 
 namespace nos::kube {
 namespace {
 
+using Steady = std::chrono::steady_clock;
+
 constexpr size_t kMaxBody = size_t{1} << 30;  // of one answer, bytes
+constexpr int kMostRepetitions = 8;
 
 std::string PercentEncode(CURL* curl, std::string_view text) {
   if (text.empty()) return {};  // curl would take 0 as "until the end"
@@ -15,6 +19,12 @@ std::string PercentEncode(CURL* curl, std::string_view text) {
   std::string out = escaped == nullptr ? "" : escaped;
   curl_free(escaped);
   return out;
+}
+
+// So that not all come back at once.
+Duration Jittered(Duration time) {
+  thread_local std::minstd_rand generator{std::random_device{}()};
+  return FromSeconds(ToSeconds(time) * std::uniform_real_distribution<double>(1.0, 1.3)(generator));
 }
 
 long Milliseconds(Duration time) {
@@ -121,8 +131,11 @@ void HttpTransfer::StreamTo(Receive receive, std::function<void()> ended) {
   ended_ = std::move(ended);
 }
 
-void HttpTransfer::SetTimeout(Duration most) {
-  curl_easy_setopt(curl_, CURLOPT_TIMEOUT_MS, Milliseconds(most));
+void HttpTransfer::SetDeadline(Steady::time_point deadline) { deadline_ = deadline; }
+
+void HttpTransfer::Prepare() {
+  if (!deadline_) return;
+  curl_easy_setopt(curl_, CURLOPT_TIMEOUT_MS, Milliseconds(*deadline_ - Steady::now()));
 }
 
 void HttpTransfer::SetSilence(Duration most) {
@@ -167,6 +180,22 @@ bool HttpTransfer::WantsNewConnection(CURLcode result) {
   return true;
 }
 
+std::optional<Steady::time_point> HttpTransfer::RepeatAt(CURLcode result) {
+  long code = 0;
+  curl_off_t seconds = 0;
+  curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &code);
+  curl_easy_getinfo(curl_, CURLINFO_RETRY_AFTER, &seconds);
+  // Without a time it is no overload: an eviction that a disruption budget refuses is a 429, too.
+  const bool busy = result == CURLE_OK && (code == 429 || code == 503) && seconds > 0;
+  if (!busy || !deadline_ || repetitions_ == kMostRepetitions) return std::nullopt;
+  const auto wish = std::chrono::seconds(std::min<curl_off_t>(seconds, 3600));
+  const Steady::time_point due = Steady::now() + Jittered(wish);
+  if (due >= *deadline_) return std::nullopt;
+  ++repetitions_;
+  body_.clear();
+  return due;
+}
+
 void HttpTransfer::Complete(CURLcode result) {
   if (forbidden_) {
     error_ = {Code::kUnavailable,
@@ -179,9 +208,6 @@ void HttpTransfer::Complete(CURLcode result) {
   long code = 0;
   curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &code);
   code_ = static_cast<int>(code);
-  curl_off_t seconds = 0;
-  curl_easy_getinfo(curl_, CURLINFO_RETRY_AFTER, &seconds);
-  if (seconds > 0) retry_after_ = std::chrono::seconds(std::min<curl_off_t>(seconds, 3600));
   if (ended_) ended_();
   done_.Ring();
 }

@@ -33,16 +33,22 @@ class HttpTransfer {
   // Instead of being collected, a successful answer's data goes there; `ended` is called when no
   // more will come.
   void StreamTo(Receive receive, std::function<void()> ended);
-  void SetTimeout(Duration most);
+  // A busy server's wish for a later time is met if there is time; it fails when there is none
+  // left.
+  void SetDeadline(std::chrono::steady_clock::time_point deadline);
   void SetSilence(Duration most);
   // Asked by the loop's thread right before anything is sent, on every connection that is tried. It
   // must outlive this.
   void SendOnlyIf(const std::function<bool()>* may_send);
 
   CURL* handle() const { return curl_; }
+  // By the loop, each time before it is performed.
+  void Prepare();
   // By the loop, before Complete. True, at most once: it met nothing but connections that the
   // server had closed, and is to be performed again on a new one.
   bool WantsNewConnection(CURLcode result);
+  // By the loop, before Complete. When it is to be performed again, since the server is too busy.
+  std::optional<std::chrono::steady_clock::time_point> RepeatAt(CURLcode result);
   // By the loop, once.
   void Complete(CURLcode result);
   // Whether it was complete in time.
@@ -52,7 +58,6 @@ class HttpTransfer {
   const Status& error() const { return error_; }
   int code() const { return code_; }
   std::string TakeBody() { return std::move(body_); }
-  std::optional<Duration> retry_after() const { return retry_after_; }
 
  private:
   static int OnSend(void* self, char*, char*, int, int);
@@ -74,7 +79,8 @@ class HttpTransfer {
   Status error_;
   int code_ = 0;
   bool on_new_connection_ = false;
-  std::optional<Duration> retry_after_;
+  int repetitions_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
   Bell done_;
 };
 

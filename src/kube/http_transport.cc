@@ -16,20 +16,17 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr size_t kMaxWatchLine = size_t{64} << 20;  // of one watch event, bytes
-constexpr int kUnauthorized = 401, kTooManyRequests = 429;
+constexpr int kUnauthorized = 401;
 // The server ends a watch after five to ten minutes, as client-go asks it to; spread, so that not
 // all watches of a cluster come back at once.
 constexpr int kLeastWatchSeconds = 300, kMostWatchSeconds = 600;
 // What waits for its deadline here also has one in curl; this one is for the loop itself.
 constexpr std::chrono::seconds kGrace{5};
 
-double Random(double from, double to) {
+int WatchSeconds() {
   thread_local std::minstd_rand generator{std::random_device{}()};
-  return std::uniform_real_distribution<double>(from, to)(generator);
+  return std::uniform_int_distribution(kLeastWatchSeconds, kMostWatchSeconds)(generator);
 }
-
-// So that not all come back at once.
-Duration Pause(Duration asked) { return FromSeconds(ToSeconds(asked) * Random(1.0, 1.3)); }
 
 }  // namespace
 
@@ -127,8 +124,13 @@ HttpTransport::HttpTransport(ConnectionConfig config, HttpOptions options)
 HttpTransport::~HttpTransport() = default;
 
 Result<ApiResponse> HttpTransport::Do(const ApiRequest& request) {
-  const Deadline deadline = Steady::now() + options_.timeout;
+  const Deadline deadline = DeadlineOf(request);
   return Finish(request, Start(request, deadline), deadline);
+}
+
+HttpTransport::Deadline HttpTransport::DeadlineOf(const ApiRequest& request) const {
+  const bool less = request.patience > Duration::zero() && request.patience < options_.timeout;
+  return Steady::now() + (less ? request.patience : options_.timeout);
 }
 
 std::vector<Result<ApiResponse>> HttpTransport::DoAll(const std::vector<ApiRequest>& requests) {
@@ -142,8 +144,9 @@ std::vector<Result<ApiResponse>> HttpTransport::DoAll(const std::vector<ApiReque
   for (size_t i = 0; i < requests.size(); ++i) {
     const size_t ahead = std::min(requests.size(), i + options_.max_connections);
     while (i + begun.size() < ahead) {
-      const Deadline deadline = Steady::now() + options_.timeout;
-      begun.push_back({Start(requests[i + begun.size()], deadline), deadline});
+      const ApiRequest& next = requests[i + begun.size()];
+      const Deadline deadline = DeadlineOf(next);
+      begun.push_back({Start(next, deadline), deadline});
     }
     answers.push_back(
         Finish(requests[i], std::move(begun.front().transfer), begun.front().deadline));
@@ -157,7 +160,7 @@ Result<std::shared_ptr<HttpTransfer>> HttpTransport::Start(const ApiRequest& req
   NOS_ASSIGN(auto identity, connection_.Current());
   auto transfer =
       std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), request);
-  transfer->SetTimeout(deadline - Steady::now());
+  transfer->SetDeadline(deadline);
   if (request.method != "GET" && options_.may_write) transfer->SendOnlyIf(&options_.may_write);
   loop_->Submit(transfer);
   return transfer;
@@ -166,28 +169,20 @@ Result<std::shared_ptr<HttpTransfer>> HttpTransport::Start(const ApiRequest& req
 Result<ApiResponse> HttpTransport::Finish(const ApiRequest& request,
                                           Result<std::shared_ptr<HttpTransfer>> transfer,
                                           Deadline deadline) {
-  for (int attempt = 0;; ++attempt) {
+  for (bool renewed = false;; renewed = true) {
     if (!transfer.ok()) return transfer.status();
     if (!(*transfer)->WaitUntil(deadline + kGrace)) {
       loop_->Cancel(*transfer);
-      return Status(Code::kDeadline, fmt::format("{} {}: no answer within {} s", request.method,
-                                                 request.path, ToSeconds(options_.timeout)));
+      return Status(Code::kDeadline,
+                    fmt::format("{} {}: no answer in time", request.method, request.path));
     }
     NOS_RETURN_IF_ERROR((*transfer)->error());
-    const int code = (*transfer)->code();
-    // Without a time it is no overload: an eviction that a disruption budget refuses is a 429, too.
-    const std::optional<Duration> wish = (*transfer)->retry_after();
-    const bool busy = (code == kTooManyRequests || code == 503) && wish;
-    const Duration pause = Pause(wish.value_or(Duration(0)));
-    const bool again = (code == kUnauthorized && attempt == 0) ||
-                       (busy && attempt < 8 && Steady::now() + pause < deadline);
-    if (!again) {
-      ApiResponse response{code, {}, {}, (*transfer)->TakeBody()};
+    if ((*transfer)->code() != kUnauthorized || renewed) {
+      ApiResponse response{(*transfer)->code(), {}, {}, (*transfer)->TakeBody()};
       if (response.text.empty()) response.text = "null";
       return response;
     }
-    if (code == kUnauthorized) connection_.Rejected();
-    std::this_thread::sleep_for(pause);  // the server's own wish
+    connection_.Rejected();
     transfer = Start(request, deadline);
   }
 }
@@ -195,9 +190,7 @@ Result<ApiResponse> HttpTransport::Finish(const ApiRequest& request,
 Result<std::unique_ptr<WatchStream>> HttpTransport::Watch(const ApiRequest& request) {
   ApiRequest watch = request;
   if (watch.Query("timeoutSeconds").empty()) {
-    watch.query.emplace_back(
-        "timeoutSeconds",
-        std::to_string(static_cast<int>(Random(kLeastWatchSeconds, kMostWatchSeconds))));
+    watch.query.emplace_back("timeoutSeconds", std::to_string(WatchSeconds()));
   }
   NOS_ASSIGN(auto identity, connection_.Current());
   auto transfer = std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), watch);

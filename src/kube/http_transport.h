@@ -2,9 +2,9 @@
 //
 // One thread drives all transfers: connections are kept and shared, many requests and watches are
 // in flight at once. Callers wait for their own answers. An answer that says "busy" and for
-// how long is waited out and asked again within the request's time; a refused identity is renewed
-// once. A watch that says nothing for long has ended: API servers send a bookmark about every
-// minute.
+// how long is waited out and asked again within the request's time, many at once; a refused
+// identity is renewed once. A watch that says nothing for long has ended: API servers send a
+// bookmark about every minute.
 //
 // Thread-safe. Must outlive its streams.
 #pragma once
@@ -46,6 +46,7 @@ class HttpTransport final : public Transport {
   class Stream;
   using Deadline = std::chrono::steady_clock::time_point;
 
+  Deadline DeadlineOf(const ApiRequest& request) const;
   Result<std::shared_ptr<class HttpTransfer>> Start(const ApiRequest& request, Deadline deadline);
   Result<ApiResponse> Finish(const ApiRequest& request,
                              Result<std::shared_ptr<HttpTransfer>> transfer, Deadline deadline);

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "base/bell.h"
 #include "kube/client.h"
@@ -140,6 +141,60 @@ TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksFor) {
   const auto answer = Transport().Do(Get("/x"));
   EXPECT_EQ(answer->code, 200);
   EXPECT_EQ(answer->text, "[1]");
+}
+
+TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksForManyAtOnce) {
+  std::map<std::string, int> asked;
+  answer_ = [&](const HttpRequest& request) {
+    return ++asked[request.target] < 2 ? Answer(429, "{}", {{"Retry-After", "1"}})
+                                       : Answer(200, "[1]");
+  };
+  std::vector<ApiRequest> requests;
+  for (int i = 0; i < 30; ++i) requests.push_back(Get("/" + std::to_string(i)));
+  for (const auto& answer : Transport({.timeout = seconds(10)}).DoAll(requests)) {
+    EXPECT_EQ(answer->code, 200) << "one after the other there is no time for all";
+  }
+}
+
+TEST_F(HttpTransportTest, WaitsNoLongerThanARequestIsPatient) {
+  answer_ = [this](const HttpRequest&) {  // a body that does not come
+    HttpResponse response;
+    response.stream = std::make_unique<TapStream>(tap_);
+    return response;
+  };
+  ApiRequest request = Get("/x");
+  request.patience = std::chrono::milliseconds(50);
+  EXPECT_EQ(Transport({.timeout = std::chrono::hours(1)}).Do(request).status().code(),
+            Code::kDeadline);
+  Client client(*transport_);
+  EXPECT_EQ(client.Within(request.patience).Get(kNodes, "", "n").status().code(), Code::kDeadline);
+}
+
+TEST_F(HttpTransportTest, HasOnlySoManyRequestsInFlight) {
+  constexpr int kRequests = 10, kAtOnce = 3;
+  std::vector<Tap> taps(kRequests);
+  Bell arrived;
+  int open = 0, most = 0, next = 0;
+  answer_ = [&](const HttpRequest&) {
+    most = std::max(most, ++open);
+    HttpResponse response;
+    response.stream = std::make_unique<TapStream>(taps[next++]);
+    arrived.Ring();
+    return response;
+  };
+  std::thread asks([&] {
+    const std::vector<ApiRequest> requests(kRequests, Get("/x"));
+    for (const auto& answer : Transport({.max_connections = kAtOnce}).DoAll(requests)) {
+      EXPECT_TRUE(answer.ok());
+    }
+  });
+  for (int i = 0; i < kRequests;) {
+    arrived.Wait(seconds(30));
+    const std::scoped_lock lock(mutex_);
+    for (; i < next; ++i, --open) taps[i].End();
+  }
+  asks.join();
+  EXPECT_LE(most, kAtOnce);
 }
 
 TEST_F(HttpTransportTest, TakesARefusalWithoutATimeForAnAnswer) {

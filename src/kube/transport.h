@@ -25,6 +25,8 @@ struct ApiRequest {
   Json body;                 // null: none
   // Keys that stood twice in the text of the body, of which the last counts: "spec.replicas".
   std::vector<std::string> duplicate_keys = {};
+  // How long the answer is waited for, if less than the transport would; 0: as long as that.
+  Duration patience{};
 
   // The first value of a query key, or "".
   std::string Query(std::string_view key) const;
