@@ -72,9 +72,9 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
                          const Clock& clock) {
   const Node node = NodeNow(view);
   if (node == nullptr) return Outcome::Again(config_.poll);
-  Result<Round> round = Assess(node, *view.pods.Snapshot());
-  if (!round.ok()) return Outcome::Failed(round.status());
   const Time now = clock.Now();
+  Result<Round> round = Assess(node, *view.pods.Snapshot(), now);
+  if (!round.ok()) return Outcome::Failed(round.status());
   const bool withdraws = device_plugin_.Withdraws();
   Status offered = withdraws ? Offer(*round, client, now) : Status::Ok();
   if (!offered.ok()) return Outcome::Failed(std::move(offered));
@@ -114,10 +114,13 @@ Agent::Node Agent::NodeNow(const View& view) {
   return cached;
 }
 
-Result<Agent::Round> Agent::Assess(Node node, const Pods& pods) {
+Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
-  if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
   Round round;
+  // NVIDIA's plugin offers what it can read itself: nothing there must not call for a restart.
+  const bool healthy = device_plugin_.Withdraws();
+  round.waits = KeepUnreadable(devices, last_read_, healthy, config_.unreadable, now);
+  if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
   round.node = std::move(node);
   round.devices = std::move(devices);
   holders_ = Recall(round.devices, holders_, pods);
@@ -170,7 +173,7 @@ Status Agent::Offer(Round& round, kube::Client& client, Time now) {
     return InOffer(instance.first) && drains_.Drained(instance.first, now);
   };
   if (std::any_of(round.unwanted.begin(), round.unwanted.end(), leaves)) {
-    NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
+    NOS_RETURN_IF_ERROR(LookPastCaches(round, client, now));
   }
   std::set<std::string> withheld;
   for (const auto& instance : round.unwanted) {
@@ -266,7 +269,7 @@ Result<bool> Agent::OfferTaken(Round& round) {
 }
 
 // Kubelet and API server themselves are asked: what is taken away next must be free.
-Status Agent::LookPastCaches(Round& round, kube::Client& client) {
+Status Agent::LookPastCaches(Round& round, kube::Client& client, Time now) {
   NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node_));
   NOS_ASSIGN(cluster::Node node, cluster::DecodeNode(object));
   written_ = std::make_shared<const cluster::Node>(std::move(node));
@@ -278,7 +281,7 @@ Status Agent::LookPastCaches(Round& round, kube::Client& client) {
     Result<cluster::Pod> pod = cluster::DecodePod(item);
     if (pod.ok()) pods.push_back(std::make_shared<const cluster::Pod>(std::move(pod).value()));
   }
-  NOS_ASSIGN(round, Assess(written_, pods));
+  NOS_ASSIGN(round, Assess(written_, pods, now));
   drains_.Look(round.unwanted, CountsFor(round), *round.node);
   return Status::Ok();
 }
@@ -307,11 +310,10 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
-  if (operation.kind == device::Operation::Kind::kEnableMig) {
-    return round.on_their_way.contains(kWholeGpu);
-  }
-  if (Draining(operation.uuid, now)) return true;
-  const bool awaited = IsAwaited(operation.uuid, round, now);
+  const bool enables = operation.kind == device::Operation::Kind::kEnableMig;
+  if (!enables && Draining(operation.uuid, now)) return true;
+  const bool awaited =
+      enables ? round.on_their_way.contains(kWholeGpu) : IsAwaited(operation.uuid, round, now);
   round.waits |= awaited;
   return awaited;
 }
@@ -343,8 +345,8 @@ Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Clien
   }
   // NotFound and the like: the next observation shows what is there.
   failures_.Record(operation, done, clock.Now());
-  events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "DeviceOperationFailed",
-                 fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
+  Say(client, *round.node, kube::EventType::kWarning, "DeviceOperationFailed",
+      fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
   return Outcome::Again(Duration::zero());
 }
 
@@ -353,7 +355,7 @@ Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Clien
 Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
                               kube::Client& client, Time now) {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
-  NOS_RETURN_IF_ERROR(LookPastCaches(round, client));
+  NOS_RETURN_IF_ERROR(LookPastCaches(round, client, now));
   for (const auto& [uuid, resource] : round.unwanted) {
     if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.on_their_way[resource]);
   }

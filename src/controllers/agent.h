@@ -47,6 +47,8 @@ struct AgentConfig {
   Duration settle = std::chrono::milliseconds(200);
   // The same where the agent may not write that figure, and the kubelet never does.
   Duration drain_timeout = std::chrono::seconds(15);
+  // So long a GPU that cannot be read counts as what it was.
+  Duration unreadable = std::chrono::seconds(5);
   // A failing operation is retried with growing pauses; after so many failures the plan counts as
   // ended without it (retries go on).
   int failures_before_giving_up = 5;
@@ -93,18 +95,19 @@ class Agent final : public Reconciler {
     std::vector<device::Obstacle> unreadable;                   // parts of the spec
     bool kubelet_lags = false;           // it tells what does not agree with the pods
     std::optional<Duration> look_again;  // whether the kubelet has taken over the offer
-    bool waits = false;                  // something to do, for a pod on its way in
+    // Something to do, for a pod on its way in or a GPU that cannot be read at the moment.
+    bool waits = false;
   };
 
   Node NodeNow(const View& view);
-  Result<Round> Assess(Node node, const Pods& pods);
+  Result<Round> Assess(Node node, const Pods& pods, Time now);
   void ReadTargets(Round& round);
   Status Offer(Round& round, kube::Client& client, Time now);
   bool InOffer(const std::string& uuid) const;
   std::map<std::string, int64_t> CountsFor(const Round& round) const;
   Status ShowCounts(Round& round, kube::Client& client, const Clock& clock);
   Result<bool> OfferTaken(Round& round);
-  Status LookPastCaches(Round& round, kube::Client& client);
+  Status LookPastCaches(Round& round, kube::Client& client, Time now);
   bool Draining(const std::string& uuid, Time now) const;
   bool IsAwaited(const std::string& uuid, const Round& round, Time now) const;
   bool LeftAlone(const device::Operation& operation, const Round& round) const;
@@ -124,7 +127,8 @@ class Agent final : public Reconciler {
   Status ReportHealth(const Round& round, kube::Client& client, Time now);
   Status Perform(const device::Operation& operation);
   void Measure(const Round& round) const;
-  kube::ObjectReference Reference(const cluster::Node& node) const;
+  void Say(kube::Client& client, const cluster::Node& node, kube::EventType type,
+           std::string_view reason, std::string_view message, Time now);
 
   AgentConfig config_;
   std::string node_;
@@ -135,6 +139,7 @@ class Agent final : public Reconciler {
   AgentExtras extras_;
   kube::EventRecorder events_{"nos-agent"};
   Holders holders_;  // as last seen
+  LastRead last_read_;
   Drains drains_;
   Failures failures_;
   Node written_;                                                // newer than what the cache shows

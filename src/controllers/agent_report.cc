@@ -58,12 +58,11 @@ void Agent::Announce(const Round& round, const PlanResult& result, kube::Client&
   const bool old = known != round.node->meta.annotations.end() && known->second == text;
   if (!old && text != announced_) {
     if (result.applied) {
-      events_.Record(client, Reference(*round.node), kube::EventType::kNormal, "Partitioned",
-                     fmt::format("plan {} is applied", result.plan), now);
+      Say(client, *round.node, kube::EventType::kNormal, "Partitioned",
+          fmt::format("plan {} is applied", result.plan), now);
     } else {
-      events_.Record(client, Reference(*round.node), kube::EventType::kWarning,
-                     "PartitioningIncomplete",
-                     fmt::format("plan {}: {}", result.plan, Describe(result.obstacles)), now);
+      Say(client, *round.node, kube::EventType::kWarning, "PartitioningIncomplete",
+          fmt::format("plan {}: {}", result.plan, Describe(result.obstacles)), now);
     }
   }
   announced_ = std::move(text);
@@ -86,8 +85,7 @@ Status Agent::ReportHealth(const Round& round, kube::Client& client, Time now) {
   }
   NOS_RETURN_IF_ERROR(WriteCondition(client, *round.node, wanted, now));
   if (wanted.status == "False") {
-    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, wanted.reason,
-                   wanted.message, now);
+    Say(client, *round.node, kube::EventType::kWarning, wanted.reason, wanted.message, now);
   }
   return Status::Ok();
 }
@@ -117,8 +115,7 @@ void Agent::AnnounceOffer(const Round& round, const Status& offered, kube::Clien
   const bool passes = offered.ok() || offered.code() == Code::kUnavailable;
   std::string trouble = passes ? "" : offered.message();
   if (!trouble.empty() && trouble != offer_trouble_) {
-    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "DevicesNotOffered",
-                   trouble, now);
+    Say(client, *round.node, kube::EventType::kWarning, "DevicesNotOffered", trouble, now);
   }
   offer_trouble_ = std::move(trouble);
 }
@@ -127,14 +124,16 @@ void Agent::AnnounceProblems(const Round& round, kube::Client& client, Time now)
   if (round.devices.problems == problems_) return;
   problems_ = round.devices.problems;
   for (const std::string& problem : problems_) {
-    events_.Record(client, Reference(*round.node), kube::EventType::kWarning, "GpuNotUsable",
-                   problem, now);
+    Say(client, *round.node, kube::EventType::kWarning, "GpuNotUsable", problem, now);
   }
 }
 
-kube::ObjectReference Agent::Reference(const cluster::Node& node) const {
+// Not waited for long: pods wait for the GPUs.
+void Agent::Say(kube::Client& client, const cluster::Node& node, kube::EventType type,
+                std::string_view reason, std::string_view message, Time now) {
+  kube::Client hasty = client.Within(std::chrono::seconds(3));
   // As the kubelet does: a node's events carry its name as uid, so that kubectl finds them.
-  return {"Node", "", node.meta.name, node.meta.name};
+  events_.Record(hasty, {"Node", "", node.meta.name, node.meta.name}, type, reason, message, now);
 }
 
 }  // namespace nos::controllers

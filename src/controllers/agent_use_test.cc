@@ -36,6 +36,11 @@ class AgentUseTest : public AgentTest {
     Condition("a", "Initialized", "False");
     Run();
   }
+  // Of GPU 0.
+  bool HasStatus() const {
+    const Json& annotations = api_.Find("nodes", kNode)->at("metadata").at("annotations");
+    return annotations.as_object().contains("nos.nebuly.com/status-layout-0");
+  }
   // As NVIDIA's.
   void PluginThatCannotWithdraw() {
     kubelet_.withdraws = false;
@@ -77,6 +82,39 @@ TEST_F(AgentUseTest, WhatTheKubeletMayHaveChosenWaitsForThePod) {
   api_.Remove("pods", "ml/a");
   Run();
   EXPECT_EQ(destroyed_, 1) << "whether b is admitted or not";
+}
+
+// It left the offer once before, when nobody was on the way.
+TEST_F(AgentUseTest, WhatComesBackAndLeavesAgainWaitsForThePodsOfThatTime) {
+  kubelet_.taken_late = second_.uuid;
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(milliseconds(900));
+  ASSERT_FALSE(kubelet_.Offers(second_.uuid));
+  Plan("8", {{0, "1g.5gb@0,1g.5gb@1"}});
+  Run();
+  ASSERT_TRUE(kubelet_.Offers(second_.uuid));
+  kubelet_.taken_late.clear();
+  Plan("9", {{0, "1g.5gb@0"}});
+  Run(milliseconds(100));
+  Bind("a", "1g.5gb");  // the kubelet has chosen the second, and not told so yet
+  Run(seconds(20));
+  EXPECT_FALSE(kubelet_.Offers(second_.uuid));
+  EXPECT_EQ(destroyed_, 0);
+}
+
+TEST_F(AgentUseTest, APlanThatChangesAtTheLastMomentCounts) {
+  Plan("7", {{0, "1g.5gb@0"}});
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    const bool looks = request.method == "GET" && request.path == "/api/v1/nodes/gpu-1";
+    if (looks && !kubelet_.Offers(second_.uuid)) {  // right before it is destroyed
+      api_.intercept = nullptr;
+      Plan("8", {{0, "1g.5gb@0,1g.5gb@1"}});
+    }
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  Run();
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "8");
+  EXPECT_EQ(destroyed_, 0);
 }
 
 TEST_F(AgentUseTest, WhatWasTakenLateStays) {
@@ -211,6 +249,94 @@ TEST_F(AgentUseTest, WhatAPredecessorHeldIsFreeWhenItHasEnded) {
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@1:used") << "nobody holds the slice at 0";
 }
 
+// Two pods of one name follow one another, and the second starts with an init container, of whose
+// slice the kubelet does not tell: what it tells under their name is the predecessor's.
+class ASuccessorsInitContainerTest : public AgentUseTest {
+ protected:
+  void Bind() {
+    api_.Put(BoundPod("db-0", "u2", JsonArray{Asking("init", "1")},
+                      JsonArray{JsonObject{{"name", "main"}}}));
+  }
+  void Admit() {
+    kubelet_.Assign({"ml", "db-0", "init", kSlice, second_.uuid});
+    Admitted("db-0");
+    Condition("db-0", "Initialized", "False");
+    Run(seconds(5));
+  }
+  void PredecessorEnds() { kubelet_.Remove("ml", "db-0"); }
+  void ExpectThatItKeepsItsSlice() {
+    Plan("7", {{0, "1g.5gb@0"}});
+    Run(seconds(60));
+    EXPECT_EQ(destroyed_, 0);
+  }
+};
+
+TEST_F(ASuccessorsInitContainerTest, KeepsItsSliceWhenThePredecessorWasDeletedByForce) {
+  api_.Put(BoundPod("db-0", "u1", {}, JsonArray{Asking("main", "1")}));
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
+  Admitted("db-0");
+  Run();
+  api_.Remove("pods", "ml/db-0");
+  Run(milliseconds(300));
+  Bind();
+  Admit();
+  PredecessorEnds();
+  Admit();
+  ExpectThatItKeepsItsSlice();
+}
+
+TEST_F(ASuccessorsInitContainerTest, KeepsItsSliceWhenTheAgentStartsBeforeItsAdmission) {
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
+  Bind();
+  Restart();
+  Run(milliseconds(500));
+  PredecessorEnds();
+  Run(seconds(1));
+  Admit();
+  ExpectThatItKeepsItsSlice();
+}
+
+TEST_F(ASuccessorsInitContainerTest, KeepsItsSliceWhenTheAgentStartsAfterItsAdmission) {
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
+  Bind();
+  Admit();
+  Restart();
+  Run(seconds(5));
+  ExpectThatItKeepsItsSlice();
+}
+
+TEST_F(AgentUseTest, APredecessorsSliceIsNotTheSuccessorsForLifeAfterARestartOfTheAgent) {
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});  // of a pod that is gone
+  api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
+  Restart();
+  Run(milliseconds(500));
+  kubelet_.Remove("ml", "db-0");
+  Run(seconds(1));
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
+  Admitted("db-0");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
+}
+
+// As above, and the agent has taken both for the successor's.
+TEST_F(AgentUseTest, APredecessorsSliceIsFreeOnceTheKubeletDoesNotTellOfIt) {
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
+  api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
+  Admitted("db-0");
+  Restart();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used");
+  kubelet_.Remove("ml", "db-0");
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, second_.uuid});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:used");
+  kubelet_.forgetful = true;  // it restarts
+  PlanWithoutTheHeld();
+  Run();
+  EXPECT_EQ(destroyed_, 0) << "the pod's slice is still its own";
+}
+
 TEST_F(AgentUseTest, ASuccessorNeedsASliceAlsoAfterARestartOfTheAgent) {
   ASSERT_TRUE(kubelet_.Admit("ml", "db-0", kSlice).ok());
   api_.Put(BoundPod("db-0", "u1", {}, JsonArray{Asking("main", "1")}));
@@ -224,6 +350,32 @@ TEST_F(AgentUseTest, ASuccessorNeedsASliceAlsoAfterARestartOfTheAgent) {
   api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
   Run(seconds(1));
   EXPECT_EQ(destroyed_, 0) << "the slice that db-0 (u2) is about to get";
+  const auto& free = kubelet_.Holds(first_.uuid) ? second_ : first_;
+  EXPECT_TRUE(kubelet_.Offers(free.uuid)) << "or it is not admitted";
+}
+
+TEST_F(AgentUseTest, ASuccessorThatIsThereWhenTheAgentStartsNeedsASlice) {
+  kubelet_.Assign({"ml", "db-0", "main", kSlice, first_.uuid});  // of a pod that is gone
+  api_.Put(BoundPod("db-0", "u2", {}, JsonArray{Asking("main", "1")}));
+  Restart();
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(5));
+  EXPECT_TRUE(kubelet_.Offers(second_.uuid)) << "or it is not admitted";
+}
+
+// A sidecar's device is the pod's as long as any.
+TEST_F(AgentUseTest, AKubeletThatForgetsASidecarsDeviceDoesNotFreeIt) {
+  Json sidecar = Asking("side", "1");
+  sidecar.as_object()["restartPolicy"] = "Always";
+  api_.Put(BoundPod("a", "u1", JsonArray{sidecar}, JsonArray{JsonObject{{"name", "main"}}}));
+  kubelet_.Assign({"ml", "a", "side", kSlice, second_.uuid});
+  kubelet_.forgetful = true;  // and the agent starts, too
+  Admitted("a");
+  Condition("a", "Initialized", "True");
+  Restart();
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run();
+  EXPECT_EQ(destroyed_, 0);
 }
 
 TEST_F(AgentUseTest, ADeviceSeenBeforeItsPodIsRemembered) {
@@ -281,20 +433,92 @@ TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
   Admitted("whole");
   Run();
   EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "under the pod that holds it";
-  EXPECT_FALSE(api_.Find("nodes", kNode)
-                   ->at("metadata")
-                   .at("annotations")
-                   .as_object()
-                   .contains("nos.nebuly.com/status-layout-0"))
-      << "nobody should plan on it";
+  EXPECT_FALSE(HasStatus()) << "nobody should plan on it";
   EXPECT_NE(Annotation("partitioning-result").find("in use as a whole"), std::string::npos)
       << Annotation("partitioning-result");
+  kubelet_.forgetful = true;  // and so is the agent
+  runner_.reset();
+  agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
+                                   kubelet_, AgentExtras{&health_, &metrics_});
+  runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  Run();
+  EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled);
+  EXPECT_FALSE(HasStatus()) << "somebody holds it";
+  kubelet_.forgetful = false;
   kubelet_.Remove("ml", "whole");
   api_.Remove("pods", "ml/whole");
   Run();
   EXPECT_TRUE(gpus.ListGpus()->front().mig_enabled);
   runner_.reset();
   agent_.reset();
+}
+
+TEST_F(AgentUseTest, AGpuThatWaitsForAPodHasNotEndedItsPlan) {
+  const gpu::Model* model = gpu::Catalogue::Builtin().FindByName("H100-80GB");
+  device::SimGpus gpus({{model, "", false}, {model, "", false}}, kNode, Hooks());
+  runner_.reset();
+  agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
+                                   kubelet_, AgentExtras{&health_, &metrics_});
+  runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  api_.Put(BoundPod(
+      "whole", "u1", {},
+      JsonArray{JsonObject{{"name", "main"}, {"resources", {{"limits", {{kWholeGpu, "1"}}}}}}}));
+  Plan("7", {{0, "7g.80gb@0"}});
+  Run(seconds(5));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "") << Annotation("partitioning-result");
+  kubelet_.Assign({"ml", "whole", "main", kWholeGpu, gpus.ListGpus()->back().uuid});
+  Admitted("whole");
+  Run(seconds(5));
+  EXPECT_EQ(Annotation("status-layout-0"), "7g.80gb@0:free");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  runner_.reset();
+  agent_.reset();
+}
+
+class AnUnreadableGpuTest : public AgentUseTest {
+ protected:
+  // As the kubelet knows it: "healthy", "unhealthy" or "".
+  std::string First() const {
+    for (const auto& device : kubelet_.offer()) {
+      if (device.device_id == first_.uuid) return device.healthy ? "healthy" : "unhealthy";
+    }
+    return "";
+  }
+};
+
+TEST_F(AnUnreadableGpuTest, IsAsItWasForAMoment) {
+  Bind("a", "1g.5gb");
+  gpus_.Lose(0);
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(4));
+  EXPECT_EQ(First(), "healthy") << "a pod is on its way in";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+  gpus_.Restore(0);
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice).ok());
+  Admitted("a");
+  Run();
+  EXPECT_EQ(First(), "healthy");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AnUnreadableGpuTest, IsUnhealthyInTheEndAndNotGone) {
+  gpus_.Lose(0);
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(21));
+  EXPECT_EQ(First(), "unhealthy");
+  EXPECT_EQ(Allocatable("1g.5gb"), 0);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7") << "nobody waits for it";
+  gpus_.Restore(0);
+  Run(seconds(11));
+  EXPECT_EQ(First(), "healthy");
+}
+
+TEST_F(AnUnreadableGpuTest, IsNoMatterForNvidiasPlugin) {
+  PluginThatCannotWithdraw();
+  gpus_.Lose(0);
+  Annotate("something", "new");
+  Run(seconds(1));
+  EXPECT_EQ(First(), "unhealthy") << "which the plugin may know or not";
 }
 
 TEST_F(AgentUseTest, APluginThatIsNotRightKeepsNobodyInTheDark) {
@@ -348,6 +572,14 @@ TEST_F(AgentTest, AHalfMadeInstanceOfSomebodyElseIsLeftAlone) {
   Restart();
   Run();
   EXPECT_EQ(destroyed_, 0) << "a node without the label";
+  MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = "mig";
+  health_.Add({device::HealthCondition::Kind::kXid, 0, {}, 79, "fell off the bus; reset it"});
+  api_.Put(node);
+  Run();
+  EXPECT_EQ(destroyed_, 0) << "a broken GPU";
+  health_.ClearGpu(0);
+  Run();
+  EXPECT_EQ(destroyed_, 1) << "our own";
 }
 
 }  // namespace

@@ -15,10 +15,11 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
 
 void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
                 const gpu::Catalogue& catalogue, NodeDevices& devices) {
-  if (!info.problem.empty()) {
-    devices.problems.push_back(fmt::format("GPU {}: {}", info.index, info.problem));
-    return;
-  }
+  const auto unreadable = [&](const std::string& why) {
+    devices.problems.push_back(fmt::format("GPU {}: {}", info.index, why));
+    devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
+  };
+  if (!info.problem.empty()) return unreadable(info.problem);
   if (!info.mig_capable) return;
   const gpu::Model* model = ModelOf(info, catalogue);
   if (model == nullptr) {
@@ -29,11 +30,7 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
   device::ObservedGpu gpu{info.index, model, info.mig_enabled, {}, info.uuid};
   if (info.mig_enabled) {
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
-    if (!instances.ok()) {
-      devices.problems.push_back(
-          fmt::format("GPU {}: {}", info.index, instances.status().message()));
-      return;
-    }
+    if (!instances.ok()) return unreadable(instances.status().message());
     gpu.instances = std::move(instances).value();
   }
   devices.gpus.push_back(std::move(gpu));
@@ -74,13 +71,22 @@ std::map<std::string, int64_t> Outstanding(
 
 using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
 
+// Those that cannot be read now, too.
+std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices) {
+  std::vector<const device::ObservedGpu*> all;
+  for (const auto* gpus : {&devices.gpus, &devices.unreadable}) {
+    for (const device::ObservedGpu& gpu : *gpus) all.push_back(&gpu);
+  }
+  return all;
+}
+
 // By UUID: complete instances, and GPUs without MIG.
 std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
   std::map<std::string, std::string> resources;
-  for (const device::ObservedGpu& gpu : devices.gpus) {
-    if (!gpu.mig_enabled) resources[gpu.uuid] = kWholeGpu;
-    for (const device::GpuInstance& instance : gpu.instances) {
-      if (instance.complete) resources[instance.uuid] = ResourceOf(gpu, instance);
+  for (const device::ObservedGpu* gpu : AllGpus(devices)) {
+    if (!gpu->mig_enabled) resources[gpu->uuid] = kWholeGpu;
+    for (const device::GpuInstance& instance : gpu->instances) {
+      if (instance.complete) resources[instance.uuid] = ResourceOf(*gpu, instance);
     }
   }
   return resources;
@@ -95,15 +101,9 @@ bool RunsInitContainers(const cluster::Pod& pod) {
   return initialized != nullptr && initialized->status != "True";
 }
 
-// What the kubelet should tell of a pod's devices: not those of init containers that have ended.
+// What kubelets tell of a pod's devices: those of containers that stay.
 std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
   std::map<std::string, int64_t> devices;
-  if (RunsInitContainers(pod)) {
-    for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-      devices[resource] = CountOf(amount);
-    }
-    return devices;
-  }
   const auto add = [&](const cluster::Container& container) {
     cluster::ResourceList asked = container.limits;
     for (const auto& [resource, amount] : container.requests) asked[resource] = amount;
@@ -116,44 +116,57 @@ std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
   return devices;
 }
 
-// Resources of which an admitted pod is not told to hold all that it asks for.
+// Resources of which an admitted pod may hold more than is told. What is told while init containers
+// run is never enough when they ask for more: it may be a predecessor's.
 std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   std::set<std::string> untold;
   for (const auto& [key, pod] : pods) {
     if (!Admitted(*pod)) continue;
-    for (const auto& [resource, amount] : ToBeTold(*pod)) {
-      if (devices.Told(key, resource) < amount) untold.insert(resource);
+    std::map<std::string, int64_t> told = ToBeTold(*pod);
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      const bool hidden = RunsInitContainers(*pod) && told[resource] < CountOf(amount);
+      if (hidden || devices.Told(key, resource) < told[resource]) untold.insert(resource);
     }
   }
   return untold;
 }
 
+const cluster::Pod* Find(const Alive& pods, const std::string& key) {
+  const auto pod = pods.find(key);
+  return pod == pods.end() ? nullptr : pod->second;
+}
+
 // Whose devices they are that the kubelet tells of: pods of one name follow one another, and it
-// tells names only. What a predecessor was seen to hold is not the successor's before that is
-// admitted, nor after, when it has all that it asks for without.
-Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& pods,
-                  const std::map<std::string, std::string>& resources) {
+// tells names only. What it tells before a pod is admitted may be a predecessor's.
+Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& pods) {
   Holders holders;
-  std::map<std::pair<const cluster::Pod*, std::string>, int64_t> own;
-  for (const bool predecessors : {false, true}) {
-    for (const auto& [uuid, key] : devices.holders) {
-      const auto found = pods.find(key);
-      const cluster::Pod* pod = found == pods.end() ? nullptr : found->second;
-      const auto before = seen.find(uuid);
-      const bool known = before != seen.end() && before->second.pod == key;
-      const std::string uid_before = known ? before->second.uid : "";
-      const bool from_another =
-          pod != nullptr && !uid_before.empty() && uid_before != pod->meta.uid;
-      if (from_another != predecessors) continue;
-      const auto of = resources.find(uuid);
-      const std::string resource = of == resources.end() ? "" : of->second;
-      const bool theirs = pod == nullptr || (known && !Admitted(*pod)) ||
-                          (from_another && own[{pod, resource}] >= ToBeTold(*pod)[resource]);
-      if (!theirs) ++own[{pod, resource}];
-      holders[uuid] = {key, theirs ? uid_before : pod->meta.uid};
+  for (const auto& [uuid, key] : devices.holders) {
+    const cluster::Pod* pod = Find(pods, key);
+    const auto before = seen.find(uuid);
+    const bool known = before != seen.end() && before->second.pod == key;
+    if (pod != nullptr && Admitted(*pod)) {
+      holders[uuid] = {key, pod->meta.uid};
+    } else {
+      holders[uuid] = {key, known ? before->second.uid : ""};
     }
   }
   return holders;
+}
+
+// What pods lack that they were seen to have: it is held although the kubelet does not tell. One
+// that lacks nothing has been taken for the holder of a predecessor's.
+Holders Remembered(const NodeDevices& devices, const Holders& seen, const Alive& pods,
+                   const std::map<std::string, std::string>& resources) {
+  Holders remembered;
+  for (const auto& [uuid, holder] : seen) {
+    const cluster::Pod* pod = Find(pods, holder.pod);
+    const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
+    if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+    const std::string& resource = resources.at(uuid);
+    const bool lacks = devices.Told(holder.pod, resource) < ToBeTold(*pod)[resource];
+    if (lacks) remembered[uuid] = holder;
+  }
+  return remembered;
 }
 
 }  // namespace
@@ -190,21 +203,14 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
   for (const auto& pod : pods) {
     if (!pod->Finished()) alive[pod->Key()] = pod.get();
   }
-  const auto find = [&](const std::string& key) {
-    const auto pod = alive.find(key);
-    return pod == alive.end() ? nullptr : pod->second;
-  };
   const std::map<std::string, std::string> resources = ResourcesOf(devices);
-  Holders holders = Attribute(devices, seen, alive, resources);
+  Holders holders = Attribute(devices, seen, alive);
   for (const auto& [uuid, holder] : holders) {
-    const cluster::Pod* pod = find(holder.pod);
-    const bool predecessors = pod != nullptr && !holder.uid.empty() && holder.uid != pod->meta.uid;
-    if (predecessors && resources.contains(uuid)) --devices.told[{holder.pod, resources.at(uuid)}];
+    const cluster::Pod* pod = Find(alive, holder.pod);
+    const bool theirs = pod != nullptr && holder.uid != pod->meta.uid;
+    if (theirs && resources.contains(uuid)) --devices.told[{holder.pod, resources.at(uuid)}];
   }
-  for (const auto& [uuid, holder] : seen) {
-    const cluster::Pod* pod = find(holder.pod);
-    const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
-    if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+  for (const auto& [uuid, holder] : Remembered(devices, seen, alive, resources)) {
     devices.holders[uuid] = holder.pod;
     ++devices.told[{holder.pod, resources.at(uuid)}];
     holders[uuid] = holder;
@@ -216,13 +222,34 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
   return holders;
 }
 
+bool KeepUnreadable(NodeDevices& devices, LastRead& last, bool healthy, Duration patience,
+                    Time now) {
+  LastRead known;
+  for (const device::ObservedGpu& gpu : devices.gpus) known[gpu.index] = {gpu, now};
+  bool patient = false;
+  for (device::ObservedGpu& gpu : devices.unreadable) {
+    const auto before = last.find(gpu.index);
+    if (before == last.end()) continue;
+    gpu = before->second.first;
+    known.insert(*before);
+    const bool soon = now - before->second.second < patience;
+    patient |= soon;
+    if (soon && healthy) continue;
+    for (const device::GpuInstance& instance : gpu.instances) {
+      devices.unhealthy.insert(instance.uuid);
+    }
+  }
+  last = std::move(known);
+  return patient;
+}
+
 void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions) {
   for (const device::HealthCondition& condition : conditions) {
     if (!condition.Disables()) continue;
     if (!condition.instance) devices.broken.try_emplace(condition.gpu, condition.message);
-    for (const device::ObservedGpu& gpu : devices.gpus) {
-      if (gpu.index != condition.gpu) continue;
-      for (const device::GpuInstance& instance : gpu.instances) {
+    for (const device::ObservedGpu* gpu : AllGpus(devices)) {
+      if (gpu->index != condition.gpu) continue;
+      for (const device::GpuInstance& instance : gpu->instances) {
         const bool meant = !condition.instance || *condition.instance == instance.id;
         if (meant && instance.complete) devices.unhealthy.insert(instance.uuid);
       }
@@ -316,13 +343,9 @@ bool HeldByNobody(const NodeDevices& devices,
 std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
                                             const std::set<std::string>& withdrawn) {
   std::vector<kubelet::OfferedDevice> offer;
-  for (const device::ObservedGpu& gpu : devices.gpus) {
-    for (const device::GpuInstance& instance : gpu.instances) {
-      std::string resource = ResourceOf(gpu, instance);
-      if (!instance.complete || resource.empty() || withdrawn.contains(instance.uuid)) continue;
-      offer.push_back(
-          {std::move(resource), instance.uuid, !devices.unhealthy.contains(instance.uuid)});
-    }
+  for (const auto& [uuid, resource] : ResourcesOf(devices)) {
+    if (resource.empty() || resource == kWholeGpu || withdrawn.contains(uuid)) continue;
+    offer.push_back({resource, uuid, !devices.unhealthy.contains(uuid)});
   }
   return kubelet::SortedOffer(std::move(offer));
 }

@@ -26,6 +26,9 @@ inline constexpr const char* kWholeGpu = "nvidia.com/gpu";
 
 struct NodeDevices {
   std::vector<device::ObservedGpu> gpus;  // those whose model is known and which can be read
+  // Others, which cannot be read now: as they were last read, if ever (KeepUnreadable). Nothing is
+  // known of them but that they are there.
+  std::vector<device::ObservedGpu> unreadable;
   // Device UUID -> "ns/name" of the pod. A GPU without MIG is a device, too.
   std::map<std::string, std::string> holders;
   std::vector<std::string> problems;  // GPUs left out, and why
@@ -54,13 +57,24 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
                             const gpu::Catalogue& catalogue);
 
 // A kubelet that has just started says for a second that nobody holds anything (1.34.2: it answers
-// before it has read its pods). So what a pod was seen to hold is held until the pod has ended; and
-// where a pod was admitted and is not told to hold what it asks for, all devices of that kind are
-// in doubt. So they are while init containers run: kubelets do not tell of their devices (1.34,
+// before it has read its pods). So what a pod was seen to hold is held until it is told to hold all
+// that it needs, or has ended; and where a pod was admitted and is not told to hold what it asks
+// for, all devices of that kind are in doubt. So they are while init containers run that ask for
+// more than the others: kubelets do not tell of their devices (1.34,
 // pkg/kubelet/apis/podresources/server_v1.go). `seen`: what Recall returned last time; `pods`:
 // those bound to the node.
 Holders Recall(NodeDevices& devices, const Holders& seen,
                std::span<const std::shared_ptr<const cluster::Pod>> pods);
+
+// GPUs by index as they were last read, and when.
+using LastRead = std::map<int, std::pair<device::ObservedGpu, Time>>;
+
+// That a GPU cannot be read does not mean that its instances are gone: fills in what they were.
+// They are unhealthy, if they pass for `healthy` not before `patience` has run out. Returns whether
+// it has not for some GPU: what cannot be done there may still be done. Takes what is read into
+// `last`.
+bool KeepUnreadable(NodeDevices& devices, LastRead& last, bool healthy, Duration patience,
+                    Time now);
 
 // Notes what the driver has reported of GPUs and instances.
 void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions);
