@@ -9,9 +9,14 @@ namespace nos::controllers {
 namespace {
 
 constexpr int kConflictsInARow = 2;  // that are met by planning again at once
-// When nobody answers, or a webhook is down, that may be over soon; any other refusal is a rule.
-constexpr Duration kFirstRest = std::chrono::seconds(1),
-                   kLongestWhenBusy = std::chrono::seconds(30);
+// When nobody answers, or a webhook is down, that may be over soon, and sooner still that somebody
+// else is always faster; any other refusal is a rule.
+constexpr Duration kFirstRest = std::chrono::seconds(1);
+Duration LongestRest(Code why, Duration of_a_rule) {
+  if (why == Code::kConflict) return std::chrono::seconds(10);
+  const bool busy = why == Code::kUnavailable || why == Code::kDeadline;
+  return busy ? std::chrono::seconds(30) : of_a_rule;
+}
 
 PlanResult ResultOf(const cluster::Node& node, const std::string& plan) {
   const auto text = node.meta.annotations.find(cluster::kPlanResult);
@@ -58,12 +63,10 @@ void Flights::Sent(const std::string& node, const std::string& plan, Time now) {
 
 bool Flights::Refused(const std::string& node, Code why, Time now) {
   Pause& refusal = refusals_[node];
-  if (now - refusal.until >= pauses_.limit) refusal.failures = 0;  // long ago
   ++refusal.failures;
   refusal.until = now;
   if (why == Code::kConflict && refusal.failures <= kConflictsInARow) return false;
-  const bool busy = why == Code::kUnavailable || why == Code::kDeadline;
-  const kube::BackOff pauses{kFirstRest, busy ? kLongestWhenBusy : pauses_.limit};
+  const kube::BackOff pauses{kFirstRest, LongestRest(why, pauses_.limit)};
   refusal.until += pauses.After(refusal.failures);
   return true;
 }

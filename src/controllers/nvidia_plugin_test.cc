@@ -139,6 +139,19 @@ TEST_F(NvidiaPluginTest, ADeviceThatWasThereIsNoForeignerForEver) {
   EXPECT_GT(Deletions(), before) << "the kubelet hands out a device that is gone, for ever";
 }
 
+TEST_F(NvidiaPluginTest, ABrokenDeviceThatIsGoneIsNoForeigner) {
+  PutPlugin("1");
+  std::vector<OfferedDevice> devices = devices_;
+  devices.push_back({"nvidia.com/mig-1g.5gb", "MIG-sick", /*healthy=*/false});
+  kubelet_ = devices_;
+  kubelet_.push_back({"nvidia.com/mig-1g.5gb", "MIG-sick"});
+  ASSERT_TRUE(plugin_.Offer(devices).ok());
+  for (int second = 0; second < 60; ++second) {  // the list stays as it was
+    EXPECT_FALSE(plugin_.Offer(devices_).ok());
+    clock_.Advance(seconds(1));
+  }
+}
+
 TEST_F(NvidiaPluginTest, SaysWhenThereIsNoPlugin) {
   const Status offered = plugin_.Offer(devices_);
   EXPECT_EQ(offered.message(),

@@ -142,21 +142,24 @@ Partitioner::Partitioner(PartitionerConfig config, const scheduling::Framework& 
       claims_({config.claim_deadline, config.longest_pause}),
       batch_({config.batch_idle, config.batch_timeout}),
       repairs_({config.repair_pause, config.longest_pause}, catalogue),
-      verdicts_(config.pod_writes) {}
+      telling_("nos-partitioner", config.writes_per_call) {}
 
 Outcome Partitioner::Reconcile(const std::string&, const View& view, kube::Client& client,
                                const Clock& clock) {
   const Time now = clock.Now();
   const std::vector<Node> nodes = NodesNow(view);
-  Learn(nodes, view, client, now);
-  if (RepairSpecs(nodes, client, now)) return Outcome::Again(Duration::zero());
+  Learn(nodes, view, now);
+  if (RepairSpecs(nodes, client, clock)) return Outcome::Again(Duration::zero());
   const Time due = PlanDue(view, now);
   if (due <= now) {
     PlanFor(nodes, view, client, clock);
     return Outcome::Again(Duration::zero());
   }
-  // Explaining may take long, and no pod that a plan would help waits for it.
-  if (verdicts_.TellSome(view, client, events_, now)) return Outcome::Again(Duration::zero());
+  // It may take long, and no pod that a plan would help waits for it.
+  if (telling_.Due() <= now) {
+    telling_.Tell(view, client, clock);
+    return Outcome::Again(Duration::zero());
+  }
   return Rest(due, now);
 }
 
@@ -188,44 +191,57 @@ std::vector<Partitioner::Node> Partitioner::NodesNow(const View& view) {
   return nodes;
 }
 
-void Partitioner::Learn(const std::vector<Node>& nodes, const View& view, kube::Client& client,
-                        Time now) {
-  for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, client, now);
+void Partitioner::Learn(const std::vector<Node>& nodes, const View& view, Time now) {
+  for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, now);
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
   for (const Claim& missed : claims_.Update(find, now)) {
     const cluster::ObjectMeta& pod = missed.pod->meta;
-    events_.Record(client, {"Pod", pod.ns, pod.name, pod.uid}, kube::EventType::kWarning,
-                   "SliceNotTaken",
-                   fmt::format("slices on node {} were kept for {}, but the pod was not bound; "
-                               "something else keeps it from running there",
-                               missed.node, FormatAge(config_.claim_deadline)),
-                   now);
+    telling_.Say({{"Pod", pod.ns, pod.name, pod.uid},
+                  kube::EventType::kWarning,
+                  "SliceNotTaken",
+                  fmt::format("slices on node {} were kept for {}, but the pod was not bound; "
+                              "something else keeps it from running there",
+                              missed.node, FormatAge(config_.claim_deadline))});
   }
-  verdicts_.Forget(view);
+  telling_.verdicts().Forget(view);
 }
 
 // Whether anything was done, so that everything is to be looked at afresh.
-bool Partitioner::RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, Time now) {
-  const auto write = [&](const Node& node, const cluster::SpecRepair& repair) {
-    const std::string& name = node->meta.name;
-    const Result<Json> answer =
-        PatchNodeAnnotations(client, name, repair.patch, node->meta.resource_version);
-    if (!answer.ok()) {  // tried again after the pause
-      Log(LogLevel::kWarn, "cannot repair the spec of a node",
-          {{"node", name}, {"error", answer.status().ToString()}});
-      return;
-    }
-    Keep(*answer);
-    const std::string what = FirstOf(repair.problems);
-    events_.Record(client, NodeReference(name), kube::EventType::kWarning, "SpecRepaired", what,
-                   now);
-    Decision decision;
-    decision.time = now;
-    decision.node = name;
-    decision.note = "spec repaired: " + what;
-    Record(std::move(decision));
-  };
-  return repairs_.Update(nodes, config_.spec_repairs, now, write) > 0;
+bool Partitioner::RepairSpecs(const std::vector<Node>& nodes, kube::Client& client,
+                              const Clock& clock) {
+  const Time begin = clock.Now();
+  if (begin < repairing_.next()) return false;
+  const std::vector<Repairs::Found> found = repairs_.Update(nodes, config_.writes_per_call, begin);
+  if (found.empty()) return false;
+  std::vector<kube::NamedPatch> patches;
+  patches.reserve(found.size());
+  for (const auto& [node, repair] : found) {
+    patches.push_back(
+        {"", node->meta.name, AnnotationsOf(repair.patch, node->meta.resource_version)});
+  }
+  const std::vector<Result<Json>> answers =
+      client.Within(repairing_.patience()).PatchAll(kube::kNodes, kube::PatchType::kMerge, patches);
+  const Time end = clock.Now();
+  repairing_.Took(end - begin, end);
+  for (size_t i = 0; i < found.size(); ++i) TakeRepair(found[i], answers[i], end);
+  return true;
+}
+
+void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& answer, Time now) {
+  const std::string& name = found.node->meta.name;
+  if (!answer.ok()) {  // tried again after the pause
+    Log(LogLevel::kWarn, "cannot repair the spec of a node",
+        {{"node", name}, {"error", answer.status().ToString()}});
+    return;
+  }
+  Keep(*answer);
+  const std::string what = FirstOf(found.repair.problems);
+  telling_.Say({NodeReference(name), kube::EventType::kWarning, "SpecRepaired", what});
+  Decision decision;
+  decision.time = now;
+  decision.node = name;
+  decision.note = "spec repaired: " + what;
+  Record(std::move(decision));
 }
 
 // What we wrote ourselves, until the cache shows it.
@@ -236,7 +252,7 @@ void Partitioner::Keep(const Json& written) {
   written_[name] = std::make_shared<const cluster::Node>(std::move(node).value());
 }
 
-void Partitioner::TakeIn(const FlightNotice& notice, kube::Client& client, Time now) {
+void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
   Decision decision;
   decision.time = now;
   decision.plan_id = notice.plan;
@@ -254,12 +270,11 @@ void Partitioner::TakeIn(const FlightNotice& notice, kube::Client& client, Time 
     case FlightNotice::Kind::kSilent:
       claims_.DropNode(notice.node);
       decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
-      events_.Record(client, NodeReference(notice.node), kube::EventType::kWarning,
-                     "PartitioningUnanswered",
-                     fmt::format("the agent has not answered plan {} for {}; planning goes on "
-                                 "without this node: look at the agent's pod there",
-                                 notice.plan, FormatAge(notice.waited)),
-                     now);
+      telling_.Say(
+          {NodeReference(notice.node), kube::EventType::kWarning, "PartitioningUnanswered",
+           fmt::format("the agent has not answered plan {} for {}; planning goes on without this "
+                       "node: look at the agent's pod there",
+                       notice.plan, FormatAge(notice.waited))});
       break;
   }
   Record(std::move(decision));
@@ -281,10 +296,12 @@ bool Partitioner::News(const View& view, Time now) const {
 }
 
 Outcome Partitioner::Rest(Time until, Time now) const {
-  for (const auto& change : {flights_.NextChange(now), claims_.NextChange(now),
-                             repairs_.NextChange(now), verdicts_.NextChange()}) {
+  for (const auto& change :
+       {flights_.NextChange(now), claims_.NextChange(now), repairs_.NextChange(now)}) {
     if (change) until = std::min(until, *change);
   }
+  until = std::min(until, telling_.Due());
+  if (repairing_.next() > now) until = std::min(until, repairing_.next());
   if (replan_at_ > now) until = std::min(until, replan_at_);
   return until == Time::max() ? Outcome::Done() : Outcome::Again(until - now);
 }
@@ -367,7 +384,6 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
   const std::vector<Result<Json>> answers =
       client.PatchAll(kube::kNodes, kube::PatchType::kMerge, patches);
   const Time now = clock.Now();
-  std::vector<kube::EventNote> notes;
   std::set<std::string> refused;
   Status error;
   std::erase_if(refusals_said_,
@@ -377,21 +393,20 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
     if (!answers[i].ok()) {
       refused.insert(planned.name);
       if (answers[i].status().code() != Code::kConflict) error = answers[i].status();
-      if (auto note = TakeRefusal(planned.name, answers[i].status(), now)) notes.push_back(*note);
+      TakeRefusal(planned.name, answers[i].status(), now);
       continue;
     }
     Keep(*answers[i]);
     const cluster::NodeInfo& info = *snapshot.Find(planned.name);
     const std::string plan_id = NextPlanId(*info.node);
     flights_.Sent(planned.name, plan_id, now);
-    notes.push_back(Announce(planned, info, plan_id, now));
+    Announce(planned, info, plan_id, now);
   }
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;
     if (outcome.placed) claims_.Add(outcome.pod, outcome.node, now);
-    verdicts_.Add(std::move(outcome), now);
+    telling_.verdicts().Add(std::move(outcome), now);
   }
-  events_.RecordAll(client, notes, now);
   if (!error.ok()) {
     Log(LogLevel::kWarn, "nodes take no plan",
         {{"nodes", std::to_string(refused.size())}, {"error", error.ToString()}});
@@ -399,9 +414,8 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
   return refused.empty();
 }
 
-kube::EventNote Partitioner::Announce(const planning::PlannedNode& planned,
-                                      const cluster::NodeInfo& info, const std::string& plan_id,
-                                      Time now) {
+void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
+                           const std::string& plan_id, Time now) {
   std::vector<std::string> parts;
   for (const planning::PlannedGpu& gpu : planned.gpus) {
     Decision decision = DecisionOf(gpu, info);
@@ -412,24 +426,24 @@ kube::EventNote Partitioner::Announce(const planning::PlannedNode& planned,
                                 decision.after));
     Record(std::move(decision));
   }
-  return {NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
-          fmt::format("plan {}: {}", plan_id, Join(parts, "; "))};
+  telling_.Say({NodeReference(planned.name), kube::EventType::kNormal, "Repartitioning",
+                fmt::format("plan {}: {}", plan_id, Join(parts, "; "))});
 }
 
-// What to say about it: nothing when somebody else was faster, when nobody would hear it, or when
+// Nothing is said of it when somebody else was faster, when nobody would hear it, or when
 // it has just been said: errors name ports and times, so that no text comes twice.
-std::optional<kube::EventNote> Partitioner::TakeRefusal(const std::string& node, const Status& why,
-                                                        Time now) {
-  if (!flights_.Refused(node, why.code(), now)) return std::nullopt;
+void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time now) {
+  if (!flights_.Refused(node, why.code(), now)) return;
   if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", "refused"}});
-  if (why.code() == Code::kDeadline) return std::nullopt;
+  if (why.code() == Code::kDeadline) return;
   const auto said = refusals_said_.find(node);
-  if (said != refusals_said_.end() && said->second.first == why.code()) return std::nullopt;
+  if (said != refusals_said_.end() && said->second.first == why.code()) return;
   refusals_said_[node] = {why.code(), now};
-  return kube::EventNote{NodeReference(node), kube::EventType::kWarning, "PlanRefused",
-                         fmt::format("the API server takes no plan for this node: {}; planning "
-                                     "goes on without it, and it is tried again now and then",
-                                     why.ToString())};
+  telling_.Say(
+      {NodeReference(node), kube::EventType::kWarning, "PlanRefused",
+       fmt::format("the API server takes no plan for this node: {}; planning goes on without it, "
+                   "and it is tried again now and then",
+                   Shortened(why.ToString(), 500))});
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {

@@ -30,11 +30,11 @@
 #include "controllers/batch.h"
 #include "controllers/claims.h"
 #include "controllers/flights.h"
+#include "controllers/pace.h"
 #include "controllers/reconciler.h"
 #include "controllers/repairs.h"
-#include "controllers/verdicts.h"
+#include "controllers/telling.h"
 #include "gpu/catalogue.h"
-#include "kube/event_recorder.h"
 #include "planning/planner.h"
 
 namespace nos::scheduling {
@@ -54,8 +54,7 @@ struct PartitionerConfig {
   Duration claim_deadline = std::chrono::seconds(60);  // planned, yet not bound
   Duration starvation_after = std::chrono::minutes(10);
   Duration longest_pause = std::chrono::minutes(10);  // limit of every growing pause
-  size_t pod_writes = 50;    // conditions and Events written before the next look
-  size_t spec_repairs = 50;  // nodes repaired in one call
+  size_t writes_per_call = 50;  // conditions and Events, or nodes repaired, before the next look
   Duration repair_pause = std::chrono::seconds(1);  // of a node after its first repair
   size_t remembered_decisions = 1000;
 };
@@ -83,17 +82,20 @@ class Partitioner final : public Reconciler {
 
   const std::deque<Decision>& decisions() const { return decisions_; }
   // The last plan's verdict on each pod it was asked about, by "ns/name".
-  const std::map<std::string, planning::PodOutcome>& verdicts() const { return verdicts_.all(); }
+  const std::map<std::string, planning::PodOutcome>& verdicts() const {
+    return telling_.verdicts().all();
+  }
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
   std::vector<Node> NodesNow(const View& view);
-  void Learn(const std::vector<Node>& nodes, const View& view, kube::Client& client, Time now);
-  bool RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, Time now);
+  void Learn(const std::vector<Node>& nodes, const View& view, Time now);
+  bool RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, const Clock& clock);
+  void TakeRepair(const Repairs::Found& found, const Result<Json>& answer, Time now);
   void Keep(const Json& written);
-  void TakeIn(const FlightNotice& notice, kube::Client& client, Time now);
+  void TakeIn(const FlightNotice& notice, Time now);
   std::vector<Pod> Waiting(const View& view, Time now) const;
   bool News(const View& view, Time now) const;
   Time PlanDue(const View& view, Time now);
@@ -105,9 +107,9 @@ class Partitioner final : public Reconciler {
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
   bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,
                 const Clock& clock);
-  kube::EventNote Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
-                           const std::string& plan_id, Time now);
-  std::optional<kube::EventNote> TakeRefusal(const std::string& node, const Status& why, Time now);
+  void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
+                const std::string& plan_id, Time now);
+  void TakeRefusal(const std::string& node, const Status& why, Time now);
   void Record(Decision decision);
   void Measure(const planning::Plan& plan, Duration took) const;
 
@@ -115,14 +117,14 @@ class Partitioner final : public Reconciler {
   const scheduling::Framework& framework_;
   const gpu::Catalogue& catalogue_;
   Metrics* metrics_;
-  kube::EventRecorder events_{"nos-partitioner"};
   Flights flights_;
   Claims claims_;
   Batch batch_;
   Repairs repairs_;
+  Pace repairing_;
   // By node, what an Event last said of refused plans, and when; of the last kSayAgain.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
-  Verdicts verdicts_;
+  Telling telling_;
   std::map<std::string, Node> written_;            // newer than what the cache shows
   uint64_t pods_version_ = 0, nodes_version_ = 0;  // of the caches, at the last plan
   Time replan_at_{};                               // even if the caches do not change

@@ -253,8 +253,8 @@ TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
   const std::string book(200'000, 'x');
   for (int plan = 1; plan <= 50; ++plan) {
     const std::string id = std::to_string(plan);
-    const std::string result = R"({"plan":")" + id + R"(","outcome":"partial","obstacles":[)" +
-                               R"({"gpu":0,"message":")" + book + R"("}]})";
+    const std::string result =
+        WritePlanResult({id, false, std::vector<device::Obstacle>(9, {0, "", "", book})});
     for (const char* name : {"a", "stranger"}) {
       Annotate(name, "spec-partitioning-plan", id);
       Annotate(name, "status-partitioning-plan", id);
@@ -270,9 +270,11 @@ TEST_F(PartitionerTest, WhatANodeWritesOfItsPlansIsNotKeptWhole) {
   }
 }
 
-// One node's words in the reasons of every pod that waits.
-TEST_F(PartitionerTest, ANodeDoesNotFillThePodsConditions) {
-  Node("a", {{0, std::string(200'000, 'x')}});
+// Nodes' words in the reasons of every pod that waits.
+TEST_F(PartitionerTest, NodesDoNotFillThePodsConditions) {
+  for (int i = 0; i < 20; ++i) {
+    Node("n" + std::to_string(i), {{0, std::string(200'000, static_cast<char>('a' + i))}});
+  }
   Pod("p", "7g.40gb");
   Run();
   EXPECT_EQ(Condition("p", "reason"), "GpuProblem");
@@ -341,7 +343,29 @@ TEST_F(ARefusingNodeTest, RestsTooWhenSomebodyIsAlwaysFaster) {
   Pod("q", "7g.40gb");
   Run(minutes(10));
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
-  EXPECT_LT(Patches("a"), 15);
+  EXPECT_LT(Patches("a"), 70);
+}
+
+TEST_F(ARefusingNodeTest, StartsAfreshWhenItHasTakenAPlan) {
+  api_.Remove("nodes", "b");
+  const auto lose_twice = [&] {  // more in a row are paused for
+    api_.intercept = [this, left = 2](const kube::ApiRequest& request) mutable {
+      std::optional<Result<kube::ApiResponse>> answer;
+      const bool plan = request.method == "PATCH" && request.path == "/api/v1/nodes/a";
+      if (plan && left-- > 0) answer = Status(Code::kConflict, "no");
+      return answer;
+    };
+  };
+  lose_twice();
+  Pod("p", "7g.40gb");
+  Run(seconds(3));
+  ASSERT_EQ(PlanOf("a"), "1");
+  Acknowledge("a", {{0, "7g.40gb@0:free"}});
+  api_.Remove("pods", "ml/p");
+  lose_twice();
+  Pod("q", "1g.5gb");
+  Run(seconds(3));
+  EXPECT_EQ(PlanOf("a"), "2");
 }
 
 TEST_F(ARefusingNodeTest, DoesNotKeepPodsFromTheirReasons) {

@@ -83,6 +83,20 @@ TEST_F(PartitionerTest, AfterTheGreatestPlanIdOthersFollow) {
   EXPECT_EQ(last, "3");
 }
 
+TEST_F(PartitionerTest, AfterTheGreatestPlanIdAPlanThatNobodyAnsweredIsFollowedByAnother) {
+  Node("a", {{0, ""}});
+  Annotate("a", "spec-partitioning-plan", "9007199254740992");
+  Annotate("a", "status-partitioning-plan", "9007199254740992");
+  Pod("p", "7g.40gb");
+  Run();
+  ASSERT_EQ(PlanOf("a"), "1");
+  api_.Remove("pods", "ml/p");
+  Run(minutes(5));
+  Pod("q", "1g.5gb");
+  Run(seconds(20));
+  EXPECT_EQ(PlanOf("a"), "2");
+}
+
 TEST_F(PartitionerTest, RepairedWhilePodsWaitTheyArePlannedAnew) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");

@@ -5,7 +5,6 @@
 // with growing pauses, one node not delaying another. One owner thread.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,16 +20,18 @@ namespace nos::controllers {
 class Repairs {
  public:
   using Node = std::shared_ptr<const cluster::Node>;
-  using Write = std::function<void(const Node&, const cluster::SpecRepair&)>;
+  struct Found {
+    Node node;
+    cluster::SpecRepair repair;
+  };
 
   // After a repair its node rests for `pauses`. One that stayed whole for `pauses.limit` starts
   // from the beginning.
   Repairs(kube::BackOff pauses, const gpu::Catalogue& catalogue)
       : pauses_(pauses), catalogue_(catalogue) {}
 
-  // Calls `write` for nodes with something to repair, at most `limit` of them. Returns for how
-  // many.
-  size_t Update(const std::vector<Node>& nodes, size_t limit, Time now, const Write& write);
+  // What is to be written now, for at most `limit` nodes.
+  std::vector<Found> Update(const std::vector<Node>& nodes, size_t limit, Time now);
   // When a node that rests may be repaired again.
   std::optional<Time> NextChange(Time now) const;
 
@@ -41,7 +42,7 @@ class Repairs {
     Time until{};          // rests
     bool waiting = false;  // is damaged, and rests
   };
-  bool Repair(const Node& node, State& state, Time now, const Write& write) const;
+  std::optional<cluster::SpecRepair> Look(const Node& node, State& state, Time now) const;
 
   kube::BackOff pauses_;
   const gpu::Catalogue& catalogue_;

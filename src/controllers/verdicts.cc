@@ -78,7 +78,7 @@ void Verdicts::Forget(const View& view) {
   std::erase_if(told_, settled);
 }
 
-bool Verdicts::TellSome(const View& view, kube::Client& client, kube::EventRecorder& events,
+void Verdicts::TellSome(const View& view, kube::Client& client, kube::EventRecorder& events,
                         Time now) {
   Portion portion;
   while (portion.conditions.size() + portion.events.size() < writes_per_call_) {
@@ -92,17 +92,16 @@ bool Verdicts::TellSome(const View& view, kube::Client& client, kube::EventRecor
     if (open) Word(verdict->second, *pod, now, portion);
     portion.keys.push_back(*key);
   }
-  std::set<std::string> failed = WriteConditions(portion, client, now);
-  failed.merge(WriteEvents(portion, client, events, now));
+  bool hung = false;
+  std::set<std::string> failed = WriteConditions(portion, client, now, hung);
+  failed.merge(WriteEvents(portion, client, events, now, hung));
   for (const std::string& key : portion.keys) {
     failed.contains(key) ? untold_.Retry(key, now) : untold_.Forget(key);
   }
-  const std::optional<Time> next = untold_.NextDue();
-  return next && *next <= now;
 }
 
 std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Client& client,
-                                                Time now) {
+                                                Time now, bool& hung) {
   const auto answers =
       client.PatchAll(kube::kPods, kube::PatchType::kStrategic, portion.conditions, "status");
   std::set<std::string> failed;
@@ -113,6 +112,7 @@ std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Cl
       told_[key].condition = now;
     } else {
       error = answers[i].status();
+      hung |= error.code() == Code::kDeadline;
       failed.insert(key);
     }
   }
@@ -124,8 +124,9 @@ std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Cl
 }
 
 std::set<std::string> Verdicts::WriteEvents(const Portion& portion, kube::Client& client,
-                                            kube::EventRecorder& events, Time now) {
-  const std::vector<Status> written = events.RecordAll(client, portion.events, now);
+                                            kube::EventRecorder& events, Time now, bool hung) {
+  std::vector<Status> written(portion.events.size(), Status(Code::kDeadline, "not tried"));
+  if (!hung) written = events.RecordAll(client, portion.events, now);
   std::set<std::string> failed;
   for (size_t i = 0; i < written.size(); ++i) {
     const kube::ObjectReference& pod = portion.events[i].object;

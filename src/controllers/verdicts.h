@@ -31,8 +31,8 @@ class Verdicts {
   void Add(planning::PodOutcome outcome, Time now);
   // Pods that are bound or gone need no verdict.
   void Forget(const View& view);
-  // Returns whether there is more to tell at once.
-  bool TellSome(const View& view, kube::Client& client, kube::EventRecorder& events, Time now);
+  // One portion of what is due.
+  void TellSome(const View& view, kube::Client& client, kube::EventRecorder& events, Time now);
   // When there is something to tell; none: all is told.
   std::optional<Time> NextChange() const { return untold_.NextDue(); }
   const std::map<std::string, planning::PodOutcome>& all() const { return verdicts_; }
@@ -53,10 +53,12 @@ class Verdicts {
 
   void Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
             Portion& portion);
-  // Both return the keys of pods for which that failed.
-  std::set<std::string> WriteConditions(const Portion& portion, kube::Client& client, Time now);
+  // Both return the keys of pods for which that failed. `hung`: some answer did not come in time;
+  // Events are not waited for as well then.
+  std::set<std::string> WriteConditions(const Portion& portion, kube::Client& client, Time now,
+                                        bool& hung);
   std::set<std::string> WriteEvents(const Portion& portion, kube::Client& client,
-                                    kube::EventRecorder& events, Time now);
+                                    kube::EventRecorder& events, Time now, bool hung);
 
   size_t writes_per_call_;
   std::map<std::string, planning::PodOutcome> verdicts_;  // by pod key

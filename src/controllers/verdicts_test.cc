@@ -28,7 +28,8 @@ class VerdictsTest : public ::testing::Test {
   }
   void Tell() {
     pods_.Pump(client_, now_);
-    EXPECT_FALSE(verdicts_.TellSome(View{pods_, nodes_}, client_, events_, now_));
+    verdicts_.TellSome(View{pods_, nodes_}, client_, events_, now_);
+    EXPECT_GT(verdicts_.NextChange().value_or(Time::max()), now_);
   }
   std::string Events() { return testing::EventsOf(api_); }
   size_t Writes() { return api_.writes.size(); }
@@ -165,6 +166,33 @@ TEST_F(VerdictsTest, AnEventThatCouldNotBeWrittenIsWrittenLater) {
     only_events = false;
   }
   EXPECT_EQ(api_.All("events").size(), 2U);
+}
+
+TEST_F(VerdictsTest, AfterAnAnswerThatDidNotComeEventsAreNotWaitedForAsWell) {
+  bool away = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (away && request.method == "PATCH") answer = Status(Code::kDeadline, "no answer");
+    return answer;
+  };
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(api_.All("events").size(), 0U);
+  away = false;
+  now_ += seconds(1);
+  Tell();
+  EXPECT_EQ(api_.All("events").size(), 1U);
+}
+
+TEST_F(VerdictsTest, WhatWasSaidOfAPodIsNotToldToItsSuccessor) {
+  pods_.Pump(client_, now_);
+  planning::PodOutcome outcome;
+  outcome.pod = pods_.Get("ml/p");
+  outcome.reasons.push_back({"NoRoom", "2 nodes are full", 1});
+  verdicts_.Add(std::move(outcome), now_);
+  api_.Put(
+      {{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}, {"uid", "another"}}}});
+  Tell();
+  EXPECT_EQ(Writes(), 0U);
 }
 
 TEST_F(VerdictsTest, APodOfTheSameNameIsToldAnew) {

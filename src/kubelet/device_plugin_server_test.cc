@@ -107,6 +107,25 @@ TEST_F(DevicePluginServerTest, WhatTheKubeletHadChosenItMayTakeUntilItIsCondemne
   EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
 }
 
+TEST_F(DevicePluginServerTest, WhatIsUnhealthyNobodyMayTakeLate) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  Offer({{kSmall, "MIG-a", false}});
+  EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok()) << "it has not left";
+  Offer({});
+  EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok()) << "and left as a sick one";
+}
+
+TEST_F(DevicePluginServerTest, WhatWasTakenLateBeforeItCameBackIsNotTakenNow) {
+  StartBoth();
+  Offer({{kSmall, "MIG-a"}});
+  Offer({});
+  ASSERT_TRUE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+  Offer({{kSmall, "MIG-a"}});
+  Offer({});
+  EXPECT_TRUE(plugin_->Condemn("MIG-a"));
+}
+
 TEST_F(DevicePluginServerTest, TellsOfAllocations) {
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   std::mutex mutex;
