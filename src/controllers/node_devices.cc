@@ -138,17 +138,11 @@ const cluster::Pod* Find(const Alive& pods, const std::string& key) {
 
 // Whose devices they are that the kubelet tells of: pods of one name follow one another, and it
 // tells names only. What it tells before a pod is admitted may be a predecessor's.
-Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& pods) {
+Holders Attribute(const NodeDevices& devices, const Alive& pods) {
   Holders holders;
   for (const auto& [uuid, key] : devices.holders) {
     const cluster::Pod* pod = Find(pods, key);
-    const auto before = seen.find(uuid);
-    const bool known = before != seen.end() && before->second.pod == key;
-    if (pod != nullptr && Admitted(*pod)) {
-      holders[uuid] = {key, pod->meta.uid};
-    } else {
-      holders[uuid] = {key, known ? before->second.uid : ""};
-    }
+    holders[uuid] = {key, pod != nullptr && Admitted(*pod) ? pod->meta.uid : ""};
   }
   return holders;
 }
@@ -204,7 +198,7 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
     if (!pod->Finished()) alive[pod->Key()] = pod.get();
   }
   const std::map<std::string, std::string> resources = ResourcesOf(devices);
-  Holders holders = Attribute(devices, seen, alive);
+  Holders holders = Attribute(devices, alive);
   for (const auto& [uuid, holder] : holders) {
     const cluster::Pod* pod = Find(alive, holder.pod);
     const bool theirs = pod != nullptr && holder.uid != pod->meta.uid;

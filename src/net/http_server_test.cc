@@ -106,7 +106,7 @@ class FeedStream final : public BodyStream {
 
 class HttpServerTest : public testing::Test {
  protected:
-  void Serve(HttpServerOptions options = {}) {
+  void Serve(const HttpServerOptions& options = {}) {
     auto server = HttpServer::Start(options, [this](const HttpRequest& request) {
       ++handled_;
       HttpResponse response;
@@ -256,6 +256,21 @@ TEST_F(HttpServerTest, AnIdleStreamSaysSoAgainAndAgain) {
   client.ReadUntil("4\r\nidle\r\n");
   feed_.Put("last", /*last=*/true);
   EXPECT_TRUE(client.ReadAll().ends_with("4\r\nlast\r\n0\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, AStreamThatIsWokenForNothingIsIdle) {
+  stream_idle_ = std::chrono::milliseconds(100);
+  Serve();
+  RawClient client(port());
+  client.Send("GET /stream HTTP/1.1\r\n\r\n");
+  std::atomic<bool> over = false;
+  std::thread waker([&] {
+    for (; !over; std::this_thread::sleep_for(std::chrono::milliseconds(1))) feed_.Put("");
+  });
+  const std::string text = client.ReadUntil("4\r\nidle\r\n");
+  over = true;
+  waker.join();
+  EXPECT_TRUE(text.ends_with("4\r\nidle\r\n"));
 }
 
 TEST_F(HttpServerTest, ASlowClientIsDroppedAndOthersAreServed) {
