@@ -135,13 +135,14 @@ Result<Duration> ParseDuration(std::string_view text) {
 
 std::string FormatAge(Duration d) {
   const int64_t s = std::max<int64_t>(0, floor<seconds>(d).count());
+  constexpr int64_t kHour = 3600;
   if (s < 120) return fmt::format("{}s", s);
   if (s < 600)
     return s % 60 == 0 ? fmt::format("{}m", s / 60) : fmt::format("{}m{}s", s / 60, s % 60);
-  if (s < 3 * 3600) return fmt::format("{}m", s / 60);
-  if (s < 8 * 3600) return fmt::format("{}h{}m", s / 3600, s / 60 % 60);
-  if (s < 48 * 3600) return fmt::format("{}h", s / 3600);
-  return fmt::format("{}d", s / 86400);
+  if (s < 3 * kHour) return fmt::format("{}m", s / 60);
+  if (s < 8 * kHour) return fmt::format("{}h{}m", s / kHour, s / 60 % 60);
+  if (s < 48 * kHour) return fmt::format("{}h", s / kHour);
+  return fmt::format("{}d", s / (24 * kHour));
 }
 
 }  // namespace nos

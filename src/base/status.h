@@ -79,7 +79,10 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::move(*this).value(); }
   const T* operator->() const { return &value(); }
   T* operator->() { return &value(); }
-  T value_or(T fallback) const { return ok() ? value() : std::move(fallback); }
+  T value_or(T fallback) const {
+    if (ok()) return value();
+    return fallback;
+  }
 
  private:
   std::variant<T, Status> state_;

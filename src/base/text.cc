@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -44,7 +46,7 @@ std::string Shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   size_t end = most - kDots.size();
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return std::string(text.substr(0, end)).append(kDots);
+  return fmt::format("{}{}", text.substr(0, end), kDots);
 }
 
 namespace {

@@ -59,10 +59,10 @@ Result<Objects> ReadCluster(const GetFlags& flags) {
   kube::Client client(transport);
   NOS_ASSIGN(auto nodes, ListAll<cluster::Node>(client, kube::kNodes, &cluster::ReadNode));
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
-  Objects objects{std::make_unique<const gpu::Catalogue>(std::move(catalogue)), {}};
   NOS_ASSIGN(auto pods, ListAll<cluster::Pod>(client, kube::kPods, &cluster::ReadPod));
-  objects.live = MakeLiveCluster(std::move(nodes), std::move(pods), *objects.catalogue);
-  return objects;
+  auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
+  LiveCluster live = MakeLiveCluster(std::move(nodes), std::move(pods), *kept);
+  return Objects{std::move(kept), std::move(live)};
 }
 
 void AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flags,

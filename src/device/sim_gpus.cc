@@ -24,7 +24,8 @@ gpu::LayoutId LayoutOf(const gpu::Model& model, const std::vector<GpuInstance>& 
   std::vector<gpu::Placement> placements;
   placements.reserve(instances.size());
   for (const GpuInstance& instance : instances) {
-    placements.push_back({model.FindProfile(instance.profile).value(), instance.start});
+    const auto profile = model.FindProfile(instance.profile);
+    if (profile) placements.push_back({*profile, instance.start});
   }
   return model.layouts().FromPlacements(placements).value();
 }

@@ -9,8 +9,8 @@ using std::chrono::milliseconds;
 
 const gpu::Model& A100() { return *gpu::Catalogue::Builtin().FindByName("A100-40GB"); }
 
-SimGpus Node(SimHooks hooks = {}, std::string name = "n") {
-  return SimGpus({{&A100(), "NVIDIA A100-SXM4-40GB"}}, std::move(name), std::move(hooks));
+SimGpus Node(SimHooks hooks = {}, const std::string& name = "n") {
+  return SimGpus({{&A100(), "NVIDIA A100-SXM4-40GB"}}, name, std::move(hooks));
 }
 
 TEST(SimGpus, RefusesWhatTheHardwareRefuses) {

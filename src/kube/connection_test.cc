@@ -71,7 +71,7 @@ class ConnectionTest : public testing::Test {
   ConnectionTest() { std::filesystem::create_directories(folder_); }
   ~ConnectionTest() override {
     std::filesystem::remove_all(folder_);
-    unsetenv("KUBECONFIG");
+    unsetenv("KUBECONFIG");  // NOLINT(concurrency-mt-unsafe): one thread
   }
   std::string Write(const std::string& name, std::string_view text) {
     const std::string path = folder_ / name;
@@ -106,6 +106,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}])");
 current-context: y
 clusters: [{name: c, cluster: {server: "https://h", certificate-authority: ca.crt}}]
 users: [{name: u, user: {tokenFile: token}}])");
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
   setenv("KUBECONFIG", (first + ":" + (folder_ / "missing").string() + ":" + second).c_str(), 1);
   const auto config = LoadConnection("", "");
   ASSERT_TRUE(config.ok()) << config.status().ToString();

@@ -146,7 +146,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   // False: this connection has been evicted.
-  bool LeaveIdle() { return !idle_ || shared_.idle.Leave(*std::exchange(idle_, std::nullopt)); }
+  bool LeaveIdle() {
+    const auto idle = std::exchange(idle_, std::nullopt);
+    return !idle || shared_.idle.Leave(*idle);
+  }
 
   void Feed() {
     const RequestParser::State state = parser_->Feed(input_);
@@ -314,7 +317,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   asio::steady_timer timer_;
   std::optional<asio::steady_timer> stream_end_;
   std::unique_ptr<RequestParser> parser_;
-  std::array<char, 16 * 1024> chunk_{};
+  std::array<char, size_t{16} * 1024> chunk_{};
   std::string input_;   // received, not yet parsed
   std::string output_;  // being sent
   std::unique_ptr<BodyStream> stream_;
@@ -331,10 +334,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 class HttpServer::Impl {
  public:
   Impl(const HttpServerOptions& options, HttpHandler handler)
-      : shared_{options, std::move(handler), {}}, acceptor_(asio::make_strand(io_)) {}
+      : shared_{options, std::move(handler), {}} {}
 
   ~Impl() {
-    asio::post(acceptor_.get_executor(), [this] {
+    asio::post(strand_, [this] {
       Error ignored;
       acceptor_.close(ignored);
       StopConnections();
@@ -411,9 +414,10 @@ class HttpServer::Impl {
 
   Shared shared_;
   asio::io_context io_;
-  tcp::acceptor acceptor_;
-  asio::steady_timer pause_{acceptor_.get_executor()};
-  // On the acceptor's strand only.
+  asio::strand<asio::io_context::executor_type> strand_{io_.get_executor()};
+  tcp::acceptor acceptor_{strand_};
+  asio::steady_timer pause_{strand_};
+  // On the strand only.
   std::set<std::weak_ptr<Connection>, std::owner_less<>> connections_;
   std::vector<std::thread> threads_;
   uint16_t port_ = 0;

@@ -60,6 +60,7 @@ class ExactSolver {
  private:
   static std::vector<int> PodLimits(const Problem& problem, const std::vector<int>& classes) {
     std::vector<int> limits;
+    limits.reserve(classes.size());
     for (const int c : classes) limits.push_back(problem.classes[c].count);
     return limits;
   }

@@ -116,8 +116,10 @@ class RemedyFinder {
     if (asked == 1) return 1;
     if (asked > kMostGpus * model.slots()) return kMostGpus + 1;  // none takes less than a slot
     std::vector<std::pair<gpu::ProfileId, int64_t>> left;
+    left.reserve(cls_.slices.size());
     for (const SliceCount& s : cls_.slices) {
-      left.emplace_back(*model.FindProfile(t_.slice_names[s.slice]), s.count);
+      const auto profile = model.FindProfile(t_.slice_names[s.slice]);
+      if (profile) left.emplace_back(*profile, s.count);
     }
     const auto is_left = [](const auto& slice) { return slice.second > 0; };
     int64_t gpus = 0;
@@ -136,6 +138,7 @@ class RemedyFinder {
       if (!table.IsMaximal(static_cast<gpu::LayoutId>(l))) continue;
       const uint64_t members = table.Members(static_cast<gpu::LayoutId>(l));
       std::vector<int64_t> takes;
+      takes.reserve(left.size());
       for (const auto& [profile, count] : left) {
         takes.push_back(
             std::min<int64_t>(count, std::popcount(members & table.PlacementsOf(profile))));
@@ -277,9 +280,9 @@ class RemedyFinder {
       return fmt::format("add a node that the pod may use, with GPUs for {} such as {}",
                          SlicesText(t_, cls_), model->name());
     }
-    const std::string renamed = AskByOfferedName();
+    std::string renamed = AskByOfferedName();
     if (!renamed.empty()) return renamed;
-    const std::string forbidden = AllowInCatalogue();
+    std::string forbidden = AllowInCatalogue();
     if (!forbidden.empty()) return forbidden;
     return fmt::format("ask for other slices: no known GPU model can be cut into {}",
                        SlicesText(t_, cls_));

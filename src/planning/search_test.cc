@@ -95,7 +95,7 @@ Problem RandomProblem(Random& random) {
     const uint64_t count = 1 + random.Below(std::min<uint64_t>(pods, 3));
     pods -= count;
     std::vector<std::string> slices;
-    const std::string model = models[random.Below(models.size())];
+    const std::string& model = models[random.Below(models.size())];
     for (uint64_t s = random.Chance(0.25) ? random.Below(4) : 1; s > 0; --s) {
       slices.push_back(RandomProfile(random, model));
     }
@@ -237,8 +237,8 @@ TEST(SearchTest, PlacesTheMostInOverloadOfManyGpus) {
     ProblemBuilder builder;
     for (int n = 0; n < nodes; ++n) builder.Node(1000, std::vector<std::string>(8, "A100-40GB"));
     std::array<int, 3> wanted;
-    for (int& count : wanted) count = static_cast<int>(random.Below(nodes * 12));
-    const int whole = static_cast<int>(random.Below(nodes * 6));
+    for (int& count : wanted) count = static_cast<int>(random.Below(uint64_t{12} * nodes));
+    const int whole = static_cast<int>(random.Below(uint64_t{6} * nodes));
     builder.Pods(wanted[0], {"2g.10gb"});
     builder.Pods(wanted[1], {"3g.20gb"});
     builder.Pods(wanted[2], {"4g.20gb"});

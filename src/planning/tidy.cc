@@ -63,6 +63,7 @@ std::vector<int> CutGpus(Draft& draft) {
   }
   std::sort(cut.begin(), cut.end());
   std::vector<int> gpus;
+  gpus.reserve(cut.size());
   for (const auto& [room, gpu] : cut) gpus.push_back(gpu);
   return gpus;
 }
@@ -79,6 +80,7 @@ int LeastGpus(Draft& draft, const std::vector<int>& gpus) {
   for (const std::vector<int>& prices : PriceLists(problem)) {
     int64_t need = std::inner_product(prices.begin(), prices.end(), created.begin(), int64_t{0});
     std::vector<int64_t> gives;
+    gives.reserve(gpus.size());
     for (const int gpu : gpus) gives.push_back(MostWorth(prices, draft, gpu));
     std::sort(gives.begin(), gives.end(), std::greater<>());
     int count = 0;

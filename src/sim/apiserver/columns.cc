@@ -135,6 +135,7 @@ Json CustomCell(const std::string& path, const std::string& type, const Json& ob
   if (type == "date") return AgeCell(values[0], now);
   if (values.size() == 1 && type != "string") return *values[0];
   std::vector<std::string> texts;
+  texts.reserve(values.size());
   for (const Json* value : values) {
     texts.push_back(value->is_string() ? std::string(value->get_string()) : WriteJson(*value));
   }

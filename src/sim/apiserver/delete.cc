@@ -34,7 +34,8 @@ int64_t GraceFor(const Place& place, const Json& object, std::optional<int64_t> 
   if (place.storage != kPodStorage || FindString(object, "spec", "nodeName").empty()) return 0;
   const std::string_view phase = FindString(object, "status", "phase");
   if (phase == "Succeeded" || phase == "Failed") return 0;
-  if (asked) return std::clamp<int64_t>(*asked, 0, 365 * 24 * 3600);
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600;
+  if (asked) return std::clamp<int64_t>(*asked, 0, kYear);
   const Json* own = Find(object, "spec", "terminationGracePeriodSeconds");
   return own != nullptr && own->is_int64() ? own->get_int64() : 30;
 }

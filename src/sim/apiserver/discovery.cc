@@ -83,7 +83,8 @@ std::optional<Json> Resources(const TypeRegistry& types, std::string_view group,
 Json Group(const TypeRegistry& types, const std::string& group) {
   JsonArray versions;
   for (const std::string& version : types.VersionsOf(group)) {
-    versions.push_back({{"groupVersion", group + "/" + version}, {"version", version}});
+    versions.push_back(
+        {{"groupVersion", fmt::format("{}/{}", group, version)}, {"version", version}});
   }
   JsonObject entry{{"name", group}, {"versions", versions}};
   entry["preferredVersion"] = versions.at(0);

@@ -17,7 +17,7 @@ constexpr size_t kMaxCarriedBytes = 4 * kMaxObjectBytes;
 
 using Pointer = std::vector<std::string>;
 
-Refusal DoesNotApply(std::string message) {
+Refusal DoesNotApply(const std::string& message) {
   Refusal refusal;
   refusal.code = 422;
   refusal.reason = "Invalid";
@@ -95,7 +95,8 @@ std::optional<Json> Take(Json& root, const Pointer& at) {
     parent->get_object().erase(at.back());
   } else {
     JsonArray& array = parent->get_array();
-    array.erase(array.begin() + *ParseIndex(array, at.back(), false));
+    const auto index = ParseIndex(array, at.back(), false);
+    if (index) array.erase(array.begin() + *index);
   }
   return taken;
 }

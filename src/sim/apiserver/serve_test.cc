@@ -8,12 +8,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <system_error>
+
 namespace nos::sim {
 namespace {
 
 class Connection {
  public:
   explicit Connection(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "socket");
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);

@@ -10,7 +10,7 @@ namespace nos::sim {
 // As deep as text is parsed; in-process callers and patches are held to the same.
 inline constexpr size_t kMaxDepth = 100;
 // etcd's limit of a request, which is what bounds objects in a real cluster.
-inline constexpr size_t kMaxObjectBytes = 1536 * 1024;
+inline constexpr size_t kMaxObjectBytes = size_t{1536} * 1024;
 
 // 0 for a scalar. Never looks deeper than kMaxDepth + 1.
 size_t DepthOf(const Json& value);

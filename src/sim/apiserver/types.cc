@@ -186,6 +186,7 @@ Refusal ObjectInvalid(const ResourceType& type, std::string_view name, std::vect
   refusal.reason = "Invalid";
   refusal.kind = type.kind;
   std::vector<std::string> parts;
+  parts.reserve(causes.size());
   for (const Cause& cause : causes) parts.push_back(cause.field + ": " + cause.message);
   const std::string list = parts.size() == 1 ? parts[0] : "[" + Join(parts, ", ") + "]";
   const std::string kind = type.group.empty() ? type.kind : type.kind + "." + type.group;
@@ -238,6 +239,7 @@ void TypeRegistry::RemoveDefinition(std::string_view plural, std::string_view gr
 
 std::vector<TypeRef> TypeRegistry::All() const {
   std::vector<TypeRef> all;
+  all.reserve(types_.size());
   for (const auto& [id, type] : types_) all.push_back(type);
   return all;
 }

@@ -11,7 +11,7 @@ namespace nos::sim {
 namespace {
 
 constexpr size_t kMaxCauses = 20;
-constexpr size_t kMaxAnnotationBytes = 256 * 1024;
+constexpr size_t kMaxAnnotationBytes = size_t{256} * 1024;
 
 bool IsLowerOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool IsLetterOrDigit(char c) { return IsLowerOrDigit(c) || (c >= 'A' && c <= 'Z'); }

@@ -17,7 +17,7 @@ TEST_P(ChaosTest, PromisesHold) {
   SetLogLevel(LogLevel::kError);
   int succeeded = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
-    const auto seed = static_cast<uint64_t>(GetParam() * kSeedsPerShard + i);
+    const uint64_t seed = static_cast<uint64_t>(GetParam()) * kSeedsPerShard + i;
     const ChaosReport report = RunChaos({.seed = seed});
     EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
     succeeded += report.succeeded;

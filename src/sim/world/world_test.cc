@@ -22,7 +22,7 @@ class WorldTest : public testing::Test {
  protected:
   WorldTest() { SetLogLevel(LogLevel::kError); }
 
-  void Start(std::vector<NodeSpec> nodes, bool controllers) {
+  void Start(const std::vector<NodeSpec>& nodes, bool controllers) {
     world = std::make_unique<World>(WorldOptions(), gpu::Catalogue::Builtin());
     for (const NodeSpec& node : nodes) {
       const Status added = world->AddNode(node);
@@ -47,7 +47,7 @@ class WorldTest : public testing::Test {
   static PodSpec Pod(const std::string& name, const std::string& profile, int count = 1) {
     return {.name = name, .containers = {{{profile, count}}}};
   }
-  void Create(PodSpec pod) {
+  void Create(const PodSpec& pod) {
     world->Submit(pod, world->Now());
     world->RunFor(std::chrono::milliseconds(1));
   }
