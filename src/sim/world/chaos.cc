@@ -18,7 +18,7 @@ constexpr Duration kProbe = std::chrono::seconds(5);
 constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopped
 constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
-constexpr uint64_t kLate = 0x1a7e;
+constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417;
 
 // Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
 // hides what only happens without it.
@@ -48,6 +48,9 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   world.faults = DrawRates(random);
   // Everybody late, always: what is bound and what is withdrawn pass each other on the way.
   if (Random(options.seed ^ kLate).Chance(0.3)) world.faults.event_delayed = 0.9;
+  if (Random losses(options.seed ^ kLosses); losses.Chance(0.4)) {
+    world.faults.gpu_losses_per_hour = losses.Uniform() * 60;
+  }
   world.faults_last = options.faults_last;
   world.check_annotations = true;
   world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
@@ -110,7 +113,11 @@ class Chaos {
     workload.pods = options_.pods > 0 ? options_.pods : 10 + static_cast<int>(random_.Below(21));
     workload.arrivals_last = options_.faults_last;
     report_.pods = workload.pods;
-    for (const PodSpec& pod : DrawWorkload(workload, models_, random_)) {
+    std::vector<PodSpec> pods = DrawWorkload(workload, models_, random_);
+    if (Random inits(options_.seed ^ kInits); inits.Chance(0.4)) {
+      DrawInitContainers(models_, pods, inits);
+    }
+    for (const PodSpec& pod : pods) {
       world_.Submit(pod, world_.Now() + pod.arrival);
     }
   }

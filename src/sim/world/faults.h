@@ -26,6 +26,7 @@ struct FaultRates {
   double offer_unanswered = 0;  // it takes the offer, but its answer is lost
   double kubelet_forgets = 0;   // says for a second that no pod holds anything, as if just started
   double reboots_per_hour = 0;  // of each node
+  double gpu_losses_per_hour = 0;  // of each node: one of its GPUs answers no more for a while
   Duration max_delay = std::chrono::seconds(20);
 };
 

@@ -42,7 +42,10 @@ std::map<std::string, std::string> Devices(const Machine& machine) {
   return devices;
 }
 
-int64_t AskedDevices(const cluster::Pod& pod) {
+// `running`: its init containers have ended.
+int64_t AskedDevices(cluster::Pod pod, bool running) {
+  std::erase_if(pod.init_containers,
+                [&](const auto& container) { return running && !container.restart_always; });
   int64_t asked = 0;
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
     if (resource.starts_with("nvidia.com/mig-")) asked += amount.Value();
@@ -69,11 +72,12 @@ void CheckPod(const std::string& node, const VirtualNode::RunningPod& pod,
           fmt::format("{}: {} and {} hold the same {}", node, name, other->second, held.resource));
     }
   }
-  const bool active =
-      pod.stage == VirtualNode::Stage::kAdmitted || pod.stage == VirtualNode::Stage::kRunning;
-  if (active && static_cast<int64_t>(pod.devices.size()) != AskedDevices(*pod.pod)) {
-    problems.push_back(fmt::format("{}: {} runs with {} of {} devices", node, name,
-                                   pod.devices.size(), AskedDevices(*pod.pod)));
+  const bool running = pod.stage == VirtualNode::Stage::kRunning;
+  if (!running && pod.stage != VirtualNode::Stage::kAdmitted) return;
+  const int64_t asked = AskedDevices(*pod.pod, running);
+  if (static_cast<int64_t>(pod.devices.size()) != asked) {
+    problems.push_back(
+        fmt::format("{}: {} runs with {} of {} devices", node, name, pod.devices.size(), asked));
   }
 }
 
@@ -119,6 +123,16 @@ int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& po
   return awaited;
 }
 
+bool IsLost(const Machine& machine, const kubelet::OfferedDevice& device) {
+  for (size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) {
+    if (!machine.gpus()->IsLost(static_cast<int>(gpu))) continue;
+    const auto& instances = machine.gpus()->Truth(static_cast<int>(gpu));
+    if (std::ranges::count(instances, device.device_id, &device::GpuInstance::uuid) > 0)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node) {
@@ -138,7 +152,8 @@ Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node) {
 Problems CheckWithdrawal(const Machine& machine, const kubelet::OfferedDevice& device,
                          const ApiTruth& truth) {
   Problems problems;
-  if (machine.kubelet().Holder(device.device_id) != nullptr) return problems;
+  if (machine.kubelet().Holder(device.device_id) != nullptr || IsLost(machine, device))
+    return problems;
   const auto add = [&](const std::string& what) {
     problems.push_back(fmt::format("{}: {} {} was withdrawn {}", machine.kubelet().name(),
                                    device.resource, device.device_id, what));

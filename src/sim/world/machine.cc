@@ -132,14 +132,26 @@ void Machine::Note(std::vector<std::string> problems) {
 }
 
 std::optional<Time> Machine::LastDisturbance() const {
-  return std::max({env_.faults.last(), env_.kubelet_faults.last(), rebooted_});
+  return std::max({env_.faults.last(), env_.kubelet_faults.last(), disturbed_});
 }
 
 void Machine::Reboot() {
-  rebooted_ = env_.clock.Now();
+  disturbed_ = env_.clock.Now();
   kubelet_->Reboot();
   if (gpus_ != nullptr) gpus_->Reboot();
   if (agent_ != nullptr) agent_->Crash(times_.kubelet.boot);
+}
+
+void Machine::LoseGpu(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("loses GPU {}", gpu));
+  gpus_->Lose(gpu);
+}
+
+void Machine::RestoreGpu(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("has GPU {} again", gpu));
+  gpus_->Restore(gpu);
 }
 
 void Machine::FailNext(SimAttempt::Kind kind, int count) {

@@ -41,6 +41,9 @@ class Machine {
 
   // Power off and on: instances are gone, kubelet and agent start anew.
   void Reboot();
+  // What asks this GPU for anything gets no answer, until it is restored or the node reboots.
+  void LoseGpu(int gpu);
+  void RestoreGpu(int gpu);
   // The next device operations of this kind fail.
   void FailNext(device::SimAttempt::Kind kind, int count);
 
@@ -67,7 +70,7 @@ class Machine {
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   int fail_creates_ = 0, fail_destroys_ = 0;
-  std::optional<Time> rebooted_;
+  std::optional<Time> disturbed_;  // by a reboot, or a GPU that went or came back
 };
 
 }  // namespace nos::sim

@@ -16,6 +16,14 @@ std::string MicroTime(Time t) {
   return text;
 }
 
+std::optional<Duration> TimeIn(const cluster::Pod& pod, std::string_view annotation) {
+  const auto found = pod.meta.annotations.find(std::string(annotation));
+  if (found == pod.meta.annotations.end()) return std::nullopt;
+  const std::optional<double> seconds = ParseDouble(found->second);
+  if (!seconds || !(*seconds >= 0 && *seconds < 1e9)) return std::nullopt;
+  return FromSeconds(*seconds);
+}
+
 }  // namespace
 
 Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now,
@@ -60,12 +68,19 @@ std::string PodIp(uint32_t number) {
   return fmt::format("10.244.{}.{}", (number >> 8) & 0xff, number & 0xff);
 }
 
-std::optional<Duration> RunTime(const cluster::Pod& pod) {
-  const auto found = pod.meta.annotations.find(kRunSeconds);
-  if (found == pod.meta.annotations.end()) return std::nullopt;
-  const std::optional<double> seconds = ParseDouble(found->second);
-  if (!seconds || !(*seconds >= 0 && *seconds < 1e9)) return std::nullopt;
-  return FromSeconds(*seconds);
+std::optional<Duration> RunTime(const cluster::Pod& pod) { return TimeIn(pod, kRunSeconds); }
+
+Duration InitTime(const cluster::Pod& pod) {
+  return EndingContainers(pod).empty() ? Duration{}
+                                       : TimeIn(pod, kInitSeconds).value_or(Duration{});
+}
+
+std::vector<std::string> EndingContainers(const cluster::Pod& pod) {
+  std::vector<std::string> names;
+  for (const cluster::Container& container : pod.init_containers) {
+    if (!container.restart_always) names.push_back(container.name);
+  }
+  return names;
 }
 
 void AssignToContainers(const cluster::Pod& pod, const std::string& resource,
@@ -77,13 +92,18 @@ void AssignToContainers(const cluster::Pod& pod, const std::string& resource,
       assignments.push_back({pod.meta.ns, pod.meta.name, container, resource, device_ids[next++]});
     }
   };
-  for (const auto& container : pod.containers) {
+  const auto give_asked = [&](const cluster::Container& container) {
     const auto& asked =
         container.requests.contains(resource) ? container.requests : container.limits;
     const auto found = asked.find(resource);
     if (found != asked.end()) give(container.name, static_cast<size_t>(found->second.Value()));
+  };
+  for (const auto& container : pod.containers) give_asked(container);
+  for (const auto& container : pod.init_containers) {
+    if (container.restart_always) give_asked(container);
   }
-  if (!pod.init_containers.empty()) give(pod.init_containers[0].name, device_ids.size());
+  const std::vector<std::string> ending = EndingContainers(pod);
+  if (!ending.empty()) give(ending[0], device_ids.size());
 }
 
 }  // namespace nos::sim

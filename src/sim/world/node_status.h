@@ -36,8 +36,12 @@ std::string PodIp(uint32_t number);
 // How long the pod runs (specs.h); none: for ever. An unreadable annotation counts as none.
 std::optional<Duration> RunTime(const cluster::Pod& pod);
 
-// Hands the devices to the containers that ask for the resource, in order; what init containers ask
-// beyond that goes to the first of them.
+// Init containers that end before the others start, and how long they run together (specs.h).
+std::vector<std::string> EndingContainers(const cluster::Pod& pod);
+Duration InitTime(const cluster::Pod& pod);
+
+// Hands the devices to the containers that ask for the resource, in order; what init containers
+// that end ask beyond that goes to the first of them.
 void AssignToContainers(const cluster::Pod& pod, const std::string& resource,
                         const std::vector<std::string>& device_ids,
                         std::vector<kubelet::DeviceAssignment>& assignments);

@@ -63,7 +63,7 @@ JsonArray ContainerStatuses(const cluster::Pod& pod, const PodStatusInput& input
 Json PodStatusPatch(const cluster::Pod& pod, const PodStatusInput& input) {
   const bool running = input.stage == PodStage::kRunning;
   JsonArray conditions = {
-      Condition("PodScheduled", true, input), Condition("Initialized", true, input),
+      Condition("PodScheduled", true, input), Condition("Initialized", input.initialized, input),
       Condition("ContainersReady", running, input), Condition("Ready", running, input)};
   JsonObject status = {{"phase", Phase(input.stage)},
                        {"conditions", std::move(conditions)},

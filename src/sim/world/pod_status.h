@@ -14,6 +14,7 @@ enum class PodStage { kStarting, kRunning, kSucceeded, kFailed };
 
 struct PodStatusInput {
   PodStage stage = PodStage::kStarting;
+  bool initialized = true;  // its init containers have ended
   Time now{}, started{}, finished{};
   std::string reason, message;  // of a failure
   std::string node_ip, pod_ip;

@@ -1,6 +1,7 @@
 #include "sim/world/satisfiable.h"
 
 #include <algorithm>
+#include <set>
 
 namespace nos::sim {
 namespace {
@@ -101,15 +102,37 @@ class Search {
   std::vector<GpuState> gpus_;
 };
 
-// What pods hold now, and nothing else.
-std::vector<GpuState> UsedGpus(const Machine& machine, bool empty) {
+int64_t HeldOf(const VirtualNode::RunningPod& pod, const std::string& resource) {
+  return std::ranges::count(pod.devices, resource, &kubelet::DeviceAssignment::resource);
+}
+
+// What init containers had that have ended is counted to their pods as long as these are there: by
+// schedulers, and so by nos, which keeps as many. Which ones is its choice.
+std::set<std::string> Kept(const Judged& node) {
+  std::set<std::string> kept;
+  const auto& known = node.machine->kubelet().pods();
+  for (const auto* pod : node.bound) {
+    const auto entry = known.find(pod->meta.uid);
+    if (entry == known.end()) continue;
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      if (HeldOf(entry->second, resource) < amount.Value()) kept.insert(resource);
+    }
+  }
+  return kept;
+}
+
+// What pods hold now, and what is kept for them.
+std::vector<GpuState> UsedGpus(const Judged& node, bool empty) {
+  const Machine& machine = *node.machine;
+  const std::set<std::string> kept = Kept(node);
   std::vector<GpuState> gpus;
   for (size_t i = 0; i < machine.gpu_count(); ++i) {
     GpuState gpu{&machine.model(i), gpu::LayoutTable::kEmpty};
     for (const auto& instance : machine.gpus()->Truth(static_cast<int>(i))) {
-      if (empty || machine.kubelet().Holder(instance.uuid) == nullptr) continue;
+      const bool used = machine.kubelet().Holder(instance.uuid) != nullptr ||
+                        kept.contains(SliceResource(instance.profile));
       const auto profile = gpu.model->FindProfile(instance.profile);
-      if (!profile) continue;
+      if (empty || !used || !profile) continue;
       const auto placement = gpu.model->layouts().Find({*profile, instance.start});
       if (placement) gpu.used = gpu.model->layouts().Add(gpu.used, *placement);
     }
@@ -146,7 +169,7 @@ bool CouldRun(const cluster::Pod& pod, const Judged& node, bool empty) {
   if (slices.empty()) return true;
   if (node.machine->gpus() == nullptr || !kubelet.spec().managed) return false;
   if (!empty) AddPromised(node, slices);
-  return Search(std::move(slices), UsedGpus(*node.machine, empty)).Run();
+  return Search(std::move(slices), UsedGpus(node, empty)).Run();
 }
 
 }  // namespace nos::sim

@@ -38,23 +38,30 @@ JsonArray TolerationsJson(const std::vector<cluster::Toleration>& tolerations) {
   return out;
 }
 
+JsonObject LimitsJson(const std::map<std::string, int>& slices) {
+  JsonObject limits;
+  for (const auto& [profile, n] : slices) limits[SliceResource(profile)] = fmt::to_string(n);
+  return limits;
+}
+
+Json ContainerJson(std::string_view name, JsonObject limits, JsonObject requests) {
+  return JsonObject{
+      {"name", name},
+      {"image", "registry.k8s.io/pause:3.9"},
+      {"resources", JsonObject{{"limits", std::move(limits)}, {"requests", std::move(requests)}}}};
+}
+
 JsonArray ContainersJson(const PodSpec& spec) {
   JsonArray out;
   const size_t count = std::max<size_t>(1, spec.containers.size());
   for (size_t i = 0; i < count; ++i) {
-    JsonObject limits, requests;
-    if (i < spec.containers.size()) {
-      for (const auto& [profile, n] : spec.containers[i]) {
-        limits[SliceResource(profile)] = fmt::to_string(n);
-      }
-      requests = limits;
-    }
+    JsonObject limits;
+    if (i < spec.containers.size()) limits = LimitsJson(spec.containers[i]);
+    JsonObject requests = limits;
     if (i == 0 && spec.cpu > Quantity()) requests["cpu"] = spec.cpu.ToString();
     if (i == 0 && spec.memory > Quantity()) requests["memory"] = spec.memory.ToBinaryString();
-    out.push_back(JsonObject{{"name", count == 1 ? "main" : fmt::format("c{}", i)},
-                             {"image", "registry.k8s.io/pause:3.9"},
-                             {"resources", JsonObject{{"limits", std::move(limits)},
-                                                      {"requests", std::move(requests)}}}});
+    out.push_back(ContainerJson(count == 1 ? "main" : fmt::format("c{}", i), std::move(limits),
+                                std::move(requests)));
   }
   return out;
 }
@@ -147,6 +154,11 @@ Json PodObject(const PodSpec& spec) {
                          {"restartPolicy", "Never"},
                          {"schedulerName", "default-scheduler"},
                          {"terminationGracePeriodSeconds", 5}};
+  if (!spec.init.empty()) {
+    annotations[kInitSeconds] = fmt::format("{}", ToSeconds(spec.init_run));
+    const JsonObject asked = LimitsJson(spec.init);
+    pod_spec["initContainers"] = JsonArray{ContainerJson("init", asked, asked)};
+  }
   if (spec.priority != 0) {
     pod_spec["priorityClassName"] = PriorityClassName(spec.priority);
     pod_spec["priority"] = spec.priority;

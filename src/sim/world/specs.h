@@ -24,6 +24,8 @@ namespace nos::sim {
 
 // How long a virtual pod runs before it succeeds, in seconds (a decimal number). Absent: for ever.
 inline constexpr std::string_view kRunSeconds = "sim.nos.nebuly.com/run-seconds";
+// How long its init containers run together, in seconds. Absent: they are done when it starts.
+inline constexpr std::string_view kInitSeconds = "sim.nos.nebuly.com/init-seconds";
 // When a pod of a workload file is created, in seconds after the start. Absent: at once.
 inline constexpr std::string_view kArrivalSeconds = "sim.nos.nebuly.com/arrival-seconds";
 // The name under which a pod was first asked for; its replacements carry it on.
@@ -58,6 +60,8 @@ struct PodSpec {
   std::string name = {};
   // MIG profiles and how many of each, per container.
   std::vector<std::map<std::string, int>> containers = {};
+  std::map<std::string, int> init = {};  // asked by an init container; empty: there is none
+  Duration init_run{};
   Quantity cpu = {}, memory = {};  // asked by the first container
   int priority = 0;
   cluster::StringMap labels = {}, node_selector = {};

@@ -20,6 +20,10 @@ std::string Summary(const std::vector<kubelet::DeviceAssignment>& devices) {
   return out;
 }
 
+bool IsOf(const std::vector<std::string>& containers, const kubelet::DeviceAssignment& device) {
+  return std::ranges::find(containers, device.container) != containers.end();
+}
+
 }  // namespace
 
 VirtualNode::VirtualNode(NodeSpec spec, kube::Transport& transport, const Clock& clock,
@@ -124,7 +128,9 @@ void VirtualNode::Admit(const PodPtr& pod) {
     log_.Note(name(), fmt::format("refuses {}: {}", pod->Key(), entry.status.message));
     return;
   }
-  entry.next = clock_.Now() + times_.start;
+  entry.ending = EndingContainers(*pod);
+  entry.status.initialized = entry.ending.empty();
+  entry.next = clock_.Now() + times_.start + InitTime(*pod);
   log_.Note(name(), fmt::format("admits {}{}", pod->Key(), Summary(entry.devices)));
 }
 
@@ -220,20 +226,10 @@ bool VirtualNode::Advance() {
 }
 
 void VirtualNode::EndStage(RunningPod& pod) {
-  const Time now = clock_.Now();
   pod.next = std::nullopt;
-  if (pod.stage == Stage::kAdmitted) {
-    pod.stage = Stage::kRunning;
-    pod.status.stage = PodStage::kRunning;
-    pod.status.started = now;
-    pod.status.pod_ip = PodIp(next_pod_ip_++);
-    if (const auto run = RunTime(*pod.pod)) pod.next = now + *run;
-    pod.write_status = true;
-    log_.Note(name(), fmt::format("runs {}", pod.pod->Key()));
-    return;
-  }
+  if (pod.stage == Stage::kAdmitted) return StartContainers(pod);
   pod.devices.clear();
-  pod.status.finished = now;
+  pod.status.finished = clock_.Now();
   if (pod.stage == Stage::kStopping) {
     pod.remove_object = pod.pod != nullptr;
     pod.write_status = false;
@@ -244,6 +240,20 @@ void VirtualNode::EndStage(RunningPod& pod) {
     log_.Note(name(), fmt::format("finished {}", pod.pod->Key()));
   }
   pod.stage = Stage::kFinished;
+}
+
+void VirtualNode::StartContainers(RunningPod& pod) {
+  const Time now = clock_.Now();
+  std::erase_if(pod.devices, [&](const auto& device) { return IsOf(pod.ending, device); });
+  pod.ending.clear();
+  pod.stage = Stage::kRunning;
+  pod.status.stage = PodStage::kRunning;
+  pod.status.initialized = true;
+  pod.status.started = now;
+  pod.status.pod_ip = PodIp(next_pod_ip_++);
+  if (const auto run = RunTime(*pod.pod)) pod.next = now + *run;
+  pod.write_status = true;
+  log_.Note(name(), fmt::format("runs {}", pod.pod->Key()));
 }
 
 Status VirtualNode::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
@@ -267,7 +277,9 @@ Result<std::vector<kubelet::DeviceAssignment>> VirtualNode::List() {
   if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
   Devices held;
   for (const auto& [uid, pod] : pods_) {
-    held.insert(held.end(), pod.devices.begin(), pod.devices.end());
+    for (const auto& device : pod.devices) {
+      if (!IsOf(pod.ending, device)) held.push_back(device);
+    }
   }
   return held;
 }

@@ -6,7 +6,10 @@
 //    each extended resource as it asks, any of those offered and not held. One that cannot is
 //    Failed for good: "UnexpectedAdmissionError" for devices, "OutOfcpu" and the like for the rest
 //    (kubernetes pkg/kubelet/cm/devicemanager, pkg/kubelet/lifecycle);
-//  - a device is held from admission until the pod's containers have stopped;
+//  - a device is held from admission until the pod's containers have stopped. Nobody is told of
+//  those
+//    that init containers have beyond the others; they are free when these have ended, though a
+//    real kubelet keeps them for the pod (kubernetes pkg/kubelet/cm/devicemanager);
 //  - allocatable and capacity follow the offer, but only at its next sync (KubeletTimes::sync); a
 //    resource no longer offered goes to 0;
 //  - its Lease in kube-node-lease is renewed every 10 s;
@@ -56,6 +59,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
     std::shared_ptr<const cluster::Pod> pod;
     Stage stage = Stage::kAdmitted;
     std::vector<kubelet::DeviceAssignment> devices;  // empty once stopped
+    std::vector<std::string> ending;                 // init containers, until they have ended
     PodStatusInput status;
     std::optional<Time> next;  // when the stage ends by itself
     // When it was refused for want of devices although a scheduler had sent it.
@@ -119,6 +123,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   void Stop(RunningPod& pod);
   bool Advance();
   void EndStage(RunningPod& pod);
+  void StartContainers(RunningPod& pod);
   bool Write();
   Status WritePod(RunningPod& pod);
   Status WriteNode();

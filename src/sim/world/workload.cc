@@ -49,4 +49,16 @@ std::vector<PodSpec> DrawWorkload(const RandomWorkload& options,
   return pods;
 }
 
+void DrawInitContainers(const std::vector<const gpu::Model*>& models, std::vector<PodSpec>& pods,
+                        Random& random) {
+  for (PodSpec& pod : pods) {
+    if (!random.Chance(0.3)) continue;
+    if (random.Chance(0.7)) pod.init = pod.containers[0];
+    const gpu::Model& model = *models[random.Below(models.size())];
+    if (pod.init.empty()) pod.init[RandomProfile(model, random)] = 1;
+    if (random.Chance(0.5)) ++pod.init.begin()->second;
+    pod.init_run = RandomTime({}, std::chrono::seconds(60), random);
+  }
+}
+
 }  // namespace nos::sim

@@ -44,5 +44,9 @@ struct RandomWorkload {
 };
 std::vector<PodSpec> DrawWorkload(const RandomWorkload& options,
                                   const std::vector<const gpu::Model*>& models, Random& random);
+// Gives some of the pods an init container, that asks for as much as the pod's first one, for more,
+// or for other slices of these models.
+void DrawInitContainers(const std::vector<const gpu::Model*>& models, std::vector<PodSpec>& pods,
+                        Random& random);
 
 }  // namespace nos::sim

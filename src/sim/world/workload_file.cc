@@ -36,6 +36,7 @@ Result<std::optional<Duration>> SecondsOf(const cluster::Pod& pod, std::string_v
 Result<Duration> PreparePod(Json& object) {
   NOS_ASSIGN(const cluster::Pod pod, cluster::DecodePod(object));
   NOS_RETURN_IF_ERROR(SecondsOf(pod, kRunSeconds).status());
+  NOS_RETURN_IF_ERROR(SecondsOf(pod, kInitSeconds).status());
   NOS_ASSIGN(const std::optional<Duration> at, SecondsOf(pod, kArrivalSeconds));
   JsonObject& meta = MakeObject(object, "metadata");
   if (!meta.contains("namespace")) meta["namespace"] = "default";

@@ -63,6 +63,7 @@ Status World::AddNode(const NodeSpec& spec) {
   NOS_ASSIGN(std::unique_ptr<Machine> machine, Machine::Make(spec, Env(), options_.times));
   machines_.emplace(spec.name, std::move(machine));
   ScheduleReboots(spec.name);
+  ScheduleLosses(spec.name);
   return Status::Ok();
 }
 
@@ -74,6 +75,25 @@ void World::ScheduleReboots(const std::string& node) {
   queue_.At(when, [this, node] {
     if (Machine* machine = FindMachine(node)) machine->Reboot();
     ScheduleReboots(node);
+  });
+}
+
+void World::ScheduleLosses(const std::string& node) {
+  const double per_hour = faults_.rates().gpu_losses_per_hour;
+  if (per_hour <= 0) return;
+  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
+  if (when >= faults_.until()) return;
+  queue_.At(when, [this, node] {
+    Machine* machine = FindMachine(node);
+    if (machine == nullptr || machine->gpu_count() == 0) return;
+    const int gpu = static_cast<int>(random_.Below(machine->gpu_count()));
+    machine->LoseGpu(gpu);
+    constexpr double kLongestLoss = 90;  // seconds
+    const Time back = clock_.Now() + FromSeconds(random_.Uniform() * kLongestLoss);
+    queue_.At(std::min(back, faults_.until()), [this, node, gpu] {
+      if (Machine* there = FindMachine(node)) there->RestoreGpu(gpu);
+    });
+    ScheduleLosses(node);
   });
 }
 

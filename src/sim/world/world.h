@@ -119,6 +119,7 @@ class World {
 
   Environment Env();
   void ScheduleReboots(const std::string& node);
+  void ScheduleLosses(const std::string& node);
   void SettleMachines();
   void UntilNothingIsDone(const std::function<bool()>& act);
   std::vector<Acting> OnNodes() const;

@@ -95,6 +95,41 @@ TEST_F(WorldTest, APodStartsRunsForItsTimeAndFreesItsDevices) {
   EXPECT_EQ(machine.kubelet().Holder(device), nullptr);
 }
 
+TEST_F(WorldTest, WhatInitContainersHoldNobodyIsTold) {
+  Start({Node({{"1g.5gb@0"}, {"1g.5gb@1"}})}, false);
+  PodSpec pod = Pod("a", "1g.5gb");
+  pod.node = "n1";
+  pod.init = {{"1g.5gb", 2}};
+  pod.init_run = seconds(30);
+  Create(pod);
+  world->RunFor(seconds(20));
+  VirtualNode& kubelet = world->FindMachine("n1")->kubelet();
+  const auto held = [&] { return kubelet.pods().begin()->second.devices.size(); };
+  EXPECT_EQ(held(), 2u);
+  EXPECT_EQ(kubelet.List()->size(), 1u);
+  EXPECT_EQ(world->FindPod("a")->FindCondition("Initialized")->status, "False");
+  world->RunFor(seconds(20));
+  EXPECT_EQ(Phase("a"), "Running");
+  EXPECT_EQ(world->FindPod("a")->FindCondition("Initialized")->status, "True");
+  EXPECT_EQ(held(), 1u);
+}
+
+TEST_F(WorldTest, APodOnAGpuThatIsLostForAWhileRunsOn) {
+  Start({Node({})}, true);
+  Create(Pod("a", "3g.20gb"));
+  world->RunFor(minutes(1));
+  ASSERT_EQ(Phase("a"), "Running");
+  world->FindMachine("n1")->LoseGpu(0);
+  world->RunFor(minutes(1));
+  Create(Pod("b", "3g.20gb"));
+  world->RunFor(minutes(1));
+  EXPECT_EQ(Phase("b"), "Pending");
+  world->FindMachine("n1")->RestoreGpu(0);
+  world->RunFor(minutes(2));
+  EXPECT_EQ(Phase("a"), "Running");
+  EXPECT_EQ(Phase("b"), "Running");
+}
+
 TEST_F(WorldTest, ANodeRenewsItsLeaseWhichGoesWithIt) {
   const auto lease = [&](const std::string& node) {
     kube::Client client(world->api());
