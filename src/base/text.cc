@@ -1,7 +1,5 @@
 #include "base/text.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -46,16 +44,15 @@ std::string Shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   size_t end = most - kDots.size();
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return fmt::format("{}{}", text.substr(0, end), kDots);
+  return std::string(text.substr(0, end)).append(kDots);
 }
 
 namespace {
 template <typename T>
 std::optional<T> ParseWhole(std::string_view text) {
   T value{};
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end) return std::nullopt;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || at != text.data() + text.size()) return std::nullopt;
   return value;
 }
 }  // namespace
