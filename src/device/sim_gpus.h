@@ -84,7 +84,6 @@ class SimGpus final : public Backend {
   void Reboot();
   void Lose(int gpu);
   void Restore(int gpu);
-  bool IsLost(int gpu) const { return gpus_[gpu].lost; }
 
   // Without latency, faults or hooks: for setting up a scene. Errors as Create.
   Result<GpuInstance> Place(int gpu, const std::string& profile, uint8_t start);

@@ -123,14 +123,13 @@ int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& po
   return awaited;
 }
 
-bool IsLost(const Machine& machine, const kubelet::OfferedDevice& device) {
-  for (size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) {
-    if (!machine.gpus()->IsLost(static_cast<int>(gpu))) continue;
-    const auto& instances = machine.gpus()->Truth(static_cast<int>(gpu));
-    if (std::ranges::count(instances, device.device_id, &device::GpuInstance::uuid) > 0)
-      return true;
-  }
-  return false;
+// On a lost GPU that the agent may never have read.
+bool IsUnknown(const Machine& machine, const kubelet::OfferedDevice& device) {
+  return std::ranges::any_of(machine.lost_gpus(), [&](const auto& lost) {
+    const auto& instances = machine.gpus()->Truth(lost.first);
+    return std::ranges::count(instances, device.device_id, &device::GpuInstance::uuid) > 0 &&
+           machine.agent()->started() + kFaultsLinger > lost.second;
+  });
 }
 
 }  // namespace
@@ -152,7 +151,7 @@ Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node) {
 Problems CheckWithdrawal(const Machine& machine, const kubelet::OfferedDevice& device,
                          const ApiTruth& truth) {
   Problems problems;
-  if (machine.kubelet().Holder(device.device_id) != nullptr || IsLost(machine, device))
+  if (machine.kubelet().Holder(device.device_id) != nullptr || IsUnknown(machine, device))
     return problems;
   const auto add = [&](const std::string& what) {
     problems.push_back(fmt::format("{}: {} {} was withdrawn {}", machine.kubelet().name(),

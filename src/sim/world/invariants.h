@@ -26,10 +26,10 @@ struct ApiTruth {
 // Error: kNotFound when there is no such node, or what the API server answers.
 Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node);
 
-// At the very moment a device leaves the kubelet's offer, it being there still, not on a GPU that
-// is lost, and held by nobody: the node object counts no more than what is left, so that no
-// scheduler sends a pod for it, and every pod that is bound here and has not got its devices yet
-// finds enough of them in the offer.
+// At the very moment a device leaves the kubelet's offer, it being there still, held by nobody and
+// not on a GPU that was lost before the agent could read it: the node object counts no more than
+// what is left, so that no scheduler sends a pod for it, and every pod that is bound here and has
+// not got its devices yet finds enough of them in the offer.
 std::vector<std::string> CheckWithdrawal(const Machine& machine,
                                          const kubelet::OfferedDevice& device,
                                          const ApiTruth& truth);

@@ -137,6 +137,7 @@ std::optional<Time> Machine::LastDisturbance() const {
 
 void Machine::Reboot() {
   disturbed_ = env_.clock.Now();
+  lost_gpus_.clear();
   kubelet_->Reboot();
   if (gpus_ != nullptr) gpus_->Reboot();
   if (agent_ != nullptr) agent_->Crash(times_.kubelet.boot);
@@ -146,12 +147,14 @@ void Machine::LoseGpu(int gpu) {
   disturbed_ = env_.clock.Now();
   env_.log.Note(name_, fmt::format("loses GPU {}", gpu));
   gpus_->Lose(gpu);
+  lost_gpus_.emplace(gpu, env_.clock.Now());
 }
 
 void Machine::RestoreGpu(int gpu) {
   disturbed_ = env_.clock.Now();
   env_.log.Note(name_, fmt::format("has GPU {} again", gpu));
   gpus_->Restore(gpu);
+  lost_gpus_.erase(gpu);
 }
 
 void Machine::FailNext(SimAttempt::Kind kind, int count) {

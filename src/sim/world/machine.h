@@ -1,6 +1,7 @@
 // One node with all that is on it: simulated GPUs, the kubelet, and the agent as a process.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,7 @@ class Machine {
   device::SimGpus* gpus() { return gpus_.get(); }
   const device::SimGpus* gpus() const { return gpus_.get(); }
   Process* agent() { return agent_.get(); }
+  const Process* agent() const { return agent_.get(); }
   size_t gpu_count() const { return models_.size(); }
   const gpu::Model& model(size_t gpu) const { return *models_[gpu]; }
 
@@ -44,6 +46,8 @@ class Machine {
   // What asks this GPU for anything gets no answer, until it is restored or the node reboots.
   void LoseGpu(int gpu);
   void RestoreGpu(int gpu);
+  // Since when, by GPU.
+  const std::map<int, Time>& lost_gpus() const { return lost_gpus_; }
   // The next device operations of this kind fail.
   void FailNext(device::SimAttempt::Kind kind, int count);
 
@@ -70,6 +74,7 @@ class Machine {
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   int fail_creates_ = 0, fail_destroys_ = 0;
+  std::map<int, Time> lost_gpus_;
   std::optional<Time> disturbed_;  // by a reboot, or a GPU that went or came back
 };
 

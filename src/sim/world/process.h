@@ -37,6 +37,8 @@ class Process final : public Actor {
   // The process's own work takes this long: it does nothing else meanwhile.
   void Spend(Duration time);
 
+  // Last time, or when it will next.
+  Time started() const { return start_at_; }
   // Null while it is dead.
   const controllers::Reconciler* reconciler() const { return reconciler_.get(); }
   const controllers::Runner* runner() const { return runner_.get(); }
