@@ -399,6 +399,11 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool o
 }
 
 Status Agent::Perform(const device::Operation& operation) {
+  // Should the GPU answer no more then, this is not what it had.
+  if (const auto known = last_read_.find(operation.gpu); known != last_read_.end()) {
+    std::erase_if(known->second.first.instances,
+                  [&](const auto& instance) { return instance.uuid == operation.uuid; });
+  }
   const SteadyClock clock;
   const Time begun = clock.Now();
   Status done = device::Apply(operation, backend_);

@@ -513,6 +513,21 @@ TEST_F(AnUnreadableGpuTest, IsUnhealthyInTheEndAndNotGone) {
   EXPECT_EQ(First(), "healthy");
 }
 
+TEST_F(AnUnreadableGpuTest, DoesNotHaveWhatWasDestroyedBefore) {
+  fault_ = [&](const device::SimAttempt& attempt) {
+    if (attempt.kind == device::SimAttempt::Kind::kDestroy) gpus_.Lose(0);
+    return device::SimFault::kNone;
+  };
+  kubelet_.on_offer = [&, report = kubelet_.on_offer] {
+    EXPECT_TRUE(destroyed_ == 0 || First().empty());
+    report();
+  };
+  Plan("7", {{0, "1g.5gb@1"}});
+  Run(seconds(21));
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(First(), "");
+}
+
 TEST_F(AnUnreadableGpuTest, IsNoMatterForNvidiasPlugin) {
   PluginThatCannotWithdraw();
   gpus_.Lose(0);
