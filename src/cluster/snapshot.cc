@@ -155,6 +155,7 @@ std::vector<std::shared_ptr<const NodeInfo>> ClusterSnapshot::Infos() const {
 }
 
 Surroundings& ClusterSnapshot::ChangeAround() {
+  ++around_version_;
   if (around_ == nullptr) {
     around_ = std::make_shared<Surroundings>();
   } else if (around_.use_count() > 1) {

@@ -66,12 +66,16 @@ class ClusterSnapshot {
   // Sorted by name. REQUIRES: i < size().
   const NodeInfo& node(size_t i) const { return *(*(*pages_)[i / kPageSize])[i % kPageSize]; }
   const NodeInfo* Find(std::string_view name) const;
+  // Of node(i); none: no such node.
+  std::optional<size_t> IndexOf(std::string_view name) const;
   // What else there is. One copy of the snapshot may change its own without the others noticing.
   const Surroundings& around() const {
     static const Surroundings kNothing;
     return around_ == nullptr ? kNothing : *around_;
   }
   Surroundings& ChangeAround();
+  // Grows with each ChangeAround.
+  uint64_t around_version() const { return around_version_; }
   // Puts a node in the place of the one of its name, whose pods it takes over, or beside the
   // others, which costs with the number of nodes.
   void SetNode(std::shared_ptr<const Node> node);
@@ -99,7 +103,6 @@ class ClusterSnapshot {
   };
   using Index = std::unordered_map<std::string, size_t, NameHash, std::equal_to<>>;
 
-  std::optional<size_t> IndexOf(std::string_view name) const;
   void Replace(size_t i, NodeInfo info);
   void Arrange(std::vector<std::shared_ptr<const NodeInfo>> infos);
   std::vector<std::shared_ptr<const NodeInfo>> Infos() const;
@@ -109,6 +112,7 @@ class ClusterSnapshot {
   std::shared_ptr<Pages> pages_;
   std::shared_ptr<const Index> index_;
   std::shared_ptr<Surroundings> around_;
+  uint64_t around_version_ = 0;
 };
 
 }  // namespace nos::cluster

@@ -106,9 +106,10 @@ class PreFilterPlugin : public virtual Plugin {
                             CycleState& state) const = 0;
   // Brings what this plugin left in `state` for `pod` up to date when `other` has come to `node`,
   // or left it (PreFilterExtensions AddPod and RemovePod), instead of a new PreFilter. `node`,
-  // whose verdicts are asked anew anyway, is as after the change; `touch` gets the domains beyond
-  // it whose verdicts may be others now. Called after PreFilter also when the filter was skipped,
-  // and returns false when the change cannot be followed: then PreFilter is called anew.
+  // whose verdict is asked anew anyway, may show later changes already: only its labels and taints
+  // are sure. `touch` gets the domains beyond it whose verdicts may be others now. Called after
+  // PreFilter also when the filter was skipped, and returns false when the change cannot be
+  // followed: then PreFilter is called anew.
   virtual bool Update(const cluster::Pod& /*pod*/, const cluster::Pod& /*other*/, bool /*came*/,
                       const cluster::NodeInfo& /*node*/, CycleState& /*state*/,
                       TouchDomain /*touch*/) const {
@@ -144,17 +145,18 @@ class ScorePlugin : public virtual Plugin {
                      CycleState& /*learnt*/) const {}
   // Once per pod, before any score; `state` has what Learn left, if it was called, and `feasible`
   // are the nodes that passed the filters. False: to this plugin all nodes are alike for this pod,
-  // whatever happens elsewhere; it does not score.
+  // until UpdateScore says otherwise; it does not score.
   virtual bool PreScore(const cluster::Pod& /*pod*/, const cluster::ClusterSnapshot&,
                         Nodes /*feasible*/, CycleState& /*state*/) const {
     return true;
   }
-  // As PreFilterPlugin::Update, for what PreScore left. The default asks for a new PreScore
-  // whenever a score depends on more than its node.
+  // As PreFilterPlugin::Update, for what PreScore left; called also when it returned false. Only of
+  // plugins whose scores depend on the cluster, for which PreScore is called anew, too, whenever
+  // other nodes are feasible than before. The default asks for a new PreScore each time.
   virtual bool UpdateScore(const cluster::Pod& /*pod*/, const cluster::Pod& /*other*/,
                            bool /*came*/, const cluster::NodeInfo& /*node*/, CycleState& /*state*/,
                            TouchDomain /*touch*/) const {
-    return ScoreDependence() != DependsOn::kCluster;
+    return false;
   }
   virtual int64_t Score(const CycleState& state, const cluster::Pod& pod,
                         const cluster::NodeInfo& node) const = 0;
@@ -163,6 +165,8 @@ class ScorePlugin : public virtual Plugin {
   virtual int64_t Normalized(int64_t score, int64_t /*lowest*/, int64_t /*highest*/) const {
     return score;
   }
+  // Whether Normalized returns every score as it is.
+  virtual bool IsAbsolute() const { return false; }
   // Of nodes with equal sums the one with the least order is taken, then the first by name.
   virtual uint64_t Order(const CycleState&, const cluster::Pod&, const cluster::NodeInfo&) const {
     return 0;

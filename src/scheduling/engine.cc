@@ -1,0 +1,283 @@
+#include "scheduling/engine.h"
+
+#include <algorithm>
+
+#include "scheduling/pod_kind.h"
+
+namespace nos::scheduling {
+
+using cluster::NodeInfo;
+
+namespace {
+
+// Whether a filter or a score could tell the difference.
+bool SameToOthers(const cluster::Pod& a, const cluster::Pod& b) {
+  return a.meta.labels == b.meta.labels &&
+         a.meta.deleted.has_value() == b.meta.deleted.has_value() && a.meta.uid == b.meta.uid &&
+         cluster::RequestsOf(a) == cluster::RequestsOf(b) &&
+         cluster::ScoredRequestsOf(a) == cluster::ScoredRequestsOf(b);
+}
+
+// Whether it counts alike for what is decided of other nodes.
+bool SameToOthers(const cluster::Node& a, const cluster::Node& b) {
+  const auto same = [](const cluster::Taint& left, const cluster::Taint& right) {
+    return left.key == right.key && left.value == right.value && left.effect == right.effect;
+  };
+  return a.meta.labels == b.meta.labels && a.unschedulable == b.unschedulable &&
+         std::ranges::equal(a.taints, b.taints, same);
+}
+
+}  // namespace
+
+Engine::Engine(const Framework& framework, const gpu::Catalogue& catalogue)
+    : framework_(framework), snapshot_(cluster::ClusterSnapshot::Build({}, {}, catalogue)) {}
+
+// What the tables have to know of it is only where.
+void Engine::Note(std::string_view node, Pod pod, bool came) {
+  if (kinds_.empty()) return;
+  const NodeInfo* info = snapshot_.Find(node);
+  if (info == nullptr) return;
+  changes_.push_back({*snapshot_.IndexOf(node), std::move(pod), came});
+  // Who is further behind than this is better made anew.
+  if (changes_.size() > 4 * snapshot_.size() + 1000) {
+    changes_.pop_front();
+    ++first_change_;
+  }
+}
+
+void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
+  const std::string name = node->meta.name;
+  const NodeInfo* before = snapshot_.Find(name);
+  if (before != nullptr) {
+    const bool alike = SameToOthers(*before->node, *node);
+    snapshot_.SetNode(std::move(node));
+    if (alike) return Note(name, nullptr, false);
+    domains_.Clear();
+    return ForgetKinds();
+  }
+  snapshot_.SetNode(std::move(node));
+  domains_.Clear();
+  ForgetKinds();
+  const auto homeless = homeless_.extract(name);
+  if (homeless.empty()) return;
+  for (const std::string& key : homeless.mapped()) {
+    const auto placed = placed_.find(key);
+    if (placed == placed_.end() || placed->second.node != name) continue;
+    (void)snapshot_.Bind(placed->second.pod, name);  // the node is there
+  }
+}
+
+void Engine::RemoveNode(const std::string& name) {
+  const NodeInfo* info = snapshot_.Find(name);
+  if (info == nullptr) return;
+  std::vector<std::string>& homeless = homeless_[name];
+  for (const Pod& pod : info->pods) homeless.push_back(pod->Key());
+  snapshot_.RemoveNode(name);
+  domains_.Clear();
+  ForgetKinds();
+}
+
+void Engine::ForgetKinds() {
+  kinds_.clear();
+  changes_.clear();
+  first_change_ = 0;
+}
+
+void Engine::Bind(const Pod& pod, const std::string& node) {
+  if (!snapshot_.Bind(pod, node).ok()) {
+    homeless_[node].push_back(pod->Key());
+    return;
+  }
+  Note(node, pod, true);
+}
+
+void Engine::Unbind(const cluster::Pod& pod, const std::string& node) {
+  const Pod held = placed_.at(pod.Key()).pod;
+  if (snapshot_.Unbind(pod, node).ok()) Note(node, held, false);
+}
+
+void Engine::SetPod(const Pod& pod) {
+  const std::string key = pod->Key();
+  const auto found = placed_.find(key);
+  const bool counts = !pod->node_name.empty() && !pod->Finished();
+  if (found == placed_.end()) {
+    if (!counts) return;
+    Bind(pod, pod->node_name);
+    placed_.emplace(key, Placed{pod, pod->node_name, false});
+    return;
+  }
+  Placed& placed = found->second;
+  const bool successor = placed.pod->meta.uid != pod->meta.uid;
+  if (!counts && (!placed.assumed || pod->Finished() || successor)) return RemovePod(key);
+  if (!counts) return;
+  if (placed.node != pod->node_name || successor) {
+    Unbind(*placed.pod, placed.node);
+    Bind(pod, pod->node_name);
+  } else if (SameToOthers(*placed.pod, *pod)) {
+    (void)snapshot_.UpdatePod(pod);  // homeless pods are in no snapshot
+  } else {
+    Note(placed.node, placed.pod, false);
+    (void)snapshot_.UpdatePod(pod);
+    Note(placed.node, pod, true);
+  }
+  placed = {pod, pod->node_name, false};
+}
+
+void Engine::RemovePod(const std::string& key) {
+  const auto found = placed_.find(key);
+  if (found == placed_.end()) return;
+  Unbind(*found->second.pod, found->second.node);
+  placed_.erase(found);
+}
+
+void Engine::Assume(const Pod& pod, const std::string& node) {
+  RemovePod(pod->Key());
+  Bind(pod, node);
+  placed_.emplace(pod->Key(), Placed{pod, node, true});
+}
+
+void Engine::Forget(const std::string& key) {
+  if (IsAssumed(key)) RemovePod(key);
+}
+
+bool Engine::IsAssumed(const std::string& key) const {
+  const auto found = placed_.find(key);
+  return found != placed_.end() && found->second.assumed;
+}
+
+Verdict Engine::Reserve(const cluster::Pod& pod, std::string_view node, CycleState& state) {
+  for (const ReservePlugin* plugin : framework_.reservers()) {
+    Verdict verdict = plugin->Reserve(pod, node, snapshot_, state);
+    if (verdict.fits()) continue;
+    Unreserve(pod, node, state);
+    return verdict;
+  }
+  if (!framework_.reservers().empty()) Note(node, nullptr, false);
+  return Verdict::Fits();
+}
+
+void Engine::Unreserve(const cluster::Pod& pod, std::string_view node, CycleState& state) {
+  const auto plugins = framework_.reservers();
+  for (size_t i = plugins.size(); i > 0; --i)
+    plugins[i - 1]->Unreserve(pod, node, snapshot_, state);
+  Note(node, nullptr, false);
+}
+
+Status Engine::SetGpus(const std::string& node, cluster::NodeGpus gpus) {
+  NOS_RETURN_IF_ERROR(snapshot_.SetGpus(node, std::move(gpus)));
+  Note(node, nullptr, false);
+  return Status::Ok();
+}
+
+void Engine::Nominate(const Pod& pod, const std::string& node) {
+  const std::string key = pod->Key();
+  if (const auto before = nominations_.find(key); before != nominations_.end()) {
+    std::vector<Pod>& pods = nominated_[before->second];
+    std::erase_if(pods, [&](const Pod& other) { return other->Key() == key; });
+    if (pods.empty()) nominated_.erase(before->second);
+    nominations_.erase(before);
+  }
+  if (node.empty()) return;
+  nominations_[key] = node;
+  nominated_[node].push_back(pod);
+}
+
+void Engine::Learn(Pods waiting) {
+  learnt_state_ = framework_.Learn(snapshot_, waiting);
+  ++learnt_;
+}
+
+// Follows the changes that the table does not know yet. False: it must be made anew.
+bool Engine::CatchUp(Kind& kind) {
+  const uint64_t now = first_change_ + changes_.size();
+  if (kind.learnt != learnt_ || kind.at < first_change_) return false;
+  for (; kind.at < now; ++kind.at) {
+    const Change& change = changes_[kind.at - first_change_];
+    if (change.pod == nullptr) {
+      kind.table->Touch(change.node);
+    } else if (!kind.table->Follow(*change.pod, change.came, change.node, snapshot_, domains_)) {
+      return false;
+    }
+  }
+  if (kind.around == snapshot_.around_version()) return true;
+  kind.around = snapshot_.around_version();
+  return kind.table->FollowAround(snapshot_);
+}
+
+KindTable& Engine::TableFor(const Pod& pod) {
+  const std::string text = KindOf(*pod);
+  auto found = kinds_.find(text);
+  if (found == kinds_.end()) {
+    if (kinds_.size() >= kMostKinds) {
+      kinds_.erase(std::ranges::min_element(
+          kinds_, [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+    }
+    found = kinds_.emplace(text, Kind()).first;
+  }
+  Kind& kind = found->second;
+  kind.used = ++uses_;
+  if (kind.table == nullptr || !CatchUp(kind)) {
+    kind.table = std::make_unique<KindTable>(framework_, pod, snapshot_, learnt_state_);
+    kind.at = first_change_ + changes_.size();
+    kind.around = snapshot_.around_version();
+    kind.learnt = learnt_;
+    ++tables_made_;
+  }
+  kind.table->Refresh(snapshot_);
+  return *kind.table;
+}
+
+bool Engine::FitsBesideNominated(const Pod& pod, const NodeInfo& node,
+                                 const std::vector<Pod>& nominated) const {
+  cluster::ClusterSnapshot with = snapshot_;
+  for (const Pod& other : nominated) {
+    (void)with.Bind(other, node.node->meta.name);
+  }
+  const Cycle cycle = framework_.PreFilter(*pod, with);
+  return framework_.Filter(cycle, *pod, *with.Find(node.node->meta.name)).fits();
+}
+
+// Nodes on which the pod would take what one that goes first was promised. Source: kube-scheduler's
+// RunFilterPluginsWithNominatedPods: with those of the same priority, too.
+std::vector<size_t> Engine::BarredFor(const Pod& pod, const KindTable& table) const {
+  std::vector<size_t> barred;
+  for (const auto& [name, pods] : nominated_) {
+    const auto node = snapshot_.IndexOf(name);
+    if (!node || !table.Fits(*node)) continue;
+    std::vector<Pod> first;
+    std::ranges::copy_if(pods, std::back_inserter(first), [&](const Pod& other) {
+      return other->priority >= pod->priority && other->Key() != pod->Key() &&
+             !placed_.contains(other->Key());
+    });
+    if (!first.empty() && !FitsBesideNominated(pod, snapshot_.node(*node), first)) {
+      barred.push_back(*node);
+    }
+  }
+  return barred;
+}
+
+Decision Engine::Schedule(const Pod& pod) {
+  KindTable& table = TableFor(pod);
+  ScoreTree& tree = table.tree();
+  const std::vector<size_t> barred = BarredFor(pod, table);
+  std::vector<ScoreTree::Entry> entries;
+  for (const size_t node : barred) {
+    entries.push_back(tree.entry(node));
+    tree.Set(node, {});
+  }
+  std::optional<size_t> best = tree.Best();
+  if (const auto own = nominations_.find(pod->Key()); own != nominations_.end()) {
+    const auto node = snapshot_.IndexOf(own->second);
+    if (node && tree.entry(*node).score != ScoreTree::kNever) best = node;
+  }
+  Decision decision;
+  if (best) {
+    decision = {&snapshot_.node(*best), tree.entry(*best).score, {}};
+  } else {
+    decision.diagnosis = table.Refusal(snapshot_);
+  }
+  for (size_t i = 0; i < barred.size(); ++i) tree.Set(barred[i], entries[i]);
+  return decision;
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,125 @@
+// Decides for one pod after the other, in a cluster that changes, at the cost of what changed.
+//
+//   Engine engine(framework, catalogue);
+//   engine.SetNode(node);                          // what the watches say, in any order
+//   engine.SetPod(pod);
+//   const Decision decision = engine.Schedule(pod);
+//   if (decision.node != nullptr) engine.Assume(pod, decision.node->node->meta.name);
+//
+// It decides what Framework::Schedule decides of the same snapshot with what was learnt last; of
+// pods with nominations (kube-scheduler's nominated nodes) see Nominate. For each kind of pod
+// (pod_kind.h) it keeps the verdicts and scores of all nodes, for as many kinds as were in use
+// lately.
+//
+// One owner thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduling/framework.h"
+#include "scheduling/kind_table.h"
+
+namespace nos::scheduling {
+
+class Engine {
+ public:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+
+  // Both must outlive it.
+  Engine(const Framework& framework, const gpu::Catalogue& catalogue);
+
+  const Framework& framework() const { return framework_; }
+  const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
+
+  void SetNode(std::shared_ptr<const cluster::Node> node);
+  // Its pods are remembered for the case that it comes back.
+  void RemoveNode(const std::string& name);
+  // As the watch shows it: one that is bound counts until it is finished. One that is assumed
+  // counts on, until it is shown bound, wherever that is, or finished, or is forgotten.
+  void SetPod(const Pod& pod);
+  void RemovePod(const std::string& key);
+  // Changes the surroundings by `change(Surroundings&)`.
+  template <typename Function>
+  void ChangeAround(Function change) {
+    change(snapshot_.ChangeAround());
+  }
+
+  // Counts a pod as running on the node before the watch shows it bound.
+  void Assume(const Pod& pod, const std::string& node);
+  // Takes the assumption back; nothing happens when it is no longer one.
+  void Forget(const std::string& key);
+  bool IsAssumed(const std::string& key) const;
+  // Reserves or unreserves with every plugin that does. Error: the verdict of the first that
+  // refuses; then nothing stays reserved.
+  Verdict Reserve(const cluster::Pod& pod, std::string_view node, CycleState& state);
+  void Unreserve(const cluster::Pod& pod, std::string_view node, CycleState& state);
+  // The GPUs of a node, as they will be cut; see ClusterSnapshot::SetGpus.
+  Status SetGpus(const std::string& node, cluster::NodeGpus gpus);
+
+  // The pod, which waits, is to get its place there: pods of lower priority find no room that it
+  // needs, as if it ran there already. An empty node takes that back.
+  void Nominate(const Pod& pod, const std::string& node);
+
+  // Scores learn from all pods that run and those that wait. To be called now and then.
+  void Learn(Pods waiting);
+
+  // The best node for it; that which it is nominated for, if it fits there.
+  Decision Schedule(const Pod& pod);
+
+  // For tests and metrics: tables made since the beginning.
+  uint64_t tables_made() const { return tables_made_; }
+
+ private:
+  static constexpr size_t kMostKinds = 64;
+
+  struct Placed {
+    Pod pod;
+    std::string node;
+    bool assumed = false;
+  };
+  // What tables have to follow. Without a pod: the node itself is another one.
+  struct Change {
+    size_t node;
+    Pod pod;
+    bool came = false;
+  };
+  struct Kind {
+    std::unique_ptr<KindTable> table;
+    uint64_t at = 0;  // of the changes, those before are in it
+    uint64_t around = 0, learnt = 0;
+    uint64_t used = 0;
+  };
+
+  void Bind(const Pod& pod, const std::string& node);
+  void Unbind(const cluster::Pod& pod, const std::string& node);
+  void Note(std::string_view node, Pod pod, bool came);
+  KindTable& TableFor(const Pod& pod);
+  bool CatchUp(Kind& kind);
+  void ForgetKinds();
+  std::vector<size_t> BarredFor(const Pod& pod, const KindTable& table) const;
+  bool FitsBesideNominated(const Pod& pod, const cluster::NodeInfo& node,
+                           const std::vector<Pod>& nominated) const;
+
+  const Framework& framework_;
+  cluster::ClusterSnapshot snapshot_;
+  DomainIndex domains_;
+  CycleState learnt_state_;
+  std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
+  std::unordered_map<std::string, std::vector<std::string>> homeless_;  // node -> pod keys
+  std::map<std::string, std::vector<Pod>, std::less<>> nominated_;      // node -> pods
+  std::unordered_map<std::string, std::string> nominations_;            // pod key -> node
+  // Changes since change number first_change_.
+  std::deque<Change> changes_;
+  uint64_t first_change_ = 0;
+  uint64_t learnt_ = 0;  // version
+  std::unordered_map<std::string, Kind> kinds_;
+  uint64_t uses_ = 0, tables_made_ = 0;
+};
+
+}  // namespace nos::scheduling

@@ -1,0 +1,101 @@
+#include "scheduling/pod_kind.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::Pod;
+
+// Every part says how long it is, so that no text can pass for another one.
+class Writer {
+ public:
+  void Add(std::string_view text) {
+    Add(static_cast<int64_t>(text.size()));
+    text_ += text;
+  }
+  void Add(int64_t number) {
+    char digits[24];
+    const auto end = std::to_chars(std::begin(digits), std::end(digits), number).ptr;
+    text_.append(std::begin(digits), end);
+    text_ += ';';
+  }
+  void Add(bool flag) { text_ += flag ? 'y' : 'n'; }
+  void Add(const Quantity& quantity) {
+    text_.append(reinterpret_cast<const char*>(&quantity), sizeof quantity);
+  }
+  template <typename T>
+  void Add(const std::optional<T>& value) {
+    Add(value.has_value());
+    if (value) Add(*value);
+  }
+  template <typename T>
+  void Add(const std::vector<T>& values) {
+    Add(static_cast<int64_t>(values.size()));
+    for (const T& value : values) Add(value);
+  }
+  template <typename V>
+  void Add(const std::map<std::string, V, std::less<>>& values) {
+    Add(static_cast<int64_t>(values.size()));
+    for (const auto& [key, value] : values) {
+      Add(key);
+      Add(value);
+    }
+  }
+  void Add(const std::string& text) { Add(std::string_view(text)); }
+  void Add(const char*) = delete;
+  void Add(int32_t number) { Add(int64_t{number}); }
+  void Add(const cluster::SelectorRequirement& r) { All(r.key, r.op, r.values); }
+  void Add(const cluster::LabelSelector& s) { All(s.match_labels, s.match_expressions); }
+  void Add(const cluster::NodeSelectorTerm& t) { All(t.match_expressions, t.match_fields); }
+  void Add(const cluster::PreferredNodeTerm& t) { All(t.weight, t.term); }
+  void Add(const cluster::NodeAffinity& a) { All(a.required, a.preferred); }
+  void Add(const cluster::PodAffinityTerm& t) {
+    All(t.selector, t.namespaces, t.namespace_selector, t.topology_key);
+  }
+  void Add(const cluster::PreferredPodTerm& t) { All(t.weight, t.term); }
+  void Add(const cluster::PodAffinity& a) { All(a.required, a.preferred); }
+  void Add(const cluster::TopologySpreadConstraint& c) {
+    All(c.max_skew, c.topology_key, c.when_unsatisfiable, c.selector, c.min_domains,
+        c.node_affinity_policy, c.node_taints_policy, c.match_label_keys);
+  }
+  void Add(const cluster::Toleration& t) { All(t.key, t.op, t.value, t.effect); }
+  void Add(const cluster::HostPort& p) { All(p.port, p.ip, p.protocol); }
+  void Add(const cluster::Container& c) {
+    All(c.requests, c.limits, c.restart_always, c.image, c.host_ports);
+  }
+  void Add(const cluster::Volume& v) {
+    All(static_cast<int64_t>(v.kind), v.source, v.read_only, v.monitors);
+    if (v.kind == cluster::Volume::Kind::kEphemeral) Add(v.name);
+  }
+  void Add(const cluster::OwnerReference& o) {
+    if (o.controller) All(o.api_version, o.kind, o.name);
+  }
+  template <typename... Parts>
+  void All(const Parts&... parts) {
+    (Add(parts), ...);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+std::string KindOf(const Pod& pod) {
+  Writer key;
+  key.All(pod.meta.ns, pod.meta.labels, pod.meta.owners, pod.node_name, pod.node_selector,
+          pod.node_affinity, pod.pod_affinity, pod.pod_anti_affinity, pod.spread, pod.tolerations,
+          pod.containers, pod.init_containers, pod.overhead, pod.requests, pod.limits, pod.volumes,
+          pod.claims_devices);
+  // Its claims have its name.
+  const bool own_claims = std::ranges::any_of(pod.volumes, [](const cluster::Volume& volume) {
+    return volume.kind == cluster::Volume::Kind::kEphemeral;
+  });
+  if (own_claims) key.All(pod.meta.name, pod.meta.uid);
+  return key.Take();
+}
+
+}  // namespace nos::scheduling

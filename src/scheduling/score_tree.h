@@ -1,0 +1,45 @@
+// The best of many nodes, kept while their scores change one by one.
+//
+//   ScoreTree tree(5000);
+//   tree.Set(17, {.score = 250, .order = 3});
+//   tree.Best();                              // 17
+//
+// The highest score wins, then the least order, then the least index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace nos::scheduling {
+
+class ScoreTree {
+ public:
+  static constexpr int64_t kNever = INT64_MIN;  // the score of a node that must not be taken
+  struct Entry {
+    int64_t score = kNever;
+    uint64_t order = 0;
+  };
+
+  explicit ScoreTree(size_t size = 0);
+
+  // One change costs with the logarithm of the size.
+  void Set(size_t index, Entry entry);
+  const Entry& entry(size_t index) const { return entries_[index]; }
+  // For many changes: SetLater each, then Rebuild once.
+  void SetLater(size_t index, Entry entry) { entries_[index] = entry; }
+  void Rebuild();
+  // None: no node may be taken.
+  std::optional<size_t> Best() const;
+
+ private:
+  // Of two entries (by index; beyond the end: none) the one that wins.
+  size_t Winner(size_t a, size_t b) const;
+
+  size_t leaves_ = 1;             // a power of two
+  std::vector<Entry> entries_;    // as many as leaves
+  std::vector<uint32_t> winner_;  // of the subtree below each inner node; 1 is the root
+};
+
+}  // namespace nos::scheduling
