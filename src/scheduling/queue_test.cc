@@ -1,0 +1,205 @@
+#include "scheduling/queue.h"
+
+#include <gtest/gtest.h>
+
+#include "scheduling/testing/build.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::Pod;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::PodOf;
+
+// Only nodes that are added help.
+class Picky final : public Plugin {
+ public:
+  std::string Name() const override { return "Picky"; }
+  bool MayHelp(const ClusterEvent& event, const Pod&) const override {
+    ++asked;
+    return event.kind == ClusterEvent::Kind::kNodeAdded;
+  }
+  mutable int asked = 0;
+};
+
+class QueueTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<const Pod> Waiting(const std::string& name, int32_t priority = 0,
+                                     int64_t created = 0) {
+    Pod pod = PodOf(name, {{"cpu", "1"}});
+    pod.meta.uid = name;
+    pod.priority = priority;
+    pod.meta.created = Time(seconds(created));
+    return std::make_shared<const Pod>(pod);
+  }
+  std::shared_ptr<const Pod> Put(const std::string& name, int32_t priority = 0,
+                                 int64_t created = 0) {
+    const auto pod = Waiting(name, priority, created);
+    queue_.Set(pod, Verdict::Fits(), now_);
+    return pod;
+  }
+  std::string Take() {
+    const auto pod = queue_.Take(now_);
+    return pod ? (*pod)->meta.name : "";
+  }
+  void Happened(ClusterEvent::Kind kind) { queue_.Happened({kind, {}, {}, {}, {}}, now_); }
+
+  SchedulingQueue queue_;
+  Picky picky_;
+  Time now_{seconds(1000)};
+};
+
+TEST_F(QueueTest, ByPriorityThenAgeThenName) {
+  Put("young", 0, 20);
+  Put("old", 0, 10);
+  Put("high", 5, 30);
+  Put("b", 0, 15);
+  Put("a", 0, 15);
+  for (const char* name : {"high", "old", "a", "b", "young", ""}) EXPECT_EQ(Take(), name);
+}
+
+TEST_F(QueueTest, ARefusedPodSleepsUntilWhatRefusedItSaysThatAnEventHelps) {
+  const auto pod = Put("p");
+  EXPECT_EQ(Take(), "p");
+  queue_.Refused(pod, {&picky_}, now_);
+  EXPECT_EQ(queue_.asleep(), 1U);
+  now_ += seconds(2);
+  Happened(ClusterEvent::Kind::kPodLeft);
+  EXPECT_EQ(Take(), "");
+  Happened(ClusterEvent::Kind::kNodeAdded);
+  EXPECT_EQ(Take(), "p");
+}
+
+TEST_F(QueueTest, WhoIsWokenDuringItsPauseWaitsForItsEnd) {
+  const auto pod = Put("p");
+  Take();
+  queue_.Refused(pod, {&picky_}, now_);
+  Happened(ClusterEvent::Kind::kNodeAdded);
+  EXPECT_EQ(queue_.paused(), 1U);
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(queue_.NextDue(), now_ + seconds(1));
+  now_ += seconds(1);
+  EXPECT_EQ(Take(), "p");
+}
+
+TEST_F(QueueTest, PausesDoubleUpToTheMost) {
+  const auto pod = Put("p");
+  for (const int pause : {1, 2, 4, 8, 10, 10}) {
+    EXPECT_EQ(Take(), "p");
+    queue_.Failed(pod, now_);
+    EXPECT_EQ(queue_.NextDue(), now_ + seconds(pause));
+    now_ += seconds(pause);
+  }
+}
+
+TEST_F(QueueTest, OneQuestionServesAllPodsOfAKind) {
+  for (int i = 0; i < 100; ++i) {
+    const auto pod = Put("p" + std::to_string(i));
+    Take();
+    queue_.Refused(pod, {&picky_}, now_);
+  }
+  now_ += seconds(5);
+  Happened(ClusterEvent::Kind::kNodeAdded);
+  EXPECT_EQ(picky_.asked, 1);
+  EXPECT_EQ(queue_.ready(), 100U);
+}
+
+TEST_F(QueueTest, NobodySleepsForEver) {
+  const auto pod = Put("p");
+  Take();
+  queue_.Refused(pod, {&picky_}, now_);
+  EXPECT_EQ(queue_.NextDue(), now_ + minutes(5));
+  now_ += minutes(5);
+  EXPECT_EQ(Take(), "p");
+}
+
+TEST_F(QueueTest, WhoWasRefusedByNobodyInParticularIsWokenByAnything) {
+  const auto pod = Put("p");
+  Take();
+  queue_.Refused(pod, {}, now_);
+  now_ += seconds(1);
+  Happened(ClusterEvent::Kind::kPodLeft);
+  EXPECT_EQ(Take(), "p");
+  queue_.Refused(pod, {&picky_}, now_);
+  now_ += seconds(5);
+  queue_.WakeAll(now_);
+  EXPECT_EQ(Take(), "p");
+}
+
+TEST_F(QueueTest, AChangeThatPluginsSeeMakesAPodReadyAndOthersDoNot) {
+  const auto pod = Put("p");
+  Take();
+  queue_.Refused(pod, {&picky_}, now_);
+  now_ += seconds(5);
+  Pod changed = *pod;
+  changed.meta.resource_version = "7";
+  queue_.Set(std::make_shared<const Pod>(changed), Verdict::Fits(), now_);
+  EXPECT_EQ(Take(), "");
+  changed.tolerations.push_back({"", "Exists", "", ""});
+  queue_.Set(std::make_shared<const Pod>(changed), Verdict::Fits(), now_);
+  const auto taken = queue_.Take(now_);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ((*taken)->meta.resource_version, "7");
+}
+
+TEST_F(QueueTest, AnUpdateOfAPodThatIsTakenDoesNotGiveItOutTwice) {
+  const auto pod = Put("p");
+  Take();
+  Pod changed = *pod;
+  changed.meta.labels["a"] = "b";
+  queue_.Set(std::make_shared<const Pod>(changed), Verdict::Fits(), now_);
+  EXPECT_EQ(Take(), "");
+  queue_.Failed(pod, now_);
+  now_ += seconds(1);
+  EXPECT_EQ((*queue_.Take(now_))->meta.labels.count("a"), 1U);
+  queue_.Return(pod, now_);
+  EXPECT_EQ(Take(), "p");
+}
+
+TEST_F(QueueTest, GatedPodsWaitForTheirGates) {
+  const auto pod = Waiting("p");
+  queue_.Set(pod, Verdict::Unresolvable("Gated", "gated"), now_);
+  EXPECT_EQ(queue_.gated(), 1U);
+  EXPECT_EQ(Take(), "");
+  queue_.WakeAll(now_);
+  EXPECT_EQ(Take(), "");
+  queue_.Set(pod, Verdict::Fits(), now_);
+  EXPECT_EQ(queue_.gated(), 0U);
+  EXPECT_EQ(Take(), "p");
+}
+
+TEST_F(QueueTest, WhatIsRemovedIsGoneFromEverywhere) {
+  const auto ready = Put("ready"), asleep = Put("asleep", 1), paused = Put("paused", 2),
+             taken = Put("taken", 3);
+  Take();
+  Take();
+  queue_.Failed(paused, now_);
+  Take();
+  queue_.Refused(asleep, {&picky_}, now_);
+  queue_.Set(Waiting("gated"), Verdict::Unresolvable("Gated", "gated"), now_);
+  EXPECT_EQ(queue_.All().size(), 5U);
+  for (const char* name : {"ready", "asleep", "paused", "taken", "gated", "unknown"}) {
+    queue_.Remove(std::string("x/") + name);
+  }
+  EXPECT_EQ(queue_.ready() + queue_.asleep() + queue_.paused() + queue_.gated(), 0U);
+  EXPECT_TRUE(queue_.All().empty());
+  EXPECT_FALSE(queue_.NextDue().has_value());
+  queue_.Refused(taken, {}, now_);
+  queue_.Failed(taken, now_);
+  queue_.Return(taken, now_);
+  EXPECT_EQ(Take(), "");
+}
+
+TEST_F(QueueTest, ASuccessorOfTheSameNameStartsAnew) {
+  const auto pod = Put("p");
+  Take();
+  queue_.Refused(pod, {&picky_}, now_);
+  Pod successor = *pod;
+  successor.meta.uid = "other";
+  queue_.Set(std::make_shared<const Pod>(successor), Verdict::Fits(), now_);
+  EXPECT_EQ(Take(), "p");
+}
+
+}  // namespace
+}  // namespace nos::scheduling
