@@ -74,11 +74,11 @@ void BM_Decisions(benchmark::State& state, Workload workload) {
   int64_t decided = 0;
   for (auto _ : state) {
     state.PauseTiming();
-    Engine engine(framework, gpu::Catalogue::Builtin());
+    Engine engine(gpu::Catalogue::Builtin());
     for (int i = 0; i < nodes; ++i) engine.SetNode(MakeNode(i, workload == kSlices));
     state.ResumeTiming();
     for (const auto& pod : pods) {
-      const Decision decision = engine.Schedule(pod);
+      const Decision decision = engine.Schedule(framework, pod);
       if (decision.node == nullptr) return state.SkipWithError("a pod found no node");
       engine.Assume(pod, decision.node->node->meta.name);
       ++decided;

@@ -10,10 +10,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "cluster/objects.h"
+#include "controllers/around.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 
@@ -29,10 +31,28 @@ struct Outcome {
   static Outcome Failed(Status error) { return {std::move(error), std::nullopt}; }
 };
 
+template <typename T>
+struct Change {
+  std::shared_ptr<const T> before, after;  // null: it was not there, it is gone
+};
+
+// What has happened in the caches since the reconciler was last called.
+struct Changes {
+  // The first call of this reconciler: everything may be new to it, and nothing is listed.
+  bool everything = true;
+  std::vector<Change<cluster::Pod>> pods;
+  std::vector<Change<cluster::Node>> nodes;
+  std::vector<AroundChange> around;
+};
+
 // The caches a controller reads. The caller keeps them current.
 struct View {
   const kube::Cache<cluster::Pod>& pods;
   const kube::Cache<cluster::Node>& nodes;
+  // Null for controllers whose runner does not watch what is around.
+  const AroundCaches* around = nullptr;
+  // For controllers that follow what changes rather than look at everything; may be passed over.
+  const Changes* changes = nullptr;
 };
 
 // The key of controllers that look at the whole cluster at once.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,8 @@ struct RunnerOptions {
   std::string pod_field_selector{}, node_field_selector{};
   kube::BackOff back_off{};
   Duration relist_every = std::chrono::minutes(10);
+  // Whether it also watches what surrounds pods and nodes (View::around).
+  bool watch_around = false;
   // Called from any thread when something has arrived that Step would take.
   std::function<void()> wake{};
 };
@@ -54,8 +57,10 @@ class Runner {
   // Why the API server could not be read last, or OK.
   Status ReadError() const;
   const View& view() const { return view_; }
-  // Both caches have been listed.
-  bool synced() const { return pods_.synced() && nodes_.synced(); }
+  // All caches have been listed.
+  bool synced() const {
+    return pods_.synced() && nodes_.synced() && (around_ == nullptr || around_->synced());
+  }
 
  private:
   void Schedule(const std::string& key, const Outcome& outcome, Time now);
@@ -65,7 +70,9 @@ class Runner {
   kube::Client client_;
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
-  View view_{pods_, nodes_};
+  std::unique_ptr<AroundCaches> around_;
+  Changes changes_;
+  View view_{pods_, nodes_, nullptr, &changes_};
   kube::WorkQueue queue_;
   bool news_ = false;  // the reconciler has not been called since something changed
   Status last_error_;

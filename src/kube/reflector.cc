@@ -12,6 +12,7 @@ constexpr std::string_view kGone = "410";
 constexpr Duration kLongLife = std::chrono::seconds(30);
 // After so many failures in a row the version we resume from may be the trouble: list anew. With
 // the usual back-off ten of them take about a minute.
+constexpr Duration kUnknownAgain = std::chrono::minutes(1);
 constexpr int kBrokenBeforeList = 3, kFailuresBeforeList = 10;
 
 // What the reflector itself reads of a bookmark or a metav1.Status.
@@ -70,6 +71,14 @@ bool Reflector::ListNow(Client& client, Time now, ReflectorSink& sink) {
   const Result<std::string> version = client.ListEach(
       resource_, options_.ns, options, [&] { sink.BeginList(); },
       [&](JsonSource item) { sink.Upsert(item); });
+  if (version.status().code() == Code::kNotFound && options_.may_be_unknown) {
+    sink.BeginList();
+    sink.EndList();
+    synced_ = true;
+    last_error_ = Status::Ok();
+    next_attempt_ = now + kUnknownAgain;
+    return true;
+  }
   if (!version.ok()) {
     Fail(version.status().Within("list " + resource_.plural), now);
     return false;

@@ -41,6 +41,9 @@ struct ReflectorOptions {
   Duration relist_every = std::chrono::minutes(10);
   // Events taken in one Pump.
   size_t batch = 10000;
+  // A server that does not know the resource has none of it, and is asked again once a minute: for
+  // what an add-on or a newer server brings.
+  bool may_be_unknown = false;
   // Called from any thread when a Pump would find something that arrived after the last one.
   std::function<void()> wake{};
 };

@@ -29,8 +29,8 @@ bool SameToOthers(const cluster::Node& a, const cluster::Node& b) {
 
 }  // namespace
 
-Engine::Engine(const Framework& framework, const gpu::Catalogue& catalogue)
-    : framework_(framework), snapshot_(cluster::ClusterSnapshot::Build({}, {}, catalogue)) {}
+Engine::Engine(const gpu::Catalogue& catalogue)
+    : snapshot_(cluster::ClusterSnapshot::Build({}, {}, catalogue)) {}
 
 // What the tables have to know of it is only where.
 void Engine::Note(std::string_view node, Pod pod, bool came) {
@@ -145,19 +145,21 @@ bool Engine::IsAssumed(const std::string& key) const {
   return found != placed_.end() && found->second.assumed;
 }
 
-Verdict Engine::Reserve(const cluster::Pod& pod, std::string_view node, CycleState& state) {
-  for (const ReservePlugin* plugin : framework_.reservers()) {
+Verdict Engine::Reserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
+                        CycleState& state) {
+  for (const ReservePlugin* plugin : framework.reservers()) {
     Verdict verdict = plugin->Reserve(pod, node, snapshot_, state);
     if (verdict.fits()) continue;
-    Unreserve(pod, node, state);
+    Unreserve(framework, pod, node, state);
     return verdict;
   }
-  if (!framework_.reservers().empty()) Note(node, nullptr, false);
+  if (!framework.reservers().empty()) Note(node, nullptr, false);
   return Verdict::Fits();
 }
 
-void Engine::Unreserve(const cluster::Pod& pod, std::string_view node, CycleState& state) {
-  const auto plugins = framework_.reservers();
+void Engine::Unreserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
+                       CycleState& state) {
+  const auto plugins = framework.reservers();
   for (size_t i = plugins.size(); i > 0; --i)
     plugins[i - 1]->Unreserve(pod, node, snapshot_, state);
   Note(node, nullptr, false);
@@ -182,15 +184,15 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
   nominated_[node].push_back(pod);
 }
 
-void Engine::Learn(Pods waiting) {
-  learnt_state_ = framework_.Learn(snapshot_, waiting);
-  ++learnt_;
+void Engine::Learn(const Framework& framework, Pods waiting) {
+  learnt_[&framework] = framework.Learn(snapshot_, waiting);
+  kinds_.clear();  // their scores are made of what was learnt before
 }
 
 // Follows the changes that the table does not know yet. False: it must be made anew.
 bool Engine::CatchUp(Kind& kind) {
   const uint64_t now = first_change_ + changes_.size();
-  if (kind.learnt != learnt_ || kind.at < first_change_) return false;
+  if (kind.at < first_change_) return false;
   for (; kind.at < now; ++kind.at) {
     const Change& change = changes_[kind.at - first_change_];
     if (change.pod == nullptr) {
@@ -204,8 +206,10 @@ bool Engine::CatchUp(Kind& kind) {
   return kind.table->FollowAround(snapshot_);
 }
 
-KindTable& Engine::TableFor(const Pod& pod) {
-  const std::string text = KindOf(*pod);
+KindTable& Engine::TableFor(const Framework& framework, const Pod& pod) {
+  std::string text = KindOf(*pod);
+  const Framework* profile = &framework;
+  text.append(reinterpret_cast<const char*>(&profile), sizeof profile);
   auto found = kinds_.find(text);
   if (found == kinds_.end()) {
     if (kinds_.size() >= kMostKinds) {
@@ -217,29 +221,29 @@ KindTable& Engine::TableFor(const Pod& pod) {
   Kind& kind = found->second;
   kind.used = ++uses_;
   if (kind.table == nullptr || !CatchUp(kind)) {
-    kind.table = std::make_unique<KindTable>(framework_, pod, snapshot_, learnt_state_);
+    kind.table = std::make_unique<KindTable>(framework, pod, snapshot_, learnt_[profile]);
     kind.at = first_change_ + changes_.size();
     kind.around = snapshot_.around_version();
-    kind.learnt = learnt_;
     ++tables_made_;
   }
   kind.table->Refresh(snapshot_);
   return *kind.table;
 }
 
-bool Engine::FitsBesideNominated(const Pod& pod, const NodeInfo& node,
+bool Engine::FitsBesideNominated(const Framework& framework, const Pod& pod, const NodeInfo& node,
                                  const std::vector<Pod>& nominated) const {
   cluster::ClusterSnapshot with = snapshot_;
   for (const Pod& other : nominated) {
     (void)with.Bind(other, node.node->meta.name);
   }
-  const Cycle cycle = framework_.PreFilter(*pod, with);
-  return framework_.Filter(cycle, *pod, *with.Find(node.node->meta.name)).fits();
+  const Cycle cycle = framework.PreFilter(*pod, with);
+  return framework.Filter(cycle, *pod, *with.Find(node.node->meta.name)).fits();
 }
 
 // Nodes on which the pod would take what one that goes first was promised. Source: kube-scheduler's
 // RunFilterPluginsWithNominatedPods: with those of the same priority, too.
-std::vector<size_t> Engine::BarredFor(const Pod& pod, const KindTable& table) const {
+std::vector<size_t> Engine::BarredFor(const Framework& framework, const Pod& pod,
+                                      const KindTable& table) const {
   std::vector<size_t> barred;
   for (const auto& [name, pods] : nominated_) {
     const auto node = snapshot_.IndexOf(name);
@@ -249,17 +253,17 @@ std::vector<size_t> Engine::BarredFor(const Pod& pod, const KindTable& table) co
       return other->priority >= pod->priority && other->Key() != pod->Key() &&
              !placed_.contains(other->Key());
     });
-    if (!first.empty() && !FitsBesideNominated(pod, snapshot_.node(*node), first)) {
+    if (!first.empty() && !FitsBesideNominated(framework, pod, snapshot_.node(*node), first)) {
       barred.push_back(*node);
     }
   }
   return barred;
 }
 
-Decision Engine::Schedule(const Pod& pod) {
-  KindTable& table = TableFor(pod);
+Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
+  KindTable& table = TableFor(framework, pod);
   ScoreTree& tree = table.tree();
-  const std::vector<size_t> barred = BarredFor(pod, table);
+  const std::vector<size_t> barred = BarredFor(framework, pod, table);
   std::vector<ScoreTree::Entry> entries;
   for (const size_t node : barred) {
     entries.push_back(tree.entry(node));

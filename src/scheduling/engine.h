@@ -1,9 +1,9 @@
 // Decides for one pod after the other, in a cluster that changes, at the cost of what changed.
 //
-//   Engine engine(framework, catalogue);
+//   Engine engine(catalogue);
 //   engine.SetNode(node);                          // what the watches say, in any order
 //   engine.SetPod(pod);
-//   const Decision decision = engine.Schedule(pod);
+//   const Decision decision = engine.Schedule(framework, pod);
 //   if (decision.node != nullptr) engine.Assume(pod, decision.node->node->meta.name);
 //
 // It decides what Framework::Schedule decides of the same snapshot with what was learnt last; of
@@ -31,10 +31,9 @@ class Engine {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  // Both must outlive it.
-  Engine(const Framework& framework, const gpu::Catalogue& catalogue);
+  // The catalogue must outlive it, and so must every framework that it is given.
+  explicit Engine(const gpu::Catalogue& catalogue);
 
-  const Framework& framework() const { return framework_; }
   const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
 
   void SetNode(std::shared_ptr<const cluster::Node> node);
@@ -57,8 +56,10 @@ class Engine {
   bool IsAssumed(const std::string& key) const;
   // Reserves or unreserves with every plugin that does. Error: the verdict of the first that
   // refuses; then nothing stays reserved.
-  Verdict Reserve(const cluster::Pod& pod, std::string_view node, CycleState& state);
-  void Unreserve(const cluster::Pod& pod, std::string_view node, CycleState& state);
+  Verdict Reserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
+                  CycleState& state);
+  void Unreserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
+                 CycleState& state);
   // The GPUs of a node, as they will be cut; see ClusterSnapshot::SetGpus.
   Status SetGpus(const std::string& node, cluster::NodeGpus gpus);
 
@@ -66,11 +67,12 @@ class Engine {
   // needs, as if it ran there already. An empty node takes that back.
   void Nominate(const Pod& pod, const std::string& node);
 
-  // Scores learn from all pods that run and those that wait. To be called now and then.
-  void Learn(Pods waiting);
+  // The framework's scores learn from all pods that run and those that wait. To be called now and
+  // then.
+  void Learn(const Framework& framework, Pods waiting);
 
   // The best node for it; that which it is nominated for, if it fits there.
-  Decision Schedule(const Pod& pod);
+  Decision Schedule(const Framework& framework, const Pod& pod);
 
   // For tests and metrics: tables made since the beginning.
   uint64_t tables_made() const { return tables_made_; }
@@ -91,25 +93,25 @@ class Engine {
   };
   struct Kind {
     std::unique_ptr<KindTable> table;
-    uint64_t at = 0;  // of the changes, those before are in it
-    uint64_t around = 0, learnt = 0;
+    uint64_t at = 0;      // of the changes, those before are in it
+    uint64_t around = 0;  // version of the surroundings
     uint64_t used = 0;
   };
 
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
   void Note(std::string_view node, Pod pod, bool came);
-  KindTable& TableFor(const Pod& pod);
+  KindTable& TableFor(const Framework& framework, const Pod& pod);
   bool CatchUp(Kind& kind);
   void ForgetKinds();
-  std::vector<size_t> BarredFor(const Pod& pod, const KindTable& table) const;
-  bool FitsBesideNominated(const Pod& pod, const cluster::NodeInfo& node,
-                           const std::vector<Pod>& nominated) const;
+  std::vector<size_t> BarredFor(const Framework& framework, const Pod& pod,
+                                const KindTable& table) const;
+  bool FitsBesideNominated(const Framework& framework, const Pod& pod,
+                           const cluster::NodeInfo& node, const std::vector<Pod>& nominated) const;
 
-  const Framework& framework_;
   cluster::ClusterSnapshot snapshot_;
   DomainIndex domains_;
-  CycleState learnt_state_;
+  std::map<const Framework*, CycleState> learnt_;
   std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
   std::unordered_map<std::string, std::vector<std::string>> homeless_;  // node -> pod keys
   std::map<std::string, std::vector<Pod>, std::less<>> nominated_;      // node -> pods
@@ -117,7 +119,6 @@ class Engine {
   // Changes since change number first_change_.
   std::deque<Change> changes_;
   uint64_t first_change_ = 0;
-  uint64_t learnt_ = 0;  // version
   std::unordered_map<std::string, Kind> kinds_;
   uint64_t uses_ = 0, tables_made_ = 0;
 };

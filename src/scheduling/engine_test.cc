@@ -112,7 +112,7 @@ class EngineTest : public ::testing::TestWithParam<uint64_t> {
   }
 
   const Framework framework_ = Framework::Default();
-  Engine engine_{framework_, gpu::Catalogue::Builtin()};
+  Engine engine_{gpu::Catalogue::Builtin()};
   Random random_{GetParam()};
   std::map<std::string, std::shared_ptr<const Pod>> running_;
   int made_ = 0;
@@ -126,7 +126,7 @@ TEST_P(EngineTest, DecidesAsTheFrameworkDoes) {
     Pod pod = kinds[random_.Below(kinds.size())];
     pod.meta.name = "p" + std::to_string(++made_);
     pod.meta.uid = pod.meta.name;
-    const Decision fast = engine_.Schedule(std::make_shared<const Pod>(pod));
+    const Decision fast = engine_.Schedule(framework_, std::make_shared<const Pod>(pod));
     const Decision slow = framework_.Schedule(pod, engine_.snapshot(), CycleState());
     ASSERT_EQ(fast.node, slow.node)
         << step << " " << (fast.node ? fast.node->node->meta.name : "") << " "
@@ -160,12 +160,12 @@ class EngineBasicsTest : public ::testing::Test {
     engine_.SetNode(std::make_shared<const Node>(NodeOf(name, {{"cpu", "1"}})));
   }
   std::string NodeFor(const std::shared_ptr<const Pod>& pod) {
-    const Decision decision = engine_.Schedule(pod);
+    const Decision decision = engine_.Schedule(framework_, pod);
     return decision.node == nullptr ? "" : decision.node->node->meta.name;
   }
 
   const Framework framework_ = Framework::Default();
-  Engine engine_{framework_, gpu::Catalogue::Builtin()};
+  Engine engine_{gpu::Catalogue::Builtin()};
 };
 
 TEST_F(EngineBasicsTest, AnAssumedPodHoldsItsPlaceUntilItIsForgottenOrShown) {

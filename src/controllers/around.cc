@@ -1,0 +1,120 @@
+#include "controllers/around.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nos::controllers {
+
+using cluster::Surroundings;
+
+class AroundCaches::Watched {
+ public:
+  virtual ~Watched() = default;
+  virtual bool Pump(kube::Client& client, Time now) = 0;
+  virtual const kube::Reflector& reflector() const = 0;
+  virtual void AddTo(Surroundings& around) const = 0;
+};
+
+template <typename T>
+class AroundCaches::WatchedTable final : public Watched {
+ public:
+  using Member = cluster::Table<T> Surroundings::*;
+
+  WatchedTable(const kube::ReflectorOptions& options, kube::Resource resource,
+               Status (*read)(JsonSource, T&), Member table, std::vector<AroundChange>& changes)
+      : kind_(resource.kind), table_(table), cache_(std::move(resource), read, options) {
+    cache_.AddHandler([this, &changes](const std::string& key, const auto&, const auto& after) {
+      changes.push_back(
+          {kind_, [table = table_, key, after](Surroundings& to) { (to.*table).Set(key, after); }});
+    });
+  }
+  bool Pump(kube::Client& client, Time now) override { return cache_.Pump(client, now); }
+  const kube::Reflector& reflector() const override { return cache_.reflector(); }
+  void AddTo(Surroundings& around) const override {
+    for (const auto& object : *cache_.Snapshot()) {
+      (around.*table_).Set(kube::KeyOf(object->meta.ns, object->meta.name), object);
+    }
+  }
+
+ private:
+  const std::string kind_;
+  const Member table_;
+  kube::Cache<T> cache_;
+};
+
+template <typename T>
+void AroundCaches::Watch(const kube::ReflectorOptions& options, kube::Resource resource,
+                         Status (*read)(JsonSource, T&),
+                         cluster::Table<T> cluster::Surroundings::* table) {
+  caches_.push_back(
+      std::make_unique<WatchedTable<T>>(options, std::move(resource), read, table, changes_));
+}
+
+AroundCaches::AroundCaches(const kube::ReflectorOptions& options) {
+  kube::ReflectorOptions all = options;
+  all.may_be_unknown = true;
+  const std::string storage = "storage.k8s.io", apps = "apps";
+  using S = Surroundings;
+  Watch(all, kube::kNamespaces, cluster::ReadNamespace, &S::namespaces);
+  Watch(all, {"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true},
+        cluster::ReadClaim, &S::claims);
+  Watch(all, {"", "v1", "persistentvolumes", "PersistentVolume", false}, cluster::ReadVolume,
+        &S::volumes);
+  Watch(all, {storage, "v1", "storageclasses", "StorageClass", false}, cluster::ReadStorageClass,
+        &S::storage_classes);
+  Watch(all, {storage, "v1", "csinodes", "CSINode", false}, cluster::ReadCsiNode, &S::csi_nodes);
+  Watch(all, {storage, "v1", "csidrivers", "CSIDriver", false}, cluster::ReadCsiDriver,
+        &S::csi_drivers);
+  Watch(all, {storage, "v1", "csistoragecapacities", "CSIStorageCapacity", true},
+        cluster::ReadCsiStorageCapacity, &S::csi_capacities);
+  Watch(all, {storage, "v1", "volumeattachments", "VolumeAttachment", false},
+        cluster::ReadVolumeAttachment, &S::attachments);
+  Watch(all, {"", "v1", "services", "Service", true}, cluster::ReadEqualitySelector, &S::services);
+  Watch(all, {"", "v1", "replicationcontrollers", "ReplicationController", true},
+        cluster::ReadEqualitySelector, &S::replication_controllers);
+  Watch(all, {apps, "v1", "replicasets", "ReplicaSet", true}, cluster::ReadLabelSelector,
+        &S::replica_sets);
+  Watch(all, {apps, "v1", "statefulsets", "StatefulSet", true}, cluster::ReadLabelSelector,
+        &S::stateful_sets);
+  Watch(all, {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
+        cluster::ReadBudget, &S::budgets);
+  Watch(all, {"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true},
+        cluster::ReadPodGroup, &S::pod_groups);
+  Watch(all, {"scheduling.k8s.io", "v1alpha1", "workloads", "Workload", true},
+        cluster::ReadWorkload, &S::workloads);
+}
+
+AroundCaches::~AroundCaches() = default;
+
+bool AroundCaches::Pump(kube::Client& client, Time now) {
+  bool changed = false;
+  for (const auto& cache : caches_) changed |= cache->Pump(client, now);
+  return changed;
+}
+
+bool AroundCaches::synced() const {
+  return std::ranges::all_of(caches_, [](const auto& c) { return c->reflector().synced(); });
+}
+
+Time AroundCaches::NextDue() const {
+  Time due = Time::max();
+  for (const auto& cache : caches_) due = std::min(due, cache->reflector().NextDue());
+  return due;
+}
+
+Status AroundCaches::ReadError() const {
+  for (const auto& cache : caches_) {
+    if (!cache->reflector().last_error().ok()) return cache->reflector().last_error();
+  }
+  return Status::Ok();
+}
+
+std::vector<AroundChange> AroundCaches::Take() { return std::exchange(changes_, {}); }
+
+Surroundings AroundCaches::Collect() const {
+  Surroundings around;
+  for (const auto& cache : caches_) cache->AddTo(around);
+  return around;
+}
+
+}  // namespace nos::controllers
