@@ -134,7 +134,9 @@ class World {
   }
   void RestartScheduler() {
     scheduler_runner_.reset();
-    scheduler_ = std::make_unique<Scheduler>(SchedulerConfig(), framework_, Models());
+    scheduler_ = std::make_unique<Scheduler>(
+        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
+        Models());
     scheduler_runner_ = std::make_unique<Runner>(*scheduler_, api_);
   }
   void CrashSomething() {

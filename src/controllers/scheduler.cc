@@ -3,52 +3,35 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
-#include <tuple>
 #include <utility>
 
+#include "base/log.h"
 #include "controllers/condition.h"
-#include "planning/live_filters.h"
-#include "planning/pod_classes.h"
-#include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
 namespace {
 
-bool SameTaints(const std::vector<cluster::Taint>& left, const std::vector<cluster::Taint>& right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
-                    [](const cluster::Taint& a, const cluster::Taint& b) {
-                      return std::tie(a.key, a.value, a.effect) ==
-                             std::tie(b.key, b.value, b.effect);
-                    });
+using scheduling::ClusterEvent;
+
+constexpr kube::BackOff kTellAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
+
+// What filters and scores may look at of a node; its conditions change all the time.
+bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
+  const auto same_taint = [](const cluster::Taint& left, const cluster::Taint& right) {
+    return left.key == right.key && left.value == right.value && left.effect == right.effect;
+  };
+  const auto same_image = [](const cluster::NodeImage& left, const cluster::NodeImage& right) {
+    return left.name == right.name && left.bytes == right.bytes;
+  };
+  return a.unschedulable == b.unschedulable && a.allocatable == b.allocatable &&
+         a.meta.labels == b.meta.labels && a.meta.annotations == b.meta.annotations &&
+         std::ranges::equal(a.taints, b.taints, same_taint) &&
+         std::ranges::equal(a.images, b.images, same_image);
 }
 
-// What a filter may look at; annotations and conditions change all the time and do not matter.
-bool SameForPods(const cluster::Node& left, const cluster::Node& right) {
-  return left.unschedulable == right.unschedulable && left.allocatable == right.allocatable &&
-         left.meta.labels == right.meta.labels && SameTaints(left.taints, right.taints);
-}
-
-// Higher priority first, then the older one.
-bool GoesFirst(const cluster::Pod& left, const cluster::Pod& right) {
-  return std::tuple(-int64_t{left.priority}, left.meta.created, left.Key()) <
-         std::tuple(-int64_t{right.priority}, right.meta.created, right.Key());
-}
-
-kube::ObjectReference Reference(const cluster::Pod& pod) {
-  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
-}
-
-// Pods of one kind get the same verdicts from every node; "" for a pod that is one of its kind.
-std::string KindOf(const cluster::Pod& pod, const scheduling::Framework& framework) {
-  if (planning::HasLiveFilter(framework, pod)) return "";
-  std::string kind = planning::ConstraintKey(pod);
-  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
-  for (const auto& [id, amount] : requests.entries()) {
-    kind += fmt::format("|{}={}", id, amount);
-  }
-  return kind;
+bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
+  return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
 }
 
 // Whether the request may have taken effect although no answer came.
@@ -56,157 +39,370 @@ bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }
 
+kube::ObjectReference Reference(const cluster::Pod& pod) {
+  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
+}
+
 }  // namespace
 
-Scheduler::Scheduler(SchedulerConfig config, const scheduling::Framework& framework,
-                     const gpu::Catalogue& catalogue)
-    : config_(std::move(config)), framework_(framework), catalogue_(catalogue) {}
+struct Scheduler::Shared {
+  // What became of one telling.
+  struct Told {
+    Telling telling;
+    bool ok = true;
+  };
+  kube::Inbox<Answer> answers;
+  kube::Inbox<std::vector<Told>> told;
+  kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
+  std::function<void()> wake;
+  void Wake() const {
+    if (wake) wake();
+  }
+};
+
+Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
+                     const gpu::Catalogue& catalogue, SchedulerThreads threads)
+    : config_(std::move(config)),
+      threads_(std::move(threads)),
+      engine_(catalogue),
+      queue_(config_.queue),
+      untold_(kTellAgain),
+      shared_(std::make_shared<Shared>()) {
+  for (SchedulerProfile& profile : profiles) {
+    profiles_[std::move(profile.scheduler_name)] = profile.framework;
+  }
+  shared_->wake = threads_.wake;
+}
+
+Scheduler::~Scheduler() = default;
 
 Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client& client,
                              const Clock& clock) {
   const Time now = clock.Now();
-  const bool nodes_improved = NodesImproved(view);
-  const bool pods_left = PodsLeft(view);
-  if (nodes_improved || pods_left) unfit_.clear();
-  ForgetSettled(view, now);
-  std::vector<Pod> waiting = Waiting(view);
-  const bool more = waiting.size() > config_.binds_per_call;
-  if (more) waiting.resize(config_.binds_per_call);
-  if (!waiting.empty()) {
-    const Status error = TryAll(waiting, view, client, now);
-    if (!error.ok()) return Outcome::Failed(error);
+  TakeIn(view, now);
+  TakeAnswers(now);
+  PrepareAll(client, now);
+  Expire(now);
+  LearnIfDue();
+  for (size_t i = 0; i < config_.decisions_per_call && bindings_.size() < config_.most_bindings;
+       ++i) {
+    const auto pod = queue_.Take(now);
+    if (!pod) break;
+    Decide(*pod, client, now);
   }
-  if (more) return Outcome::Again(Duration::zero());
-  return assumed_.empty() ? Outcome::Done() : Outcome::Again(config_.assume_for);
+  TakeAnswers(now);  // of calls made on the spot
+  TellSome(client, now);
+  return Rest(now);
 }
 
-bool Scheduler::NodesImproved(const View& view) {
-  bool improved = false;
-  std::map<std::string, Node> nodes;
-  for (const Node& node : *view.nodes.Snapshot()) {
-    const auto before = nodes_.find(node->meta.name);
-    improved = improved || before == nodes_.end() ||
-               (before->second != node && !SameForPods(*before->second, *node));
-    nodes.emplace_hint(nodes.end(), node->meta.name, node);
+Outcome Scheduler::Rest(Time now) const {
+  if (answered_ || (queue_.ready() > 0 && bindings_.size() < config_.most_bindings)) {
+    return Outcome::Again(Duration::zero());
   }
-  nodes_ = std::move(nodes);
-  return improved;
+  std::optional<Time> next = queue_.NextDue();
+  const auto consider = [&](Time when) { next = next ? std::min(*next, when) : when; };
+  for (const auto& [key, binding] : bindings_) {
+    if (binding.until != Time::max()) consider(binding.until);
+  }
+  if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
+  return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
 }
 
-// Whether a pod that held resources does not any more.
-bool Scheduler::PodsLeft(const View& view) {
-  std::map<std::string, std::string> bound;
-  for (const Pod& pod : *view.pods.Snapshot()) {
-    if (pod->node_name.empty() || pod->Finished()) continue;
-    bound.emplace_hint(bound.end(), pod->Key(), pod->meta.uid);  // they come sorted
-  }
-  const bool left = !std::includes(bound.begin(), bound.end(), bound_.begin(), bound_.end());
-  bound_ = std::move(bound);
-  return left;
+const scheduling::Framework* Scheduler::FrameworkFor(const cluster::Pod& pod) const {
+  const auto found = profiles_.find(pod.scheduler_name);
+  return found == profiles_.end() ? nullptr : found->second;
 }
 
-void Scheduler::ForgetSettled(const View& view, Time now) {
-  const auto settled = [&](const Pod& pod) {
-    const Pod present = view.pods.Get(pod->Key());
-    return present == nullptr || present->meta.uid != pod->meta.uid ||
-           !present->node_name.empty() || present->Finished();
+void Scheduler::TakeIn(const View& view, Time now) {
+  if (view.changes->everything) {
+    if (view.around != nullptr) {
+      engine_.ChangeAround([&](cluster::Surroundings& around) { around = view.around->Collect(); });
+    }
+    for (const Node& node : *view.nodes.Snapshot()) TakeInNode(nullptr, node, now);
+    for (const Pod& pod : *view.pods.Snapshot()) TakeInPod(nullptr, pod, now);
+    return;
+  }
+  for (const AroundChange& change : view.changes->around) {
+    engine_.ChangeAround(change.apply);
+    Happened({ClusterEvent::Kind::kAround, {}, {}, {}, {}, change.kind}, now);
+  }
+  for (const auto& change : view.changes->nodes) TakeInNode(change.before, change.after, now);
+  for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after, now);
+}
+
+void Scheduler::Happened(const ClusterEvent& event, Time now) { queue_.Happened(event, now); }
+
+void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
+  if (after == nullptr) {
+    engine_.RemoveNode(before->meta.name);
+    return Happened({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
+  }
+  if (before != nullptr && SameToScheduling(*before, *after)) return;
+  engine_.SetNode(after);
+  const auto kind =
+      before == nullptr ? ClusterEvent::Kind::kNodeAdded : ClusterEvent::Kind::kNodeChanged;
+  Happened({kind, before, after, {}, {}, {}}, now);
+}
+
+void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
+  const Pod& known = after != nullptr ? after : before;
+  const std::string key = known->Key();
+  const Framework* framework = FrameworkFor(*known);
+  const bool successor =
+      before != nullptr && after != nullptr && before->meta.uid != after->meta.uid;
+  if (after == nullptr || successor || !scheduling::IsPending(*after)) {
+    Settle(known, now);
+    queue_.Remove(key);
+    engine_.Nominate(known, "");
+  }
+  if (after == nullptr) {
+    engine_.RemovePod(key);
+  } else {
+    engine_.SetPod(after);
+  }
+  if (after != nullptr && framework != nullptr && scheduling::IsPending(*after)) {
+    scheduling::Verdict gate = scheduling::Verdict::Fits();
+    for (const scheduling::PreEnqueuePlugin* plugin : framework->gates()) {
+      if (gate.fits()) gate = plugin->PreEnqueue(*after);
+    }
+    if (gate.fits() && scheduling::IsGated(*after)) {
+      gate = scheduling::Verdict::Unresolvable("Gated", "scheduling gates are not lifted");
+    }
+    engine_.Nominate(after, after->nominated_node);
+    queue_.Set(after, gate, now);
+  }
+  const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
+  changes_since_learning_ += before == nullptr || after == nullptr || ran != runs ? 1 : 0;
+  pods_known_ += (after != nullptr ? 1 : 0);
+  pods_known_ -= (before != nullptr ? 1 : 0);
+  if (ran && !runs) {
+    Happened({ClusterEvent::Kind::kPodLeft, {}, {}, before, after, {}}, now);
+  } else if (!ran && runs) {
+    Happened({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
+  } else if (ran && runs &&
+             (before->meta.labels != after->meta.labels ||
+              cluster::RequestsOf(*before) != cluster::RequestsOf(*after))) {
+    Happened({ClusterEvent::Kind::kPodChanged, {}, {}, before, after, {}}, now);
+  }
+}
+
+// The watch shows what became of the pod.
+void Scheduler::Settle(const Pod& pod, Time now) {
+  const auto found = bindings_.find(pod->Key());
+  if (found == bindings_.end()) return;
+  const bool there = RunsSomewhere(pod) && pod->node_name == found->second.node &&
+                     pod->meta.uid == found->second.pod->meta.uid;
+  DropBinding(pod->Key(), !there, now);
+}
+
+void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
+  const auto found = bindings_.find(key);
+  if (found == bindings_.end()) return;
+  Binding binding = std::move(found->second);
+  bindings_.erase(found);
+  preparing_.erase(key);
+  if (!unreserve) return;
+  engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
+  engine_.Forget(key);
+  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, binding.pod, {}, {}}, now);
+}
+
+void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now) {
+  const auto found = bindings_.find(key);
+  if (found == bindings_.end()) return;
+  const Pod pod = found->second.pod;
+  Log(LogLevel::kWarn, "a decision is taken back",
+      {{"pod", key}, {"node", found->second.node}, {"error", why}});
+  Tell({pod, "SchedulerError", fmt::format("{}: {}", found->second.node, why), ""}, now);
+  const bool awaited = found->second.stage == Binding::Stage::kAwaited;
+  DropBinding(key, true, now);
+  // Whose binding got lost had its turn, and nobody refused it: it does not pause.
+  awaited ? queue_.Return(pod, now) : queue_.Failed(pod, now);
+}
+
+void Scheduler::TakeAnswers(Time now) {
+  for (const Answer& answer : shared_->answers.TakeAll()) {
+    const auto found = bindings_.find(answer.key);
+    if (found == bindings_.end() || found->second.pod->meta.uid != answer.uid) continue;
+    Binding& binding = found->second;
+    if (!answer.binding) {
+      --binding.writes;
+      answered_ = true;
+      if (!answer.status.ok()) GiveUp(answer.key, answer.status.ToString(), now);
+    } else if (answer.status.ok() || IsUncertain(answer.status)) {
+      binding.stage = Binding::Stage::kAwaited;
+      binding.until = now + config_.assume_for;
+      if (answer.status.ok()) Tell({binding.pod, "", "", binding.node}, now);
+    } else if (answer.status.code() == Code::kNotFound) {
+      queue_.Remove(answer.key);
+      DropBinding(answer.key, true, now);
+    } else {
+      GiveUp(answer.key, answer.status.ToString(), now);
+    }
+  }
+  for (auto& portion : shared_->told.TakeAll()) {
+    telling_ = false;
+    for (Shared::Told& told : portion) {
+      const std::string key = told.telling.pod->Key();
+      if (told.ok) {
+        untold_.Forget(key);
+      } else if (tellings_.try_emplace(key, std::move(told.telling)).second) {
+        untold_.Retry(key, now);
+      }
+    }
+  }
+}
+
+void Scheduler::Expire(Time now) {
+  std::vector<std::string> late;
+  for (const auto& [key, binding] : bindings_) {
+    if (binding.until <= now) late.push_back(key);
+  }
+  for (const std::string& key : late) {
+    GiveUp(key, "nothing was heard of it in time", now);
+  }
+}
+
+// After so many changes that a fiftieth of what was learnt is another now.
+void Scheduler::LearnIfDue() {
+  if (changes_since_learning_ * 50 < pods_known_ || changes_since_learning_ == 0) return;
+  changes_since_learning_ = 0;
+  const std::vector<Pod> waiting = queue_.All();
+  std::set<const Framework*> learnt;
+  for (const auto& [name, framework] : profiles_) {
+    const bool learns = std::ranges::any_of(
+        framework->scorers(), [](const auto& scorer) { return scorer.plugin->Learns(); });
+    if (learns && learnt.insert(framework).second) engine_.Learn(*framework, waiting);
+  }
+}
+
+void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
+  const std::string key = pod->Key();
+  const Framework& framework = *FrameworkFor(*pod);
+  const scheduling::Decision decision = engine_.Schedule(framework, pod);
+  if (decision.node == nullptr) return Refuse(pod, decision.diagnosis, now);
+  Binding& binding = bindings_[key];
+  binding = {pod, &framework, decision.node->node->meta.name, {}};
+  engine_.Assume(pod, binding.node);
+  const scheduling::Verdict reserved =
+      engine_.Reserve(framework, *pod, binding.node, binding.state);
+  if (!reserved.fits()) return GiveUp(key, reserved.message, now);
+  preparing_.insert(key);
+  Prepare(binding, client, now);
+}
+
+void Scheduler::PrepareAll(kube::Client& client, Time now) {
+  answered_ = false;
+  for (const std::string& key : std::vector(preparing_.begin(), preparing_.end())) {
+    const auto found = bindings_.find(key);
+    if (found != bindings_.end()) Prepare(found->second, client, now);
+  }
+}
+
+// Asks the pre-bind plugins; when all are ready, the pod is bound.
+void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
+  if (binding.writes > 0) return;
+  const std::string key = binding.pod->Key();
+  std::vector<kube::ApiRequest> writes;
+  bool ready = true;
+  binding.until = Time::max();
+  for (const scheduling::PreBindPlugin* plugin : binding.framework->pre_binders()) {
+    scheduling::Progress progress =
+        plugin->PreBind(*binding.pod, binding.node, engine_.snapshot(), now, binding.state);
+    if (progress.kind == scheduling::Progress::Kind::kFailed) {
+      return GiveUp(key, progress.message, now);
+    }
+    std::ranges::move(progress.writes, std::back_inserter(writes));
+    if (progress.kind == scheduling::Progress::Kind::kReady) continue;
+    ready = false;
+    if (progress.until) binding.until = std::min(binding.until, *progress.until);
+  }
+  if (ready && writes.empty()) return Send(binding, client);
+  for (kube::ApiRequest& write : writes) {
+    ++binding.writes;
+    auto call = [shared = shared_, key, uid = binding.pod->meta.uid,
+                 write = std::move(write)](kube::Client& with) {
+      shared->answers.Put({key, uid, false, with.Send(write).status()});
+      shared->Wake();
+    };
+    threads_.binders != nullptr ? threads_.binders->Post(std::move(call)) : call(client);
+  }
+}
+
+void Scheduler::Send(Binding& binding, kube::Client& client) {
+  preparing_.erase(binding.pod->Key());
+  binding.stage = Binding::Stage::kSent;
+  binding.until = Time::max();
+  auto call = [shared = shared_, pod = binding.pod, node = binding.node](kube::Client& with) {
+    Status bound = with.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
+    shared->answers.Put({pod->Key(), pod->meta.uid, true, std::move(bound)});
+    shared->Wake();
   };
-  std::erase_if(assumed_, [&](const auto& item) {
-    return item.second.until <= now || settled(item.second.pod);
-  });
-  std::erase_if(unfit_, [&](const auto& item) { return settled(item.second); });
+  threads_.binders != nullptr ? threads_.binders->Post(std::move(call)) : call(client);
 }
 
-std::vector<Scheduler::Pod> Scheduler::Waiting(const View& view) const {
-  std::vector<Pod> waiting;
-  for (const Pod& pod : *view.pods.Snapshot()) {
-    if (scheduling::IsSchedulable(*pod) && config_.scheduler_names.contains(pod->scheduler_name) &&
-        !assumed_.contains(pod->Key()) && !AlreadyTried(pod)) {
-      waiting.push_back(pod);
+void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, Time now) {
+  Tell({pod, "Unschedulable", diagnosis.ToString(), ""}, now);
+  queue_.Refused(pod, diagnosis.by, now);
+}
+
+void Scheduler::Tell(Telling telling, Time now) {
+  const std::string key = telling.pod->Key();
+  if (telling.node.empty() &&
+      HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message})) {
+    tellings_.erase(key);
+    return;
+  }
+  if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
+  tellings_[key] = std::move(telling);
+  untold_.Add(key, now);
+}
+
+// One portion at a time, so that decisions and bindings go first.
+void Scheduler::TellSome(kube::Client& client, Time now) {
+  if (telling_) return;
+  std::vector<Telling> portion;
+  while (portion.size() < config_.tellings_per_call) {
+    const std::optional<std::string> key = untold_.Take(now);
+    if (!key) break;
+    untold_.Done(*key);
+    auto found = tellings_.extract(*key);
+    if (!found.empty()) portion.push_back(std::move(found.mapped()));
+  }
+  if (portion.empty()) return;
+  telling_ = true;
+  auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
+    std::vector<kube::NamedPatch> conditions;
+    std::vector<kube::EventNote> notes;
+    for (const Telling& telling : portion) {
+      const cluster::Pod& pod = *telling.pod;
+      if (!telling.node.empty()) {
+        notes.push_back({Reference(pod), kube::EventType::kNormal, "Scheduled",
+                         fmt::format("Successfully assigned {} to {}", pod.Key(), telling.node)});
+        continue;
+      }
+      conditions.push_back(
+          ConditionPatch(pod, {"PodScheduled", "False", telling.reason, telling.message}, now));
+      notes.push_back(
+          {Reference(pod), kube::EventType::kWarning, "FailedScheduling", telling.message});
     }
-  }
-  std::sort(waiting.begin(), waiting.end(),
-            [](const Pod& left, const Pod& right) { return GoesFirst(*left, *right); });
-  return waiting;
-}
-
-// A pod counts as another one when something changed that the filters could see.
-bool Scheduler::AlreadyTried(const Pod& pod) const {
-  const auto found = unfit_.find(pod->Key());
-  if (found == unfit_.end()) return false;
-  const cluster::Pod& tried = *found->second;
-  return tried.meta.uid == pod->meta.uid && tried.meta.labels == pod->meta.labels &&
-         tried.tolerations.size() == pod->tolerations.size();
-}
-
-cluster::ClusterSnapshot Scheduler::Picture(const View& view) const {
-  cluster::ClusterSnapshot snapshot =
-      cluster::ClusterSnapshot::Build(*view.nodes.Snapshot(), *view.pods.Snapshot(), catalogue_);
-  for (const auto& [key, assumed] : assumed_) {
-    // A node that is gone takes its pods along.
-    (void)snapshot.Bind(assumed.pod, assumed.node);
-  }
-  return snapshot;
-}
-
-Status Scheduler::TryAll(const std::vector<Pod>& waiting, const View& view, kube::Client& client,
-                         Time now) {
-  cluster::ClusterSnapshot snapshot = Picture(view);
-  // Pods tried in vain are demand too.
-  std::vector<Pod> pending;
-  std::ranges::copy_if(*view.pods.Snapshot(), std::back_inserter(pending),
-                       [](const Pod& pod) { return scheduling::IsPending(*pod); });
-  const scheduling::CycleState learnt = framework_.Learn(snapshot, pending);
-  Refusals refusals;
-  Status error;
-  for (const Pod& pod : waiting) {
-    if (Status tried = TryOne(pod, snapshot, learnt, refusals, client, now); !tried.ok()) {
-      error = std::move(tried);
+    std::vector<Shared::Told> told;
+    for (const Telling& telling : portion) told.push_back({telling});
+    const auto written =
+        with.PatchAll(kube::kPods, kube::PatchType::kStrategic, conditions, "status");
+    size_t next = 0;
+    for (size_t i = 0; i < portion.size(); ++i) {
+      if (!portion[i].node.empty()) continue;
+      const Status& status = written[next++].status();
+      told[i].ok = status.ok() || status.code() == Code::kNotFound ||
+                   status.code() == Code::kConflict;  // it is gone
     }
-  }
-  return error;
-}
-
-Status Scheduler::TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot,
-                         const scheduling::CycleState& learnt, Refusals& refusals,
-                         kube::Client& client, Time now) {
-  const std::string kind = KindOf(*pod, framework_);
-  const auto refused = refusals.find(kind);
-  if (refused != refusals.end()) return Refuse(pod, refused->second, client, now);
-  const scheduling::Decision decision = framework_.Schedule(*pod, snapshot, learnt);
-  if (decision.node == nullptr) {
-    std::string why = decision.diagnosis.ToString();
-    if (!kind.empty()) refusals.emplace(kind, why);
-    return Refuse(pod, why, client, now);
-  }
-  return BindTo(decision.node->node->meta.name, pod, snapshot, client, now);
-}
-
-Status Scheduler::BindTo(const std::string& node, const Pod& pod,
-                         cluster::ClusterSnapshot& snapshot, kube::Client& client, Time now) {
-  const Status bound = client.Bind(pod->meta.ns, pod->meta.name, node);
-  if (bound.code() == Code::kNotFound) return Status::Ok();  // the pod is gone
-  if (bound.ok() || IsUncertain(bound)) {
-    assumed_[pod->Key()] = {pod, node, now + config_.assume_for};
-    NOS_RETURN_IF_ERROR(snapshot.Bind(pod, node));
-  }
-  if (!bound.ok()) return bound.Within("bind " + pod->Key());
-  events_.Record(client, Reference(*pod), kube::EventType::kNormal, "Scheduled",
-                 fmt::format("Successfully assigned {} to {}", pod->Key(), node), now);
-  return Status::Ok();
-}
-
-Status Scheduler::Refuse(const Pod& pod, const std::string& why, kube::Client& client, Time now) {
-  const WantedCondition condition{"PodScheduled", "False", "Unschedulable", why};
-  if (!HasCondition(*pod, condition)) {
-    const Status written = WriteCondition(client, *pod, condition, now);
-    if (written.code() == Code::kNotFound) return Status::Ok();
-    NOS_RETURN_IF_ERROR(written.Within("write condition of " + pod->Key()));
-    events_.Record(client, Reference(*pod), kube::EventType::kWarning, "FailedScheduling", why,
-                   now);
-  }
-  unfit_[pod->Key()] = pod;
-  return Status::Ok();
+    (void)shared->events.RecordAll(with, notes, now);  // best effort
+    shared->told.Put(std::move(told));
+    shared->Wake();
+  };
+  threads_.teller != nullptr ? threads_.teller->Post(std::move(call)) : call(client);
+  TakeAnswers(now);
 }
 
 }  // namespace nos::controllers

@@ -1,79 +1,130 @@
-// A small scheduler for the sandbox and the simulator, where kube-scheduler is not: takes unbound
-// pods by priority, then age, filters and scores nodes with scheduling::Framework, binds, and
-// otherwise writes PodScheduled=False, Unschedulable in kube-scheduler's words. A pod that did not
-// fit is tried again only when something changed that could help it. One owner thread.
+// Binds pods to nodes, as kube-scheduler does: takes waiting pods by priority, then age, filters
+// and scores nodes with the framework of the profile that the pod names, binds, and otherwise says
+// why not in PodScheduled=False, Unschedulable. A pod that did not fit is tried again only when
+// something happened that could help it.
+//
+// From a decision to its binding a pod is assumed on its node and what it needs there is reserved;
+// what fails on the way is taken back. A binding that nobody answers and no watch shows counts for
+// `assume_for`, then as not done.
+//
+// It decides on the caller's thread and leaves calls to Workers, if there are any; without, it
+// makes them itself, one by one, in an order that repeats.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "cluster/snapshot.h"
 #include "controllers/reconciler.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
-
-namespace nos::scheduling {
-class CycleState;
-class Framework;
-}  // namespace nos::scheduling
+#include "kube/workers.h"
+#include "scheduling/engine.h"
+#include "scheduling/queue.h"
 
 namespace nos::controllers {
 
+struct SchedulerProfile {
+  std::string scheduler_name;
+  const scheduling::Framework* framework;
+};
+
 struct SchedulerConfig {
-  std::set<std::string> scheduler_names = {"", "default-scheduler", "nos-scheduler"};
-  // A binding that is not seen after this long is taken as not done.
+  scheduling::QueueOptions queue;
   Duration assume_for = std::chrono::seconds(30);
-  size_t binds_per_call = 500;
+  size_t decisions_per_call = 500;  // then it looks at what has happened meanwhile
+  size_t most_bindings = 256;       // under way
+  size_t tellings_per_call = 50;    // conditions, and Events as many
+  size_t most_tellings = 100'000;   // that wait; beyond, the oldest wait for the next refusal
+};
+
+// For a scheduler that decides and leaves the calls to others.
+struct SchedulerThreads {
+  kube::Workers* binders = nullptr;
+  kube::Workers* teller = nullptr;  // with one thread
+  std::function<void()> wake{};     // called from any thread when Reconcile has something to do
 };
 
 class Scheduler final : public Reconciler {
  public:
-  Scheduler(SchedulerConfig config, const scheduling::Framework& framework,
-            const gpu::Catalogue& catalogue);
+  // Frameworks and catalogue must outlive it, and so must the workers outlive its calls.
+  Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
+            const gpu::Catalogue& catalogue, SchedulerThreads threads = {});
+  ~Scheduler() override;
 
-  // Key: kClusterKey.
+  // Key: kClusterKey. Needs View::changes.
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;
+
+  const scheduling::SchedulingQueue& queue() const { return queue_; }
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
-  // A binding that the caches do not show yet.
-  struct Assumed {
+  using Framework = scheduling::Framework;
+
+  // A pod on its way from the decision to what the watch shows.
+  struct Binding {
     Pod pod;
+    const Framework* framework = nullptr;
     std::string node;
-    Time until{};
+    scheduling::CycleState state;
+    enum class Stage { kPreparing, kSent, kAwaited } stage = Stage::kPreparing;
+    size_t writes = 0;  // of pre-bind plugins, not answered yet
+    Time until = Time::max();
   };
+  struct Answer {
+    std::string key, uid;
+    bool binding = false;  // else: what a pre-bind plugin wrote
+    Status status;
+  };
+  // What is to be said of a pod.
+  struct Telling {
+    Pod pod;
+    std::string reason, message;  // of the condition PodScheduled
+    std::string node;             // not empty: it was bound there
+  };
+  // What calls need that may end after this object.
+  struct Shared;
 
-  // Why pods of one kind found no node, by all that filters read of them. Within one pass over the
-  // pods nodes only fill up: the next pod of the kind need not be tried.
-  using Refusals = std::map<std::string, std::string>;
+  void TakeIn(const View& view, Time now);
+  void TakeInPod(const Pod& before, const Pod& after, Time now);
+  void TakeInNode(const Node& before, const Node& after, Time now);
+  void TakeAnswers(Time now);
+  void Happened(const scheduling::ClusterEvent& event, Time now);
+  const Framework* FrameworkFor(const cluster::Pod& pod) const;
 
-  bool NodesImproved(const View& view);
-  bool PodsLeft(const View& view);
-  void ForgetSettled(const View& view, Time now);
-  std::vector<Pod> Waiting(const View& view) const;
-  bool AlreadyTried(const Pod& pod) const;
-  cluster::ClusterSnapshot Picture(const View& view) const;
-  Status TryAll(const std::vector<Pod>& waiting, const View& view, kube::Client& client, Time now);
-  Status TryOne(const Pod& pod, cluster::ClusterSnapshot& snapshot,
-                const scheduling::CycleState& learnt, Refusals& refusals, kube::Client& client,
-                Time now);
-  Status BindTo(const std::string& node, const Pod& pod, cluster::ClusterSnapshot& snapshot,
-                kube::Client& client, Time now);
-  Status Refuse(const Pod& pod, const std::string& why, kube::Client& client, Time now);
+  void Decide(const Pod& pod, kube::Client& client, Time now);
+  void Prepare(Binding& binding, kube::Client& client, Time now);
+  void Send(Binding& binding, kube::Client& client);
+  // Takes the assumption back and tries the pod again after its pause.
+  void GiveUp(const std::string& key, const std::string& why, Time now);
+  void DropBinding(const std::string& key, bool unreserve, Time now);
+  void Settle(const Pod& pod, Time now);
+  void PrepareAll(kube::Client& client, Time now);
+  void Expire(Time now);
+  void LearnIfDue();
+  void Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, Time now);
+  void Tell(Telling telling, Time now);
+  void TellSome(kube::Client& client, Time now);
+  Outcome Rest(Time now) const;
 
   SchedulerConfig config_;
-  const scheduling::Framework& framework_;
-  const gpu::Catalogue& catalogue_;
-  kube::EventRecorder events_{"nos-scheduler"};
-  std::map<std::string, Assumed> assumed_;    // by pod key
-  std::map<std::string, Pod> unfit_;          // tried in vain since things last got better
-  std::map<std::string, Node> nodes_;         // as last seen
-  std::map<std::string, std::string> bound_;  // pod key -> uid, as last seen
+  std::map<std::string, const Framework*> profiles_;
+  SchedulerThreads threads_;
+  scheduling::Engine engine_;
+  scheduling::SchedulingQueue queue_;
+  std::map<std::string, Binding> bindings_;  // by pod key
+  std::set<std::string> preparing_;          // of them
+  std::map<std::string, Telling> tellings_;  // by pod key
+  kube::WorkQueue untold_;                   // pod keys
+  bool telling_ = false;                     // some are being told
+  bool answered_ = false;                    // what a pre-bind plugin wrote, since it was asked
+  size_t changes_since_learning_ = 1, pods_known_ = 0;
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace nos::controllers

@@ -20,15 +20,16 @@ class SchedulerTest : public testing::Test {
 
   void Restart() {
     runner_.reset();
-    scheduler_ =
-        std::make_unique<Scheduler>(SchedulerConfig(), framework_, gpu::Catalogue::Builtin());
+    scheduler_ = std::make_unique<Scheduler>(
+        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
+        gpu::Catalogue::Builtin());
     runner_ = std::make_unique<Runner>(*scheduler_, api_, RunnerOptions());
   }
   void Run() {
     for (int i = 0; i < 200; ++i) {
       if (runner_->Step(clock_)) continue;
       const auto due = runner_->NextDue();
-      if (!due || *due > clock_.Now() + seconds(5)) return;
+      if (!due || *due > clock_.Now() + seconds(9)) return;
       clock_.AdvanceTo(*due);
     }
     ADD_FAILURE() << "does not come to rest";

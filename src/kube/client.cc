@@ -269,11 +269,15 @@ Status Client::Delete(const Resource& resource, std::string_view ns, std::string
   return BodyOf(Do(Write("DELETE", PathOf(resource, ns, name), options))).status();
 }
 
-Status Client::Bind(std::string_view ns, std::string_view pod, std::string_view node) {
-  const Json binding = {{"apiVersion", "v1"},
-                        {"kind", "Binding"},
-                        {"metadata", {{"name", pod}, {"namespace", ns}}},
-                        {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}};
+Result<Json> Client::Send(const ApiRequest& request) { return BodyOf(Do(request)); }
+
+Status Client::Bind(std::string_view ns, std::string_view pod, std::string_view node,
+                    std::string_view uid) {
+  Json binding = {{"apiVersion", "v1"},
+                  {"kind", "Binding"},
+                  {"metadata", {{"name", pod}, {"namespace", ns}}},
+                  {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}};
+  if (!uid.empty()) MakeObject(binding, "metadata")["uid"] = uid;
   return BodyOf(Do(Write("POST", PathOf(kPods, ns, pod, "binding"), binding))).status();
 }
 

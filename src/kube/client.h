@@ -81,8 +81,12 @@ class Client {
   // `options`: a metav1.DeleteOptions (gracePeriodSeconds, preconditions...), or null.
   Status Delete(const Resource& resource, std::string_view ns, std::string_view name,
                 const Json& options = {});
-  // POST pods/<name>/binding. Error: kConflict when the pod is bound already.
-  Status Bind(std::string_view ns, std::string_view pod, std::string_view node);
+  // POST pods/<name>/binding. Error: kConflict when the pod is bound already, or another one than
+  // that of this uid (if given).
+  Status Bind(std::string_view ns, std::string_view pod, std::string_view node,
+              std::string_view uid = "");
+  // A request that somebody else has made out.
+  Result<Json> Send(const ApiRequest& request);
 
  private:
   Result<ApiResponse> Do(ApiRequest request);

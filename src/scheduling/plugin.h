@@ -62,6 +62,7 @@ struct ClusterEvent {
   enum class Kind {
     kNodeAdded,
     kNodeChanged,
+    kNodeRemoved,
     kPodBound,    // a pod was bound, by whomever
     kPodChanged,  // one that is bound: labels, or requests resized
     kPodLeft,     // one that was bound is finished or gone
@@ -139,6 +140,8 @@ class ScorePlugin : public virtual Plugin {
  public:
   // Of Score, for a given state.
   virtual DependsOn ScoreDependence() const { return DependsOn::kNodeUsage; }
+  // Whether Learn does anything.
+  virtual bool Learns() const { return false; }
   // Once for a batch of pods: what scores need to know of the cluster as a whole. `waiting` are all
   // pods without a node, whether the batch has them or not.
   virtual void Learn(const cluster::ClusterSnapshot&, Pods /*waiting*/,

@@ -129,7 +129,12 @@ void World::StartControllers(kube::Transport* api) {
   scheduler_host_ = std::make_unique<Controller>(
       "scheduler",
       [this] {
-        return std::make_unique<controllers::Scheduler>(options_.scheduler, framework_, catalogue_);
+        return std::make_unique<controllers::Scheduler>(
+            options_.scheduler,
+            std::vector<controllers::SchedulerProfile>{{"", &framework_},
+                                                       {"default-scheduler", &framework_},
+                                                       {"nos-scheduler", &framework_}},
+            catalogue_);
       },
       way, *this);
 }

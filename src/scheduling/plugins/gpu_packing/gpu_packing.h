@@ -17,6 +17,7 @@ namespace nos::scheduling {
 class GpuPacking final : public ScorePlugin {
  public:
   std::string Name() const override { return "GpuPacking"; }
+  bool Learns() const override { return true; }
   void Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting,
              CycleState& learnt) const override;
   bool PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot, Nodes feasible,

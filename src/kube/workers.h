@@ -1,0 +1,65 @@
+// Threads that make API calls, so that whoever decides need not wait for them.
+//
+//   Workers workers(transport, 16);
+//   workers.Post([=, &inbox](Client& client) { inbox.Put(client.Bind(ns, pod, node)); });
+//
+// Calls begin in the order in which they were posted; with several threads several are under way.
+// What a call leaves must be safe to leave from another thread. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "kube/client.h"
+
+namespace nos::kube {
+
+class Workers {
+ public:
+  using Call = std::function<void(Client&)>;
+
+  Workers(Transport& transport, int threads);
+  // Lets those calls end that are under way and drops the others.
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  void Post(Call call);
+  // Posted and not ended yet.
+  size_t pending() const;
+
+ private:
+  void Run();
+
+  Transport& transport_;
+  mutable std::mutex mutex_;
+  std::condition_variable posted_;
+  std::deque<Call> calls_;
+  size_t under_way_ = 0;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// What other threads have left for one reader. Thread-safe.
+template <typename T>
+class Inbox {
+ public:
+  void Put(T item) {
+    const std::scoped_lock lock(mutex_);
+    items_.push_back(std::move(item));
+  }
+  std::vector<T> TakeAll() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(items_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<T> items_;
+};
+
+}  // namespace nos::kube
