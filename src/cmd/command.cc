@@ -119,6 +119,7 @@ int Run(int argc, char** argv) {
   AddGetCommand(root, chosen);
   AddPartitionerCommand(root, chosen);
   AddAgentCommand(root, chosen);
+  AddSchedulerCommand(root, chosen);
   AddVersionCommand(root, chosen);
   AddCompletionCommand(root, chosen);
   root.set_version_flag("--version", VersionText());

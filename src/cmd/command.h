@@ -33,6 +33,7 @@ void AddSimulateCommand(CLI::App& root, Chosen& chosen);
 void AddGetCommand(CLI::App& root, Chosen& chosen);
 void AddPartitionerCommand(CLI::App& root, Chosen& chosen);
 void AddAgentCommand(CLI::App& root, Chosen& chosen);
+void AddSchedulerCommand(CLI::App& root, Chosen& chosen);
 void AddVersionCommand(CLI::App& root, Chosen& chosen);
 void AddCompletionCommand(CLI::App& root, Chosen& chosen);
 

@@ -1,24 +1,20 @@
 // nos partitioner: decides how the GPUs of a cluster are cut.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <iostream>
 #include <memory>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
-#include "base/uuid.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
+#include "cmd/leader.h"
 #include "cmd/outside_events.h"
 #include "codec/yaml.h"
 #include "controllers/measures.h"
 #include "controllers/partitioner.h"
-#include "kube/leadership.h"
 #include "kube/metered_transport.h"
 #include "planning/names.h"
 #include "scheduling/profile.h"
@@ -29,16 +25,12 @@ namespace {
 constexpr std::string_view kKind = "GpuPartitionerConfig";
 constexpr size_t kMostFileBytes = size_t{4} << 20;
 
-constexpr MetricFamily kLeader{MetricFamily::Kind::kGauge, "nos_leader",
-                               "1 while this replica leads, by lease."};
 constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
                                 "Times that changed files were read anew, by result."};
 
 struct Config {
   DaemonConfig daemon;
-  bool elect = true;
-  std::string lease_name = "gpu-partitioner.nebuly.com", lease_namespace;
-  kube::LeaderElectionOptions election;
+  LeaderConfig leader{.lease_name = "gpu-partitioner.nebuly.com"};
   std::string scheduler_file, scheduler_name, geometries_file, objective = "pods";
   controllers::PartitionerConfig partitioner;
 };
@@ -66,33 +58,10 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
             "Slices cut for a pod are kept for it so long.");
   f.Seconds("holdAfterSeconds", p.starvation_after, seconds(1), hours(24 * 30),
             "For a pod that has waited so long slices are kept free as they fall free.");
-  f.Group("leaderElection", [&] {
-    f.Flag("leaderElect", c.elect, "One of several replicas acts; false: this one always does.");
-    f.Text("resourceName", c.lease_name, "Name of the Lease.");
-    f.Text("resourceNamespace", c.lease_namespace,
-           "Namespace of the Lease. Empty: that of this pod, else default.");
-    f.Seconds("leaseDuration", c.election.lease, seconds(2), hours(1),
-              "Others take over when the Lease has not been renewed for so long.");
-    f.Seconds("renewDeadline", c.election.renew, seconds(1), hours(1),
-              "A leader that could not renew for so long stops.");
-    f.Seconds("retryPeriod", c.election.retry, milliseconds(100), hours(1),
-              "Between attempts to get or renew it.");
-    f.Retired("resourceLock", "it is a Lease");
-    f.Retired("leaderElectionReleaseOnCancel", "the Lease is always released at the end");
-  });
+  f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);
   f.Retired("devicePluginConfigMap", "it belongs to MPS partitioning");
   f.Retired("devicePluginDelaySeconds", "it belongs to MPS partitioning");
-}
-
-Status CheckConfig(const Config& config) {
-  if (config.election.renew >= config.election.lease) {
-    return Invalid("leaderElection: renewDeadline must be shorter than leaseDuration");
-  }
-  if (config.election.retry >= config.election.renew) {
-    return Invalid("leaderElection: retryPeriod must be shorter than renewDeadline");
-  }
-  return Status::Ok();
 }
 
 // What is read from files that may change.
@@ -165,21 +134,6 @@ class Seat {
   std::unique_ptr<controllers::MeteredReconciler> metered_;
 };
 
-// Source: Kubernetes documentation, "Accessing the Kubernetes API from a Pod".
-std::string OwnNamespace() {
-  const auto text = ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace", 1000);
-  return text.ok() ? std::string(Trim(*text)) : "default";
-}
-
-std::string Identity() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  // Never used again: not even by a container that restarts under the same name.
-  const auto now = SystemClock().Now().time_since_epoch().count();
-  return fmt::format("{}_{}", host.data(),
-                     NameBasedUuid(fmt::format("{} {} {}", host.data(), getpid(), now)));
-}
-
 Status RunPartitioner(const DaemonFlags& flags, Config& config) {
   NOS_ASSIGN(std::unique_ptr<const Rules> rules, ReadRules(config));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
@@ -189,19 +143,9 @@ Status RunPartitioner(const DaemonFlags& flags, Config& config) {
   Metrics metrics;
   Announce("partitioner", metrics);
 
-  kube::HttpTransport lease_transport(connection,
-                                      {.timeout = config.election.lease - config.election.renew});
-  std::unique_ptr<kube::Leadership> leadership;
-  if (config.elect) {
-    config.election.ns = config.lease_namespace.empty() ? OwnNamespace() : config.lease_namespace;
-    config.election.name = config.lease_name;
-    config.election.identity = Identity();
-    leadership =
-        std::make_unique<kube::Leadership>(lease_transport, config.election, [&] { bell.Ring(); });
-  }
-  const auto leads = [&] { return leadership == nullptr || leadership->Leads(); };
+  Leader leader(connection, config.leader, [&] { bell.Ring(); });
   kube::HttpOptions http_options = HttpOptionsOf(config.daemon);
-  http_options.may_write = leads;
+  http_options.may_write = [&] { return leader.Leads(); };
   kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
   controllers::RunnerOptions options;
@@ -209,19 +153,16 @@ Status RunPartitioner(const DaemonFlags& flags, Config& config) {
   options.wake = [&] { bell.Ring(); };
   controllers::Runner runner(metered, options);
   LoopReport report;
-  NOS_ASSIGN(const auto probes,
-             Probes::Serve(config.daemon.addresses,
-                           {{"loop", [&] { return report.Alive(); }, true},
-                            {"caches", [&] { return report.Synced(); }},
-                            {"lease", [&] { return leadership ? leadership->error() : Status(); }}},
-                           metrics, [&] {
-                             metrics.Set(kLeader, {{"lease", config.lease_name}}, leads() ? 1 : 0);
-                           }));
+  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses,
+                                              {{"loop", [&] { return report.Alive(); }, true},
+                                               {"caches", [&] { return report.Synced(); }},
+                                               {"lease", [&] { return leader.error(); }}},
+                                              metrics, [&] { leader.Report(metrics); }));
   Seat seat(config, std::move(rules), metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, SystemClock(),
            [&] {
              if (events.TakeFilesChanged()) seat.Reload(runner);
-             seat.Sit(runner, leads());
+             seat.Sit(runner, leader.Leads());
              report.Turn(runner);
            });
   Log(LogLevel::kInfo, "nos ends", {{"command", "partitioner"}});
@@ -233,7 +174,7 @@ int Start(const DaemonFlags& flags) {
   Config config;
   const auto describe = [&](ConfigFields& fields) { DescribePartitioner(fields, config); };
   Status status = ReadConfigFile(flags.config, kKind, describe);
-  if (status.ok()) status = CheckConfig(config).Within(flags.config);
+  if (status.ok()) status = CheckLeader(config.leader).Within(flags.config);
   if (!status.ok()) return Fail("nos partitioner", status);
   if (flags.print_config) {
     std::cout << PrintConfig(kKind, describe);

@@ -43,6 +43,8 @@ class Runner {
   // A stand-by: keeps its caches current until it is given a reconciler.
   explicit Runner(kube::Transport& transport, RunnerOptions options = {});
 
+  // There is something to reconcile that no cache shows. Thread-safe.
+  void Poke(Time now) { queue_.Add(options_.key, now); }
   // From the next Step on, which calls it whatever has changed; null: stand by. It must outlive its
   // use here.
   void Use(Reconciler* reconciler);
