@@ -76,6 +76,9 @@ class ClusterSnapshot {
   Surroundings& ChangeAround();
   // Grows with each ChangeAround.
   uint64_t around_version() const { return around_version_; }
+  // What is around as it is now, whatever changes later. Null when nobody has looked yet (called
+  // ChangeAround): then what is not found may well exist.
+  std::shared_ptr<const Surroundings> ShareAround() const { return around_; }
   // Puts a node in the place of the one of its name, whose pods it takes over, or beside the
   // others, which costs with the number of nodes.
   void SetNode(std::shared_ptr<const Node> node);

@@ -335,11 +335,15 @@ TEST(SnapshotTest, FollowsChanges) {
 TEST(SnapshotTest, ForksHaveSurroundingsOfTheirOwn) {
   ClusterSnapshot snapshot = Build({});
   EXPECT_TRUE(snapshot.around().namespaces.rows().empty());
+  EXPECT_EQ(snapshot.ShareAround(), nullptr) << "nobody has looked";
   snapshot.ChangeAround().namespaces.Set("a", std::make_shared<const Namespace>());
   ClusterSnapshot fork = snapshot;
   fork.ChangeAround().namespaces.Set("a", nullptr);
   EXPECT_NE(snapshot.around().namespaces.Find("a"), nullptr);
   EXPECT_EQ(fork.around().namespaces.Find("a"), nullptr);
+  const auto shared = snapshot.ShareAround();
+  snapshot.ChangeAround().namespaces.Set("a", nullptr);
+  EXPECT_NE(shared->namespaces.Find("a"), nullptr);
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ struct Workload {
 };
 
 // Objects of one kind by key ("ns/name", or "name" for kinds without namespaces), in its order.
+// Copies share the rows until one of them changes.
 template <typename T>
 class Table {
  public:
@@ -129,22 +130,32 @@ class Table {
   using Rows = std::map<std::string, Object, std::less<>>;
 
   // Null: there is none.
-  const T* Find(std::string_view key) const {
-    const auto found = rows_.find(key);
-    return found == rows_.end() ? nullptr : found->second.get();
+  const T* Find(std::string_view key) const { return Share(key).get(); }
+  const Object& Share(std::string_view key) const {
+    static const Object none;
+    const auto found = rows().find(key);
+    return found == rows().end() ? none : found->second;
   }
-  const Rows& rows() const { return rows_; }
+  const Rows& rows() const {
+    static const Rows none;
+    return rows_ == nullptr ? none : *rows_;
+  }
   // Null: removes it.
   void Set(const std::string& key, Object object) {
+    if (rows_ == nullptr) {
+      rows_ = std::make_shared<Rows>();
+    } else if (rows_.use_count() > 1) {
+      rows_ = std::make_shared<Rows>(*rows_);
+    }
     if (object == nullptr) {
-      rows_.erase(key);
+      rows_->erase(key);
     } else {
-      rows_[key] = std::move(object);
+      (*rows_)[key] = std::move(object);
     }
   }
 
  private:
-  Rows rows_;
+  std::shared_ptr<Rows> rows_;
 };
 
 struct Surroundings {

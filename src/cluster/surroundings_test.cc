@@ -139,5 +139,17 @@ TEST(SurroundingsTest, TablesForgetWhatIsSetToNull) {
   EXPECT_EQ(table.Find("a"), nullptr);
 }
 
+TEST(SurroundingsTest, CopiesOfTablesChangeApart) {
+  Table<Namespace> table;
+  table.Set("a", std::make_shared<const Namespace>());
+  Table<Namespace> copy = table;
+  EXPECT_EQ(copy.Share("a"), table.Share("a"));
+  copy.Set("b", table.Share("a"));
+  copy.Set("a", nullptr);
+  EXPECT_NE(table.Find("a"), nullptr);
+  EXPECT_EQ(table.Find("b"), nullptr);
+  EXPECT_EQ(copy.rows().size(), 1U);
+}
+
 }  // namespace
 }  // namespace nos::cluster

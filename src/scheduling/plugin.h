@@ -10,6 +10,7 @@
 // reserves is in the snapshot. What it wants written to the API server it returns as requests.
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -69,9 +70,29 @@ struct ClusterEvent {
     kAround,      // of `around`: one of the Surroundings came, changed or went
   } kind;
   // Before and after; null where there is none.
-  std::shared_ptr<const cluster::Node> node_before, node;
-  std::shared_ptr<const cluster::Pod> pod_before, pod;
+  std::shared_ptr<const cluster::Node> node_before = {}, node = {};
+  std::shared_ptr<const cluster::Pod> pod_before = {}, pod = {};
   std::string_view around = {};  // "PersistentVolumeClaim", "Namespace", ...
+  // Of kAround: a std::shared_ptr<const T> with the T that Surroundings has for it. Both empty:
+  // what has changed is not told.
+  std::any around_before = {}, around_after = {};
+
+  // Null where there is none.
+  template <typename T>
+  const T* AroundBefore() const {
+    return ObjectOf<T>(around_before);
+  }
+  template <typename T>
+  const T* AroundAfter() const {
+    return ObjectOf<T>(around_after);
+  }
+
+ private:
+  template <typename T>
+  static const T* ObjectOf(const std::any& object) {
+    const auto* held = std::any_cast<std::shared_ptr<const T>>(&object);
+    return held == nullptr ? nullptr : held->get();
+  }
 };
 
 class Plugin {
@@ -98,9 +119,9 @@ class PreFilterPlugin : public virtual Plugin {
   struct Outcome {
     Verdict verdict;  // not fitting: no node will do
     // The only nodes that can do, by name; absent: any.
-    std::optional<std::set<std::string>> nodes;
-    Verdict elsewhere;  // what to say of the other nodes
-    bool skip = false;  // every node fits, whatever comes and goes: do not filter
+    std::optional<std::set<std::string>> nodes = {};
+    Verdict elsewhere = {};  // what to say of the other nodes
+    bool skip = false;       // every node fits, whatever comes and goes: do not filter
   };
   // Once per pod, before any filter.
   virtual Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,

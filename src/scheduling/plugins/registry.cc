@@ -1,11 +1,14 @@
 #include "scheduling/plugins/registry.h"
 
+#include "scheduling/plugins/dynamic_resources/dynamic_resources.h"
 #include "scheduling/plugins/gpu_packing/gpu_packing.h"
 #include "scheduling/plugins/node_affinity/node_affinity.h"
 #include "scheduling/plugins/node_name/node_name.h"
 #include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
 #include "scheduling/plugins/node_unschedulable/node_unschedulable.h"
 #include "scheduling/plugins/taint_toleration/taint_toleration.h"
+#include "scheduling/plugins/volume_restrictions/volume_restrictions.h"
+#include "scheduling/plugins/volume_zone/volume_zone.h"
 
 namespace nos::scheduling {
 namespace {
@@ -20,7 +23,8 @@ std::unique_ptr<const Plugin> Make() {
 // lost (2 x 100 hundredths), and no less. NodeResourcesFit has no say among nodes with GPUs.
 constexpr RegisteredPlugin kPlugins[] = {
     {&Make<NodeUnschedulable>, 0}, {&Make<NodeName>, 0},         {&Make<TaintToleration>, 3},
-    {&Make<NodeAffinity>, 2},      {&Make<NodeResourcesFit>, 1}, {&Make<GpuPacking>, 2},
+    {&Make<NodeAffinity>, 2},      {&Make<NodeResourcesFit>, 1}, {&Make<VolumeRestrictions>, 0},
+    {&Make<VolumeZone>, 0},        {&Make<DynamicResources>, 0}, {&Make<GpuPacking>, 2},
 };
 
 }  // namespace

@@ -1,0 +1,26 @@
+// Disks that one node may write at a time keep pods off nodes whose pods have them, and a claim
+// that is ReadWriteOncePod waits until no other pod has it.
+//
+// Semantics: kube-scheduler's VolumeRestrictions.
+#pragma once
+
+#include "scheduling/plugin.h"
+
+namespace nos::scheduling {
+
+// Codes: "DiskConflict", "ReadWriteOncePodConflict", "ClaimNotFound".
+class VolumeRestrictions final : public PreFilterPlugin, public FilterPlugin {
+ public:
+  std::string Name() const override { return "VolumeRestrictions"; }
+  DependsOn Dependence() const override { return DependsOn::kCluster; }
+  bool Concerns(const cluster::Pod& pod) const override;
+  Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
+                    CycleState& state) const override;
+  bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,
+              const cluster::NodeInfo& node, CycleState& state, TouchDomain touch) const override;
+  Verdict Filter(const CycleState& state, const cluster::Pod& pod,
+                 const cluster::NodeInfo& node) const override;
+  bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
+};
+
+}  // namespace nos::scheduling
