@@ -6,6 +6,7 @@
 #include "scheduling/plugins/node_name/node_name.h"
 #include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
 #include "scheduling/plugins/node_unschedulable/node_unschedulable.h"
+#include "scheduling/plugins/node_volume_limits/node_volume_limits.h"
 #include "scheduling/plugins/taint_toleration/taint_toleration.h"
 #include "scheduling/plugins/volume_restrictions/volume_restrictions.h"
 #include "scheduling/plugins/volume_zone/volume_zone.h"
