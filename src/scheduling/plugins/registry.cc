@@ -8,6 +8,7 @@
 #include "scheduling/plugins/node_unschedulable/node_unschedulable.h"
 #include "scheduling/plugins/node_volume_limits/node_volume_limits.h"
 #include "scheduling/plugins/taint_toleration/taint_toleration.h"
+#include "scheduling/plugins/volume_binding/volume_binding.h"
 #include "scheduling/plugins/volume_restrictions/volume_restrictions.h"
 #include "scheduling/plugins/volume_zone/volume_zone.h"
 
@@ -25,7 +26,8 @@ std::unique_ptr<const Plugin> Make() {
 constexpr RegisteredPlugin kPlugins[] = {
     {&Make<NodeUnschedulable>, 0}, {&Make<NodeName>, 0},         {&Make<TaintToleration>, 3},
     {&Make<NodeAffinity>, 2},      {&Make<NodeResourcesFit>, 1}, {&Make<VolumeRestrictions>, 0},
-    {&Make<VolumeZone>, 0},        {&Make<DynamicResources>, 0}, {&Make<GpuPacking>, 2},
+    {&Make<NodeVolumeLimits>, 0},  {&Make<VolumeBinding>, 0},    {&Make<VolumeZone>, 0},
+    {&Make<DynamicResources>, 0},  {&Make<GpuPacking>, 2},
 };
 
 }  // namespace
