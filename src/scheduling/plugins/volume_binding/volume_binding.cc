@@ -170,6 +170,7 @@ bool VolumeBinding::MayHelp(const ClusterEvent& event, const Pod& pod) const {
     }
     case kAround:
       return MayHelpAround(event, pod);
+    case kNodeRemoved:
     case kPodBound:
     case kPodChanged:
       return false;
