@@ -182,6 +182,12 @@ class ScorePlugin : public virtual Plugin {
                            TouchDomain /*touch*/) const {
     return false;
   }
+  // `node` has begun or ceased to be feasible. Returns whether all scores are as they were;
+  // otherwise every node's Score is to be asked anew.
+  virtual bool UpdateFeasible(const cluster::NodeInfo& /*node*/, bool /*feasible*/,
+                              CycleState& /*state*/) const {
+    return true;
+  }
   virtual int64_t Score(const CycleState& state, const cluster::Pod& pod,
                         const cluster::NodeInfo& node) const = 0;
   // The score in 0 (worst) to kMaxScore (best), from the lowest and highest of all feasible nodes.

@@ -1,0 +1,86 @@
+// When an event may help a pod that was refused for affinity between pods.
+#include <algorithm>
+
+#include "scheduling/domain_sums.h"
+#include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
+#include "scheduling/plugins/inter_pod_affinity/terms.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::Node;
+using cluster::Pod;
+using cluster::PodAffinityTerm;
+using Terms = std::vector<PodAffinityTerm>;
+
+bool MayMatchAll(const Terms& terms, const Pod& owner, const Pod& pod) {
+  return !terms.empty() && std::ranges::all_of(terms, [&](const PodAffinityTerm& term) {
+    return MaySelect(term, owner, pod);
+  });
+}
+
+bool MayMatchAny(const Terms& terms, const Pod& owner, const Pod& pod) {
+  return std::ranges::any_of(
+      terms, [&](const PodAffinityTerm& term) { return MaySelect(term, owner, pod); });
+}
+
+// `other` was in the way, or the pod wants to be near it and may be the first of its kind again.
+bool IsBetterGone(const Pod& pod, const Pod& other) {
+  const Terms& near = pod.pod_affinity.required;
+  return MayMatchAny(pod.pod_anti_affinity.required, pod, other) ||
+         MayMatchAny(other.pod_anti_affinity.required, other, pod) ||
+         (MayMatchAll(near, pod, other) && MayMatchAll(near, pod, pod));
+}
+
+bool MayHelpBeNear(const Pod& pod, const Pod& other) {
+  return MayMatchAll(pod.pod_affinity.required, pod, other);
+}
+
+bool ChangeMayHelp(const Pod& pod, const Pod& before, const Pod& after) {
+  return before.meta.labels != after.meta.labels &&
+         (MayHelpBeNear(pod, after) || IsBetterGone(pod, before));
+}
+
+bool HasSomeKey(const Terms& terms, const Node& node) {
+  return std::ranges::any_of(terms, [&](const PodAffinityTerm& term) {
+    return LabelOf(node, term.topology_key) != nullptr;
+  });
+}
+
+// A label that is not what it was takes the node, or pods on it, out of a domain; a new one can
+// only put it into one that the pod wants.
+bool NodeChangeMayHelp(const Pod& pod, const Node& before, const Node& after) {
+  for (const auto& [key, value] : before.meta.labels) {
+    const std::string* now = LabelOf(after, key);
+    if (now == nullptr || *now != value) return true;
+  }
+  return std::ranges::any_of(pod.pod_affinity.required, [&](const PodAffinityTerm& term) {
+    return LabelOf(before, term.topology_key) == nullptr &&
+           LabelOf(after, term.topology_key) != nullptr;
+  });
+}
+
+}  // namespace
+
+bool InterPodAffinity::MayHelp(const ClusterEvent& event, const Pod& pod) const {
+  using enum ClusterEvent::Kind;
+  const Terms& near = pod.pod_affinity.required;
+  switch (event.kind) {
+    case kPodBound:
+      return MayHelpBeNear(pod, *event.pod);
+    case kPodLeft:
+      return IsBetterGone(pod, *event.pod_before);
+    case kPodChanged:
+      return ChangeMayHelp(pod, *event.pod_before, *event.pod);
+    case kNodeAdded:
+      return near.empty() || HasSomeKey(near, *event.node);
+    case kNodeChanged:
+      return event.node == nullptr || event.node_before == nullptr ||
+             NodeChangeMayHelp(pod, *event.node_before, *event.node);
+    case kAround:
+      return event.around == "Namespace";
+  }
+  return true;
+}
+
+}  // namespace nos::scheduling

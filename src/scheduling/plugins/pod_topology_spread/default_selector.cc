@@ -1,0 +1,55 @@
+#include "scheduling/plugins/pod_topology_spread/default_selector.h"
+
+#include <algorithm>
+
+#include "cluster/selectors.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::LabelSelector;
+using cluster::Pod;
+using cluster::PodOwner;
+
+void AddServices(const Pod& pod, const cluster::Surroundings& around, LabelSelector& to) {
+  const std::string prefix = pod.meta.ns + "/";
+  const auto& services = around.services.rows();
+  for (auto it = services.lower_bound(prefix);
+       it != services.end() && it->first.starts_with(prefix); ++it) {
+    const std::optional<LabelSelector>& selector = it->second->selector;
+    if (!selector || !cluster::Matches(*selector, pod.meta.labels)) continue;
+    // All select the pod: no label is asked for with two values.
+    to.match_labels.insert(selector->match_labels.begin(), selector->match_labels.end());
+  }
+}
+
+const PodOwner* ControllerOf(const Pod& pod, const cluster::Surroundings& around) {
+  const auto owner = std::ranges::find_if(pod.meta.owners, &cluster::OwnerReference::controller);
+  if (owner == pod.meta.owners.end()) return nullptr;
+  const std::string key = pod.meta.ns + "/" + owner->name;
+  const auto is = [&](std::string_view version, std::string_view kind) {
+    return owner->api_version == version && owner->kind == kind;
+  };
+  if (is("v1", "ReplicationController")) return around.replication_controllers.Find(key);
+  if (is("apps/v1", "ReplicaSet")) return around.replica_sets.Find(key);
+  if (is("apps/v1", "StatefulSet")) return around.stateful_sets.Find(key);
+  return nullptr;
+}
+
+}  // namespace
+
+LabelSelector DefaultSelector(const Pod& pod, const cluster::Surroundings& around) {
+  LabelSelector all;
+  AddServices(pod, around, all);
+  const PodOwner* controller = ControllerOf(pod, around);
+  if (controller == nullptr || !controller->selector) return all;
+  for (const auto& [key, value] : controller->selector->match_labels) {
+    // Beside what services ask for, even if no pod can have both.
+    all.match_expressions.push_back({key, "In", {value}});
+  }
+  const auto& expressions = controller->selector->match_expressions;
+  all.match_expressions.insert(all.match_expressions.end(), expressions.begin(), expressions.end());
+  return all;
+}
+
+}  // namespace nos::scheduling
