@@ -24,12 +24,14 @@ struct Toleration {
 struct SelectorRequirement {
   std::string key, op;
   std::vector<std::string> values;
+  friend bool operator==(const SelectorRequirement&, const SelectorRequirement&) = default;
 };
 
 // metav1.LabelSelector. An empty one selects everything.
 struct LabelSelector {
   StringMap match_labels;
   std::vector<SelectorRequirement> match_expressions;
+  friend bool operator==(const LabelSelector&, const LabelSelector&) = default;
 };
 
 struct NodeSelectorTerm {
@@ -54,6 +56,7 @@ struct PodAffinityTerm {
   std::vector<std::string> namespaces;
   std::optional<LabelSelector> namespace_selector;
   std::string topology_key;
+  friend bool operator==(const PodAffinityTerm&, const PodAffinityTerm&) = default;
 };
 
 struct PreferredPodTerm {

@@ -1,26 +1,77 @@
 #include "planning/live_filters.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+
+#include "scheduling/pod_kind.h"
 
 namespace nos::planning {
 namespace {
 
 constexpr int kMostRounds = 8;
 
-std::optional<scheduling::Verdict> Objects(const cluster::ClusterSnapshot& snapshot,
-                                           const scheduling::Framework& framework,
-                                           const cluster::Pod& pod, const std::string& node) {
-  const scheduling::Cycle cycle = framework.PreFilter(pod, snapshot);
-  if (!cycle.verdict.fits()) return cycle.verdict;
-  if (cycle.nodes && !cycle.nodes->contains(node)) return cycle.elsewhere;
-  for (const scheduling::FilterPlugin* filter : framework.filters()) {
-    if (!IsLive(*filter) || !filter->Concerns(pod)) continue;
-    scheduling::Verdict verdict = filter->Filter(cycle.state, pod, *snapshot.Find(node));
-    if (!verdict.fits()) return verdict;
+// The cluster while planned pods are bound one after the other. Pods of one kind share what the
+// pre-filters found out, which follows the pods bound since.
+class Play {
+ public:
+  Play(const cluster::ClusterSnapshot& snapshot, const scheduling::Framework& framework)
+      : snapshot_(snapshot), framework_(framework) {}
+
+  void Bind(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node) {
+    // The node is in the snapshot: it cannot fail.
+    if (snapshot_.Bind(pod, node).ok()) bound_.push_back({pod.get(), &node});
   }
-  return std::nullopt;
-}
+
+  std::optional<scheduling::Verdict> Objects(const cluster::Pod& pod, const std::string& node) {
+    const scheduling::Cycle& cycle = CycleOf(pod);
+    if (!cycle.verdict.fits()) return cycle.verdict;
+    if (cycle.nodes && !cycle.nodes->contains(node)) return cycle.elsewhere;
+    for (const scheduling::FilterPlugin* filter : cycle.filters) {
+      if (!IsLive(*filter)) continue;
+      scheduling::Verdict verdict = filter->Filter(cycle.state, pod, *snapshot_.Find(node));
+      if (!verdict.fits()) return verdict;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Bound {
+    const cluster::Pod* pod;
+    const std::string* node;
+  };
+  struct Kind {
+    scheduling::Cycle cycle;
+    size_t at = 0;  // of bound_: those before are in it
+  };
+
+  const scheduling::Cycle& CycleOf(const cluster::Pod& pod) {
+    const auto [it, fresh] = kinds_.try_emplace(scheduling::KindOf(pod));
+    Kind& kind = it->second;
+    if (fresh || !CatchUp(pod, kind)) kind.cycle = framework_.PreFilter(pod, snapshot_);
+    kind.at = bound_.size();
+    return kind.cycle;
+  }
+
+  // False: better made anew.
+  bool CatchUp(const cluster::Pod& pod, Kind& kind) const {
+    if (!kind.cycle.verdict.fits() || bound_.size() - kind.at > snapshot_.size()) return false;
+    const auto touch = [](std::string_view, std::string_view) {};
+    for (; kind.at < bound_.size(); ++kind.at) {
+      const Bound& bound = bound_[kind.at];
+      const cluster::NodeInfo& node = *snapshot_.Find(*bound.node);
+      for (const scheduling::PreFilterPlugin* plugin : framework_.pre_filters()) {
+        if (!plugin->Update(pod, *bound.pod, true, node, kind.cycle.state, touch)) return false;
+      }
+    }
+    return true;
+  }
+
+  cluster::ClusterSnapshot snapshot_;
+  const scheduling::Framework& framework_;
+  std::vector<Bound> bound_;
+  std::map<std::string, Kind> kinds_;
+};
 
 }  // namespace
 
@@ -29,10 +80,23 @@ bool IsLive(const scheduling::FilterPlugin& filter) {
          filter.Name() != "NodeResourcesFit";
 }
 
-bool HasLiveFilter(const scheduling::Framework& framework, const cluster::Pod& pod) {
-  return std::any_of(
-      framework.filters().begin(), framework.filters().end(),
-      [&](const scheduling::FilterPlugin* f) { return IsLive(*f) && f->Concerns(pod); });
+LivePods::LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
+                   const scheduling::Framework& framework)
+    : repellers_(snapshot.around()) {
+  std::ranges::copy_if(framework.filters(), std::back_inserter(filters_),
+                       [](const scheduling::FilterPlugin* filter) { return IsLive(*filter); });
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    if (node.with_required_anti_affinity == 0) continue;
+    for (const auto& pod : node.pods) repellers_.Add(pod);
+  }
+  for (const auto& pod : pending) repellers_.Add(pod);
+}
+
+bool LivePods::Has(const cluster::Pod& pod) const {
+  return std::ranges::any_of(filters_, [&](const scheduling::FilterPlugin* filter) {
+    return filter->Concerns(pod) && (filter->IsAsked(pod) || repellers_.Repel(pod));
+  });
 }
 
 std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
@@ -46,18 +110,18 @@ std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return t.problem.classes[pods[a].cls].level < t.problem.classes[pods[b].cls].level;
   });
-  cluster::ClusterSnapshot played = snapshot;
+  Play play(snapshot, framework);
   for (const size_t i : order) {
     const int cls = pods[i].cls;
     const std::shared_ptr<const cluster::Pod>& pod = t.pending[t.members[cls][result.members[i]]];
     const std::string& node = t.nodes[pods[i].node]->node->meta.name;
     if (t.live_rows.contains(t.problem.classes[cls].allowed)) {
-      if (auto verdict = Objects(played, framework, *pod, node)) {
+      if (auto verdict = play.Objects(*pod, node)) {
         objections.push_back({cls, pods[i].node, std::move(*verdict)});
         continue;
       }
     }
-    if (!played.Bind(pod, node).ok()) continue;  // the node is in the snapshot: cannot happen
+    play.Bind(pod, node);
   }
   return objections;
 }

@@ -9,13 +9,29 @@
 
 #include "planning/stages.h"
 #include "planning/translate.h"
+#include "scheduling/plugins/inter_pod_affinity/repellers.h"
 
 namespace nos::planning {
 
 // Whether a filter looks at more than the node object; resources aside, which the search counts.
 bool IsLive(const scheduling::FilterPlugin& filter);
-// Whether any live filter concerns the pod.
-bool HasLiveFilter(const scheduling::Framework& framework, const cluster::Pod& pod);
+
+// Which pods live filters concern: those that ask for something, and those that others want to keep
+// away, whether these run or are planned for, too.
+//
+//   const LivePods live(snapshot, pending, framework);
+//   if (live.Has(pod)) ...
+class LivePods {
+ public:
+  // The snapshot and the framework must outlive it.
+  LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
+           const scheduling::Framework& framework);
+  bool Has(const cluster::Pod& pod) const;
+
+ private:
+  std::vector<const scheduling::FilterPlugin*> filters_;
+  scheduling::Repellers repellers_;
+};
 
 struct Objection {
   int cls = 0, node = 0;

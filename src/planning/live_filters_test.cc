@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "planning/testing/clusters.h"
@@ -51,6 +52,94 @@ TEST(LiveFiltersTest, PlanIsPlayedThroughAndMadeAgain) {
     }
   }
   EXPECT_EQ(nodes.size(), 3);
+}
+
+cluster::PodAffinityTerm Selecting(std::string app, std::string key) {
+  return {cluster::LabelSelector{{{"app", std::move(app)}}, {}}, {}, std::nullopt, std::move(key)};
+}
+
+// Three nodes of two GPUs in two zones: a and b in the first.
+testing::ClusterBuilder Zoned() {
+  testing::ClusterBuilder cluster;
+  for (const char* name : {"a", "b", "c"}) {
+    cluster::Node& node = cluster.Node(name, "NVIDIA-A30", {"", ""});
+    node.meta.labels["zone"] = name[0] == 'c' ? "2" : "1";
+    node.meta.labels["host"] = name;
+  }
+  return cluster;
+}
+
+std::map<std::string, std::string> NodesOf(const Plan& plan) {
+  std::map<std::string, std::string> nodes;
+  for (const PodOutcome& p : plan.pods) {
+    if (p.placed) nodes[p.pod->meta.name] = p.node;
+  }
+  return nodes;
+}
+
+TEST(LiveFiltersTest, PodsThatKeepApartArePlannedApart) {
+  testing::ClusterBuilder cluster = Zoned();
+  for (int i = 0; i < 4; ++i) {
+    cluster::Pod& pod = cluster.Pod("p" + std::to_string(i), {"1g.6gb"});
+    pod.meta.labels["app"] = "web";
+    pod.pod_anti_affinity.required = {Selecting("web", "host")};
+  }
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const Plan plan = MakePlan(cluster.Snapshot(), cluster.Pending(), framework, {});
+  EXPECT_EQ(testing::PlanFault(plan, cluster.Snapshot()), "");
+  EXPECT_EQ(plan.placed, 3);
+  std::set<std::string> nodes;
+  for (const auto& [pod, node] : NodesOf(plan)) nodes.insert(node);
+  EXPECT_EQ(nodes.size(), 3U);
+  for (const PodOutcome& p : plan.pods) {
+    EXPECT_EQ(p.placed ? "" : p.reasons[0].code, p.placed ? "" : "PodAntiAffinity");
+  }
+}
+
+TEST(LiveFiltersTest, PodsThatAskForNothingAreKeptFromThoseThatDoNotWantThem) {
+  testing::ClusterBuilder cluster = Zoned();
+  cluster::Pod& db = cluster.Pod("db", {"4g.24gb"});
+  db.node_selector["zone"] = "1";
+  db.pod_anti_affinity.required = {Selecting("web", "zone")};
+  for (int i = 0; i < 6; ++i)
+    cluster.Pod("w" + std::to_string(i), {"1g.6gb"}).meta.labels["app"] = "web";
+  cluster.Pod("q", {"4g.24gb"}).meta.labels["app"] = "other";
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const Plan plan = MakePlan(cluster.Snapshot(), cluster.Pending(), framework, {});
+  EXPECT_EQ(testing::PlanFault(plan, cluster.Snapshot()), "");
+  const auto nodes = NodesOf(plan);
+  EXPECT_TRUE(nodes.contains("db"));
+  EXPECT_TRUE(nodes.contains("q"));
+  int webs = 0;
+  for (const auto& [pod, node] : nodes) {
+    if (!pod.starts_with("w")) continue;
+    ++webs;
+    EXPECT_EQ(node, "c") << pod;
+  }
+  EXPECT_EQ(webs, 6);
+}
+
+TEST(LiveFiltersTest, OnlyPodsThatAreConcernedAreLive) {
+  testing::ClusterBuilder cluster = Zoned();
+  cluster::Pod& db = cluster.Pod("db", {"1g.6gb"});
+  db.pod_anti_affinity.required = {Selecting("web", "zone")};
+  cluster.Pod("web", {"1g.6gb"}).meta.labels["app"] = "web";
+  cluster.Pod("other", {"1g.6gb"}).meta.labels["app"] = "other";
+  cluster::TopologySpreadConstraint spread;
+  spread.topology_key = "zone";
+  spread.when_unsatisfiable = "ScheduleAnyway";
+  cluster.Pod("soft", {"1g.6gb"}).spread = {spread};
+  spread.when_unsatisfiable = "DoNotSchedule";
+  cluster.Pod("hard", {"1g.6gb"}).spread = {spread};
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const cluster::ClusterSnapshot snapshot = cluster.Snapshot();
+  const auto pending = cluster.Pending();
+  const LivePods live(snapshot, pending, framework);
+  std::set<std::string> names;
+  for (const auto& pod : pending) {
+    if (live.Has(*pod)) names.insert(pod->meta.name);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"db", "web", "hard"}));
 }
 
 }  // namespace

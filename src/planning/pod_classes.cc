@@ -14,6 +14,9 @@ namespace {
 
 using cluster::Pod;
 
+// Enough for most keys.
+constexpr size_t kKeySize = 256;
+
 // Length first, so that no text can pass for another one.
 void Append(std::string& key, std::string_view text) {
   key += std::to_string(text.size());
@@ -48,9 +51,25 @@ void AppendRequests(std::string& key, const cluster::ResourceVector& requests) {
   }
 }
 
+// Claims are of the pod's namespace, and those of its own have its name.
+void AppendVolumes(std::string& key, const Pod& pod) {
+  using Kind = cluster::Volume::Kind;
+  for (const cluster::Volume& volume : pod.volumes) {
+    if (volume.kind == Kind::kOther) continue;
+    Append(key, pod.meta.ns);
+    key += static_cast<char>('a' + static_cast<int>(volume.kind));
+    Append(key,
+           volume.kind == Kind::kEphemeral ? pod.meta.name + "-" + volume.name : volume.source);
+    key += volume.read_only ? 'r' : 'w';
+    for (const std::string& monitor : volume.monitors) Append(key, monitor);
+    key += ';';
+  }
+}
+
 // Containers alone decide the requests of nearly all pods: equal ones need not be added up again.
 std::string ContainerKey(const Pod& pod) {
   std::string key;
+  key.reserve(kKeySize);
   const auto append = [&key](const cluster::ResourceList& list) {
     for (const auto& [name, quantity] : list) {
       Append(key, name);
@@ -74,9 +93,8 @@ std::string ContainerKey(const Pod& pod) {
 
 class Grouper {
  public:
-  Grouper(Pods pods, const scheduling::Framework& framework, const PlanOptions& options,
-          std::vector<int>& group_of)
-      : pods_(pods), framework_(framework), options_(options), group_of_(group_of) {
+  Grouper(Pods pods, const LivePods& live, const PlanOptions& options, std::vector<int>& group_of)
+      : pods_(pods), live_(live), options_(options), group_of_(group_of) {
     group_of_.assign(pods.size(), -1);
   }
 
@@ -107,7 +125,7 @@ class Grouper {
     const int claim = Claim(pod, options_);
     const cluster::ResourceVector& requests = RequestsFor(pod);
     std::string constraints = ConstraintKey(pod);
-    if (HasLiveFilter(framework_, pod)) Append(constraints, std::to_string(i));
+    if (live_.Has(pod)) Append(constraints, std::to_string(i));
     std::string key = constraints;
     key += '\n';
     key.append(reinterpret_cast<const char*>(&pod.priority), sizeof pod.priority);
@@ -143,7 +161,7 @@ class Grouper {
   }
 
   const Pods pods_;
-  const scheduling::Framework& framework_;
+  const LivePods& live_;
   const PlanOptions& options_;
   std::vector<int>& group_of_;
   std::vector<PodGroup> groups_;
@@ -155,6 +173,7 @@ class Grouper {
 
 std::string ConstraintKey(const Pod& pod) {
   std::string key;
+  key.reserve(kKeySize);
   Append(key, pod.node_name);
   for (const auto& [label, value] : pod.node_selector) {
     Append(key, label);
@@ -166,6 +185,7 @@ std::string ConstraintKey(const Pod& pod) {
   for (const cluster::Toleration& t : pod.tolerations) {
     for (const std::string* part : {&t.key, &t.op, &t.value, &t.effect}) Append(key, *part);
   }
+  AppendVolumes(key, pod);
   return key;
 }
 
@@ -177,9 +197,9 @@ int Claim(const Pod& pod, const PlanOptions& options) {
   return claim;
 }
 
-std::vector<PodGroup> GroupPods(Pods pods, const scheduling::Framework& framework,
-                                const PlanOptions& options, std::vector<int>& group_of) {
-  return Grouper(pods, framework, options, group_of).Run();
+std::vector<PodGroup> GroupPods(Pods pods, const LivePods& live, const PlanOptions& options,
+                                std::vector<int>& group_of) {
+  return Grouper(pods, live, options, group_of).Run();
 }
 
 }  // namespace nos::planning

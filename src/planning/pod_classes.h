@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "cluster/resources.h"
+#include "planning/live_filters.h"
 #include "planning/planner.h"
 #include "planning/translate.h"
 
 namespace nos::planning {
 
-// Everything of the pod's spec that filters read of it, but the resources; equal text means equal
-// verdicts on every node.
+// Everything that filters read of pods which no live filter concerns (LivePods), but the resources;
+// equal text means equal verdicts on every node. Of the others they read more, labels above all.
 std::string ConstraintKey(const cluster::Pod& pod);
 
 // How strong a claim waiting gives: 0 until `starvation_after`, then one more for every doubling.
@@ -30,7 +31,7 @@ struct PodGroup {
 
 // The pods that wait for a node, in groups (pods with live filters one by one) sorted by level,
 // then by their first pod. `group_of` gets the group of every pod, -1 for those that do not wait.
-std::vector<PodGroup> GroupPods(Pods pods, const scheduling::Framework& framework,
-                                const PlanOptions& options, std::vector<int>& group_of);
+std::vector<PodGroup> GroupPods(Pods pods, const LivePods& live, const PlanOptions& options,
+                                std::vector<int>& group_of);
 
 }  // namespace nos::planning

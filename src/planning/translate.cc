@@ -9,6 +9,7 @@
 #include "planning/live_filters.h"
 #include "planning/pod_classes.h"
 #include "scheduling/packing/view.h"
+#include "scheduling/pod_kind.h"
 
 namespace nos::planning {
 namespace {
@@ -21,13 +22,16 @@ class Translator {
  public:
   Translator(const cluster::ClusterSnapshot& snapshot, Pods pending,
              const scheduling::Framework& framework, const PlanOptions& options)
-      : snapshot_(snapshot), framework_(framework), options_(options) {
+      : snapshot_(snapshot),
+        framework_(framework),
+        options_(options),
+        live_(snapshot, pending, framework) {
     out_.pending = pending;
     out_.catalogue = &snapshot.catalogue();
   }
 
   Translation Run() {
-    groups_ = GroupPods(out_.pending, framework_, options_, out_.class_of);
+    groups_ = GroupPods(out_.pending, live_, options_, out_.class_of);
     for (size_t n = 0; n < snapshot_.size(); ++n) out_.nodes.push_back(&snapshot_.node(n));
     FindModels();
     FindResources();
@@ -216,27 +220,43 @@ class Translator {
     const auto [it, fresh] =
         row_of_.try_emplace(group.constraints, static_cast<int>(row_of_.size()));
     if (!fresh) return it->second;
-    const int pod = group.members[0];
-    if (HasLiveFilter(framework_, *out_.pending[pod])) out_.live_rows.insert(it->second);
-    out_.row_pod.push_back(pod);
-    out_.row_cycle.push_back(framework_.PreFilter(*out_.pending[pod], snapshot_));
-    std::vector<bool>& row = out_.problem.allowed.emplace_back(out_.nodes.size());
-    for (size_t n = 0; n < row.size(); ++n) {
-      row[n] =
-          VerdictNow(framework_, out_.row_cycle.back(), *out_.pending[pod], *out_.nodes[n]).fits();
+    out_.row_pod.push_back(group.members[0]);
+    const cluster::Pod& pod = *out_.pending[group.members[0]];
+    if (!live_.Has(pod)) {
+      AddRow(pod);
+      return it->second;
+    }
+    out_.live_rows.insert(it->second);
+    // Pods of one kind have a row each, but for now the same.
+    const auto [alike, first] = live_kinds_.try_emplace(scheduling::KindOf(pod), it->second);
+    if (first) {
+      AddRow(pod);
+    } else {
+      out_.row_cycle.push_back(scheduling::Cycle(out_.row_cycle[alike->second]));
+      out_.problem.allowed.push_back(std::vector<bool>(out_.problem.allowed[alike->second]));
     }
     return it->second;
+  }
+
+  void AddRow(const cluster::Pod& pod) {
+    out_.row_cycle.push_back(framework_.PreFilter(pod, snapshot_));
+    std::vector<bool>& row = out_.problem.allowed.emplace_back(out_.nodes.size());
+    for (size_t n = 0; n < row.size(); ++n) {
+      row[n] = VerdictNow(out_.row_cycle.back(), pod, *out_.nodes[n]).fits();
+    }
   }
 
   const cluster::ClusterSnapshot& snapshot_;
   const scheduling::Framework& framework_;
   const PlanOptions& options_;
+  const LivePods live_;
   Translation out_;
   std::vector<PodGroup> groups_;
   std::map<const gpu::Model*, uint16_t> model_index_;
   std::map<ResourceId, uint16_t> slice_of_;
   bool mig_as_resource_ = false;
-  std::unordered_map<std::string, int> row_of_;
+  std::unordered_map<std::string, int> row_of_;      // by constraints
+  std::unordered_map<std::string, int> live_kinds_;  // the first row of each
 };
 
 }  // namespace
@@ -261,14 +281,12 @@ std::vector<scheduling::Verdict> ObstaclesNow(const scheduling::Framework& frame
   return obstacles;
 }
 
-scheduling::Verdict VerdictNow(const scheduling::Framework& framework,
-                               const scheduling::Cycle& cycle, const cluster::Pod& pod,
+scheduling::Verdict VerdictNow(const scheduling::Cycle& cycle, const cluster::Pod& pod,
                                const cluster::NodeInfo& node) {
   if (!cycle.verdict.fits()) return cycle.verdict;
   if (cycle.nodes && !cycle.nodes->contains(node.node->meta.name)) return cycle.elsewhere;
-  for (const FilterPlugin* filter : framework.filters()) {
-    const bool counts = filter->Dependence() == DependsOn::kNodeObject || IsLive(*filter);
-    if (!counts || !filter->Concerns(pod)) continue;
+  for (const FilterPlugin* filter : cycle.filters) {
+    if (filter->Dependence() != DependsOn::kNodeObject && !IsLive(*filter)) continue;
     scheduling::Verdict verdict = filter->Filter(cycle.state, pod, node);
     if (!verdict.fits()) return verdict;
   }

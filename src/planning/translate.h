@@ -51,8 +51,7 @@ std::vector<scheduling::Verdict> ObstaclesNow(const scheduling::Framework& frame
                                               const cluster::Pod& pod,
                                               const cluster::NodeInfo& node);
 // The first of them, or that it fits.
-scheduling::Verdict VerdictNow(const scheduling::Framework& framework,
-                               const scheduling::Cycle& cycle, const cluster::Pod& pod,
+scheduling::Verdict VerdictNow(const scheduling::Cycle& cycle, const cluster::Pod& pod,
                                const cluster::NodeInfo& node);
 
 }  // namespace nos::planning

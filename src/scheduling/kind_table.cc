@@ -120,8 +120,11 @@ void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
   }
   for (Column& column : columns_) {
     const bool depends = column.plugin->ScoreDependence() == DependsOn::kCluster;
-    if (column.outdated || (depends && others_fit)) {
-      PreScore(column, snapshot);
+    const auto anew = column.outdated         ? ScorePlugin::Anew::kPreScore
+                      : depends && others_fit ? FollowFeasible(column, fitted, snapshot)
+                                              : ScorePlugin::Anew::kNothing;
+    if (anew != ScorePlugin::Anew::kNothing) {
+      Rescore(column, anew, snapshot);
       continue;
     }
     if (!column.active) continue;
@@ -135,14 +138,31 @@ void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
   }
 }
 
+ScorePlugin::Anew KindTable::FollowFeasible(const Column& column,
+                                            const std::vector<uint8_t>& fitted,
+                                            const ClusterSnapshot& snapshot) {
+  auto anew = ScorePlugin::Anew::kNothing;
+  for (size_t t = 0; t < touched_.size(); ++t) {
+    const uint32_t i = touched_[t];
+    if (fits_[i] == fitted[t]) continue;
+    anew = std::max(anew,
+                    column.plugin->UpdateFeasible(snapshot.node(i), fits_[i] != 0, cycle_.state));
+  }
+  return anew;
+}
+
 void KindTable::PreScore(Column& column, const ClusterSnapshot& snapshot) {
   std::vector<const NodeInfo*> feasible;
   for (size_t i = 0; i < fits_.size(); ++i) {
     if (fits_[i] != 0) feasible.push_back(&snapshot.node(i));
   }
-  const bool was_active = column.active;
   column.active = column.plugin->PreScore(*pod_, snapshot, feasible, cycle_.state);
   column.outdated = false;
+}
+
+void KindTable::Rescore(Column& column, ScorePlugin::Anew anew, const ClusterSnapshot& snapshot) {
+  const bool was_active = column.active;
+  if (anew == ScorePlugin::Anew::kPreScore) PreScore(column, snapshot);
   if (!column.active && !was_active) return;
   totals_outdated_ = true;
   column.wide = true;

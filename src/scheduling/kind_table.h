@@ -62,6 +62,10 @@ class KindTable {
   };
 
   void AskTouched(const cluster::ClusterSnapshot& snapshot);
+  // `fitted`: whether the touched nodes fitted before.
+  ScorePlugin::Anew FollowFeasible(const Column& column, const std::vector<uint8_t>& fitted,
+                                   const cluster::ClusterSnapshot& snapshot);
+  void Rescore(Column& column, ScorePlugin::Anew anew, const cluster::ClusterSnapshot& snapshot);
   void PreScore(Column& column, const cluster::ClusterSnapshot& snapshot);
   static void SetScore(Column& column, size_t node, int64_t score);
   static bool SearchExtremes(Column& column);

@@ -144,6 +144,9 @@ class FilterPlugin : public virtual Plugin {
   virtual DependsOn Dependence() const = 0;
   // Whether the verdict can differ from kFits for this pod at all; false lets callers skip it.
   virtual bool Concerns(const cluster::Pod&) const { return true; }
+  // Whether the pod itself asks for something here. One that does not, but is concerned, can be
+  // refused only for what other pods ask: their anti-affinity.
+  virtual bool IsAsked(const cluster::Pod& pod) const { return Concerns(pod); }
   // With an empty `state` (no PreFilter): what can be told without it.
   virtual Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                          const cluster::NodeInfo& node) const = 0;
@@ -175,18 +178,17 @@ class ScorePlugin : public virtual Plugin {
     return true;
   }
   // As PreFilterPlugin::Update, for what PreScore left; called also when it returned false. Only of
-  // plugins whose scores depend on the cluster, for which PreScore is called anew, too, whenever
-  // other nodes are feasible than before. The default asks for a new PreScore each time.
+  // plugins whose scores depend on the cluster. The default asks for a new PreScore each time.
   virtual bool UpdateScore(const cluster::Pod& /*pod*/, const cluster::Pod& /*other*/,
                            bool /*came*/, const cluster::NodeInfo& /*node*/, CycleState& /*state*/,
                            TouchDomain /*touch*/) const {
     return false;
   }
-  // `node` has begun or ceased to be feasible. Returns whether all scores are as they were;
-  // otherwise every node's Score is to be asked anew.
-  virtual bool UpdateFeasible(const cluster::NodeInfo& /*node*/, bool /*feasible*/,
+  // The same when `node` has begun or ceased to be feasible: returns what is to be asked anew.
+  enum class Anew { kNothing, kScores, kPreScore };
+  virtual Anew UpdateFeasible(const cluster::NodeInfo& /*node*/, bool /*feasible*/,
                               CycleState& /*state*/) const {
-    return true;
+    return Anew::kPreScore;
   }
   virtual int64_t Score(const CycleState& state, const cluster::Pod& pod,
                         const cluster::NodeInfo& node) const = 0;

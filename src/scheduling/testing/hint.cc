@@ -43,7 +43,7 @@ class Happenings {
       case 1:
         if (random_.Below(3) != 0) return SetNode();
         snapshot_.RemoveNode(node.node->meta.name);
-        return {Kind::kNodeChanged, node.node, nullptr, nullptr, nullptr};
+        return {Kind::kNodeRemoved, node.node, nullptr, nullptr, nullptr};
       case 2:
         return node.pods.empty() ? Bind(node) : Unbind(node);
       case 3:

@@ -212,8 +212,9 @@ bool InterPodAffinity::PreScore(const Pod& pod, const cluster::ClusterSnapshot& 
           [&](std::string_view key, int64_t weight) { sums.Add(*node.node, key, weight); });
     }
   }
+  const bool alike = sums.empty();
   state.Set(ScoreState{std::move(preferred), CopyOnWrite(std::move(sums))});
-  return true;
+  return !alike;
 }
 
 bool InterPodAffinity::UpdateScore(const Pod& pod, const Pod& other, bool came,
@@ -221,13 +222,14 @@ bool InterPodAffinity::UpdateScore(const Pod& pod, const Pod& other, bool came,
                                    TouchDomain touch) const {
   auto* left = state.Get<ScoreState>();
   if (left == nullptr) return options_.ignore_preferred_terms_of_existing_pods;
+  const bool alike = left->sums->empty();
   ForEachWeight(*left->preferred, options_.hard_pod_affinity_weight, pod, other,
                 [&](std::string_view key, int64_t weight) {
                   const auto change =
                       left->sums.Change().Add(*node.node, key, came ? weight : -weight);
                   if (change) touch(key, change->value);
                 });
-  return true;
+  return !alike || left->sums->empty();
 }
 
 int64_t InterPodAffinity::Score(const CycleState& state, const Pod&, const NodeInfo& node) const {

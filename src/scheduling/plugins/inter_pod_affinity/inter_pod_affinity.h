@@ -34,6 +34,9 @@ class InterPodAffinity final : public PreFilterPlugin, public FilterPlugin, publ
   bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,
               const cluster::NodeInfo& node, CycleState& state, TouchDomain touch) const override;
   DependsOn Dependence() const override { return DependsOn::kCluster; }
+  bool IsAsked(const cluster::Pod& pod) const override {
+    return !pod.pod_affinity.required.empty() || !pod.pod_anti_affinity.required.empty();
+  }
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;
 
@@ -43,6 +46,9 @@ class InterPodAffinity final : public PreFilterPlugin, public FilterPlugin, publ
   bool UpdateScore(const cluster::Pod& pod, const cluster::Pod& other, bool came,
                    const cluster::NodeInfo& node, CycleState& state,
                    TouchDomain touch) const override;
+  Anew UpdateFeasible(const cluster::NodeInfo&, bool, CycleState&) const override {
+    return Anew::kNothing;
+  }
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
   int64_t Normalized(int64_t score, int64_t lowest, int64_t highest) const override;

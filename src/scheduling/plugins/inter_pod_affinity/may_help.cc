@@ -75,8 +75,9 @@ bool InterPodAffinity::MayHelp(const ClusterEvent& event, const Pod& pod) const 
     case kNodeAdded:
       return near.empty() || HasSomeKey(near, *event.node);
     case kNodeChanged:
-      return event.node == nullptr || event.node_before == nullptr ||
-             NodeChangeMayHelp(pod, *event.node_before, *event.node);
+      return NodeChangeMayHelp(pod, *event.node_before, *event.node);
+    case kNodeRemoved:
+      return true;  // its pods are out of the way
     case kAround:
       return event.around == "Namespace";
   }

@@ -74,9 +74,9 @@ bool PodTopologySpread::MayHelp(const ClusterEvent& event, const Pod& pod) const
     case kNodeAdded:
       return HasAllHardKeys(constraints, *event.node);
     case kNodeChanged:
-      if (event.node == nullptr) return HasAllHardKeys(constraints, *event.node_before);
-      return event.node_before == nullptr ||
-             NodeChangeMayHelp(constraints, pod, *event.node_before, *event.node);
+      return NodeChangeMayHelp(constraints, pod, *event.node_before, *event.node);
+    case kNodeRemoved:
+      return HasAllHardKeys(constraints, *event.node_before);
     case kAround:
       return pod.spread.empty() && SelectsPods(event.around);
   }

@@ -130,13 +130,13 @@ bool PodTopologySpread::UpdateScore(const Pod& pod, const Pod& other, bool came,
   return true;
 }
 
-bool PodTopologySpread::UpdateFeasible(const NodeInfo& node, bool feasible,
-                                       CycleState& state) const {
+ScorePlugin::Anew PodTopologySpread::UpdateFeasible(const NodeInfo& node, bool feasible,
+                                                    CycleState& state) const {
   auto* left = state.Get<ScoreState>();
-  if (left == nullptr) return true;
+  if (left == nullptr) return Anew::kNothing;
   Tallies& tallies = left->tallies.Change();
   CountFeasible(*left->spreading, *node.node, feasible ? 1 : -1, tallies);
-  return !SetWeights(*left->spreading, tallies);
+  return SetWeights(*left->spreading, tallies) ? Anew::kScores : Anew::kNothing;
 }
 
 int64_t PodTopologySpread::Score(const CycleState& state, const Pod&, const NodeInfo& node) const {
