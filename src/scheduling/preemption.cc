@@ -1,0 +1,176 @@
+#include "scheduling/preemption.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "cluster/selectors.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::ClusterSnapshot;
+using cluster::NodeInfo;
+using cluster::Pod;
+using SharedPod = std::shared_ptr<const Pod>;
+
+Time StartOf(const Pod& pod) { return pod.started.value_or(Time::max()); }
+
+// Of higher priority, else running for longer.
+bool MoreImportant(const SharedPod& a, const SharedPod& b) {
+  if (a->priority != b->priority) return a->priority > b->priority;
+  if (StartOf(*a) != StartOf(*b)) return StartOf(*a) < StartOf(*b);
+  return a->Key() < b->Key();
+}
+
+// What the budgets still allow while more and more pods are counted as gone.
+class Budgets {
+ public:
+  explicit Budgets(const cluster::Surroundings& around) {
+    for (const auto& [key, budget] : around.budgets.rows()) {
+      const bool selects = budget->selector && (!budget->selector->match_labels.empty() ||
+                                                !budget->selector->match_expressions.empty());
+      if (selects) budgets_.push_back({budget.get(), budget->disruptions_allowed});
+    }
+  }
+  // Counts the pod as gone. Whether that violates one.
+  bool Take(const Pod& pod) {
+    bool violates = false;
+    for (auto& [budget, allowed] : budgets_) {
+      if (budget->meta.ns != pod.meta.ns || pod.meta.labels.empty() ||
+          !cluster::Matches(*budget->selector, pod.meta.labels)) {
+        continue;
+      }
+      const auto& disrupted = budget->disrupted_pods;
+      if (std::ranges::find(disrupted, pod.meta.name) != disrupted.end()) continue;
+      violates = --allowed < 0 || violates;
+    }
+    return violates;
+  }
+
+ private:
+  std::vector<std::pair<const cluster::PodDisruptionBudget*, int32_t>> budgets_;
+};
+
+// One node on which pods go and come back, and what the filters say of it.
+class Trial {
+ public:
+  Trial(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
+        const Pod& pod, std::string node)
+      : framework_(framework),
+        snapshot_(snapshot),
+        cycle_(cycle),
+        pod_(pod),
+        node_(std::move(node)) {}
+
+  void Remove(const SharedPod& other) {
+    (void)snapshot_.Unbind(*other, node_);  // it is there
+    Follow(*other, false);
+  }
+  void Add(const SharedPod& other) {
+    (void)snapshot_.Bind(other, node_);  // the node is there
+    Follow(*other, true);
+  }
+  bool Fits() const { return framework_.Filter(cycle_, pod_, Node()).fits(); }
+
+ private:
+  const NodeInfo& Node() const { return *snapshot_.Find(node_); }
+  void Follow(const Pod& other, bool came) {
+    const auto touch = [](std::string_view, std::string_view) {};
+    for (const PreFilterPlugin* plugin : framework_.pre_filters()) {
+      if (plugin->Update(pod_, other, came, Node(), cycle_.state, touch)) continue;
+      cycle_ = framework_.PreFilter(pod_, snapshot_);
+      return;
+    }
+  }
+
+  const Framework& framework_;
+  ClusterSnapshot snapshot_;
+  Cycle cycle_;
+  const Pod& pod_;
+  const std::string node_;
+};
+
+std::optional<Preemption> TryNode(const Framework& framework, const ClusterSnapshot& snapshot,
+                                  const Cycle& cycle, const Pod& pod, const NodeInfo& node) {
+  std::vector<SharedPod> lesser;
+  std::ranges::copy_if(node.pods, std::back_inserter(lesser),
+                       [&](const SharedPod& other) { return other->priority < pod.priority; });
+  if (lesser.empty()) return std::nullopt;
+  std::ranges::sort(lesser, MoreImportant);
+  Trial trial(framework, snapshot, cycle, pod, node.node->meta.name);
+  for (const SharedPod& other : lesser) trial.Remove(other);
+  if (!trial.Fits()) return std::nullopt;
+  Budgets budgets(snapshot.around());
+  std::vector<SharedPod> guarded, others;
+  for (const SharedPod& other : lesser) {
+    (budgets.Take(*other) ? guarded : others).push_back(other);
+  }
+  Preemption preemption{node.node->meta.name, {}, 0};
+  const auto take_back = [&](const std::vector<SharedPod>& pods, int violation) {
+    for (const SharedPod& other : pods) {
+      trial.Add(other);
+      if (trial.Fits()) continue;
+      trial.Remove(other);
+      preemption.victims.push_back(other);
+      preemption.violations += violation;
+    }
+  };
+  take_back(guarded, 1);
+  take_back(others, 0);
+  std::ranges::sort(preemption.victims, MoreImportant);
+  return preemption;
+}
+
+// The less, the better; the first victim is the most important.
+auto CostOf(const Preemption& p) {
+  int64_t sum = 0;
+  Time youngest_start = Time::max();
+  for (const SharedPod& victim : p.victims) {
+    sum += int64_t{victim->priority} + (int64_t{1} << 31);
+    if (victim->priority == p.victims.front()->priority) {
+      youngest_start = std::min(youngest_start, StartOf(*victim));
+    }
+  }
+  const int64_t highest = p.victims.empty() ? INT64_MIN : p.victims.front()->priority;
+  return std::tuple(p.violations, highest, sum, p.victims.size(),
+                    -youngest_start.time_since_epoch().count());
+}
+
+}  // namespace
+
+std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& snapshot,
+                          const Pod& pod) {
+  if (pod.preemption_policy == "Never") return "not eligible due to preemptionPolicy=Never.";
+  const NodeInfo* node = snapshot.Find(pod.nominated_node);
+  if (node == nullptr) return "";
+  const Cycle cycle = framework.PreFilter(pod, snapshot);
+  const Verdict verdict = framework.Filter(cycle, pod, *node);
+  if (verdict.kind == Verdict::Kind::kUnresolvable) return "";
+  const bool ending = std::ranges::any_of(node->pods, [&](const SharedPod& other) {
+    return other->meta.deleted && other->priority < pod.priority;
+  });
+  return ending ? "not eligible due to a terminating pod on the nominated node." : "";
+}
+
+std::optional<Preemption> FindPreemption(const Framework& framework,
+                                         const ClusterSnapshot& snapshot, const Pod& pod,
+                                         const PreemptionOptions& options) {
+  const Cycle cycle = framework.PreFilter(pod, snapshot);
+  if (!cycle.verdict.fits()) return std::nullopt;
+  const auto nodes = static_cast<int64_t>(snapshot.size());
+  const int64_t enough =
+      std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates);
+  std::optional<Preemption> best;
+  int64_t found = 0;
+  for (size_t i = 0; i < snapshot.size() && found < enough; ++i) {
+    const NodeInfo& node = snapshot.node(i);
+    if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
+    std::optional<Preemption> preemption = TryNode(framework, snapshot, cycle, pod, node);
+    if (!preemption) continue;
+    ++found;
+    if (!best || CostOf(*preemption) < CostOf(*best)) best = std::move(preemption);
+  }
+  return best;
+}
+
+}  // namespace nos::scheduling

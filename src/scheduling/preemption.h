@@ -1,0 +1,48 @@
+// Which pods have to go so that a more important one fits.
+//
+//   if (auto preemption = FindPreemption(framework, snapshot, pod, {}))
+//     Evict(preemption->victims), Nominate(pod, preemption->node);
+//
+// Semantics: kube-scheduler's DefaultPreemption. On each node that refuses the pod for what can
+// change, all pods of lower priority are taken away; if the pod fits then, as many of them as
+// possible are taken back, those first whose PodDisruptionBudgets would be violated, then the more
+// important ones. Of all nodes the one is taken with the fewest violations, then the least
+// important first victim, the least sum of priorities, the fewest victims, and the youngest. Unlike
+// there, candidates are looked at in the order of the nodes' names, so that a run repeats.
+//
+// Pure functions.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduling/framework.h"
+
+namespace nos::scheduling {
+
+// DefaultPreemptionArgs.
+struct PreemptionOptions {
+  int min_candidate_percentage = 10;  // of all nodes
+  int min_candidates = 100;
+};
+
+struct Preemption {
+  std::string node;
+  std::vector<std::shared_ptr<const cluster::Pod>> victims;  // the most important first
+  int violations = 0;                                        // of disruption budgets
+};
+
+// Why a pod may not preempt; empty: it may. One that has made room already waits for it: its
+// victims take their time to end.
+std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
+                          const cluster::Pod& pod);
+
+// None: nothing that may be taken away would help. `snapshot` holds the pods that were promised a
+// node before, too; its surroundings have the budgets.
+std::optional<Preemption> FindPreemption(const Framework& framework,
+                                         const cluster::ClusterSnapshot& snapshot,
+                                         const cluster::Pod& pod, const PreemptionOptions& options);
+
+}  // namespace nos::scheduling
