@@ -53,6 +53,7 @@ struct Scheduler::Shared {
   };
   kube::Inbox<Answer> answers;
   kube::Inbox<std::vector<Told>> told;
+  kube::Inbox<std::string> not_evicted;
   kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
   std::function<void()> wake;
   void Wake() const {
@@ -69,7 +70,8 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       untold_(kTellAgain),
       shared_(std::make_shared<Shared>()) {
   for (SchedulerProfile& profile : profiles) {
-    profiles_[std::move(profile.scheduler_name)] = profile.framework;
+    std::string name = profile.scheduler_name;
+    profiles_.insert_or_assign(std::move(name), std::move(profile));
   }
   shared_->wake = threads_.wake;
 }
@@ -108,9 +110,13 @@ Outcome Scheduler::Rest(Time now) const {
   return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
 }
 
-const scheduling::Framework* Scheduler::FrameworkFor(const cluster::Pod& pod) const {
+const SchedulerProfile* Scheduler::ProfileFor(const cluster::Pod& pod) const {
   const auto found = profiles_.find(pod.scheduler_name);
-  return found == profiles_.end() ? nullptr : found->second;
+  return found == profiles_.end() ? nullptr : &found->second;
+}
+
+void Scheduler::Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call) {
+  workers != nullptr ? workers->Post(std::move(call)) : call(client);
 }
 
 void Scheduler::TakeIn(const View& view, Time now) {
@@ -147,7 +153,7 @@ void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
 void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   const Pod& known = after != nullptr ? after : before;
   const std::string key = known->Key();
-  const Framework* framework = FrameworkFor(*known);
+  const SchedulerProfile* profile = ProfileFor(*known);
   const bool successor =
       before != nullptr && after != nullptr && before->meta.uid != after->meta.uid;
   if (after == nullptr || successor || !scheduling::IsPending(*after)) {
@@ -155,20 +161,21 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     queue_.Remove(key);
     engine_.Nominate(known, "");
   }
+  if (after == nullptr || after->meta.deleted || successor) going_.erase(key);
   if (after == nullptr) {
     engine_.RemovePod(key);
   } else {
     engine_.SetPod(after);
   }
-  if (after != nullptr && framework != nullptr && scheduling::IsPending(*after)) {
+  if (after != nullptr && profile != nullptr && scheduling::IsPending(*after)) {
     scheduling::Verdict gate = scheduling::Verdict::Fits();
-    for (const scheduling::PreEnqueuePlugin* plugin : framework->gates()) {
+    for (const scheduling::PreEnqueuePlugin* plugin : profile->framework->gates()) {
       if (gate.fits()) gate = plugin->PreEnqueue(*after);
     }
     if (gate.fits() && scheduling::IsGated(*after)) {
       gate = scheduling::Verdict::Unresolvable("Gated", "scheduling gates are not lifted");
     }
-    engine_.Nominate(after, after->nominated_node);
+    if (!after->nominated_node.empty()) engine_.Nominate(after, after->nominated_node);
     queue_.Set(after, gate, now);
   }
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
@@ -240,6 +247,10 @@ void Scheduler::TakeAnswers(Time now) {
       GiveUp(answer.key, answer.status.ToString(), now);
     }
   }
+  for (const std::string& key : shared_->not_evicted.TakeAll()) {
+    going_.erase(key);
+    answered_ = true;
+  }
   for (auto& portion : shared_->told.TakeAll()) {
     telling_ = false;
     for (Shared::Told& told : portion) {
@@ -269,18 +280,21 @@ void Scheduler::LearnIfDue() {
   changes_since_learning_ = 0;
   const std::vector<Pod> waiting = queue_.All();
   std::set<const Framework*> learnt;
-  for (const auto& [name, framework] : profiles_) {
+  for (const auto& [name, profile] : profiles_) {
     const bool learns = std::ranges::any_of(
-        framework->scorers(), [](const auto& scorer) { return scorer.plugin->Learns(); });
-    if (learns && learnt.insert(framework).second) engine_.Learn(*framework, waiting);
+        profile.framework->scorers(), [](const auto& scorer) { return scorer.plugin->Learns(); });
+    if (learns && learnt.insert(profile.framework).second) {
+      engine_.Learn(*profile.framework, waiting);
+    }
   }
 }
 
 void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
   const std::string key = pod->Key();
-  const Framework& framework = *FrameworkFor(*pod);
+  const SchedulerProfile& profile = *ProfileFor(*pod);
+  const Framework& framework = *profile.framework;
   const scheduling::Decision decision = engine_.Schedule(framework, pod);
-  if (decision.node == nullptr) return Refuse(pod, decision.diagnosis, now);
+  if (decision.node == nullptr) return Refuse(profile, pod, decision.diagnosis, client, now);
   Binding& binding = bindings_[key];
   binding = {pod, &framework, decision.node->node->meta.name, {}};
   engine_.Assume(pod, binding.node);
@@ -325,7 +339,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
       shared->answers.Put({key, uid, false, with.Send(write).status()});
       shared->Wake();
     };
-    threads_.binders != nullptr ? threads_.binders->Post(std::move(call)) : call(client);
+    Post(threads_.binders, client, std::move(call));
   }
 }
 
@@ -338,12 +352,82 @@ void Scheduler::Send(Binding& binding, kube::Client& client) {
     shared->answers.Put({pod->Key(), pod->meta.uid, true, std::move(bound)});
     shared->Wake();
   };
-  threads_.binders != nullptr ? threads_.binders->Post(std::move(call)) : call(client);
+  Post(threads_.binders, client, std::move(call));
 }
 
-void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, Time now) {
-  Tell({pod, "Unschedulable", diagnosis.ToString(), ""}, now);
+void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
+                       const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now) {
+  std::string why = diagnosis.ToString();
+  if (const std::string preemption = Preempt(profile, pod, client, now); !preemption.empty()) {
+    why += " preemption: " + preemption;
+  }
+  Tell({pod, "Unschedulable", std::move(why), ""}, now);
   queue_.Refused(pod, diagnosis.by, now);
+}
+
+std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
+                               kube::Client& client, Time now) {
+  if (!profile.preemption) return "";
+  const Framework& framework = *profile.framework;
+  // As it is by now, the watch may show later.
+  cluster::Pod self = *pod;
+  self.nominated_node = engine_.NomineeNode(pod->Key());
+  const cluster::NodeInfo* nominee = engine_.snapshot().Find(self.nominated_node);
+  const bool waits = nominee != nullptr && std::ranges::any_of(nominee->pods, [&](const Pod& p) {
+                       return p->priority < pod->priority && going_.contains(p->Key());
+                     });
+  std::string why = waits ? "the pods in its way on the nominated node are being evicted."
+                          : scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
+  if (!why.empty()) return why;
+  const auto found =
+      scheduling::FindPreemption(framework, engine_.WithPromises(self), self, *profile.preemption);
+  if (!found) return "";
+  for (const Pod& victim : found->victims) Evict(victim, pod, found->node, client, now);
+  // Whoever was promised room there and goes after it is promised nothing any more.
+  for (const Pod& other : engine_.Nominated(found->node)) {
+    if (other->priority < pod->priority) engine_.Nominate(other, "");
+  }
+  engine_.Nominate(pod, found->node);
+  Post(threads_.binders, client, [pod, node = found->node](kube::Client& with) {
+    const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
+                        {"status", {{"nominatedNodeName", node}}}};
+    const Status written = with.Patch(kube::kPods, pod->meta.ns, pod->meta.name,
+                                      kube::PatchType::kStrategic, patch, "status")
+                               .status();
+    if (!written.ok()) {  // the promise stands here all the same
+      Log(LogLevel::kWarn, "cannot write the nominated node",
+          {{"pod", pod->Key()}, {"error", written.ToString()}});
+    }
+  });
+  return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
+                     found->node);
+}
+
+// By the same steps as kube-scheduler: the condition that tells why, then the deletion.
+void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string& node,
+                      kube::Client& client, Time now) {
+  const std::string key = victim->Key();
+  if (victim->meta.deleted || !going_.emplace(key, victim->meta.uid).second) return;
+  Post(threads_.binders, client,
+       [shared = shared_, victim, preemptor, node, key, now](kube::Client& with) {
+         const WantedCondition condition{"DisruptionTarget", "True", "PreemptionByScheduler",
+                                         fmt::format("{}: preempting to accommodate a higher "
+                                                     "priority pod",
+                                                     preemptor->scheduler_name)};
+         (void)WriteCondition(with, *victim, condition, now);  // it tells, and decides nothing
+         const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
+         const Status deleted =
+             with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
+         const bool gone =
+             deleted.ok() || deleted.code() == Code::kNotFound || deleted.code() == Code::kConflict;
+         if (gone) {
+           Log(LogLevel::kInfo, "a pod is evicted for a more important one",
+               {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
+         } else {
+           shared->not_evicted.Put(key);
+         }
+         shared->Wake();
+       });
 }
 
 void Scheduler::Tell(Telling telling, Time now) {
@@ -401,7 +485,7 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
     shared->told.Put(std::move(told));
     shared->Wake();
   };
-  threads_.teller != nullptr ? threads_.teller->Post(std::move(call)) : call(client);
+  Post(threads_.teller, client, std::move(call));
   TakeAnswers(now);
 }
 

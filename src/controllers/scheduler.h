@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "kube/event_recorder.h"
 #include "kube/workers.h"
 #include "scheduling/engine.h"
+#include "scheduling/preemption.h"
 #include "scheduling/queue.h"
 
 namespace nos::controllers {
@@ -30,6 +32,8 @@ namespace nos::controllers {
 struct SchedulerProfile {
   std::string scheduler_name;
   const scheduling::Framework* framework;
+  // None: pods of this profile take no other pod's place.
+  std::optional<scheduling::PreemptionOptions> preemption = scheduling::PreemptionOptions();
 };
 
 struct SchedulerConfig {
@@ -95,7 +99,7 @@ class Scheduler final : public Reconciler {
   void TakeInNode(const Node& before, const Node& after, Time now);
   void TakeAnswers(Time now);
   void Happened(const scheduling::ClusterEvent& event, Time now);
-  const Framework* FrameworkFor(const cluster::Pod& pod) const;
+  const SchedulerProfile* ProfileFor(const cluster::Pod& pod) const;
 
   void Decide(const Pod& pod, kube::Client& client, Time now);
   void Prepare(Binding& binding, kube::Client& client, Time now);
@@ -107,22 +111,30 @@ class Scheduler final : public Reconciler {
   void PrepareAll(kube::Client& client, Time now);
   void Expire(Time now);
   void LearnIfDue();
-  void Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, Time now);
+  void Refuse(const SchedulerProfile& profile, const Pod& pod,
+              const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now);
+  // Makes room for the pod if that is possible. Returns why not, or what was done.
+  std::string Preempt(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
+                      Time now);
+  void Evict(const Pod& victim, const Pod& preemptor, const std::string& node, kube::Client& client,
+             Time now);
+  void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
   void Tell(Telling telling, Time now);
   void TellSome(kube::Client& client, Time now);
   Outcome Rest(Time now) const;
 
   SchedulerConfig config_;
-  std::map<std::string, const Framework*> profiles_;
+  std::map<std::string, SchedulerProfile> profiles_;  // by scheduler name
   SchedulerThreads threads_;
   scheduling::Engine engine_;
   scheduling::SchedulingQueue queue_;
-  std::map<std::string, Binding> bindings_;  // by pod key
-  std::set<std::string> preparing_;          // of them
-  std::map<std::string, Telling> tellings_;  // by pod key
-  kube::WorkQueue untold_;                   // pod keys
-  bool telling_ = false;                     // some are being told
-  bool answered_ = false;                    // what a pre-bind plugin wrote, since it was asked
+  std::map<std::string, Binding> bindings_;   // by pod key
+  std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
+  std::set<std::string> preparing_;           // of them
+  std::map<std::string, Telling> tellings_;   // by pod key
+  kube::WorkQueue untold_;                    // pod keys
+  bool telling_ = false;                      // some are being told
+  bool answered_ = false;                     // what a pre-bind plugin wrote, since it was asked
   size_t changes_since_learning_ = 1, pods_known_ = 0;
   std::shared_ptr<Shared> shared_;
 };

@@ -189,5 +189,71 @@ TEST_F(SchedulerTest, ACrashLosesNothing) {
   EXPECT_EQ(Binds(), 1);
 }
 
+TEST_F(SchedulerTest, APodOfHigherPriorityTakesTheLeastImportantPlace) {
+  Node("a", "2");
+  Pod("low", "cpu", "1", 1);
+  Pod("mid", "cpu", "1", 2);
+  Run();
+  ASSERT_EQ(NodeOf("low") + NodeOf("mid"), "aa");
+  Pod("high", "cpu", "1", 9);
+  Run();
+  EXPECT_EQ(api_.Find("pods", "ml/low"), nullptr);
+  EXPECT_NE(api_.Find("pods", "ml/mid"), nullptr);
+  EXPECT_EQ(NodeOf("high"), "a");
+}
+
+// The victims take their time: nobody else goes for them, and nobody takes their place.
+TEST_F(SchedulerTest, RoomThatIsBeingMadeIsKept) {
+  Node("a", "1");
+  Node("b", "1");
+  Pod("low-a", "cpu", "1", 1);
+  Pod("low-b", "cpu", "1", 1);
+  Run();
+  std::vector<std::string> deleted;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "DELETE") {
+      deleted.push_back(request.path);
+      answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
+    }
+    return answer;
+  };
+  Pod("high", "cpu", "1", 9);
+  Run();
+  ASSERT_EQ(deleted.size(), 1u);
+  EXPECT_TRUE(deleted[0].ends_with("/low-a")) << deleted[0];
+  Pod("other", "cpu", "1", 5);
+  clock_.Advance(std::chrono::minutes(6));  // all are tried again
+  Run();
+  EXPECT_EQ(deleted.size(), 2u) << "other takes the other node's place, and high no second one";
+  api_.intercept = nullptr;
+  api_.Remove("pods", "ml/low-a");
+  Run();
+  EXPECT_EQ(NodeOf("high"), "a");
+  EXPECT_EQ(NodeOf("other"), "");
+  api_.Remove("pods", "ml/low-b");
+  Run();
+  EXPECT_EQ(NodeOf("other"), "b");
+}
+
+TEST_F(SchedulerTest, AnEvictionThatFailsIsTriedAgain) {
+  Node("a", "1");
+  Pod("low", "cpu", "1", 1);
+  Run();
+  int refused = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "DELETE" && ++refused == 1) {
+      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "busy"));
+    }
+    return answer;
+  };
+  Pod("high", "cpu", "1", 9);
+  Run();
+  clock_.Advance(std::chrono::minutes(6));
+  Run();
+  EXPECT_EQ(NodeOf("high"), "a");
+}
+
 }  // namespace
 }  // namespace nos::controllers

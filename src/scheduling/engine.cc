@@ -184,6 +184,33 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
   nominated_[node].push_back(pod);
 }
 
+std::string Engine::NomineeNode(const std::string& pod_key) const {
+  const auto found = nominations_.find(pod_key);
+  return found == nominations_.end() ? "" : found->second;
+}
+
+std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
+  const auto found = nominated_.find(node);
+  return found == nominated_.end() ? std::vector<Pod>() : found->second;
+}
+
+std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod) const {
+  std::vector<Pod> first = Nominated(node);
+  std::erase_if(first, [&](const Pod& other) {
+    return other->priority < pod.priority || other->Key() == pod.Key() ||
+           placed_.contains(other->Key());
+  });
+  return first;
+}
+
+cluster::ClusterSnapshot Engine::WithPromises(const cluster::Pod& pod) const {
+  cluster::ClusterSnapshot with = snapshot_;
+  for (const auto& [node, pods] : nominated_) {
+    for (const Pod& other : FirstOn(node, pod)) (void)with.Bind(other, node);  // if it is there
+  }
+  return with;
+}
+
 void Engine::Learn(const Framework& framework, Pods waiting) {
   learnt_[&framework] = framework.Learn(snapshot_, waiting);
   kinds_.clear();  // their scores are made of what was learnt before
@@ -248,11 +275,7 @@ std::vector<size_t> Engine::BarredFor(const Framework& framework, const Pod& pod
   for (const auto& [name, pods] : nominated_) {
     const auto node = snapshot_.IndexOf(name);
     if (!node || !table.Fits(*node)) continue;
-    std::vector<Pod> first;
-    std::ranges::copy_if(pods, std::back_inserter(first), [&](const Pod& other) {
-      return other->priority >= pod->priority && other->Key() != pod->Key() &&
-             !placed_.contains(other->Key());
-    });
+    const std::vector<Pod> first = FirstOn(name, *pod);
     if (!first.empty() && !FitsBesideNominated(framework, pod, snapshot_.node(*node), first)) {
       barred.push_back(*node);
     }

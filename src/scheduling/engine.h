@@ -66,6 +66,13 @@ class Engine {
   // The pod, which waits, is to get its place there: pods of lower priority find no room that it
   // needs, as if it ran there already. An empty node takes that back.
   void Nominate(const Pod& pod, const std::string& node);
+  // Where, or "".
+  std::string NomineeNode(const std::string& pod_key) const;
+  // Those nominated for the node.
+  std::vector<Pod> Nominated(std::string_view node) const;
+  // The snapshot as a pod of this priority has to see it: with what others were promised that go
+  // before it.
+  cluster::ClusterSnapshot WithPromises(const cluster::Pod& pod) const;
 
   // The framework's scores learn from all pods that run and those that wait. To be called now and
   // then.
@@ -104,6 +111,8 @@ class Engine {
   KindTable& TableFor(const Framework& framework, const Pod& pod);
   bool CatchUp(Kind& kind);
   void ForgetKinds();
+  // Who was promised room on the node and goes before this pod.
+  std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod) const;
   std::vector<size_t> BarredFor(const Framework& framework, const Pod& pod,
                                 const KindTable& table) const;
   bool FitsBesideNominated(const Framework& framework, const Pod& pod,
