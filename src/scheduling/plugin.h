@@ -147,6 +147,11 @@ class FilterPlugin : public virtual Plugin {
   // Whether the pod itself asks for something here. One that does not, but is concerned, can be
   // refused only for what other pods ask: their anti-affinity.
   virtual bool IsAsked(const cluster::Pod& pod) const { return Concerns(pod); }
+  // The same of this cluster, as far as it is known: nothing can be said of volumes where nobody
+  // has looked around.
+  virtual bool ConcernsIn(const cluster::ClusterSnapshot&, const cluster::Pod& pod) const {
+    return Concerns(pod);
+  }
   // With an empty `state` (no PreFilter): what can be told without it.
   virtual Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                          const cluster::NodeInfo& node) const = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <span>
 #include <unordered_map>
 
 #include "cluster/volumes.h"
@@ -16,6 +17,7 @@ using cluster::PersistentVolumeClaim;
 using cluster::Pod;
 using cluster::Surroundings;
 using cluster::Volume;
+using cluster::VolumeAttachment;
 
 // One volume of a CSI driver: by its handle, or by its claim while it is still to be made. Views
 // into the surroundings.
@@ -31,8 +33,8 @@ struct Asked {
   std::shared_ptr<const Surroundings> around;
   Verdict refusal;  // by every node
   CsiVolumes volumes;
-  // What is attached to nodes, of the drivers of `volumes`, by the nodes' names.
-  std::unordered_map<std::string_view, CsiVolumes> attached;
+  // By the nodes' names; only of the drivers of `volumes`.
+  std::unordered_map<std::string_view, std::vector<const VolumeAttachment*>> attachments;
 };
 
 void SortUnique(CsiVolumes& volumes) {
@@ -86,20 +88,29 @@ Asked VolumesOf(const Pod& pod, std::shared_ptr<const Surroundings> around) {
   return asked;
 }
 
-void AddAttached(Asked& asked) {
+void AddAttachments(Asked& asked) {
   for (const auto& [name, attachment] : asked.around->attachments.rows()) {
     if (CountOf(asked.volumes, attachment->attacher) == 0) continue;
-    const auto* volume = asked.around->volumes.Find(attachment->volume);
-    if (volume == nullptr || volume->csi_driver.empty()) continue;
-    asked.attached[attachment->node].push_back({attachment->attacher, volume->csi_handle});
+    asked.attachments[attachment->node].push_back(attachment.get());
   }
-  for (auto& [node, volumes] : asked.attached) SortUnique(volumes);
 }
 
-const CsiVolumes& AttachedTo(const std::string& node, const Asked& asked) {
-  static const CsiVolumes none;
-  const auto found = asked.attached.find(node);
-  return found == asked.attached.end() ? none : found->second;
+std::span<const VolumeAttachment* const> AttachmentsOf(const std::string& node,
+                                                       const Asked& asked) {
+  const auto found = asked.attachments.find(node);
+  if (found == asked.attachments.end()) return {};
+  return found->second;
+}
+
+CsiVolumes AttachedTo(const std::string& node, const Asked& asked) {
+  CsiVolumes attached;
+  for (const VolumeAttachment* attachment : AttachmentsOf(node, asked)) {
+    const auto* volume = asked.around->volumes.Find(attachment->volume);
+    if (volume == nullptr || volume->csi_driver.empty()) continue;
+    attached.push_back({attachment->attacher, volume->csi_handle});
+  }
+  SortUnique(attached);
+  return attached;
 }
 
 // Those that pods on the node have, of all drivers. What cannot be found does not count.
@@ -120,24 +131,29 @@ CsiVolumes HeldOn(const cluster::NodeInfo& node, const Surroundings& around) {
   return held;
 }
 
+// What is on a node already, each volume once.
+struct There {
+  CsiVolumes held, attached;
+};
+
 // Whether there is room even if all volumes on the node were different ones of the same driver:
 // most nodes are told by this.
 bool FitsAnyway(const cluster::NodeInfo& node, const Asked& asked, int64_t limit) {
-  const size_t others = AttachedTo(node.node->meta.name, asked).size();
+  const size_t others = AttachmentsOf(node.node->meta.name, asked).size();
   auto most = static_cast<int64_t>(asked.volumes.size() + others);
   for (const auto& pod : node.pods) most += std::ranges::count_if(pod->volumes, cluster::IsClaim);
   return most <= limit;
 }
 
 // An attached volume that no pod has counts also when it is asked for.
-bool Fits(std::string_view driver, int64_t limit, const Asked& asked, const CsiVolumes& held,
-          const CsiVolumes& attached) {
+bool Fits(std::string_view driver, int64_t limit, const Asked& asked, const There& there) {
   const auto counts = [&](const CsiVolume& volume) {
-    return volume.driver == driver && !Has(held, volume);
+    return volume.driver == driver && !Has(there.held, volume);
   };
   const int64_t fresh = std::ranges::count_if(asked.volumes, counts);
   if (fresh == 0) return true;
-  return CountOf(held, driver) + std::ranges::count_if(attached, counts) + fresh <= limit;
+  return CountOf(there.held, driver) + std::ranges::count_if(there.attached, counts) + fresh <=
+         limit;
 }
 
 const CsiNode::Driver* FindDriver(const CsiNode& node, std::string_view name) {
@@ -170,7 +186,7 @@ PreFilterPlugin::Outcome NodeVolumeLimits::PreFilter(const Pod& pod,
   if (outcome.skip) return outcome;
   Asked asked = VolumesOf(pod, std::move(around));
   outcome.skip = asked.refusal.fits() && asked.volumes.empty();
-  if (!outcome.skip) AddAttached(asked);
+  if (!outcome.skip) AddAttachments(asked);
   state.Set(std::move(asked));
   return outcome;
 }
@@ -183,12 +199,12 @@ Verdict NodeVolumeLimits::Filter(const CycleState& state, const Pod&,
   const std::string& name = node.node->meta.name;
   const CsiNode* limits = asked->around->csi_nodes.Find(name);
   if (limits == nullptr) return Verdict::Fits();
-  std::optional<CsiVolumes> held;
+  std::optional<There> there;
   for (const CsiNode::Driver& driver : limits->drivers) {
     if (!driver.count || CountOf(asked->volumes, driver.name) == 0) continue;
-    if (!held && FitsAnyway(node, *asked, *driver.count)) continue;
-    if (!held) held = HeldOn(node, *asked->around);
-    if (!Fits(driver.name, *driver.count, *asked, *held, AttachedTo(name, *asked))) {
+    if (!there && FitsAnyway(node, *asked, *driver.count)) continue;
+    if (!there) there = There{HeldOn(node, *asked->around), AttachedTo(name, *asked)};
+    if (!Fits(driver.name, *driver.count, *asked, *there)) {
       return Verdict::Unschedulable("TooManyVolumes", "node(s) exceed max volume count");
     }
   }

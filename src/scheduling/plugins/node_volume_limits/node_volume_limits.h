@@ -14,6 +14,10 @@ class NodeVolumeLimits final : public PreFilterPlugin, public FilterPlugin {
   std::string Name() const override { return "NodeVolumeLimits"; }
   DependsOn Dependence() const override { return DependsOn::kCluster; }
   bool Concerns(const cluster::Pod& pod) const override;
+  bool ConcernsIn(const cluster::ClusterSnapshot& snapshot,
+                  const cluster::Pod& pod) const override {
+    return snapshot.ShareAround() != nullptr && Concerns(pod);
+  }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,

@@ -165,11 +165,11 @@ Finding CheckBinding(const AssumedVolumes::Binding& binding, bool written,
                               assumed.meta.name, KeyOf(*claim)));
   }
   if (!written) {
-    const Finding untouched = CheckUntouched(binding.volume, *volume, "persistentvolume");
+    Finding untouched = CheckUntouched(binding.volume, *volume, "persistentvolume");
     if (untouched.kind == Finding::Kind::kFailed) return untouched;
   }
   if (IsOutstanding(binding.volume, *volume)) return Waits(*claim);
-  const Finding reach = CheckReach(*volume, node);
+  Finding reach = CheckReach(*volume, node);
   if (reach.kind == Finding::Kind::kFailed) return reach;
   if (volume->claim_uid.empty()) {
     return Failed(fmt::format("ClaimRef got reset for pv \"{}\"", volume->meta.name));
@@ -186,7 +186,7 @@ Finding CheckProvision(const AssumedVolumes::Change<PersistentVolumeClaim>& prov
                     KeyOf(*provision.after)));
   }
   if (!written) {
-    const Finding untouched = CheckUntouched(provision, *claim, "persistentvolumeclaim");
+    Finding untouched = CheckUntouched(provision, *claim, "persistentvolumeclaim");
     if (untouched.kind == Finding::Kind::kFailed) return untouched;
   }
   if (IsOutstanding(provision, *claim)) return Waits(*claim);
@@ -200,7 +200,7 @@ Finding CheckProvision(const AssumedVolumes::Change<PersistentVolumeClaim>& prov
     if (volume == nullptr) {
       return claim->phase == "Lost" ? CheckClaim(*claim) : Waits(*claim);  // the watch may be late
     }
-    const Finding reach = CheckReach(*volume, node);
+    Finding reach = CheckReach(*volume, node);
     if (reach.kind == Finding::Kind::kFailed) return reach;
   }
   return CheckClaim(*claim);

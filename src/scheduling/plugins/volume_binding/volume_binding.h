@@ -26,6 +26,10 @@ class VolumeBinding final : public PreFilterPlugin,
   std::string Name() const override { return "VolumeBinding"; }
   DependsOn Dependence() const override { return DependsOn::kCluster; }
   bool Concerns(const cluster::Pod& pod) const override;
+  bool ConcernsIn(const cluster::ClusterSnapshot& snapshot,
+                  const cluster::Pod& pod) const override {
+    return snapshot.ShareAround() != nullptr && Concerns(pod);
+  }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
   bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,

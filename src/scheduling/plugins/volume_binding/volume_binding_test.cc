@@ -40,7 +40,9 @@ TEST(VolumeBindingTest, MostPodsAreOfNoConcern) {
   CycleState state;
   EXPECT_TRUE(plugin.PreFilter(WithClaims(pod, {"c"}), snapshot, state).skip)
       << "nobody has looked";
+  EXPECT_FALSE(plugin.ConcernsIn(snapshot, WithClaims(pod, {"c"})));
   snapshot.ChangeAround();
+  EXPECT_TRUE(plugin.ConcernsIn(snapshot, WithClaims(pod, {"c"})));
   EXPECT_TRUE(plugin.PreFilter(pod, snapshot, state).skip);
   EXPECT_EQ(plugin.PreFilter(WithClaims(pod, {"c"}), snapshot, state).verdict.code,
             "ClaimNotFound");
@@ -233,7 +235,7 @@ TEST_F(BindingTest, GivingAVolumeMayFail) {
   Arrives(changed);
   WantFailure("pv \"pv\" and persistentvolumeclaim \"x/c\" were bound to others");
   changed = given;
-  changed.node_terms->front().match_expressions.front().values = {"b"};
+  changed.node_terms = VolumeOf("pv", "local", "1Gi", {"b"}).node_terms;
   Arrives(changed);
   WantFailure("pv \"pv\" node affinity doesn't match node \"n\": no matching NodeSelectorTerms");
   Arrives(given);

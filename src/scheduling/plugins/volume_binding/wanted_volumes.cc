@@ -120,9 +120,8 @@ void AddCapacities(const Surroundings& around, WantedVolume& to) {
       driver != nullptr && driver->tracks_capacity && to.claim->storage > Quantity();
   if (!to.tracks_capacity) return;
   for (const auto& [name, capacity] : around.csi_capacities.rows()) {
-    const bool counts = capacity->storage_class == to.storage->meta.name &&
-                        capacity->node_topology && IsEnough(*capacity, *to.claim);
-    if (!counts) continue;
+    if (capacity->storage_class != to.storage->meta.name || !capacity->node_topology) continue;
+    if (!IsEnough(*capacity, *to.claim)) continue;
     const auto number = static_cast<uint32_t>(to.capacities.size());
     const cluster::LabelSelector& near = *capacity->node_topology;
     to.capacities.push_back(capacity);

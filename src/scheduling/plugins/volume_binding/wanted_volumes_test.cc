@@ -1,10 +1,12 @@
 #include "scheduling/plugins/volume_binding/wanted_volumes.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "base/random.h"
+#include "base/text.h"
 #include "cluster/volumes.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
@@ -23,7 +25,6 @@ using testing::ClaimOf;
 using testing::NodeOf;
 using testing::PodOf;
 using testing::Put;
-using testing::Snap;
 using testing::StorageClassOf;
 using testing::VolumeOf;
 using testing::WithClaims;
@@ -33,6 +34,13 @@ constexpr const char* kNoReach = "node(s) didn't match PersistentVolume's node a
 constexpr const char* kNoSpace = "node(s) did not have enough free storage";
 constexpr const char* kGone =
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
+
+std::string Text(const std::map<std::string, std::string>& got) {
+  std::vector<std::string> parts;
+  parts.reserve(got.size());
+  for (const auto& [claim, volume] : got) parts.push_back(fmt::format("{}={}", claim, volume));
+  return Join(parts, " ");
+}
 
 // What the verdict says, or which volumes each claim gets: "c=pv d=new".
 std::string On(const std::string& zone, const ClusterSnapshot& snapshot, const Pod& pod) {
@@ -53,9 +61,7 @@ std::string On(const std::string& zone, const ClusterSnapshot& snapshot, const P
   std::map<std::string, std::string> got;
   for (const auto& [volume, claim] : choice.bindings) got[claim->meta.name] = volume->meta.name;
   for (const auto& claim : choice.provisions) got[claim->meta.name] = "new";
-  std::string text;
-  for (const auto& [claim, volume] : got) text += (text.empty() ? "" : " ") + claim + "=" + volume;
-  return text;
+  return Text(got);
 }
 
 // Class "local" has no provisioner, "cloud" has d.io, "now" binds at once.
@@ -262,6 +268,7 @@ TEST(WantedVolumesTest, DriversMayTellHowMuchSpaceThereIs) {
 // What ChooseVolumes finds with an index, looked for one by one.
 std::string Naive(const std::string& zone, const ClusterSnapshot& snapshot, const Pod& pod) {
   std::vector<const PersistentVolumeClaim*> claims;
+  claims.reserve(pod.volumes.size());
   for (const auto& volume : pod.volumes) {
     claims.push_back(snapshot.around().claims.Find("x/" + volume.source));
   }
@@ -281,9 +288,7 @@ std::string Naive(const std::string& zone, const ClusterSnapshot& snapshot, cons
     if (best != nullptr) taken.insert(best);
     got[claim->meta.name] = best == nullptr ? "new" : best->meta.name;
   }
-  std::string text;
-  for (const auto& [claim, volume] : got) text += (text.empty() ? "" : " ") + claim + "=" + volume;
-  return text;
+  return Text(got);
 }
 
 TEST(WantedVolumesTest, TheIndexFindsWhatASearchFinds) {

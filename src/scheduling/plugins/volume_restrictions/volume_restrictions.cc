@@ -65,6 +65,12 @@ bool VolumeRestrictions::Concerns(const Pod& pod) const {
   return std::ranges::any_of(pod.volumes, IsNamed);
 }
 
+bool VolumeRestrictions::ConcernsIn(const cluster::ClusterSnapshot& snapshot,
+                                    const Pod& pod) const {
+  return snapshot.ShareAround() == nullptr ? std::ranges::any_of(pod.volumes, IsDisk)
+                                           : Concerns(pod);
+}
+
 PreFilterPlugin::Outcome VolumeRestrictions::PreFilter(const Pod& pod,
                                                        const cluster::ClusterSnapshot& snapshot,
                                                        CycleState& state) const {

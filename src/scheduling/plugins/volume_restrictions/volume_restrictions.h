@@ -14,6 +14,7 @@ class VolumeRestrictions final : public PreFilterPlugin, public FilterPlugin {
   std::string Name() const override { return "VolumeRestrictions"; }
   DependsOn Dependence() const override { return DependsOn::kCluster; }
   bool Concerns(const cluster::Pod& pod) const override;
+  bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
   bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,

@@ -64,7 +64,10 @@ TEST(VolumeRestrictionsTest, MostPodsAreOfNoConcern) {
   EXPECT_FALSE(plugin.Concerns(With(PodOf("p"), {"config"})));
   EXPECT_TRUE(plugin.Concerns(With(PodOf("p"), {"v", kIscsi, "iqn"})));
   auto snapshot = Snap({NodeOf("a")});
+  EXPECT_FALSE(plugin.ConcernsIn(snapshot, WithClaims(PodOf("p"), {"c"})));
+  EXPECT_TRUE(plugin.ConcernsIn(snapshot, With(PodOf("p"), {"v", kIscsi, "iqn"})));
   Put(snapshot, testing::ClaimOf("c"));
+  EXPECT_TRUE(plugin.ConcernsIn(snapshot, WithClaims(PodOf("p"), {"c"})));
   CycleState state;
   EXPECT_TRUE(plugin.PreFilter(WithClaims(PodOf("p"), {"c"}), snapshot, state).skip);
   EXPECT_FALSE(plugin.PreFilter(With(PodOf("p"), {"v", kRbd, "r"}), snapshot, state).skip);
