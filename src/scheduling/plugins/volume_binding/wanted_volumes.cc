@@ -120,10 +120,11 @@ void AddCapacities(const Surroundings& around, WantedVolume& to) {
       driver != nullptr && driver->tracks_capacity && to.claim->storage > Quantity();
   if (!to.tracks_capacity) return;
   for (const auto& [name, capacity] : around.csi_capacities.rows()) {
-    if (capacity->storage_class != to.storage->meta.name || !capacity->node_topology) continue;
+    const auto& topology = capacity->node_topology;
+    if (capacity->storage_class != to.storage->meta.name || !topology) continue;
     if (!IsEnough(*capacity, *to.claim)) continue;
     const auto number = static_cast<uint32_t>(to.capacities.size());
-    const cluster::LabelSelector& near = *capacity->node_topology;
+    const cluster::LabelSelector& near = *topology;
     to.capacities.push_back(capacity);
     if (near.match_labels.empty()) {
       to.capacities_near.Add(number, FirstIn(near.match_expressions));
