@@ -82,7 +82,7 @@ bool IsLive(const scheduling::FilterPlugin& filter) {
 
 LivePods::LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
                    const scheduling::Framework& framework)
-    : repellers_(snapshot.around()) {
+    : snapshot_(snapshot), repellers_(snapshot.around()) {
   std::ranges::copy_if(framework.filters(), std::back_inserter(filters_),
                        [](const scheduling::FilterPlugin* filter) { return IsLive(*filter); });
   for (size_t i = 0; i < snapshot.size(); ++i) {
@@ -95,7 +95,7 @@ LivePods::LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
 
 bool LivePods::Has(const cluster::Pod& pod) const {
   return std::ranges::any_of(filters_, [&](const scheduling::FilterPlugin* filter) {
-    return filter->Concerns(pod) && (filter->IsAsked(pod) || repellers_.Repel(pod));
+    return filter->ConcernsIn(snapshot_, pod) && (filter->IsAsked(pod) || repellers_.Repel(pod));
   });
 }
 

@@ -29,6 +29,7 @@ class LivePods {
   bool Has(const cluster::Pod& pod) const;
 
  private:
+  const cluster::ClusterSnapshot& snapshot_;
   std::vector<const scheduling::FilterPlugin*> filters_;
   scheduling::Repellers repellers_;
 };

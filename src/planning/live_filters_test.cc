@@ -131,6 +131,8 @@ TEST(LiveFiltersTest, OnlyPodsThatAreConcernedAreLive) {
   cluster.Pod("soft", {"1g.6gb"}).spread = {spread};
   spread.when_unsatisfiable = "DoNotSchedule";
   cluster.Pod("hard", {"1g.6gb"}).spread = {spread};
+  cluster.Pod("data", {"1g.6gb"}).volumes = {{"v", cluster::Volume::Kind::kClaim, "data"}};
+  cluster.Pod("disk", {"1g.6gb"}).volumes = {{"v", cluster::Volume::Kind::kIscsi, "iqn"}};
   const scheduling::Framework framework = scheduling::Framework::Default();
   const cluster::ClusterSnapshot snapshot = cluster.Snapshot();
   const auto pending = cluster.Pending();
@@ -139,7 +141,29 @@ TEST(LiveFiltersTest, OnlyPodsThatAreConcernedAreLive) {
   for (const auto& pod : pending) {
     if (live.Has(*pod)) names.insert(pod->meta.name);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"db", "web", "hard"}));
+  EXPECT_EQ(names, (std::set<std::string>{"db", "disk", "hard", "web"}));
+}
+
+TEST(LiveFiltersTest, PodsRunWhereTheirVolumesAre) {
+  testing::ClusterBuilder cluster = Zoned();
+  cluster.Pod("p", {"1g.6gb"}).volumes = {{"v", cluster::Volume::Kind::kClaim, "data"}};
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  cluster::ClusterSnapshot snapshot = cluster.Snapshot();
+  const auto where = [&] {
+    return NodesOf(MakePlan(snapshot, cluster.Pending(), framework, {}))["p"];
+  };
+  EXPECT_NE(where(), "") << "nobody has looked for its claim";
+  cluster::PersistentVolumeClaim claim;
+  claim.volume_name = "pv";
+  claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
+  cluster::PersistentVolume volume;
+  volume.node_terms.emplace().push_back({{{"zone", "In", {"2"}}}, {}});
+  cluster::Surroundings& around = snapshot.ChangeAround();
+  EXPECT_EQ(where(), "") << "its claim is not there";
+  const std::string ns = cluster.Pending()[0]->meta.ns;
+  around.claims.Set(ns + "/data", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
+  around.volumes.Set("pv", std::make_shared<const cluster::PersistentVolume>(volume));
+  EXPECT_EQ(where(), "c");
 }
 
 }  // namespace

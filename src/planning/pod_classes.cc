@@ -51,21 +51,6 @@ void AppendRequests(std::string& key, const cluster::ResourceVector& requests) {
   }
 }
 
-// Claims are of the pod's namespace, and those of its own have its name.
-void AppendVolumes(std::string& key, const Pod& pod) {
-  using Kind = cluster::Volume::Kind;
-  for (const cluster::Volume& volume : pod.volumes) {
-    if (volume.kind == Kind::kOther) continue;
-    Append(key, pod.meta.ns);
-    key += static_cast<char>('a' + static_cast<int>(volume.kind));
-    Append(key,
-           volume.kind == Kind::kEphemeral ? pod.meta.name + "-" + volume.name : volume.source);
-    key += volume.read_only ? 'r' : 'w';
-    for (const std::string& monitor : volume.monitors) Append(key, monitor);
-    key += ';';
-  }
-}
-
 // Containers alone decide the requests of nearly all pods: equal ones need not be added up again.
 std::string ContainerKey(const Pod& pod) {
   std::string key;
@@ -185,7 +170,6 @@ std::string ConstraintKey(const Pod& pod) {
   for (const cluster::Toleration& t : pod.tolerations) {
     for (const std::string* part : {&t.key, &t.op, &t.value, &t.effect}) Append(key, *part);
   }
-  AppendVolumes(key, pod);
   return key;
 }
 
