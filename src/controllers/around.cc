@@ -19,13 +19,15 @@ template <typename T>
 class AroundCaches::WatchedTable final : public Watched {
  public:
   using Member = cluster::Table<T> Surroundings::*;
+  using Object = std::shared_ptr<const T>;
 
   WatchedTable(const kube::ReflectorOptions& options, kube::Resource resource,
                Status (*read)(JsonSource, T&), Member table, std::vector<AroundChange>& changes)
       : kind_(resource.kind), table_(table), cache_(std::move(resource), read, options) {
-    cache_.AddHandler([this, &changes](const std::string& key, const auto&, const auto& after) {
-      changes.push_back(
-          {kind_, [table = table_, key, after](Surroundings& to) { (to.*table).Set(key, after); }});
+    cache_.AddHandler([this, &changes](const std::string& key, const Object& before,
+                                       const Object& after) {
+      auto apply = [table = table_, key, after](Surroundings& to) { (to.*table).Set(key, after); };
+      changes.push_back({kind_, AnyOf(before), AnyOf(after), std::move(apply)});
     });
   }
   bool Pump(kube::Client& client, Time now) override { return cache_.Pump(client, now); }
@@ -37,6 +39,10 @@ class AroundCaches::WatchedTable final : public Watched {
   }
 
  private:
+  static std::any AnyOf(const Object& object) {
+    return object == nullptr ? std::any() : std::any(object);
+  }
+
   const std::string kind_;
   const Member table_;
   kube::Cache<T> cache_;

@@ -8,6 +8,7 @@
 // version) counts as none. One owner thread.
 #pragma once
 
+#include <any>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -19,7 +20,8 @@
 namespace nos::controllers {
 
 struct AroundChange {
-  std::string_view kind;  // "PersistentVolumeClaim"
+  std::string_view kind;   // "PersistentVolumeClaim"
+  std::any before, after;  // as ClusterEvent has them; empty where there is none
   std::function<void(cluster::Surroundings&)> apply;
 };
 

@@ -130,7 +130,9 @@ void Scheduler::TakeIn(const View& view, Time now) {
   }
   for (const AroundChange& change : view.changes->around) {
     engine_.ChangeAround(change.apply);
-    Happened({ClusterEvent::Kind::kAround, {}, {}, {}, {}, change.kind}, now);
+    Happened(
+        {ClusterEvent::Kind::kAround, {}, {}, {}, {}, change.kind, change.before, change.after},
+        now);
   }
   for (const auto& change : view.changes->nodes) TakeInNode(change.before, change.after, now);
   for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after, now);

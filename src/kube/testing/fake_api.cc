@@ -188,7 +188,8 @@ Result<std::unique_ptr<WatchStream>> FakeApi::Watch(const ApiRequest& request) {
 }
 
 void FakeApi::Put(Json object) {
-  const std::string plural = ToLower(FindString(object, "kind")) + "s";
+  std::string plural = ToLower(FindString(object, "kind"));
+  plural += plural.ends_with('s') ? "es" : "s";
   const bool known = objects_.contains({plural, KeyOf(object)});
   Store(plural, std::move(object), known ? "MODIFIED" : "ADDED");
 }
