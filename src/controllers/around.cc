@@ -27,7 +27,11 @@ class AroundCaches::WatchedTable final : public Watched {
     cache_.AddHandler([this, &changes](const std::string& key, const Object& before,
                                        const Object& after) {
       auto apply = [table = table_, key, after](Surroundings& to) { (to.*table).Set(key, after); };
-      changes.push_back({kind_, AnyOf(before), AnyOf(after), std::move(apply)});
+      AroundChange& change = changes.emplace_back();
+      change.kind = kind_;
+      if (before != nullptr) change.before = before;
+      if (after != nullptr) change.after = after;
+      change.apply = std::move(apply);
     });
   }
   bool Pump(kube::Client& client, Time now) override { return cache_.Pump(client, now); }
@@ -39,10 +43,6 @@ class AroundCaches::WatchedTable final : public Watched {
   }
 
  private:
-  static std::any AnyOf(const Object& object) {
-    return object == nullptr ? std::any() : std::any(object);
-  }
-
   const std::string kind_;
   const Member table_;
   kube::Cache<T> cache_;
