@@ -358,6 +358,7 @@ TEST(ScoredRequestsTest, WhatIsMissingCountsAsALittle) {
   pod.containers.resize(2);
   pod.containers[0].requests = {{"cpu", *Quantity::Parse("1")}};
   EXPECT_EQ(ScoredRequestsOf(pod), (ScoredRequests{1100, int64_t{400} << 20}));
+  EXPECT_EQ(ScoredRequestsOf(Pod{}), ScoredRequests{});
 }
 
 }  // namespace

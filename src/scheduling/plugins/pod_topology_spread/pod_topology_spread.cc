@@ -50,10 +50,11 @@ int64_t CountPods(const SpreadConstraint& constraint, std::string_view ns, const
                                [&](const auto& other) { return Counts(constraint, ns, *other); });
 }
 
-// One more pod, or one less, in the domain `value`. False: no domain is known not to be touched.
+// One more pod, or one less, in the domain `value`. False: all is to be counted anew.
 bool Follow(const SpreadConstraint& constraint, const std::string& value, bool came,
             SpreadCounts& counts, TouchDomain touch) {
   const int64_t count = counts.At(value), least = Least(constraint, counts);
+  if (!came && count == 0) return false;  // one goes that was never there: count anew
   counts.Add(value, came ? 1 : -1);
   const int64_t least_now = Least(constraint, counts);
   if (IsTooMany(constraint, count, least) != IsTooMany(constraint, counts.At(value), least_now)) {

@@ -388,6 +388,18 @@ TEST(PodTopologySpreadTest, FollowsComingsAndGoings) {
   }
 }
 
+TEST(PodTopologySpreadTest, CountsAnewWhenOneGoesThatWasNeverThere) {
+  const PodTopologySpread plugin;
+  const ClusterSnapshot snapshot = testing::Snap(Nodes());
+  const Pod pod = Spread({Hard(1, kHost)});
+  CycleState state;
+  plugin.PreFilter(pod, snapshot, state);
+  const auto touch = [](std::string_view, std::string_view) {};
+  EXPECT_TRUE(plugin.Update(pod, Spread({}), true, snapshot.node(0), state, touch));
+  EXPECT_TRUE(plugin.Update(pod, Spread({}), false, snapshot.node(0), state, touch));
+  EXPECT_FALSE(plugin.Update(pod, Spread({}), false, snapshot.node(0), state, touch));
+}
+
 TEST(PodTopologySpreadTest, HintsMissNothingThatHelps) {
   Random random(2);
   for (int round = 0; round < 300; ++round) {
