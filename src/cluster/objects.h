@@ -37,6 +37,7 @@ struct HostPort {
   int32_t port = 0;
   std::string ip;                // "" and "0.0.0.0": every address
   std::string protocol = "TCP";  // TCP, UDP, SCTP
+  friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
 struct Container {
@@ -153,6 +154,9 @@ struct Objects {
 // `source` names the text in errors. Error: kInvalid: "nodes.yaml: document 2, item 7 (Pod a/b):
 // ...".
 Result<Objects> ReadObjects(std::string_view text, std::string_view source);
+
+// The ports that the pod takes of its node: those of containers and sidecars.
+std::vector<HostPort> HostPortsOf(const Pod& pod);
 
 // What the pod asks of a node in all: the sum of its containers and sidecars, or the most that any
 // init container needs beside the sidecars started before it, if that is more; pod-level cpu,

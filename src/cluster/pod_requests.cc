@@ -38,6 +38,18 @@ void ApplyPodLevel(const Pod& pod, ResourceList& total) {
 
 }  // namespace
 
+std::vector<HostPort> HostPortsOf(const Pod& pod) {
+  std::vector<HostPort> ports;
+  const auto add = [&](const Container& container) {
+    ports.insert(ports.end(), container.host_ports.begin(), container.host_ports.end());
+  };
+  for (const Container& container : pod.init_containers) {
+    if (container.restart_always) add(container);
+  }
+  for (const Container& container : pod.containers) add(container);
+  return ports;
+}
+
 ResourceList PodRequests(const Pod& pod, const ResourceList& when_missing) {
   ResourceList total;
   for (const Container& container : pod.containers) {

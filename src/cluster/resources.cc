@@ -120,12 +120,8 @@ void ScoredRequests::Add(const ScoredRequests& other, int sign) {
 ScoredRequests ScoredRequestsOf(const Pod& pod) {
   static const ResourceList kWhenMissing = {{"cpu", *Quantity::Parse("100m")},
                                             {"memory", *Quantity::Parse("200Mi")}};
-  const ResourceList requests = PodRequests(pod, kWhenMissing);
-  const auto asked = [&](std::string_view resource) {
-    const auto found = requests.find(resource);  // a pod without containers has none
-    return found == requests.end() ? Quantity() : found->second;
-  };
-  return {asked("cpu").MilliValue(), asked("memory").Value()};
+  ResourceList requests = PodRequests(pod, kWhenMissing);
+  return {requests["cpu"].MilliValue(), requests["memory"].Value()};
 }
 
 ResourceVector RequestsOf(const Pod& pod) {

@@ -14,6 +14,16 @@ bool HasAffinity(const Pod& pod) {
   return !pod.pod_affinity.empty() || !pod.pod_anti_affinity.empty();
 }
 
+void CountPorts(const Pod& pod, int sign, std::vector<HostPort>& ports) {
+  for (HostPort& port : HostPortsOf(pod)) {
+    if (sign > 0) {
+      ports.push_back(std::move(port));
+    } else if (const auto taken = std::ranges::find(ports, port); taken != ports.end()) {
+      ports.erase(taken);
+    }
+  }
+}
+
 // All but what the pod takes of GPUs.
 void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& info) {
   if (sign > 0) {
@@ -22,6 +32,7 @@ void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& i
     info.requested.Subtract(requests);
   }
   info.scored.Add(ScoredRequestsOf(pod), sign);
+  CountPorts(pod, sign, info.ports);
   if (HasAffinity(pod)) info.with_affinity += sign;
   if (!pod.pod_anti_affinity.required.empty()) info.with_required_anti_affinity += sign;
 }

@@ -259,6 +259,9 @@ std::vector<std::string> Everything(const ClusterSnapshot& snapshot) {
     for (const auto& pod : info.pods) pods.insert(pod->Key() + "@" + pod->meta.resource_version);
     for (const std::string& pod : pods) line += " " + pod;
     for (const std::string& text : Texts(info)) line += " " + text;
+    std::multiset<int> ports;
+    for (const HostPort& port : info.ports) ports.insert(port.port);
+    for (const int port : ports) line += " :" + std::to_string(port);
     lines.push_back(std::move(line));
     EXPECT_EQ(snapshot.Find(info.node->meta.name), &info);
   }
@@ -316,6 +319,9 @@ TEST(SnapshotTest, FollowsChanges) {
         const auto node = pick(nodes);
         auto pod = std::make_shared<Pod>(*MakePod("p" + std::to_string(step), node->meta.name,
                                                   {{"cpu", Quantity::FromValue(1)}}));
+        if (random.Below(2) == 0) {
+          pod->containers[0].host_ports = {{static_cast<int32_t>(random.Below(3)), "", "TCP"}};
+        }
         if (random.Below(2) == 0) pod->pod_affinity.preferred.push_back({1, {}});
         if (random.Below(2) == 0) pod->pod_anti_affinity.required.emplace_back();
         pods[pod->Key()] = pod;
@@ -330,6 +336,24 @@ TEST(SnapshotTest, FollowsChanges) {
     ASSERT_EQ(Everything(snapshot), Everything(Build(all_nodes, all_pods))) << step;
     ASSERT_EQ(Everything(before), text);  // a fork sees nothing of it
   }
+}
+
+TEST(SnapshotTest, CountsPodsWithoutContainersAndPortsThatStayTaken) {
+  auto pod = std::make_shared<Pod>(*MakePod("p", "a", {}));
+  pod->containers.clear();
+  EXPECT_EQ(Build({MakeNode("a", 0)}, {pod}).node(0).scored, ScoredRequests());
+  pod->containers = {{"c", {}, {}, false, "", {{80, "", "TCP"}}}};
+  pod->init_containers = {{"once", {}, {}, false, "", {{81, "", "TCP"}}},
+                          {"sidecar", {}, {}, true, "", {{82, "", "UDP"}}}};
+  EXPECT_THAT(HostPortsOf(*pod), ElementsAre(HostPort{82, "", "UDP"}, HostPort{80, "", "TCP"}));
+  ClusterSnapshot snapshot = Build({MakeNode("a", 0)}, {pod});
+  auto twin = std::make_shared<Pod>(*pod);
+  twin->meta.name = "q";
+  ASSERT_TRUE(snapshot.Bind(twin, "a").ok());
+  EXPECT_EQ(snapshot.node(0).ports.size(), 4U);
+  ASSERT_TRUE(snapshot.Unbind(*pod, "a").ok());
+  EXPECT_THAT(snapshot.node(0).ports,
+              ElementsAre(HostPort{82, "", "UDP"}, HostPort{80, "", "TCP"}));
 }
 
 TEST(SnapshotTest, ForksHaveSurroundingsOfTheirOwn) {

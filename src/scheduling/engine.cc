@@ -27,6 +27,11 @@ bool SameToOthers(const cluster::Node& a, const cluster::Node& b) {
          std::ranges::equal(a.taints, b.taints, same);
 }
 
+bool HasSameImages(const cluster::Node& a, const cluster::Node& b) {
+  return std::ranges::equal(a.images, b.images, {}, &cluster::NodeImage::name,
+                            &cluster::NodeImage::name);
+}
+
 }  // namespace
 
 Engine::Engine(const gpu::Catalogue& catalogue)
@@ -50,6 +55,7 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
     const bool alike = SameToOthers(*before->node, *node);
+    if (!HasSameImages(*before->node, *node)) ++images_;
     snapshot_.SetNode(std::move(node));
     if (alike) return Note(name, nullptr, false);
     domains_.Clear();
@@ -228,6 +234,8 @@ bool Engine::CatchUp(Kind& kind) {
       return false;
     }
   }
+  if (kind.images != images_) kind.table->FollowImages();
+  kind.images = images_;
   if (kind.around == snapshot_.around_version()) return true;
   kind.around = snapshot_.around_version();
   return kind.table->FollowAround(snapshot_);
@@ -251,6 +259,7 @@ KindTable& Engine::TableFor(const Framework& framework, const Pod& pod) {
     kind.table = std::make_unique<KindTable>(framework, pod, snapshot_, learnt_[profile]);
     kind.at = first_change_ + changes_.size();
     kind.around = snapshot_.around_version();
+    kind.images = images_;
     ++tables_made_;
   }
   kind.table->Refresh(snapshot_);

@@ -102,6 +102,7 @@ class Engine {
     std::unique_ptr<KindTable> table;
     uint64_t at = 0;      // of the changes, those before are in it
     uint64_t around = 0;  // version of the surroundings
+    uint64_t images = 0;  // as images_
     uint64_t used = 0;
   };
 
@@ -130,6 +131,7 @@ class Engine {
   uint64_t first_change_ = 0;
   std::unordered_map<std::string, Kind> kinds_;
   uint64_t uses_ = 0, tables_made_ = 0;
+  uint64_t images_ = 0;  // counts changes of which images nodes have
 };
 
 }  // namespace nos::scheduling

@@ -79,8 +79,10 @@ Framework::Framework(std::vector<Entry> entries) : entries_(std::move(entries)) 
 
 Framework Framework::Default() {
   std::vector<Entry> entries;
+  std::vector<std::string> problems;
+  const ConfigValue no_arguments(nullptr, "", problems);
   for (const RegisteredPlugin& registered : RegisteredPlugins()) {
-    entries.push_back({registered.make(), registered.weight});
+    entries.push_back({registered.make(no_arguments, {.packs_gpus = true}), registered.weight});
   }
   return Framework(std::move(entries));
 }

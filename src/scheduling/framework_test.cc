@@ -31,7 +31,7 @@ TEST(FrameworkTest, DiagnosisCountsNodesPerReason) {
   const Diagnosis diagnosis = framework.Diagnose(pod, snapshot);
   EXPECT_EQ(diagnosis.ToString(),
             "0/5 nodes are available: 3 Insufficient nvidia.com/gpu, 2 Insufficient cpu, 1 node(s) "
-            "had untolerated taint {dedicated: ml}, 1 node(s) were unschedulable.");
+            "had untolerated taint(s), 1 node(s) were unschedulable.");
   EXPECT_EQ(diagnosis.entries[2].code, "Tainted");
   EXPECT_EQ(framework.Schedule(pod, snapshot).node, nullptr);
   EXPECT_EQ(framework.Schedule(pod, snapshot).diagnosis.ToString(), diagnosis.ToString());

@@ -68,6 +68,10 @@ bool KindTable::Follow(const cluster::Pod& other, bool came, size_t node,
   return true;
 }
 
+void KindTable::FollowImages() {
+  for (Column& column : columns_) column.outdated |= column.plugin->HeedsImages();
+}
+
 bool KindTable::FollowAround(const ClusterSnapshot& snapshot) const {
   const auto reads = [](const auto* plugin) { return plugin->Dependence() == DependsOn::kCluster; };
   if (!cycle_.verdict.fits() || std::ranges::any_of(cycle_.filters, reads)) return false;

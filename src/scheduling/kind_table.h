@@ -37,6 +37,8 @@ class KindTable {
               const cluster::ClusterSnapshot& snapshot, DomainIndex& domains);
   // Ask this node anew.
   void Touch(size_t node);
+  // Some node has got or lost images.
+  void FollowImages();
   // What surrounds pods and nodes has changed. False: the table must be made anew.
   bool FollowAround(const cluster::ClusterSnapshot& snapshot) const;
 

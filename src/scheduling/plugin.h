@@ -195,6 +195,8 @@ class ScorePlugin : public virtual Plugin {
                               CycleState& /*state*/) const {
     return Anew::kPreScore;
   }
+  // Whether scores heed which images other nodes have: when that changes, PreScore is called anew.
+  virtual bool HeedsImages() const { return false; }
   virtual int64_t Score(const CycleState& state, const cluster::Pod& pod,
                         const cluster::NodeInfo& node) const = 0;
   // The score in 0 (worst) to kMaxScore (best), from the lowest and highest of all feasible nodes.

@@ -34,7 +34,7 @@ std::vector<const Json*> Objects(const Json& value, const Keys&... keys) {
 Choices Defaults() {
   Choices choices;
   for (const RegisteredPlugin& plugin : RegisteredPlugins()) {
-    choices[plugin.make()->Name()] = {true, plugin.weight};
+    choices[std::string(plugin.name)] = {true, plugin.weight};
   }
   return choices;
 }
@@ -116,7 +116,8 @@ Result<Framework> ReadProfile(const Json& config, std::string_view scheduler_nam
   }
   std::vector<Framework::Entry> entries;
   for (const RegisteredPlugin& registered : RegisteredPlugins()) {
-    auto plugin = registered.make();
+    std::vector<std::string> problems;
+    auto plugin = registered.make(ConfigValue(nullptr, "", problems), {.packs_gpus = true});
     const Choice choice = choices[plugin->Name()];
     entries.push_back({std::move(plugin), choice.weight, choice.filters});
   }

@@ -1,14 +1,16 @@
 #include "scheduling/plugins/registry.h"
 
+#include "scheduling/plugins/arguments.h"
 #include "scheduling/plugins/dynamic_resources/dynamic_resources.h"
 #include "scheduling/plugins/gpu_packing/gpu_packing.h"
+#include "scheduling/plugins/image_locality/image_locality.h"
 #include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
-#include "scheduling/plugins/node_affinity/node_affinity.h"
 #include "scheduling/plugins/node_name/node_name.h"
-#include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
+#include "scheduling/plugins/node_ports/node_ports.h"
 #include "scheduling/plugins/node_unschedulable/node_unschedulable.h"
 #include "scheduling/plugins/node_volume_limits/node_volume_limits.h"
 #include "scheduling/plugins/pod_topology_spread/pod_topology_spread.h"
+#include "scheduling/plugins/scheduling_gates/scheduling_gates.h"
 #include "scheduling/plugins/taint_toleration/taint_toleration.h"
 #include "scheduling/plugins/volume_binding/volume_binding.h"
 #include "scheduling/plugins/volume_restrictions/volume_restrictions.h"
@@ -17,20 +19,46 @@
 namespace nos::scheduling {
 namespace {
 
+using Made = std::unique_ptr<const Plugin>;
+
 template <typename T>
-std::unique_ptr<const Plugin> Make() {
+Made Make(const ConfigValue&, const ProfileTraits&) {
   return std::make_unique<const T>();
+}
+template <typename T, auto ReadArguments>
+Made MakeWith(const ConfigValue& args, const ProfileTraits&) {
+  return std::make_unique<const T>(ReadArguments(args));
+}
+template <typename T, auto ReadArguments>
+Made MakeBesideGpuPacking(const ConfigValue& args, const ProfileTraits& traits) {
+  auto options = ReadArguments(args);
+  options.leaves_gpus = traits.packs_gpus;
+  return std::make_unique<const T>(options);
 }
 
 // Order and weights are those of kube-scheduler's default profile, but for GpuPacking. With its
 // weight a preference that somebody stated in full (affinity 2 x 100) outweighs a whole GPU's worth
-// lost (2 x 100 hundredths), and no less. NodeResourcesFit has no say among nodes with GPUs.
+// lost (2 x 100 hundredths), and no less. Beside it, scores by free resources have no say among
+// nodes with GPUs.
 constexpr RegisteredPlugin kPlugins[] = {
-    {&Make<NodeUnschedulable>, 0}, {&Make<NodeName>, 0},         {&Make<TaintToleration>, 3},
-    {&Make<NodeAffinity>, 2},      {&Make<NodeResourcesFit>, 1}, {&Make<VolumeRestrictions>, 0},
-    {&Make<NodeVolumeLimits>, 0},  {&Make<VolumeBinding>, 0},    {&Make<VolumeZone>, 0},
-    {&Make<PodTopologySpread>, 2}, {&Make<InterPodAffinity>, 2}, {&Make<DynamicResources>, 0},
-    {&Make<GpuPacking>, 2},
+    {"SchedulingGates", 0, &Make<SchedulingGates>},
+    {"NodeUnschedulable", 0, &Make<NodeUnschedulable>},
+    {"NodeName", 0, &Make<NodeName>},
+    {"TaintToleration", 3, &Make<TaintToleration>},
+    {"NodeAffinity", 2, &MakeWith<NodeAffinity, &ReadNodeAffinityArguments>, true},
+    {"NodePorts", 0, &Make<NodePorts>},
+    {"NodeResourcesFit", 1, &MakeBesideGpuPacking<NodeResourcesFit, &ReadFitArguments>, true},
+    {"VolumeRestrictions", 0, &Make<VolumeRestrictions>},
+    {"NodeVolumeLimits", 0, &Make<NodeVolumeLimits>},
+    {"VolumeBinding", 0, &Make<VolumeBinding>},
+    {"VolumeZone", 0, &Make<VolumeZone>},
+    {"PodTopologySpread", 2, &Make<PodTopologySpread>},
+    {"InterPodAffinity", 2, &MakeWith<InterPodAffinity, &ReadInterPodAffinityArguments>, true},
+    {"DynamicResources", 0, &Make<DynamicResources>},
+    {"NodeResourcesBalancedAllocation", 1,
+     &MakeBesideGpuPacking<NodeResourcesBalancedAllocation, &ReadBalanceArguments>, true},
+    {"ImageLocality", 1, &Make<ImageLocality>},
+    {"GpuPacking", 2, &Make<GpuPacking>, false, true},
 };
 
 }  // namespace

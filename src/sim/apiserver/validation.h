@@ -1,15 +1,10 @@
 // Basic validation: what is wrong with an object, each with its field, in the real server's words.
 #pragma once
 
+#include "base/names.h"
 #include "sim/apiserver/types.h"
 
 namespace nos::sim {
-
-// RFC 1123 label (63) and subdomain (253), and label values (63, may be empty).
-bool IsDnsLabel(std::string_view text);
-bool IsDnsSubdomain(std::string_view text);
-bool IsQualifiedName(std::string_view text);
-bool IsLabelValue(std::string_view text);
 
 // Collects causes for one object.
 class Causes {

@@ -9,6 +9,10 @@ Verdict Mismatch() {
 
 }  // namespace
 
+bool NodeName::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  return event.kind == ClusterEvent::Kind::kNodeAdded && event.node->meta.name == pod.node_name;
+}
+
 PreFilterPlugin::Outcome NodeName::PreFilter(const cluster::Pod& pod,
                                              const cluster::ClusterSnapshot&, CycleState&) const {
   if (pod.node_name.empty()) return {};

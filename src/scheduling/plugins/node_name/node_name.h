@@ -1,4 +1,6 @@
 // A pod that names its node (spec.nodeName) runs there or nowhere.
+//
+// Semantics: kube-scheduler's NodeName.
 #pragma once
 
 #include "scheduling/plugin.h"
@@ -9,6 +11,7 @@ namespace nos::scheduling {
 class NodeName final : public PreFilterPlugin, public FilterPlugin {
  public:
   std::string Name() const override { return "NodeName"; }
+  bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
   DependsOn Dependence() const override { return DependsOn::kNodeObject; }
   bool Concerns(const cluster::Pod& pod) const override { return !pod.node_name.empty(); }
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,

@@ -22,5 +22,14 @@ TEST(NodeNameTest, OnlyTheNamedNode) {
   EXPECT_FALSE(plugin.PreFilter(free, snapshot, state).nodes.has_value());
 }
 
+TEST(NodeNameTest, OnlyTheNamedNodeHelpsWhenItComes) {
+  const auto node = std::make_shared<const cluster::Node>(testing::NodeOf("b"));
+  const NodeName plugin;
+  using enum ClusterEvent::Kind;
+  EXPECT_TRUE(plugin.MayHelp({kNodeAdded, nullptr, node}, testing::PodOf("p", {}, "b")));
+  EXPECT_FALSE(plugin.MayHelp({kNodeAdded, nullptr, node}, testing::PodOf("p", {}, "a")));
+  EXPECT_FALSE(plugin.MayHelp({kNodeChanged, node, node}, testing::PodOf("p", {}, "b")));
+}
+
 }  // namespace
 }  // namespace nos::scheduling

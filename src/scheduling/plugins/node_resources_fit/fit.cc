@@ -24,8 +24,9 @@ std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const Resource
   for (const auto& [id, amount] : requests.entries()) {
     if (Skipped(id, amount, mig)) continue;
     const bool known = id != cluster::kUnknownResource;
-    const Shortfall shortfall{id, amount, used.Get(id), known ? allocatable.Get(id) : 0,
-                              amount > allocatable.Get(id) && !cluster::IsMigResource(id)};
+    const Shortfall shortfall{
+        id, amount, used.Get(id), known ? allocatable.Get(id) : 0,
+        amount > allocatable.Get(id) && id != cluster::kPods && !cluster::IsMigResource(id)};
     if (Lacks(amount, shortfall.allocatable, shortfall.used)) shortfalls.push_back(shortfall);
   }
   return shortfalls;

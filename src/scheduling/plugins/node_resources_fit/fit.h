@@ -20,7 +20,8 @@ struct Shortfall {
   int64_t requested = 0;    // by the pod
   int64_t used = 0;         // on the node
   int64_t allocatable = 0;  // of the node
-  // Not even an empty node has enough. Never so for MIG instances: GPUs can be cut anew.
+  // Not even an empty node has enough. Never so for MIG instances: GPUs can be cut anew; nor, as to
+  // kube-scheduler, for pods.
   bool hopeless = false;
 };
 

@@ -1,6 +1,7 @@
 #include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
@@ -8,18 +9,15 @@
 namespace nos::scheduling {
 namespace {
 
+using cluster::ResourceVector;
+
+// Left by the pre-filter and by what comes before the score.
 struct Asked {
   cluster::ResourceVector requests;
 };
-
-// What the pre-filter left, or else `computed`, filled in.
-const cluster::ResourceVector& Requests(const CycleState& state, const cluster::Pod& pod,
-                                        cluster::ResourceVector& computed) {
-  const auto* left = state.Get<Asked>();
-  if (left != nullptr) return left->requests;
-  computed = cluster::RequestsOf(pod);
-  return computed;
-}
+struct AskedForScore {
+  std::vector<int64_t> amounts;
+};
 
 // GPUs that nos may cut are counted off the node's whole ones (cluster/snapshot.h).
 bool KeptForMig(const Shortfall& shortfall, const cluster::NodeInfo& node) {
@@ -35,32 +33,82 @@ Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
   return {pods ? "TooManyPods" : "InsufficientResource", std::move(message)};
 }
 
-// 0 to kMaxScore: the share of `allocatable` that is free, or taken.
-int64_t Share(FitOptions::Strategy strategy, __int128 taken, int64_t allocatable) {
-  taken = std::clamp<__int128>(taken, 0, allocatable);
-  const bool least = strategy == FitOptions::Strategy::kLeastAllocated;
-  return static_cast<int64_t>((least ? allocatable - taken : taken) * kMaxScore / allocatable);
+bool AsksForGpus(const ResourceVector& requests) {
+  return std::ranges::any_of(requests.entries(), [](const auto& entry) {
+    return entry.first == packing::WholeGpuResource() || cluster::IsMigResource(entry.first);
+  });
+}
+
+// Whether the second has more of something that is asked for.
+bool HasMore(const ResourceVector& requests, const ResourceVector& before,
+             const ResourceVector& after) {
+  return std::ranges::any_of(requests.entries(), [&](const auto& entry) {
+    return entry.second > 0 && after.Get(entry.first) > before.Get(entry.first);
+  });
+}
+
+// How GPUs are cut, or may be, stands in annotations and labels beside what is allocatable.
+bool HasMore(const ResourceVector& requests, const cluster::Node& before,
+             const cluster::Node& after) {
+  if (AsksForGpus(requests) && (before.meta.annotations != after.meta.annotations ||
+                                before.meta.labels != after.meta.labels)) {
+    return true;
+  }
+  return HasMore(requests, ResourceVector::From(before.allocatable),
+                 ResourceVector::From(after.allocatable));
 }
 
 }  // namespace
 
-NodeResourcesFit::NodeResourcesFit(const FitOptions& options) : strategy_(options.strategy) {
-  for (const auto& [name, weight] : options.resources) {
-    weights_.emplace_back(cluster::InternResource(name), weight);
+NodeResourcesFit::NodeResourcesFit(const FitOptions& options)
+    : options_(options), scored_(options.resources, ScoredResources::Requests::kAssumed) {}
+
+ResourceVector NodeResourcesFit::RequestsThatCount(const cluster::Pod& pod) const {
+  ResourceVector requests = cluster::RequestsOf(pod);
+  if (options_.ignored_resources.empty() && options_.ignored_groups.empty()) return requests;
+  const auto entries = requests.entries();
+  for (const auto& [id, amount] : entries) {
+    const std::string& name = cluster::ResourceName(id);
+    if (!IsExtendedResource(name)) continue;
+    if (options_.ignored_resources.contains(name) ||
+        options_.ignored_groups.contains(name.substr(0, name.find('/')))) {
+      requests.Set(id, 0);
+    }
+  }
+  return requests;
+}
+
+bool NodeResourcesFit::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  const ResourceVector requests = RequestsThatCount(pod);
+  switch (event.kind) {
+    case ClusterEvent::Kind::kPodLeft:
+      return true;
+    case ClusterEvent::Kind::kPodChanged:
+      return HasMore(requests, cluster::RequestsOf(*event.pod),
+                     cluster::RequestsOf(*event.pod_before));
+    case ClusterEvent::Kind::kNodeAdded:
+    case ClusterEvent::Kind::kNodeChanged:
+      return Fits(requests, ResourceVector::From(event.node->allocatable), {}, Mig::kIgnore) &&
+             (event.node_before == nullptr || HasMore(requests, *event.node_before, *event.node));
+    default:
+      return false;
   }
 }
 
 PreFilterPlugin::Outcome NodeResourcesFit::PreFilter(const cluster::Pod& pod,
                                                      const cluster::ClusterSnapshot&,
                                                      CycleState& state) const {
-  state.Set(Asked{cluster::RequestsOf(pod)});
+  state.Set(Asked{RequestsThatCount(pod)});
   return {};
 }
 
 Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& pod,
                                  const cluster::NodeInfo& node) const {
+  const auto* asked = state.Get<Asked>();
   cluster::ResourceVector computed;
-  const cluster::ResourceVector& requests = Requests(state, pod, computed);
+  if (asked == nullptr) computed = RequestsThatCount(pod);
+  const cluster::ResourceVector& requests = asked != nullptr ? asked->requests : computed;
+  if (Fits(requests, node.allocatable, node.requested)) return Verdict::Fits();
   const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested);
   Verdict verdict;
   for (const Shortfall& shortfall : shortfalls) {
@@ -68,7 +116,6 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
     if (shortfall.hopeless) verdict.kind = Verdict::Kind::kUnresolvable;
     if (verdict.fits()) verdict.kind = Verdict::Kind::kUnschedulable;
   }
-  if (verdict.fits()) return verdict;
   std::sort(verdict.more.begin(), verdict.more.end(),
             [](const Reason& a, const Reason& b) { return a.message < b.message; });
   verdict.code = verdict.more.front().code;
@@ -77,21 +124,57 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   return verdict;
 }
 
+bool NodeResourcesFit::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot&, Nodes,
+                                CycleState& state) const {
+  state.Set(AskedForScore{scored_.AskedBy(pod)});
+  return true;
+}
+
 int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod,
                                 const cluster::NodeInfo& node) const {
-  if (packing::HasGpus(node)) return 0;
-  cluster::ResourceVector computed;
-  const cluster::ResourceVector& requests = Requests(state, pod, computed);
-  int64_t sum = 0;
-  int64_t weights = 0;
-  for (const auto& [id, weight] : weights_) {
-    const int64_t allocatable = node.allocatable.Get(id);
-    if (allocatable <= 0) continue;
-    sum +=
-        weight * Share(strategy_, __int128{requests.Get(id)} + node.requested.Get(id), allocatable);
+  if (options_.leaves_gpus && packing::HasGpus(node)) return 0;
+  const auto* asked = state.Get<AskedForScore>();
+  return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
+}
+
+// The mean of what the resources score, by weight. A resource that a shape gives nothing for does
+// not count; and only the mean of shapes is rounded, others are cut off.
+int64_t NodeResourcesFit::Scored(const std::vector<int64_t>& asked,
+                                 const cluster::NodeInfo& node) const {
+  const bool shaped = options_.strategy == FitOptions::Strategy::kRequestedToCapacityRatio;
+  int64_t sum = 0, weights = 0;
+  scored_.ForEach(asked, node, [&](int64_t taken, int64_t allocatable, int64_t weight) {
+    const int64_t score = ScoreOf(taken, allocatable);
+    if (shaped && score <= 0) return;
+    sum += score * weight;
     weights += weight;
+  });
+  if (weights == 0) return 0;
+  if (!shaped) return sum / weights;
+  return std::llround(static_cast<double>(sum) / static_cast<double>(weights));
+}
+
+int64_t NodeResourcesFit::ScoreOf(__int128 taken, int64_t allocatable) const {
+  const __int128 fits = std::min<__int128>(taken, allocatable);
+  switch (options_.strategy) {
+    case FitOptions::Strategy::kLeastAllocated:
+      return static_cast<int64_t>((allocatable - fits) * kMaxScore / allocatable);
+    case FitOptions::Strategy::kMostAllocated:
+      return static_cast<int64_t>(fits * kMaxScore / allocatable);
+    case FitOptions::Strategy::kRequestedToCapacityRatio:
+      return AtUtilization(static_cast<int64_t>(fits * 100 / allocatable));
   }
-  return weights == 0 ? 0 : sum / weights;
+  return 0;
+}
+
+int64_t NodeResourcesFit::AtUtilization(int64_t utilization) const {
+  const auto& shape = options_.shape;
+  const auto after = std::ranges::lower_bound(shape, utilization, {}, &ShapePoint::utilization);
+  if (after == shape.end()) return shape.back().score;
+  if (after == shape.begin()) return after->score;
+  const auto before = std::prev(after);
+  return before->score + (after->score - before->score) * (utilization - before->utilization) /
+                             (after->utilization - before->utilization);
 }
 
 }  // namespace nos::scheduling

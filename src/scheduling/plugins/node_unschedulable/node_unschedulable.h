@@ -1,5 +1,7 @@
 // A cordoned node (spec.unschedulable) takes only pods that tolerate the taint
 // node.kubernetes.io/unschedulable:NoSchedule.
+//
+// Semantics: kube-scheduler's NodeUnschedulable.
 #pragma once
 
 #include "scheduling/plugin.h"
@@ -10,6 +12,7 @@ namespace nos::scheduling {
 class NodeUnschedulable final : public FilterPlugin {
  public:
   std::string Name() const override { return "NodeUnschedulable"; }
+  bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
   DependsOn Dependence() const override { return DependsOn::kNodeObject; }
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;

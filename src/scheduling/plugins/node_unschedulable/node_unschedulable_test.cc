@@ -25,5 +25,21 @@ TEST(NodeUnschedulableTest, CordonedNodesTakeOnlyPodsThatTolerateIt) {
   EXPECT_TRUE(plugin.Filter({}, pod, snapshot.node(0)).fits());
 }
 
+TEST(NodeUnschedulableTest, OnlyNodesThatAreUncordonedHelp) {
+  const auto open = std::make_shared<const cluster::Node>(testing::NodeOf("a"));
+  auto node = testing::NodeOf("a");
+  node.unschedulable = true;
+  const auto cordoned = std::make_shared<const cluster::Node>(node);
+  const NodeUnschedulable plugin;
+  const auto pod = testing::PodOf("p");
+  using enum ClusterEvent::Kind;
+  EXPECT_TRUE(plugin.MayHelp({kNodeAdded, nullptr, open}, pod));
+  EXPECT_FALSE(plugin.MayHelp({kNodeAdded, nullptr, cordoned}, pod));
+  EXPECT_TRUE(plugin.MayHelp({kNodeChanged, cordoned, open}, pod));
+  EXPECT_FALSE(plugin.MayHelp({kNodeChanged, open, open}, pod));
+  EXPECT_FALSE(plugin.MayHelp({kNodeChanged, open, cordoned}, pod));
+  EXPECT_FALSE(plugin.MayHelp({kPodLeft}, pod));
+}
+
 }  // namespace
 }  // namespace nos::scheduling

@@ -1,22 +1,34 @@
 #include "scheduling/plugins/taint_toleration/taint_toleration.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "cluster/selectors.h"
 
 namespace nos::scheduling {
 
+namespace {
+
+// Whether there is a strict taint that the pod does not tolerate.
+bool KeepsAway(const cluster::Node& node, const cluster::Pod& pod) {
+  return std::ranges::any_of(node.taints, [&](const cluster::Taint& taint) {
+    const bool strict = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+    return strict && !cluster::Tolerates(pod.tolerations, taint);
+  });
+}
+
+}  // namespace
+
+bool TaintToleration::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  const bool node_event = event.kind == ClusterEvent::Kind::kNodeAdded ||
+                          event.kind == ClusterEvent::Kind::kNodeChanged;
+  return node_event && !KeepsAway(*event.node, pod) &&
+         (event.node_before == nullptr || KeepsAway(*event.node_before, pod));
+}
+
 Verdict TaintToleration::Filter(const CycleState&, const cluster::Pod& pod,
                                 const cluster::NodeInfo& node) const {
-  for (const cluster::Taint& taint : node.node->taints) {
-    const bool strict = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
-    if (!strict || cluster::Tolerates(pod.tolerations, taint)) continue;
-    return Verdict::Unresolvable(
-        "Tainted", fmt::format("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value));
-  }
-  return Verdict::Fits();
+  if (!KeepsAway(*node.node, pod)) return Verdict::Fits();
+  return Verdict::Unresolvable("Tainted", "node(s) had untolerated taint(s)");
 }
 
 int64_t TaintToleration::Score(const CycleState&, const cluster::Pod& pod,

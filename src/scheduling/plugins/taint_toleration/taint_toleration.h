@@ -1,5 +1,7 @@
 // Taints keep pods away that do not tolerate them: NoSchedule and NoExecute strictly,
 // PreferNoSchedule by a worse score the more such taints a node has.
+//
+// Semantics: kube-scheduler's TaintToleration.
 #pragma once
 
 #include "scheduling/plugin.h"
@@ -10,6 +12,7 @@ namespace nos::scheduling {
 class TaintToleration final : public FilterPlugin, public ScorePlugin {
  public:
   std::string Name() const override { return "TaintToleration"; }
+  bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
   DependsOn Dependence() const override { return DependsOn::kNodeObject; }
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;

@@ -1,0 +1,96 @@
+// Reads a configuration strictly: a field that nobody knows is wrong, for a misspelt one would be
+// lost in silence. All that is wrong is collected, each with its path.
+//
+//   std::vector<std::string> problems;
+//   ConfigValue root(&json, "", problems);
+//   root.Members(At("parallelism", parallelism),
+//                At("profiles", [&](const ConfigValue& list) { list.Elements(ReadProfile); }));
+//   // problems: "profiles[1].plugins.filter: must be an object, not a string"
+//
+// A missing or null value leaves the target as it is. Refers to the JSON and the problems.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/function_ref.h"
+#include "codec/json.h"
+
+namespace nos::scheduling {
+
+class ConfigValue {
+ public:
+  template <typename Reader>
+  struct Member {
+    std::string_view key;
+    Reader read;  // void(const ConfigValue&)
+  };
+
+  // Null: absent.
+  ConfigValue(const Json* value, std::string path, std::vector<std::string>& problems)
+      : value_(value), path_(std::move(path)), problems_(problems) {}
+
+  bool Present() const { return value_ != nullptr && !value_->is_null(); }
+  const std::string& path() const { return path_; }
+  // Of one of its members or elements; for what is found wrong later.
+  std::string PathOf(std::string_view member) const;
+  std::string PathOf(size_t element) const;
+  void Fail(std::string_view what) const { FailAt(path_, what); }
+  void FailAt(const std::string& path, std::string_view what) const;
+
+  void Read(bool& out) const;
+  void Read(int32_t& out) const;
+  void Read(int64_t& out) const;
+  void Read(double& out) const;
+  void Read(std::string& out) const;
+  void Read(Duration& out) const;  // as Go writes it: "1m30s"
+  void Read(std::vector<std::string>& out) const;
+  template <typename T>
+  void Read(std::optional<T>& out) const {
+    if (Present()) Read(out.emplace());
+  }
+  // Each element of a list; nulls among them are wrong.
+  void Elements(FunctionRef<void(const ConfigValue& element)> visit) const;
+  // The known members of an object; others are wrong.
+  template <typename... Readers>
+  void Members(const Member<Readers>&... known) const {
+    ForEach([&](std::string_view key, const ConfigValue& value) {
+      const bool found = ((key == known.key ? (known.read(value), true) : false) || ...);
+      if (!found) value.Fail("there is no such field");
+    });
+  }
+  // The member of an object, or an absent value. Does not say whether others are known.
+  ConfigValue Get(std::string_view key) const;
+
+ private:
+  void ForEach(FunctionRef<void(std::string_view key, const ConfigValue& value)> visit) const;
+  // Says what is expected and returns false when present and not as expected.
+  bool Expect(bool fulfilled, std::string_view expected) const;
+  template <typename Integer>
+  void ReadInteger(Integer& out) const;
+
+  const Json* value_;
+  std::string path_;
+  std::vector<std::string>& problems_;
+};
+
+// `to`: what ConfigValue::Read takes, or a function of the value.
+template <typename T>
+  requires requires(const ConfigValue& value, T& to) { value.Read(to); }
+auto At(std::string_view key, T& to) {
+  auto reader = [&to](const ConfigValue& value) { value.Read(to); };
+  return ConfigValue::Member<decltype(reader)>{key, std::move(reader)};
+}
+template <typename Function>
+  requires requires(const ConfigValue& value, Function read) { read(value); }
+auto At(std::string_view key, Function read) {
+  return ConfigValue::Member<Function>{key, std::move(read)};
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,20 @@
+// Reads what a pluginConfig tells a plugin (its `args`), with kube-scheduler's defaults and rules.
+// What is wrong is told through the value, which is absent when there are no arguments.
+//
+// Source: k8s.io/kube-scheduler config/v1, k8s.io/kubernetes pkg/scheduler/apis/config/validation.
+#pragma once
+
+#include "scheduling/config_value.h"
+#include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
+#include "scheduling/plugins/node_affinity/node_affinity.h"
+#include "scheduling/plugins/node_resources_balanced_allocation/node_resources_balanced_allocation.h"
+#include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
+
+namespace nos::scheduling {
+
+FitOptions ReadFitArguments(const ConfigValue& args);
+BalanceOptions ReadBalanceArguments(const ConfigValue& args);
+NodeAffinityOptions ReadNodeAffinityArguments(const ConfigValue& args);
+InterPodAffinityOptions ReadInterPodAffinityArguments(const ConfigValue& args);
+
+}  // namespace nos::scheduling

@@ -1,0 +1,19 @@
+// A pod with scheduling gates is not queued before somebody has lifted all of them.
+//
+// Semantics: kube-scheduler's SchedulingGates.
+#pragma once
+
+#include "scheduling/plugin.h"
+
+namespace nos::scheduling {
+
+// Code: "Gated".
+class SchedulingGates final : public PreEnqueuePlugin {
+ public:
+  std::string Name() const override { return "SchedulingGates"; }
+  // What happens elsewhere lifts no gate.
+  bool MayHelp(const ClusterEvent&, const cluster::Pod&) const override { return false; }
+  Verdict PreEnqueue(const cluster::Pod& pod) const override;
+};
+
+}  // namespace nos::scheduling
