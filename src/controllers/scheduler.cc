@@ -161,7 +161,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   if (after == nullptr || successor || !scheduling::IsPending(*after)) {
     Settle(known, now);
     queue_.Remove(key);
-    engine_.Nominate(known, "");
+    Promise(known, "", now);
   }
   if (after == nullptr || after->meta.deleted || successor) going_.erase(key);
   if (after == nullptr) {
@@ -177,7 +177,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     if (gate.fits() && scheduling::IsGated(*after)) {
       gate = scheduling::Verdict::Unresolvable("Gated", "scheduling gates are not lifted");
     }
-    if (!after->nominated_node.empty()) engine_.Nominate(after, after->nominated_node);
+    if (!after->nominated_node.empty()) Promise(after, after->nominated_node, now);
     queue_.Set(after, gate, now);
   }
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
@@ -383,16 +383,37 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
   if (!why.empty()) return why;
   const auto found =
       scheduling::FindPreemption(framework, engine_.WithPromises(self), self, *profile.preemption);
-  if (!found) return "";
+  if (!found) {  // what was promised before serves nobody
+    if (!self.nominated_node.empty()) SetNominee(pod, "", client, now);
+    return "";
+  }
   for (const Pod& victim : found->victims) Evict(victim, pod, found->node, client, now);
   // Whoever was promised room there and goes after it is promised nothing any more.
   for (const Pod& other : engine_.Nominated(found->node)) {
-    if (other->priority < pod->priority) engine_.Nominate(other, "");
+    if (other->priority < pod->priority) Promise(other, "", now);
   }
-  engine_.Nominate(pod, found->node);
-  Post(threads_.binders, client, [pod, node = found->node](kube::Client& with) {
+  SetNominee(pod, found->node, client, now);
+  return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
+                     found->node);
+}
+
+// Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
+void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
+  const std::string before = engine_.NomineeNode(pod->Key());
+  engine_.Nominate(pod, node);
+  if (before.empty() || before == node) return;
+  auto left = std::make_shared<cluster::Pod>(*pod);
+  left->node_name = before;
+  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
+}
+
+// The same, written into the pod's status.
+void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client& client,
+                           Time now) {
+  Promise(pod, node, now);
+  Post(threads_.binders, client, [pod, node](kube::Client& with) {
     const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
-                        {"status", {{"nominatedNodeName", node}}}};
+                        {"status", {{"nominatedNodeName", node.empty() ? Json() : Json(node)}}}};
     const Status written = with.Patch(kube::kPods, pod->meta.ns, pod->meta.name,
                                       kube::PatchType::kStrategic, patch, "status")
                                .status();
@@ -401,8 +422,6 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
           {{"pod", pod->Key()}, {"error", written.ToString()}});
     }
   });
-  return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
-                     found->node);
 }
 
 // By the same steps as kube-scheduler: the condition that tells why, then the deletion.

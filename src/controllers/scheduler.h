@@ -116,6 +116,8 @@ class Scheduler final : public Reconciler {
   // Makes room for the pod if that is possible. Returns why not, or what was done.
   std::string Preempt(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
                       Time now);
+  void Promise(const Pod& pod, const std::string& node, Time now);
+  void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
   void Evict(const Pod& victim, const Pod& preemptor, const std::string& node, kube::Client& client,
              Time now);
   void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);

@@ -236,6 +236,30 @@ TEST_F(SchedulerTest, RoomThatIsBeingMadeIsKept) {
   EXPECT_EQ(NodeOf("other"), "b");
 }
 
+// Nothing that may be taken away helps it any more: others get what it was promised.
+TEST_F(SchedulerTest, APromiseThatServesNobodyIsTakenBack) {
+  Node("a", "1");
+  Pod("low", "cpu", "1", 1);
+  Run();
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "DELETE") {
+      answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
+    }
+    return answer;
+  };
+  Pod("high", "cpu", "1", 9);
+  Run();
+  EXPECT_EQ(FindString(*api_.Find("pods", "ml/high"), "status", "nominatedNodeName"), "a");
+  Pod("other", "cpu", "500m", 2);
+  Run();
+  Node("a", "500m");
+  api_.Remove("pods", "ml/low");
+  Run();
+  EXPECT_EQ(FindString(*api_.Find("pods", "ml/high"), "status", "nominatedNodeName"), "");
+  EXPECT_EQ(NodeOf("other"), "a");
+}
+
 TEST_F(SchedulerTest, AnEvictionThatFailsIsTriedAgain) {
   Node("a", "1");
   Pod("low", "cpu", "1", 1);
