@@ -50,6 +50,24 @@ bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
   return true;
 }
 
+// What was promised to a pod, where it was, unless somebody holds it.
+bool ClaimPromised(NodeInfo& info, std::string_view resource, const Pod& pod) {
+  for (const PromisedInstance& promised : pod.promised) {
+    const auto gpu = std::ranges::find(info.gpus.gpus, promised.gpu, &Gpu::index);
+    if (gpu == info.gpus.gpus.end()) continue;
+    if (gpu->model->FindProfile(resource) != promised.placement.profile) continue;
+    const auto there = std::ranges::find(gpu->instances, promised.placement, &Instance::placement);
+    if (there == gpu->instances.end()) {
+      if (AddUsed(*gpu, promised.placement, pod.Key())) return true;
+    } else if (there->pod.empty()) {
+      there->used = true;
+      there->pod = pod.Key();
+      return true;
+    }
+  }
+  return false;
+}
+
 bool AssumeWhereWanted(NodeInfo& info, WantedLayouts& wanted, std::string_view resource,
                        const std::string& pod) {
   if (!wanted) wanted = ReadSpec(*info.node, info.gpus);
@@ -81,8 +99,10 @@ bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string
   return false;
 }
 
-bool ClaimOne(std::string_view resource, const std::string& pod, Prefer prefer,
-              WantedLayouts& wanted, NodeInfo& info) {
+bool ClaimOne(std::string_view resource, const Pod& holder, Prefer prefer, WantedLayouts& wanted,
+              NodeInfo& info) {
+  const std::string pod = holder.Key();
+  if (ClaimPromised(info, resource, holder)) return true;
   const bool used_first = prefer == Prefer::kUsed;
   Instance* instance = FindInstance(info.gpus, resource, used_first);
   if (instance == nullptr) instance = FindInstance(info.gpus, resource, !used_first);
@@ -103,7 +123,7 @@ void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefe
     if (!IsMigResource(id)) continue;
     const std::string& resource = ResourceName(id);
     for (int64_t i = 0; i < amount; ++i) {
-      if (ClaimOne(resource, pod.Key(), prefer, wanted, info)) continue;
+      if (ClaimOne(resource, pod, prefer, wanted, info)) continue;
       info.gpus.problems.push_back(fmt::format(
           "pod {} holds {} of {}, but no GPU of the node shows or has room for them all", pod.Key(),
           amount, resource));

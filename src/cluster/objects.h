@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/status.h"
 #include "cluster/constraints.h"
 #include "codec/cursor.h"
+#include "gpu/layout.h"
 
 namespace nos::cluster {
 
@@ -80,6 +82,13 @@ struct Condition {
 // Null when there is none of this type.
 const Condition* FindCondition(const std::vector<Condition>& conditions, std::string_view type);
 
+// A MIG instance of a node that is promised to a pod, whether it is there yet or not.
+struct PromisedInstance {
+  int gpu = 0;  // index
+  gpu::Placement placement;
+  friend bool operator==(const PromisedInstance&, const PromisedInstance&) = default;
+};
+
 struct Pod {
   ObjectMeta meta;
   // spec
@@ -102,6 +111,9 @@ struct Pod {
   std::string phase, nominated_node, reason, message;
   std::optional<Time> started;  // startTime
   std::vector<Condition> conditions;
+  // Not from the API server: set by a scheduler that has the node's GPUs cut for a pod which is not
+  // bound yet. All instances that it requests.
+  std::vector<PromisedInstance> promised{};
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
   bool Finished() const { return phase == "Succeeded" || phase == "Failed"; }
@@ -125,6 +137,8 @@ struct Node {
   ResourceList capacity, allocatable;
   std::vector<Condition> conditions;
   std::vector<NodeImage> images;  // sorted by name
+  // Not from the API server: indexes of GPUs that a scheduler does not want cut for now.
+  std::set<int> resting_gpus{};
 };
 
 // Unknown fields are ignored, null means absent; a known field of the wrong type is an error. What

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "cluster/claim.h"
 
@@ -35,6 +37,33 @@ void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& i
   CountPorts(pod, sign, info.ports);
   if (HasAffinity(pod)) info.with_affinity += sign;
   if (!pod.pod_anti_affinity.required.empty()) info.with_required_anti_affinity += sign;
+}
+
+// Where instances are promised that are not there yet, as many can be had as are free and stay so;
+// the kubelet may know of fewer.
+void CountPromised(NodeInfo& info) {
+  std::set<std::string> owners;
+  for (const auto& pod : info.pods) {
+    if (!pod->promised.empty()) owners.insert(pod->Key());
+  }
+  if (owners.empty()) return;
+  std::map<ResourceId, std::pair<int64_t, int64_t>> counts;  // all of them, and those promised
+  const ResourceVector told = ResourceVector::From(info.node->allocatable);
+  for (const auto& [id, amount] : told.entries()) {
+    if (IsMigResource(id)) counts[id] = {};
+  }
+  for (const Gpu& gpu : info.gpus.gpus) {
+    for (const Instance& instance : gpu.instances) {
+      const auto& profile = gpu.model->profile(instance.placement.profile);
+      auto& [all, promised] = counts[InternResource(profile.resource_name)];
+      ++all;
+      if (owners.contains(instance.pod)) ++promised;
+    }
+  }
+  for (const auto& [id, count] : counts) {
+    const auto& [all, promised] = count;
+    info.allocatable.Set(id, std::min(told.Get(id), all - promised) + promised);
+  }
 }
 
 void AddPod(std::shared_ptr<const Pod> pod, Prefer prefer, WantedLayouts& wanted, NodeInfo& info) {
@@ -109,9 +138,13 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
     return a->meta.ns != b->meta.ns ? a->meta.ns < b->meta.ns : a->meta.name < b->meta.name;
   });
   info.pods.reserve(pods.size());
+  // Those who have their instances choose before those to whom some are promised.
+  std::ranges::stable_partition(pods, [](const auto& pod) { return pod->promised.empty(); });
   WantedLayouts wanted;
   for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
   TellWholeGpusApart(perhaps_whole, info);
+  for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= info.node->resting_gpus.contains(gpu.index);
+  CountPromised(info);
   return info;
 }
 
@@ -206,6 +239,7 @@ Status ClusterSnapshot::Bind(std::shared_ptr<const Pod> pod, std::string_view na
   NodeInfo info = node(*i);
   WantedLayouts wanted;
   AddPod(std::move(pod), Prefer::kFree, wanted, info);
+  CountPromised(info);
   Replace(*i, std::move(info));
   return Status::Ok();
 }
@@ -219,7 +253,7 @@ bool SameName(const Pod& a, const Pod& b) {
 // What of a pod a NodeInfo is made of.
 bool CountsAlike(const Pod& a, const Pod& b) {
   return RequestsOf(a) == RequestsOf(b) && ScoredRequestsOf(a) == ScoredRequestsOf(b) &&
-         HasAffinity(a) == HasAffinity(b) &&
+         HasAffinity(a) == HasAffinity(b) && a.promised == b.promised &&
          a.pod_anti_affinity.required.empty() == b.pod_anti_affinity.required.empty();
 }
 

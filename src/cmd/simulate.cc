@@ -159,6 +159,8 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
   command->add_option("--seeds", flags->seeds, "How many seeds from there")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  command->add_flag("--scheduler-cuts", flags->options.scheduler_cuts,
+                    "Pods are bound by nos scheduler, which has GPUs cut for them itself");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

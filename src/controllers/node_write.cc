@@ -1,6 +1,9 @@
 #include "controllers/node_write.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "base/text.h"
 
 namespace nos::controllers {
 namespace {
@@ -42,6 +45,15 @@ Result<cluster::Node> PatchNodeDevices(kube::Client& client, const cluster::Node
   NOS_ASSIGN(const Json written, client.Patch(kube::kNodes, "", node.meta.name,
                                               kube::PatchType::kMerge, patch, "status"));
   return cluster::DecodeNode(written);
+}
+
+std::string NextPlanId(const cluster::Node& node) {
+  const int64_t spec = ParseInt(cluster::SpecPlan(node)).value_or(0);
+  const int64_t status = ParseInt(cluster::StatusPlan(node)).value_or(0);
+  int64_t next = std::max(spec, status) + 1;
+  if (next > cluster::kMaxPlanId) next = 1;
+  while (next == spec || next == status) ++next;
+  return std::to_string(next);
 }
 
 int64_t AllocatableOf(const cluster::Node& node, const std::string& resource) {

@@ -20,6 +20,11 @@ Result<Json> PatchNodeAnnotations(kube::Client& client, std::string_view node,
                                   const cluster::AnnotationPatch& patch,
                                   std::string_view resource_version = "");
 
+// Greater than any plan id that the node has seen: unique to the node without a clock, whoever
+// writes it. After the greatest of all (which somebody wrote by hand) one that is neither of the
+// two.
+std::string NextPlanId(const cluster::Node& node);
+
 // How many devices of each of these resources schedulers may count on: status.allocatable, and
 // status.capacity where that would be less. Only this very node takes it (kConflict otherwise).
 Result<cluster::Node> PatchNodeDevices(kube::Client& client, const cluster::Node& node,

@@ -50,17 +50,6 @@ std::vector<gpu::Placement> PlacementsOf(const planning::PlannedGpu& gpu) {
   return placements;
 }
 
-// Greater than any that the node has seen: unique to the node without a clock, whoever leads. After
-// the greatest of all (which somebody wrote by hand) one that is neither of the two.
-std::string NextPlanId(const cluster::Node& node) {
-  const int64_t spec = ParseInt(cluster::SpecPlan(node)).value_or(0);
-  const int64_t status = ParseInt(cluster::StatusPlan(node)).value_or(0);
-  int64_t next = std::max(spec, status) + 1;
-  if (next > cluster::kMaxPlanId) next = 1;
-  while (next == spec || next == status) ++next;
-  return std::to_string(next);
-}
-
 // The layouts to ask for: of the GPUs that change, and of those where an earlier plan asked for
 // what did not come about, so that no agent goes on after it.
 std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planned,
@@ -280,6 +269,18 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
   Record(std::move(decision));
 }
 
+// A pod that a scheduler has chosen a node for is given what it needs there, like one that has been
+// planned for.
+void Partitioner::ClaimForNominated(const View& view, Time now) {
+  for (const Pod& pod : *view.pods.Snapshot()) {
+    if (pod->nominated_node.empty() || !pod->node_name.empty() || pod->Finished()) continue;
+    const std::string key = pod->Key();
+    if (claims_.Holds(key) || claims_.Pausing(key, now) || !AsksForSlices(*pod)) continue;
+    const Node node = view.nodes.Get(pod->nominated_node);
+    if (node != nullptr && cluster::IsManaged(*node)) claims_.Add(pod, pod->nominated_node, now);
+  }
+}
+
 std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) const {
   std::vector<Pod> waiting;
   for (const Pod& pod : *view.pods.Snapshot()) {
@@ -312,6 +313,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
   cluster::ClusterSnapshot snapshot = Picture(nodes, view, begin);
+  ClaimForNominated(view, begin);
   HonourClaims(snapshot, view);
   const std::vector<Pod> waiting = Waiting(view, begin);
   bool carried_out = true;

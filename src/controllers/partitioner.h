@@ -104,6 +104,7 @@ class Partitioner final : public Reconciler {
   void PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
                const Clock& clock);
   cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);
+  void ClaimForNominated(const View& view, Time now);
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
   bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,
                 const Clock& clock);

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cluster/cut.h"
 #include "controllers/condition.h"
+#include "controllers/node_write.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
@@ -28,6 +30,15 @@ bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
          a.meta.labels == b.meta.labels && a.meta.annotations == b.meta.annotations &&
          std::ranges::equal(a.taints, b.taints, same_taint) &&
          std::ranges::equal(a.images, b.images, same_image);
+}
+
+// The node as the engine is to see it.
+std::shared_ptr<const cluster::Node> Rested(const std::shared_ptr<const cluster::Node>& node,
+                                            std::set<int> gpus) {
+  if (gpus == node->resting_gpus) return node;
+  auto rested = std::make_shared<cluster::Node>(*node);
+  rested->resting_gpus = std::move(gpus);
+  return rested;
 }
 
 bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
@@ -54,6 +65,7 @@ struct Scheduler::Shared {
   kube::Inbox<Answer> answers;
   kube::Inbox<std::vector<Told>> told;
   kube::Inbox<std::string> not_evicted;
+  kube::Inbox<std::pair<CutWrite, Status>> cut;
   kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
   std::function<void()> wake;
   void Wake() const {
@@ -67,6 +79,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       threads_(std::move(threads)),
       engine_(catalogue),
       queue_(config_.queue),
+      cuts_(catalogue, config_.cuts),
       untold_(kTellAgain),
       shared_(std::make_shared<Shared>()) {
   for (SchedulerProfile& profile : profiles) {
@@ -85,20 +98,26 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   TakeAnswers(now);
   PrepareAll(client, now);
   Expire(now);
+  HeedRests(now);
   LearnIfDue();
-  for (size_t i = 0; i < config_.decisions_per_call && bindings_.size() < config_.most_bindings;
-       ++i) {
+  for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
     const auto pod = queue_.Take(now);
     if (!pod) break;
     Decide(*pod, client, now);
   }
+  WriteCuts(client);
   TakeAnswers(now);  // of calls made on the spot
   TellSome(client, now);
   return Rest(now);
 }
 
+bool Scheduler::HasRoomForDecisions() const {
+  return bindings_.size() - preparing_.size() < config_.most_bindings &&
+         preparing_.size() < config_.most_preparing;
+}
+
 Outcome Scheduler::Rest(Time now) const {
-  if (answered_ || (queue_.ready() > 0 && bindings_.size() < config_.most_bindings)) {
+  if (answered_ || (queue_.ready() > 0 && HasRoomForDecisions())) {
     return Outcome::Again(Duration::zero());
   }
   std::optional<Time> next = queue_.NextDue();
@@ -107,6 +126,7 @@ Outcome Scheduler::Rest(Time now) const {
     if (binding.until != Time::max()) consider(binding.until);
   }
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
+  if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
   return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
 }
 
@@ -146,7 +166,7 @@ void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
     return Happened({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
   }
   if (before != nullptr && SameToScheduling(*before, *after)) return;
-  engine_.SetNode(after);
+  engine_.SetNode(Rested(after, cuts_.Resting(after->meta.name, now)));
   const auto kind =
       before == nullptr ? ClusterEvent::Kind::kNodeAdded : ClusterEvent::Kind::kNodeChanged;
   Happened({kind, before, after, {}, {}, {}}, now);
@@ -177,7 +197,10 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     if (gate.fits() && scheduling::IsGated(*after)) {
       gate = scheduling::Verdict::Unresolvable("Gated", "scheduling gates are not lifted");
     }
-    if (!after->nominated_node.empty()) Promise(after, after->nominated_node, now);
+    const bool nominated = !after->nominated_node.empty();
+    if (nominated || (before != nullptr && !before->nominated_node.empty())) {
+      Promise(after, after->nominated_node, now);
+    }
     queue_.Set(after, gate, now);
   }
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
@@ -210,6 +233,9 @@ void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
   Binding binding = std::move(found->second);
   bindings_.erase(found);
   preparing_.erase(key);
+  if (binding.cuts) {
+    cuts_.Drop(binding.node, *binding.pod, unreserve ? Cuts::End::kGivenUp : Cuts::End::kServed);
+  }
   if (!unreserve) return;
   engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
   engine_.Forget(key);
@@ -224,7 +250,9 @@ void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now)
       {{"pod", key}, {"node", found->second.node}, {"error", why}});
   Tell({pod, "SchedulerError", fmt::format("{}: {}", found->second.node, why), ""}, now);
   const bool awaited = found->second.stage == Binding::Stage::kAwaited;
+  if (!pod->promised.empty()) unpromised_.push_back(pod);
   DropBinding(key, true, now);
+  Promise(pod, "", now);
   // Whose binding got lost had its turn, and nobody refused it: it does not pause.
   awaited ? queue_.Return(pod, now) : queue_.Failed(pod, now);
 }
@@ -248,6 +276,10 @@ void Scheduler::TakeAnswers(Time now) {
     } else {
       GiveUp(answer.key, answer.status.ToString(), now);
     }
+  }
+  for (const auto& [write, status] : shared_->cut.TakeAll()) {
+    cuts_.Written(write, status);
+    answered_ = true;
   }
   for (const std::string& key : shared_->not_evicted.TakeAll()) {
     going_.erase(key);
@@ -299,12 +331,71 @@ void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
   if (decision.node == nullptr) return Refuse(profile, pod, decision.diagnosis, client, now);
   Binding& binding = bindings_[key];
   binding = {pod, &framework, decision.node->node->meta.name, {}};
-  engine_.Assume(pod, binding.node);
+  if (framework.gpus_cut() == scheduling::GpusCut::kHere) PromiseInstances(*decision.node, binding);
+  engine_.Assume(binding.pod, binding.node);
+  if (binding.cuts) {
+    cuts_.Want(binding.node, *pod, now);
+    WriteNominee(pod, binding.node, client);  // so that the partitioner keeps off
+  }
   const scheduling::Verdict reserved =
       engine_.Reserve(framework, *pod, binding.node, binding.state);
   if (!reserved.fits()) return GiveUp(key, reserved.message, now);
   preparing_.insert(key);
   Prepare(binding, client, now);
+}
+
+// The exact instances that it will have, if they are to be cut.
+void Scheduler::PromiseInstances(const cluster::NodeInfo& node, Binding& binding) {
+  const cluster::ResourceVector requests = cluster::RequestsOf(*binding.pod);
+  if (!node.gpus.managed || cluster::HasFreeInstances(node, requests)) return;
+  auto promised = cluster::FindCut(node, requests);
+  if (!promised) return;  // the filter said otherwise; what is not there is not waited for
+  auto pod = std::make_shared<cluster::Pod>(*binding.pod);
+  pod->promised = std::move(*promised);
+  binding.pod = std::move(pod);
+  binding.cuts = true;
+}
+
+scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
+  if (!binding.cuts) return {};
+  const cluster::NodeInfo* node = engine_.snapshot().Find(binding.node);
+  if (node == nullptr) {
+    return {scheduling::Progress::Kind::kFailed, "NodeGone", "the node is gone", {}, {}};
+  }
+  scheduling::Progress progress = cuts_.Look(*binding.pod, *node, now);
+  if (progress.kind == scheduling::Progress::Kind::kReady) {
+    binding.cuts = false;
+    cuts_.Drop(binding.node, *binding.pod, Cuts::End::kServed);
+  }
+  return progress;
+}
+
+void Scheduler::WriteCuts(kube::Client& client) {
+  for (const Pod& pod : std::exchange(unpromised_, {})) WriteNominee(pod, "", client);
+  for (CutWrite& write : cuts_.Due(engine_.snapshot())) {
+    Log(LogLevel::kInfo, "GPUs are to be cut",
+        {{"node", write.node}, {"plan", write.plan}, {"pods", std::to_string(write.pods.size())}});
+    Post(threads_.binders, client,
+         [shared = shared_, write = std::move(write)](kube::Client& with) {
+           Status answer =
+               PatchNodeAnnotations(with, write.node, write.patch, write.resource_version).status();
+           shared->cut.Put({write, std::move(answer)});
+           shared->Wake();
+         });
+  }
+}
+
+// GPUs that could not be cut are left alone for a while; nobody else tells when that is over.
+void Scheduler::HeedRests(Time now) {
+  for (const std::string& name : cuts_.TakeRestChanges(now)) {
+    const cluster::NodeInfo* info = engine_.snapshot().Find(name);
+    if (info == nullptr) continue;
+    const Node before = info->node;
+    const Node after = Rested(before, cuts_.Resting(name, now));
+    if (after == before) continue;
+    engine_.SetNode(after);
+    Happened({ClusterEvent::Kind::kNodeChanged, before, after, {}, {}, {}}, now);
+  }
 }
 
 void Scheduler::PrepareAll(kube::Client& client, Time now) {
@@ -320,8 +411,11 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   if (binding.writes > 0) return;
   const std::string key = binding.pod->Key();
   std::vector<kube::ApiRequest> writes;
-  bool ready = true;
   binding.until = Time::max();
+  const scheduling::Progress cut = LookAtCuts(binding, now);
+  if (cut.kind == scheduling::Progress::Kind::kFailed) return GiveUp(key, cut.message, now);
+  bool ready = cut.kind == scheduling::Progress::Kind::kReady;
+  if (cut.until) binding.until = *cut.until;
   for (const scheduling::PreBindPlugin* plugin : binding.framework->pre_binders()) {
     scheduling::Progress progress =
         plugin->PreBind(*binding.pod, binding.node, engine_.snapshot(), now, binding.state);
@@ -402,15 +496,19 @@ void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   const std::string before = engine_.NomineeNode(pod->Key());
   engine_.Nominate(pod, node);
   if (before.empty() || before == node) return;
+  if (RunsSomewhere(pod) || engine_.IsAssumed(pod->Key())) return;  // it took what it was promised
   auto left = std::make_shared<cluster::Pod>(*pod);
   left->node_name = before;
   Happened({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
 }
 
-// The same, written into the pod's status.
 void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client& client,
                            Time now) {
   Promise(pod, node, now);
+  WriteNominee(pod, node, client);
+}
+
+void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Client& client) {
   Post(threads_.binders, client, [pod, node](kube::Client& with) {
     const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
                         {"status", {{"nominatedNodeName", node.empty() ? Json() : Json(node)}}}};

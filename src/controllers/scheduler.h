@@ -3,6 +3,10 @@
 // why not in PodScheduled=False, Unschedulable. A pod that did not fit is tried again only when
 // something happened that could help it.
 //
+// Where the framework has GPUs cut (GpuCutting), a pod may get a node that does not have its MIG
+// instances yet: exact ones are promised to it, the node's agent is asked to cut them (cuts.h), and
+// the pod is bound when the kubelet offers them.
+//
 // From a decision to its binding a pod is assumed on its node and what it needs there is reserved;
 // what fails on the way is taken back. A binding that nobody answers and no watch shows counts for
 // `assume_for`, then as not done.
@@ -19,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "controllers/cuts.h"
 #include "controllers/reconciler.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
@@ -41,8 +46,10 @@ struct SchedulerConfig {
   Duration assume_for = std::chrono::seconds(30);
   size_t decisions_per_call = 500;  // then it looks at what has happened meanwhile
   size_t most_bindings = 256;       // under way
-  size_t tellings_per_call = 50;    // conditions, and Events as many
-  size_t most_tellings = 100'000;   // that wait; beyond, the oldest wait for the next refusal
+  size_t most_preparing = 10'000;   // pods that wait for what has to be done before
+  Cuts::Options cuts{};
+  size_t tellings_per_call = 50;   // conditions, and Events as many
+  size_t most_tellings = 100'000;  // that wait; beyond, the oldest wait for the next refusal
 };
 
 // For a scheduler that decides and leaves the calls to others.
@@ -78,6 +85,7 @@ class Scheduler final : public Reconciler {
     scheduling::CycleState state;
     enum class Stage { kPreparing, kSent, kAwaited } stage = Stage::kPreparing;
     size_t writes = 0;  // of pre-bind plugins, not answered yet
+    bool cuts = false;  // waits for its instances
     Time until = Time::max();
   };
   struct Answer {
@@ -103,6 +111,12 @@ class Scheduler final : public Reconciler {
 
   void Decide(const Pod& pod, kube::Client& client, Time now);
   void Prepare(Binding& binding, kube::Client& client, Time now);
+  // Of one that waits for GPUs to be cut: kReady when they are.
+  scheduling::Progress LookAtCuts(Binding& binding, Time now);
+  static void PromiseInstances(const cluster::NodeInfo& node, Binding& binding);
+  void WriteCuts(kube::Client& client);
+  void HeedRests(Time now);
+  bool HasRoomForDecisions() const;
   void Send(Binding& binding, kube::Client& client);
   // Takes the assumption back and tries the pod again after its pause.
   void GiveUp(const std::string& key, const std::string& why, Time now);
@@ -118,6 +132,7 @@ class Scheduler final : public Reconciler {
                       Time now);
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
+  void WriteNominee(const Pod& pod, const std::string& node, kube::Client& client);
   void Evict(const Pod& victim, const Pod& preemptor, const std::string& node, kube::Client& client,
              Time now);
   void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
@@ -130,9 +145,11 @@ class Scheduler final : public Reconciler {
   SchedulerThreads threads_;
   scheduling::Engine engine_;
   scheduling::SchedulingQueue queue_;
+  Cuts cuts_;
   std::map<std::string, Binding> bindings_;   // by pod key
   std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
   std::set<std::string> preparing_;           // of them
+  std::vector<Pod> unpromised_;               // whose nominated node is to be taken back
   std::map<std::string, Telling> tellings_;   // by pod key
   kube::WorkQueue untold_;                    // pod keys
   bool telling_ = false;                      // some are being told

@@ -12,7 +12,7 @@ namespace {
 
 // Whether a filter or a score could tell the difference.
 bool SameToOthers(const cluster::Pod& a, const cluster::Pod& b) {
-  return a.meta.labels == b.meta.labels &&
+  return a.meta.labels == b.meta.labels && a.promised == b.promised &&
          a.meta.deleted.has_value() == b.meta.deleted.has_value() && a.meta.uid == b.meta.uid &&
          cluster::RequestsOf(a) == cluster::RequestsOf(b) &&
          cluster::ScoredRequestsOf(a) == cluster::ScoredRequestsOf(b);

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "scheduling/diagnosis.h"
+#include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
 #include "scheduling/plugins/registry.h"
 
 namespace nos::scheduling {
@@ -67,6 +68,7 @@ Framework::Framework(std::vector<Entry> entries) : entries_(std::move(entries)) 
     if (entry.filters) {
       add(plugin, pre_filters_);
       add(plugin, filters_);
+      if (dynamic_cast<const GpuCutting*>(plugin) != nullptr) gpus_cut_ = GpusCut::kHere;
     }
     if (entry.reserves) {
       add(plugin, reservers_);
@@ -77,12 +79,14 @@ Framework::Framework(std::vector<Entry> entries) : entries_(std::move(entries)) 
   }
 }
 
-Framework Framework::Default() {
+Framework Framework::Default(GpusCut gpus_cut) {
+  const ProfileTraits traits{.packs_gpus = true, .cuts_gpus = gpus_cut == GpusCut::kHere};
   std::vector<Entry> entries;
   std::vector<std::string> problems;
   const ConfigValue no_arguments(nullptr, "", problems);
   for (const RegisteredPlugin& registered : RegisteredPlugins()) {
-    entries.push_back({registered.make(no_arguments, {.packs_gpus = true}), registered.weight});
+    if (registered.cuts && !traits.cuts_gpus) continue;
+    entries.push_back({registered.make(no_arguments, traits), registered.weight});
   }
   return Framework(std::move(entries));
 }

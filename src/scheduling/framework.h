@@ -55,6 +55,12 @@ struct Decision {
   Diagnosis diagnosis;  // filled when there is no node
 };
 
+// Who has GPUs cut for pods that find no free slice.
+enum class GpusCut {
+  kElsewhere,  // the partitioner, as far as the scheduler is concerned: it waits for slices
+  kHere,       // this scheduler, in the cycle that chooses the node
+};
+
 // The plugins in the order in which they run.
 class Framework {
  public:
@@ -70,7 +76,7 @@ class Framework {
   };
   explicit Framework(std::vector<Entry> entries);
   // All plugins of plugins/registry.cc, with their default arguments.
-  static Framework Default();
+  static Framework Default(GpusCut gpus_cut = GpusCut::kElsewhere);
 
   // For callers that evaluate plugins themselves, each only when something that it depends on has
   // changed.
@@ -80,6 +86,8 @@ class Framework {
   std::span<const ReservePlugin* const> reservers() const { return reservers_; }
   std::span<const PreBindPlugin* const> pre_binders() const { return pre_binders_; }
   std::span<const PreEnqueuePlugin* const> gates() const { return gates_; }
+  // kHere where GpuCutting filters: whoever places the pods has to have GPUs cut.
+  GpusCut gpus_cut() const { return gpus_cut_; }
 
   Cycle PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // The first verdict against the node, in the order of plugins; `by` (if not null) gets whose.
@@ -123,6 +131,7 @@ class Framework {
   std::vector<Scorer> scorers_;
   std::vector<const ReservePlugin*> reservers_;
   std::vector<const PreBindPlugin*> pre_binders_;
+  GpusCut gpus_cut_ = GpusCut::kElsewhere;
 };
 
 }  // namespace nos::scheduling

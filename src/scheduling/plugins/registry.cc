@@ -2,6 +2,7 @@
 
 #include "scheduling/plugins/arguments.h"
 #include "scheduling/plugins/dynamic_resources/dynamic_resources.h"
+#include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
 #include "scheduling/plugins/gpu_packing/gpu_packing.h"
 #include "scheduling/plugins/image_locality/image_locality.h"
 #include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
@@ -29,6 +30,12 @@ template <typename T, auto ReadArguments>
 Made MakeWith(const ConfigValue& args, const ProfileTraits&) {
   return std::make_unique<const T>(ReadArguments(args));
 }
+Made MakeFit(const ConfigValue& args, const ProfileTraits& traits) {
+  FitOptions options = ReadFitArguments(args);
+  options.leaves_gpus = traits.packs_gpus;
+  options.leaves_slices = traits.cuts_gpus;
+  return std::make_unique<const NodeResourcesFit>(options);
+}
 template <typename T, auto ReadArguments>
 Made MakeBesideGpuPacking(const ConfigValue& args, const ProfileTraits& traits) {
   auto options = ReadArguments(args);
@@ -47,7 +54,7 @@ constexpr RegisteredPlugin kPlugins[] = {
     {"TaintToleration", 3, &Make<TaintToleration>},
     {"NodeAffinity", 2, &MakeWith<NodeAffinity, &ReadNodeAffinityArguments>, true},
     {"NodePorts", 0, &Make<NodePorts>},
-    {"NodeResourcesFit", 1, &MakeBesideGpuPacking<NodeResourcesFit, &ReadFitArguments>, true},
+    {"NodeResourcesFit", 1, &MakeFit, true},
     {"VolumeRestrictions", 0, &Make<VolumeRestrictions>},
     {"NodeVolumeLimits", 0, &Make<NodeVolumeLimits>},
     {"VolumeBinding", 0, &Make<VolumeBinding>},
@@ -59,6 +66,7 @@ constexpr RegisteredPlugin kPlugins[] = {
      &MakeBesideGpuPacking<NodeResourcesBalancedAllocation, &ReadBalanceArguments>, true},
     {"ImageLocality", 1, &Make<ImageLocality>},
     {"GpuPacking", 2, &Make<GpuPacking>, false, true},
+    {"GpuCutting", 0, &Make<GpuCutting>, false, true, true},
 };
 
 }  // namespace

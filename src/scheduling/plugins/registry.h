@@ -14,6 +14,7 @@ namespace nos::scheduling {
 // What else a plugin must know of the profile that it is in.
 struct ProfileTraits {
   bool packs_gpus = false;  // GpuPacking scores: others leave nodes with GPUs to it
+  bool cuts_gpus = false;   // GpuCutting filters: others leave MIG instances of managed nodes to it
 };
 
 struct RegisteredPlugin {
@@ -24,6 +25,8 @@ struct RegisteredPlugin {
   std::unique_ptr<const Plugin> (*make)(const ConfigValue& args, const ProfileTraits& traits);
   bool takes_args = false;
   bool ours = false;  // not one of kube-scheduler's: "*" in a profile does not mean it
+  // Only where the scheduler has GPUs cut itself, not where another one is simulated.
+  bool cuts = false;
 };
 
 std::span<const RegisteredPlugin> RegisteredPlugins();

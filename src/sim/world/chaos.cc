@@ -53,6 +53,7 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   }
   world.faults_last = options.faults_last;
   world.check_annotations = true;
+  if (options.scheduler_cuts) world.gpus_cut = scheduling::GpusCut::kHere;
   world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
   world.partitioner.longest_pause = std::chrono::minutes(1);
   world.times.kubelet.heartbeat = std::chrono::seconds(10);  // it writes over what others wrote
@@ -67,6 +68,7 @@ class Chaos {
         random_(options.seed),
         world_(DrawWorld(options, random_), gpu::Catalogue::Builtin()) {
     report_.seed = options.seed;
+    report_.scheduler_cuts = options.scheduler_cuts;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -263,7 +265,8 @@ std::string FormatChaosReport(const ChaosReport& report) {
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}\n", report.seed);
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}\n", report.seed,
+                     report.scheduler_cuts ? " --scheduler-cuts" : "");
   return out;
 }
 

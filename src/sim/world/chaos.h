@@ -22,6 +22,8 @@ struct ChaosOptions {
   uint64_t seed = 1;
   // 0: drawn from the seed (1 to 4 nodes of 1 to 4 GPUs, 10 to 30 pods).
   int nodes = 0, gpus = 0, pods = 0;
+  // The scheduler has GPUs cut for the pods it places; the partitioner is there, too.
+  bool scheduler_cuts = false;
   Duration faults_last = std::chrono::minutes(5);
   // Once faults have stopped: when some pod could run, a pod is bound at least this often.
   Duration bound = std::chrono::minutes(4);
@@ -31,6 +33,7 @@ struct ChaosOptions {
 
 struct ChaosReport {
   uint64_t seed = 0;
+  bool scheduler_cuts = false;
   std::vector<std::string> violations;  // empty: all promises held
   int nodes = 0, gpus = 0;
   int pods = 0;                                 // asked for

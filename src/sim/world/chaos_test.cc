@@ -28,6 +28,23 @@ TEST_P(ChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, ChaosTest, testing::Range(0, 8));
 
+// The same where the scheduler has GPUs cut itself.
+class CuttingChaosTest : public testing::TestWithParam<int> {};
+
+TEST_P(CuttingChaosTest, PromisesHold) {
+  SetLogLevel(LogLevel::kError);
+  int succeeded = 0;
+  for (int i = 1; i <= kSeedsPerShard; ++i) {
+    const auto seed = static_cast<uint64_t>(GetParam() * kSeedsPerShard + i);
+    const ChaosReport report = RunChaos({.seed = seed, .scheduler_cuts = true});
+    EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
+    succeeded += report.succeeded;
+  }
+  EXPECT_GT(succeeded, 5 * kSeedsPerShard);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, CuttingChaosTest, testing::Range(0, 4));
+
 // 1052: an agent whose cache lagged asked the API server again and again at one moment.
 TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
   for (const uint64_t seed : {1052}) {

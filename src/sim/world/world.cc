@@ -131,9 +131,9 @@ void World::StartControllers(kube::Transport* api) {
       [this] {
         return std::make_unique<controllers::Scheduler>(
             options_.scheduler,
-            std::vector<controllers::SchedulerProfile>{{"", &framework_},
-                                                       {"default-scheduler", &framework_},
-                                                       {"nos-scheduler", &framework_}},
+            std::vector<controllers::SchedulerProfile>{{"", &scheduler_framework_},
+                                                       {"default-scheduler", &scheduler_framework_},
+                                                       {"nos-scheduler", &scheduler_framework_}},
             catalogue_);
       },
       way, *this);

@@ -36,6 +36,8 @@ struct WorldOptions {
   MachineTimes times;
   controllers::PartitionerConfig partitioner;
   controllers::SchedulerConfig scheduler;
+  // By whom GPUs are cut for pods: the partitioner alone, or the scheduler in the first place.
+  scheduling::GpusCut gpus_cut = scheduling::GpusCut::kElsewhere;
   std::optional<Duration> keep_finished;  // how long finished pods stay; none: for ever
   // Who acts first among those that can is drawn anew each time. Else: always in the same order.
   bool shuffle = true;
@@ -146,6 +148,7 @@ class World {
   kube::Cache<cluster::Node> nodes_;
   PodKeeper keeper_;
   scheduling::Framework framework_ = scheduling::Framework::Default();
+  scheduling::Framework scheduler_framework_ = scheduling::Framework::Default(options_.gpus_cut);
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;

@@ -20,8 +20,9 @@ struct InstanceLoss {
 // behind one that has the bad choice alone. Several instances count as often as one; that taking
 // the first changes the others is left out.
 //
-// On nodes whose GPUs nos does not cut an instance serves nothing but such pods: no loss. A node
-// whose status shows no free instance though its resources do may lose anything: a whole GPU each.
+// On nodes whose GPUs nos does not cut an instance serves nothing but such pods: no loss. Where no
+// instance is free one has to be cut, which takes a moment and may cost others theirs: a whole GPU
+// each, beside what the best place for it loses.
 //
 // Remembers facts of models: not synchronised. The catalogue must outlive it.
 class InstanceLosses {

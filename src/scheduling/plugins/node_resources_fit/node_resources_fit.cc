@@ -108,8 +108,9 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   cluster::ResourceVector computed;
   if (asked == nullptr) computed = RequestsThatCount(pod);
   const cluster::ResourceVector& requests = asked != nullptr ? asked->requests : computed;
-  if (Fits(requests, node.allocatable, node.requested)) return Verdict::Fits();
-  const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested);
+  const Mig mig = options_.leaves_slices && node.gpus.managed ? Mig::kIgnore : Mig::kCount;
+  if (Fits(requests, node.allocatable, node.requested, mig)) return Verdict::Fits();
+  const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested, mig);
   Verdict verdict;
   for (const Shortfall& shortfall : shortfalls) {
     verdict.more.push_back(ReasonOf(shortfall, node));

@@ -32,6 +32,8 @@ struct FitOptions {
   // Nodes with GPUs come last and are all the same: to spread pods over them would strand GPUs, and
   // GpuPacking decides there. For profiles in which it scores.
   bool leaves_gpus = false;
+  // Whether a node that nos cuts has MIG instances is for GpuCutting to say.
+  bool leaves_slices = false;
 };
 
 // Codes: "InsufficientResource", "TooManyPods". Unresolvable when even the empty node would lack

@@ -1,0 +1,38 @@
+// Where the MIG instances that a pod asks for can be had on a node, cutting its GPUs if need be.
+//
+//   if (CanCut(info, requests)) {
+//     auto promised = FindCut(info, requests);  // "1g.5gb@6 of GPU 0"
+//
+// Used instances stay where they are. Free ones serve the pod first; then what fits beside all that
+// there is; and only then free ones give way. Among equals the GPU that loses least potential
+// (gpu/fragmentation.h), the lower index, the higher start.
+//
+// A node that an agent does not manage, or that still has a plan of somebody else to carry out, is
+// not cut. `requests`: those of the pod (RequestsOf); what are no MIG instances do not matter.
+//
+// Pure functions; may be called from any thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cluster/objects.h"
+#include "cluster/resources.h"
+#include "cluster/snapshot.h"
+
+namespace nos::cluster {
+
+// Whether nos may ask the node's agent for another layout now.
+bool MayBeCut(const NodeInfo& node);
+
+// Whether the node has as many free instances as are requested.
+bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests);
+
+// One for each instance that is requested; none: they do not fit there together.
+std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
+                                                     const ResourceVector& requests);
+
+// Whether FindCut finds something, faster.
+bool CanCut(const NodeInfo& node, const ResourceVector& requests);
+
+}  // namespace nos::cluster

@@ -1,0 +1,287 @@
+// What the scheduler does where it has GPUs cut: which nodes it asks for what, whom it binds when,
+// and what becomes of a pod whose GPUs are not cut. Agents are played by what they write.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "controllers/plan_result.h"
+#include "controllers/runner.h"
+#include "controllers/scheduler.h"
+#include "kube/testing/fake_api.h"
+#include "scheduling/framework.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr const char* kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
+
+class SchedulerCutsTest : public testing::Test {
+ protected:
+  SchedulerCutsTest() { Restart(); }
+
+  void Restart() {
+    runner_.reset();
+    scheduler_ = std::make_unique<Scheduler>(
+        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
+        gpu::Catalogue::Builtin());
+    runner_ = std::make_unique<Runner>(*scheduler_, api_, RunnerOptions());
+  }
+  // Until nothing more happens soon.
+  void Run() {
+    for (int i = 0; i < 500; ++i) {
+      if (runner_->Step(clock_)) continue;
+      const auto due = runner_->NextDue();
+      if (!due || *due > clock_.Now() + seconds(9)) return;
+      clock_.AdvanceTo(*due);
+    }
+    ADD_FAILURE() << "does not come to rest";
+  }
+  // A node of two A100-40GBs that its agent has reported as empty.
+  void Node(const std::string& name, int gpus = 2) {
+    JsonObject annotations;
+    for (int i = 0; i < gpus; ++i) {
+      annotations["nos.nebuly.com/status-layout-" + std::to_string(i)] = "";
+    }
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", name},
+                {"labels",
+                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                  {"nvidia.com/gpu.count", std::to_string(gpus)}}},
+                {"annotations", annotations}}},
+              {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}}}}}});
+  }
+  void Pod(const std::string& name, const std::string& profile, int count = 1, int priority = 0) {
+    const std::string resource = "nvidia.com/mig-" + profile;
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "ml"},
+                {"name", name},
+                {"uid", name + "-uid"},
+                {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+              {"spec",
+               {{"priority", priority},
+                {"schedulerName", "default-scheduler"},
+                {"containers",
+                 JsonArray{{{"name", "main"},
+                            {"resources", {{"limits", {{resource, std::to_string(count)}}}}}}}}}},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  std::string NodeOf(const std::string& name) {
+    return std::string(FindString(*api_.Find("pods", "ml/" + name), "spec", "nodeName"));
+  }
+  std::string Nominee(const std::string& name) {
+    return std::string(FindString(*api_.Find("pods", "ml/" + name), "status", "nominatedNodeName"));
+  }
+  std::string Annotation(const std::string& node, const std::string& key) {
+    return std::string(FindString(*api_.Find("nodes", node), "metadata", "annotations", key));
+  }
+  std::string Spec(const std::string& node, int gpu) {
+    return Annotation(node, "nos.nebuly.com/spec-layout-" + std::to_string(gpu));
+  }
+  int PlansWritten() {
+    return static_cast<int>(
+        std::count_if(api_.writes.begin(), api_.writes.end(), [](const kube::ApiRequest& request) {
+          return request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos;
+        }));
+  }
+
+  // Changes a node as its agent and its kubelet do.
+  void Tell(const std::string& node, const JsonObject& annotations,
+            const JsonObject& allocatable = {}) {
+    Json changed = *api_.Find("nodes", node);
+    for (const auto& [key, value] : annotations) {
+      MakeObject(changed, "metadata", "annotations")[key] = value;
+    }
+    for (const auto& [key, value] : allocatable) {
+      MakeObject(changed, "status", "allocatable")[key] = value;
+    }
+    api_.Put(changed);
+  }
+  // The agent has done what it was asked: this layout, and these counts.
+  void Cut(const std::string& node, int gpu, const std::string& layout,
+           const JsonObject& allocatable) {
+    Tell(node,
+         {{"nos.nebuly.com/status-layout-" + std::to_string(gpu), layout},
+          {"nos.nebuly.com/status-partitioning-plan", Annotation(node, kSpecPlan)}},
+         allocatable);
+  }
+  void Refuse(const std::string& node, int gpu, const std::string& why) {
+    const std::string plan = Annotation(node, kSpecPlan);
+    Tell(node, {{"nos.nebuly.com/status-partitioning-plan", plan},
+                {"nos.nebuly.com/partitioning-result",
+                 WritePlanResult({plan, false, {{gpu, "", "InUse", why}}})}});
+  }
+
+  ManualClock clock_{Time(seconds(1'800'000'000))};
+  kube::FakeApi api_;
+  scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Runner> runner_;
+};
+
+TEST_F(SchedulerCutsTest, APodIsBoundToASliceThatWasNotThere) {
+  Node("n");
+  Pod("p", "3g.20gb");
+  Run();
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+  EXPECT_EQ(Annotation("n", "nos.nebuly.com/spec-gpu-0-3g.20gb"), "1");
+  EXPECT_EQ(Annotation("n", kSpecPlan), "1");
+  EXPECT_EQ(Nominee("p"), "n") << "so that others know";
+  EXPECT_EQ(NodeOf("p"), "") << "not before it is there";
+  Tell("n", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:free"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "") << "nor before the kubelet offers it";
+  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "n");
+}
+
+// What one pod was promised no other gets, and one patch asks for all.
+TEST_F(SchedulerCutsTest, OnePlanServesAllPodsOfANode) {
+  Node("n", 1);
+  for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
+  Pod("d", "1g.5gb");
+  Pod("e", "1g.5gb");
+  Run();
+  EXPECT_EQ(PlansWritten(), 1);
+  EXPECT_EQ(Spec("n", 0), "2g.10gb@0,2g.10gb@2,2g.10gb@4,1g.5gb@6");
+  Cut("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free,1g.5gb@6:free",
+      {{"nvidia.com/mig-2g.10gb", "3"}, {"nvidia.com/mig-1g.5gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c") + NodeOf("d"), "nnnn");
+  EXPECT_EQ(NodeOf("e"), "");
+}
+
+// The kubelet offers two of three: two are bound, whichever they are.
+TEST_F(SchedulerCutsTest, NoMoreAreBoundThanAreOffered) {
+  Node("n", 1);
+  for (const char* name : {"a", "b", "c"}) Pod(name, "2g.10gb");
+  Run();
+  Cut("n", 0, "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free", {{"nvidia.com/mig-2g.10gb", "2"}});
+  Run();
+  EXPECT_EQ((NodeOf("a") + NodeOf("b") + NodeOf("c")).size(), 2u);
+  Tell("n", {}, {{"nvidia.com/mig-2g.10gb", "3"}});
+  Run();
+  EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c"), "nnn");
+}
+
+TEST_F(SchedulerCutsTest, AGpuThatCouldNotBeCutRestsAndAnotherServes) {
+  Node("n");
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(Spec("n", 0), "3g.20gb@4");
+  Refuse("n", 0, "somebody computes there");
+  Run();
+  EXPECT_EQ(Spec("n", 0), "") << "what was asked for is taken back";
+  Cut("n", 0, "", {});
+  Run();
+  EXPECT_EQ(Spec("n", 0), "");
+  EXPECT_EQ(Spec("n", 1), "3g.20gb@4");
+  Cut("n", 1, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "n");
+}
+
+TEST_F(SchedulerCutsTest, ARestEndsByItself) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Refuse("n", 0, "somebody computes there");
+  Run();
+  Cut("n", 0, "", {});  // what was taken back
+  Run();
+  EXPECT_EQ(Spec("n", 0), "");
+  EXPECT_EQ(Nominee("p"), "") << "nothing is promised to it now";
+  clock_.Advance(seconds(60));
+  Run();
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+}
+
+// A silent agent stops its node only, and for this pod only as long as it was given.
+TEST_F(SchedulerCutsTest, ASilentAgentIsGivenUp) {
+  Node("a", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(Spec("a", 0), "3g.20gb@4");
+  Node("b", 1);
+  clock_.Advance(seconds(60));
+  Run();
+  EXPECT_EQ(Spec("a", 0), "");
+  EXPECT_EQ(Spec("b", 0), "3g.20gb@4");
+  EXPECT_EQ(Nominee("p"), "b");
+}
+
+TEST_F(SchedulerCutsTest, APodThatGoesTakesItsWishWithIt) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  api_.Remove("pods", "ml/p");
+  Run();
+  EXPECT_EQ(Spec("n", 0), "");
+}
+
+// The node has changed meanwhile: it is asked again once that is seen.
+TEST_F(SchedulerCutsTest, AConflictIsNoFailure) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  int conflicts = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos &&
+        conflicts++ == 0) {
+      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "the object has been modified"));
+    }
+    return answer;
+  };
+  Run();
+  EXPECT_EQ(conflicts, 1) << "not before something is known to be other";
+  Tell("n", {{"somebody", "else"}});
+  Run();
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+}
+
+// The partitioner is at work there: its plan is for somebody, too.
+TEST_F(SchedulerCutsTest, PlansOfOthersAreWaitedFor) {
+  Node("n", 1);
+  Tell("n", {{kSpecPlan, "7"},
+             {"nos.nebuly.com/spec-layout-0", "1g.5gb@6"},
+             {"nos.nebuly.com/spec-gpu-0-1g.5gb", "1"}});
+  Pod("p", "3g.20gb");
+  Run();
+  EXPECT_EQ(PlansWritten(), 0);
+  Cut("n", 0, "1g.5gb@6:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Run();
+  EXPECT_EQ(Annotation("n", kSpecPlan), "8");
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@0,1g.5gb@6");
+}
+
+// The next leader finds a plan under way, and then the slice that it was for.
+TEST_F(SchedulerCutsTest, ACrashLosesNothing) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Restart();
+  Run();
+  EXPECT_EQ(PlansWritten(), 1);
+  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "n");
+}
+
+TEST_F(SchedulerCutsTest, FreeSlicesAreTakenBeforeOthersAreCut) {
+  Node("a", 1);
+  Node("b", 1);
+  Cut("b", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Pod("p", "1g.5gb");
+  Run();
+  EXPECT_EQ(NodeOf("p"), "b");
+  EXPECT_EQ(PlansWritten(), 0);
+}
+
+}  // namespace
+}  // namespace nos::controllers
