@@ -69,26 +69,28 @@ void Cuts::Drop(const std::string& node, const cluster::Pod& pod, End end) {
   if (end == End::kGivenUp) found->second.dirty = true;
 }
 
-std::vector<CutWrite> Cuts::Due(const cluster::ClusterSnapshot& snapshot) {
+std::vector<CutWrite> Cuts::Due(const cluster::ClusterSnapshot& snapshot, const FindNode& find) {
   std::vector<CutWrite> writes;
   for (auto it = sites_.begin(); it != sites_.end();) {
     auto& [name, site] = *it;
-    const NodeInfo* node = snapshot.Find(name);
-    if (site.dirty && !site.writing && node != nullptr &&
-        node->node->meta.resource_version != site.refused) {
-      if (auto write = WriteFor(*node, site)) writes.push_back(std::move(*write));
+    const NodeInfo* info = snapshot.Find(name);
+    const auto node = find(name);
+    const bool there = info != nullptr && node != nullptr;
+    if (there && site.dirty && !site.writing && node->meta.resource_version != site.refused) {
+      if (auto write = WriteFor(*info, *node, site)) writes.push_back(std::move(*write));
     }
-    const bool settled = !site.dirty && node != nullptr &&
-                         cluster::SpecPlan(*node->node) == cluster::StatusPlan(*node->node);
-    const bool idle = site.wishes.empty() && !site.writing && (settled || node == nullptr);
+    const bool settled =
+        there && !site.dirty && cluster::SpecPlan(*node) == cluster::StatusPlan(*node);
+    const bool idle = site.wishes.empty() && !site.writing && (settled || !there);
     it = idle ? sites_.erase(it) : std::next(it);
   }
   return writes;
 }
 
-std::optional<CutWrite> Cuts::WriteFor(const NodeInfo& node, Site& site) {
-  const std::string spec = cluster::SpecPlan(*node.node);
-  const bool foreign = spec != cluster::StatusPlan(*node.node) && spec != site.last_plan;
+std::optional<CutWrite> Cuts::WriteFor(const NodeInfo& info, const cluster::Node& node,
+                                       Site& site) {
+  const std::string spec = cluster::SpecPlan(node);
+  const bool foreign = spec != cluster::StatusPlan(node) && spec != site.last_plan;
   site.dirty = false;
   if (foreign) {  // it would be overwritten, with what it is for
     for (auto& [key, wish] : site.wishes) {
@@ -98,17 +100,16 @@ std::optional<CutWrite> Cuts::WriteFor(const NodeInfo& node, Site& site) {
     }
     return std::nullopt;
   }
-  ReadStatus(node, site);
-  const std::vector<cluster::TargetLayout> targets = TargetsOf(node, site.status);
+  ReadStatus(info, site);
+  const std::vector<cluster::TargetLayout> targets = TargetsOf(info, site.status);
   if (targets.empty()) {
     for (auto& [key, wish] : site.wishes) {
       if (wish.plan.empty()) wish.plan = spec;
     }
     return std::nullopt;
   }
-  CutWrite write{
-      node.node->meta.name, node.node->meta.resource_version, NextPlanId(*node.node), {}, {}};
-  write.patch = cluster::SpecPatch(*node.node, targets, write.plan);
+  CutWrite write{node.meta.name, node.meta.resource_version, NextPlanId(node), {}, {}};
+  write.patch = cluster::SpecPatch(node, targets, write.plan);
   for (const auto& [key, wish] : site.wishes) write.pods.insert(key);
   site.writing = true;
   return write;

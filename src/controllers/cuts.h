@@ -13,6 +13,7 @@
 // It decides and remembers; it calls nobody. One owner thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,8 +49,10 @@ class Cuts {
   void Want(const std::string& node, const cluster::Pod& pod, Time now);
   void Drop(const std::string& node, const cluster::Pod& pod, End end);
 
-  // Nodes to be asked now.
-  std::vector<CutWrite> Due(const cluster::ClusterSnapshot& snapshot);
+  // Nodes to be asked now. `find` gives a node as it was seen last, or null: the snapshot may have
+  // an older version that is the same to scheduling.
+  using FindNode = std::function<std::shared_ptr<const cluster::Node>(const std::string& name)>;
+  std::vector<CutWrite> Due(const cluster::ClusterSnapshot& snapshot, const FindNode& find);
   void Written(const CutWrite& write, const Status& answer);
 
   // How far the pod's instances are: there, and more of them allocatable than others hold.
@@ -83,7 +86,8 @@ class Cuts {
     bool over = false;
   };
 
-  std::optional<CutWrite> WriteFor(const cluster::NodeInfo& node, Site& site);
+  std::optional<CutWrite> WriteFor(const cluster::NodeInfo& info, const cluster::Node& node,
+                                   Site& site);
   void ReadStatus(const cluster::NodeInfo& node, Site& site) const;
   static bool IsAllocatable(const cluster::Pod& pod, const cluster::NodeInfo& node,
                             const Site& site);

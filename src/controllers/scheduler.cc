@@ -105,7 +105,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
     if (!pod) break;
     Decide(*pod, client, now);
   }
-  WriteCuts(client);
+  WriteCuts(view, client);
   TakeAnswers(now);  // of calls made on the spot
   TellSome(client, now);
   return Rest(now);
@@ -370,9 +370,10 @@ scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
   return progress;
 }
 
-void Scheduler::WriteCuts(kube::Client& client) {
+void Scheduler::WriteCuts(const View& view, kube::Client& client) {
   for (const Pod& pod : std::exchange(unpromised_, {})) WriteNominee(pod, "", client);
-  for (CutWrite& write : cuts_.Due(engine_.snapshot())) {
+  const auto find = [&](const std::string& name) { return view.nodes.Get(name); };
+  for (CutWrite& write : cuts_.Due(engine_.snapshot(), find)) {
     Log(LogLevel::kInfo, "GPUs are to be cut",
         {{"node", write.node}, {"plan", write.plan}, {"pods", std::to_string(write.pods.size())}});
     Post(threads_.binders, client,

@@ -114,7 +114,7 @@ class Scheduler final : public Reconciler {
   // Of one that waits for GPUs to be cut: kReady when they are.
   scheduling::Progress LookAtCuts(Binding& binding, Time now);
   static void PromiseInstances(const cluster::NodeInfo& node, Binding& binding);
-  void WriteCuts(kube::Client& client);
+  void WriteCuts(const View& view, kube::Client& client);
   void HeedRests(Time now);
   bool HasRoomForDecisions() const;
   void Send(Binding& binding, kube::Client& client);

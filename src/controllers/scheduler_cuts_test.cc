@@ -245,6 +245,25 @@ TEST_F(SchedulerCutsTest, AConflictIsNoFailure) {
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
 }
 
+// Kubelets write into their nodes all the time, which nothing that is decided depends on.
+TEST_F(SchedulerCutsTest, TheNodeIsAskedAsItIsNow) {
+  Node("n", 1);
+  Run();
+  Json beat = *api_.Find("nodes", "n");
+  MakeObject(beat, "status")["conditions"] =
+      JsonArray{{{"type", "Ready"}, {"status", "True"}, {"reason", "StillThere"}}};
+  api_.Put(beat);
+  const std::string version(FindString(*api_.Find("nodes", "n"), "metadata", "resourceVersion"));
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(PlansWritten(), 1);
+  const auto patch = std::ranges::find_if(api_.writes, [](const kube::ApiRequest& request) {
+    return request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos;
+  });
+  EXPECT_EQ(FindString(patch->body, "metadata", "resourceVersion"), version)
+      << WriteJson(patch->body);
+}
+
 // The partitioner is at work there: its plan is for somebody, too.
 TEST_F(SchedulerCutsTest, PlansOfOthersAreWaitedFor) {
   Node("n", 1);
