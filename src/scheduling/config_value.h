@@ -38,6 +38,9 @@ class ConfigValue {
 
   bool Present() const { return value_ != nullptr && !value_->is_null(); }
   const std::string& path() const { return path_; }
+  const Json& json() const { return *value_; }  // REQUIRES: present
+  // An absent value that tells the same problems.
+  ConfigValue Nothing() const { return {nullptr, path_, problems_}; }
   // Of one of its members or elements; for what is found wrong later.
   std::string PathOf(std::string_view member) const;
   std::string PathOf(size_t element) const;

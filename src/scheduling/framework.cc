@@ -6,7 +6,6 @@
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
-#include "scheduling/plugins/registry.h"
 
 namespace nos::scheduling {
 namespace {
@@ -57,44 +56,39 @@ int64_t ScaledToHighest(int64_t score, int64_t highest, bool reverse) {
   return reverse ? kMaxScore - scaled : scaled;
 }
 
-Framework::Framework(std::vector<Entry> entries) : entries_(std::move(entries)) {
-  const auto add = [](const Plugin* plugin, auto& points) {
-    using Point = std::remove_cvref_t<decltype(*points.front())>;
-    if (const auto* point = dynamic_cast<const Point*>(plugin)) points.push_back(point);
+Framework::Framework(std::vector<std::unique_ptr<const Plugin>> plugins, Points points)
+    : plugins_(std::move(plugins)), points_(std::move(points)), gpus_cut_(WhoCuts(points_)) {}
+
+Framework::Framework(std::vector<Entry> entries) {
+  const auto add = [](const Plugin* plugin, auto& point) {
+    using Point = std::remove_cvref_t<decltype(*point.front())>;
+    if (const auto* part = dynamic_cast<const Point*>(plugin)) point.push_back(part);
   };
-  for (const Entry& entry : entries_) {
+  for (Entry& entry : entries) {
     const Plugin* plugin = entry.plugin.get();
-    add(plugin, gates_);
-    if (entry.filters) {
-      add(plugin, pre_filters_);
-      add(plugin, filters_);
-      if (dynamic_cast<const GpuCutting*>(plugin) != nullptr) gpus_cut_ = GpusCut::kHere;
-    }
-    if (entry.reserves) {
-      add(plugin, reservers_);
-      add(plugin, pre_binders_);
-    }
+    add(plugin, points_.gates);
+    add(plugin, points_.pre_filters);
+    add(plugin, points_.filters);
+    add(plugin, points_.reservers);
+    add(plugin, points_.pre_binders);
     const auto* scorer = dynamic_cast<const ScorePlugin*>(plugin);
-    if (scorer != nullptr && entry.weight != 0) scorers_.push_back({scorer, entry.weight});
+    if (scorer != nullptr && entry.weight != 0) points_.scorers.push_back({scorer, entry.weight});
+    plugins_.push_back(std::move(entry.plugin));
   }
+  gpus_cut_ = WhoCuts(points_);
 }
 
-Framework Framework::Default(GpusCut gpus_cut) {
-  const ProfileTraits traits{.packs_gpus = true, .cuts_gpus = gpus_cut == GpusCut::kHere};
-  std::vector<Entry> entries;
-  std::vector<std::string> problems;
-  const ConfigValue no_arguments(nullptr, "", problems);
-  for (const RegisteredPlugin& registered : RegisteredPlugins()) {
-    if (registered.cuts && !traits.cuts_gpus) continue;
-    entries.push_back({registered.make(no_arguments, traits), registered.weight});
-  }
-  return Framework(std::move(entries));
+GpusCut Framework::WhoCuts(const Points& points) {
+  const bool here = std::ranges::any_of(points.filters, [](const FilterPlugin* filter) {
+    return dynamic_cast<const GpuCutting*>(filter) != nullptr;
+  });
+  return here ? GpusCut::kHere : GpusCut::kElsewhere;
 }
 
 Cycle Framework::PreFilter(const Pod& pod, const ClusterSnapshot& snapshot) const {
   Cycle cycle;
   std::set<const Plugin*> skipped;
-  for (const PreFilterPlugin* plugin : pre_filters_) {
+  for (const PreFilterPlugin* plugin : points_.pre_filters) {
     PreFilterPlugin::Outcome outcome = plugin->PreFilter(pod, snapshot, cycle.state);
     if (!outcome.verdict.fits()) {
       cycle.verdict = std::move(outcome.verdict);
@@ -109,7 +103,7 @@ Cycle Framework::PreFilter(const Pod& pod, const ClusterSnapshot& snapshot) cons
     }
     Intersect(std::move(*outcome.nodes), cycle.nodes);
   }
-  for (const FilterPlugin* plugin : filters_) {
+  for (const FilterPlugin* plugin : points_.filters) {
     if (!skipped.contains(plugin) && plugin->Concerns(pod)) cycle.filters.push_back(plugin);
   }
   return cycle;
@@ -134,7 +128,7 @@ Verdict Framework::Filter(const Cycle& cycle, const Pod& pod, const NodeInfo& no
 
 CycleState Framework::Learn(const ClusterSnapshot& snapshot, Pods waiting) const {
   CycleState learnt;
-  for (const Scorer& scorer : scorers_) scorer.plugin->Learn(snapshot, waiting, learnt);
+  for (const Scorer& scorer : points_.scorers) scorer.plugin->Learn(snapshot, waiting, learnt);
   return learnt;
 }
 
@@ -143,7 +137,7 @@ Framework::Scoring Framework::PreScore(const Cycle& cycle, const Pod& pod,
                                        const CycleState& learnt) const {
   Scoring scoring{cycle.state, {}};
   scoring.state.Merge(learnt);
-  for (const Scorer& scorer : scorers_) {
+  for (const Scorer& scorer : points_.scorers) {
     if (scorer.plugin->PreScore(pod, snapshot, feasible, scoring.state)) {
       scoring.scorers.push_back(scorer);
     }

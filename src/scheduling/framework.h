@@ -66,26 +66,35 @@ class Framework {
  public:
   struct Entry {
     std::unique_ptr<const Plugin> plugin;
-    int weight = 1;        // of its score; 0: do not score
-    bool filters = true;   // and pre-filters
-    bool reserves = true;  // and what comes after: pre-bind
+    int weight = 1;  // of its score; 0: do not score
   };
   struct Scorer {
     const ScorePlugin* plugin;
     int weight;
   };
+  // Who runs at each point, in this order.
+  struct Points {
+    std::vector<const PreEnqueuePlugin*> gates;
+    std::vector<const PreFilterPlugin*> pre_filters;
+    std::vector<const FilterPlugin*> filters;
+    std::vector<Scorer> scorers;
+    std::vector<const ReservePlugin*> reservers;
+    std::vector<const PreBindPlugin*> pre_binders;
+  };
+  Framework(std::vector<std::unique_ptr<const Plugin>> plugins, Points points);
+  // Every plugin at all points that it has.
   explicit Framework(std::vector<Entry> entries);
-  // All plugins of plugins/registry.cc, with their default arguments.
+  // Of a profile of which nothing is said (configuration.h).
   static Framework Default(GpusCut gpus_cut = GpusCut::kElsewhere);
 
   // For callers that evaluate plugins themselves, each only when something that it depends on has
   // changed.
-  std::span<const PreFilterPlugin* const> pre_filters() const { return pre_filters_; }
-  std::span<const FilterPlugin* const> filters() const { return filters_; }
-  std::span<const Scorer> scorers() const { return scorers_; }
-  std::span<const ReservePlugin* const> reservers() const { return reservers_; }
-  std::span<const PreBindPlugin* const> pre_binders() const { return pre_binders_; }
-  std::span<const PreEnqueuePlugin* const> gates() const { return gates_; }
+  std::span<const PreFilterPlugin* const> pre_filters() const { return points_.pre_filters; }
+  std::span<const FilterPlugin* const> filters() const { return points_.filters; }
+  std::span<const Scorer> scorers() const { return points_.scorers; }
+  std::span<const ReservePlugin* const> reservers() const { return points_.reservers; }
+  std::span<const PreBindPlugin* const> pre_binders() const { return points_.pre_binders; }
+  std::span<const PreEnqueuePlugin* const> gates() const { return points_.gates; }
   // kHere where GpuCutting filters: whoever places the pods has to have GPUs cut.
   GpusCut gpus_cut() const { return gpus_cut_; }
 
@@ -111,6 +120,7 @@ class Framework {
   Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
 
  private:
+  static GpusCut WhoCuts(const Points& points);
   // What is left of the scorers for one pod, and its state.
   struct Scoring {
     CycleState state;
@@ -124,13 +134,8 @@ class Framework {
   static bool ComesFirst(const Scoring& scoring, const cluster::Pod& pod,
                          const cluster::NodeInfo& left, const cluster::NodeInfo& right);
 
-  std::vector<Entry> entries_;
-  std::vector<const PreEnqueuePlugin*> gates_;
-  std::vector<const PreFilterPlugin*> pre_filters_;
-  std::vector<const FilterPlugin*> filters_;
-  std::vector<Scorer> scorers_;
-  std::vector<const ReservePlugin*> reservers_;
-  std::vector<const PreBindPlugin*> pre_binders_;
+  std::vector<std::unique_ptr<const Plugin>> plugins_;
+  Points points_;
   GpusCut gpus_cut_ = GpusCut::kElsewhere;
 };
 

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <limits>
+#include <tuple>
 
 #include "base/names.h"
 #include "base/text.h"
@@ -13,8 +14,10 @@ namespace {
 
 using cluster::NodeSelectorTerm;
 using cluster::SelectorRequirement;
+using cluster::TopologySpreadConstraint;
 
-constexpr int64_t kMostShapeScore = 10;  // of a shape in a configuration
+constexpr int64_t kMostShapeScore = 10;        // of a shape in a configuration
+constexpr int64_t kMostSeconds = 100'000'000;  // three years, far from where Duration ends
 
 // The arguments of a plugin may say what they are.
 template <typename... Readers>
@@ -43,9 +46,13 @@ void ReadOneOf(const ConfigValue& from, const std::vector<std::string_view>& wor
   from.Fail(fmt::format("must be one of {}, not '{}'", fmt::join(words, ", "), to));
 }
 
-void ReadRange(const ConfigValue& from, int64_t least, int64_t most, int64_t& to) {
+template <typename Integer>
+void ReadRange(const ConfigValue& from, Integer least, Integer most, Integer& to) {
   from.Read(to);
-  if (to < least || to > most) from.Fail(fmt::format("must be from {} to {}", least, most));
+  if (to >= least && to <= most) return;
+  most == std::numeric_limits<Integer>::max()
+      ? from.Fail(fmt::format("must be at least {}, not {}", least, to))
+      : from.Fail(fmt::format("must be from {} to {}, not {}", least, most, to));
 }
 
 // An empty list is the default one.
@@ -72,11 +79,13 @@ void ReadShape(const ConfigValue& from, std::vector<ShapePoint>& to) {
   from.Elements([&](const ConfigValue& element) {
     ShapePoint& point = to.emplace_back();
     int64_t score = 0;
-    element.Members(
-        At("utilization",
-           [&](const ConfigValue& value) { ReadRange(value, 0, 100, point.utilization); }),
-        At("score",
-           [&](const ConfigValue& value) { ReadRange(value, 0, kMostShapeScore, score); }));
+    element.Members(At("utilization",
+                       [&](const ConfigValue& value) {
+                         ReadRange(value, int64_t{0}, int64_t{100}, point.utilization);
+                       }),
+                    At("score", [&](const ConfigValue& value) {
+                      ReadRange(value, int64_t{0}, kMostShapeScore, score);
+                    }));
     point.score = score * (kMaxScore / kMostShapeScore);
     if (to.size() > 1 && to[to.size() - 2].utilization >= point.utilization) {
       element.FailAt(element.PathOf("utilization"), "must be greater than the one before");
@@ -185,6 +194,47 @@ void ReadPreferred(const ConfigValue& from, cluster::NodeAffinity& to) {
   });
 }
 
+void ReadSpread(const ConfigValue& from, TopologySpreadConstraint& to) {
+  static const std::vector<std::string_view> kPolicies = {"Honor", "Ignore"};
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  to.max_skew = 0;
+  const auto read_policy = [](std::string& policy) {
+    return [&policy](const ConfigValue& value) {
+      if (value.Present()) ReadOneOf(value, kPolicies, policy);
+    };
+  };
+  from.Members(At("maxSkew", to.max_skew), At("topologyKey", to.topology_key),
+               At("whenUnsatisfiable", [](const ConfigValue&) {}),
+               At("labelSelector",
+                  [](const ConfigValue& selector) {
+                    if (selector.Present()) selector.Fail("must not be set: each pod has its own");
+                  }),
+               At("minDomains",
+                  [&](const ConfigValue& value) {
+                    if (value.Present()) ReadRange(value, 1, kMost, to.min_domains.emplace(1));
+                  }),
+               At("nodeAffinityPolicy", read_policy(to.node_affinity_policy)),
+               At("nodeTaintsPolicy", read_policy(to.node_taints_policy)),
+               At("matchLabelKeys", to.match_label_keys));
+  ReadOneOf(from.Get("whenUnsatisfiable"), {"DoNotSchedule", "ScheduleAnyway"},
+            to.when_unsatisfiable);
+  if (to.max_skew < 1) from.FailAt(from.PathOf("maxSkew"), "must be at least 1");
+  if (!IsQualifiedName(to.topology_key)) {
+    from.FailAt(from.PathOf("topologyKey"),
+                fmt::format("must be the key of a label, not '{}'", to.topology_key));
+  }
+}
+
+void CheckSpreads(const ConfigValue& list, const std::vector<TopologySpreadConstraint>& spreads) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (size_t i = 0; i < spreads.size(); ++i) {
+    const auto& [key, when] = std::tie(spreads[i].topology_key, spreads[i].when_unsatisfiable);
+    if (!seen.emplace(key, when).second) {
+      list.FailAt(list.PathOf(i), fmt::format("there is one for {} and {} already", key, when));
+    }
+  }
+}
+
 }  // namespace
 
 FitOptions ReadFitArguments(const ConfigValue& args) {
@@ -229,13 +279,56 @@ NodeAffinityOptions ReadNodeAffinityArguments(const ConfigValue& args) {
 
 InterPodAffinityOptions ReadInterPodAffinityArguments(const ConfigValue& args) {
   InterPodAffinityOptions to;
-  int64_t weight = to.hard_pod_affinity_weight;
   ReadArguments(
       args, "InterPodAffinityArgs",
       At("hardPodAffinityWeight",
-         [&](const ConfigValue& value) { ReadRange(value, 0, 100, weight); }),
+         [&](const ConfigValue& value) { ReadRange(value, 0, 100, to.hard_pod_affinity_weight); }),
       At("ignorePreferredTermsOfExistingPods", to.ignore_preferred_terms_of_existing_pods));
-  to.hard_pod_affinity_weight = static_cast<int32_t>(weight);
+  return to;
+}
+
+PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args) {
+  PodTopologySpreadOptions to;
+  std::string type = "System";
+  ReadArguments(args, "PodTopologySpreadArgs",
+                At("defaultConstraints",
+                   [&](const ConfigValue& list) {
+                     list.Elements([&](const ConfigValue& element) {
+                       ReadSpread(element, to.default_constraints.emplace_back());
+                     });
+                   }),
+                At("defaultingType", [&](const ConfigValue& value) {
+                  if (value.Present()) ReadOneOf(value, {"System", "List"}, type);
+                }));
+  CheckSpreads(args.Get("defaultConstraints"), to.default_constraints);
+  to.system_defaults = type == "System";
+  if (to.system_defaults && !to.default_constraints.empty()) {
+    args.FailAt(args.PathOf("defaultingType"), "must be List when there are defaultConstraints");
+  }
+  return to;
+}
+
+Duration ReadVolumeBindingArguments(const ConfigValue& args) {
+  int64_t seconds = 600;
+  ReadArguments(
+      args, "VolumeBindingArgs",
+      At("bindTimeoutSeconds",
+         [&](const ConfigValue& value) { ReadRange(value, int64_t{0}, kMostSeconds, seconds); }),
+      At("shape", [](const ConfigValue& shape) {
+        if (shape.Present()) shape.Fail("is not supported: storage is not scored");
+      }));
+  return std::chrono::seconds(seconds);
+}
+
+PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {
+  PreemptionOptions to;
+  ReadArguments(
+      args, "DefaultPreemptionArgs",
+      At("minCandidateNodesPercentage",
+         [&](const ConfigValue& value) { ReadRange(value, 0, 100, to.min_candidate_percentage); }),
+      At("minCandidateNodesAbsolute", [&](const ConfigValue& value) {
+        ReadRange(value, 0, std::numeric_limits<int>::max(), to.min_candidates);
+      }));
   return to;
 }
 

@@ -9,6 +9,8 @@
 #include "scheduling/plugins/node_affinity/node_affinity.h"
 #include "scheduling/plugins/node_resources_balanced_allocation/node_resources_balanced_allocation.h"
 #include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
+#include "scheduling/plugins/pod_topology_spread/pod_topology_spread.h"
+#include "scheduling/preemption.h"
 
 namespace nos::scheduling {
 
@@ -16,5 +18,9 @@ FitOptions ReadFitArguments(const ConfigValue& args);
 BalanceOptions ReadBalanceArguments(const ConfigValue& args);
 NodeAffinityOptions ReadNodeAffinityArguments(const ConfigValue& args);
 InterPodAffinityOptions ReadInterPodAffinityArguments(const ConfigValue& args);
+PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args);
+// bindTimeoutSeconds; `shape` is refused, as where the gate StorageCapacityScoring is off.
+Duration ReadVolumeBindingArguments(const ConfigValue& args);
+PreemptionOptions ReadPreemptionArguments(const ConfigValue& args);
 
 }  // namespace nos::scheduling

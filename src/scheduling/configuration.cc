@@ -1,0 +1,182 @@
+#include "scheduling/configuration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "scheduling/config_value.h"
+#include "scheduling/profile_reader.h"
+
+namespace nos::scheduling {
+namespace {
+
+constexpr std::string_view kVersion = "kubescheduler.config.k8s.io/v1";
+constexpr std::string_view kKind = "KubeSchedulerConfiguration";
+constexpr int64_t kMostPause = 24L * 3600;  // seconds
+
+void ReadSeconds(const ConfigValue& from, Duration& to) {
+  int64_t seconds = -1;
+  from.Read(seconds);
+  if (!from.Present()) return;
+  if (seconds < 1 || seconds > kMostPause) {
+    return from.Fail(fmt::format("must be a whole number of seconds from 1 to {}", kMostPause));
+  }
+  to = std::chrono::seconds(seconds);
+}
+
+void ReadClient(const ConfigValue& from, Configuration& to) {
+  const double qps = to.client.requests_per_second;
+  const int burst = to.client.burst;
+  const auto ignored = [&](const ConfigValue& value) {
+    if (value.Present()) to.notes.push_back(value.path() + " has no effect: JSON is used");
+  };
+  from.Members(At("kubeconfig", to.client.kubeconfig), At("acceptContentTypes", ignored),
+               At("contentType", ignored), At("qps", to.client.requests_per_second),
+               At("burst", to.client.burst));
+  if (to.client.burst < 0) from.FailAt(from.PathOf("burst"), "must not be negative");
+  if (to.client.requests_per_second == 0) to.client.requests_per_second = qps;
+  if (to.client.burst == 0) to.client.burst = burst;
+}
+
+void ReadLease(const ConfigValue& from, Duration& to) {
+  from.Read(to);
+  if (to <= Duration::zero()) from.Fail("must be more than nothing");
+}
+
+void ReadLeaderElection(const ConfigValue& from, Configuration::LeaderElection& to) {
+  std::string lock;
+  from.Members(At("leaderElect", to.elect), At("resourceLock", lock), At("resourceName", to.name),
+               At("resourceNamespace", to.ns),
+               At("leaseDuration", [&](const ConfigValue& value) { ReadLease(value, to.lease); }),
+               At("renewDeadline", [&](const ConfigValue& value) { ReadLease(value, to.renew); }),
+               At("retryPeriod", [&](const ConfigValue& value) { ReadLease(value, to.retry); }));
+  if (!lock.empty() && lock != "leases") {
+    from.FailAt(from.PathOf("resourceLock"), fmt::format("must be leases, not '{}'", lock));
+  }
+  if (to.name.empty()) from.FailAt(from.PathOf("resourceName"), "must not be empty");
+  if (to.renew >= to.lease) {
+    from.FailAt(from.PathOf("renewDeadline"), "must be shorter than leaseDuration");
+  }
+  if (to.retry >= to.renew) {
+    from.FailAt(from.PathOf("retryPeriod"), "must be shorter than renewDeadline");
+  }
+}
+
+void CheckHead(const ConfigValue& root) {
+  std::string version, kind;
+  root.Get("apiVersion").Read(version);
+  root.Get("kind").Read(kind);
+  if (version == kVersion && kind == kKind) return;
+  root.Fail(fmt::format("expected apiVersion {} and kind {}, found '{}' and '{}'", kVersion, kKind,
+                        version, kind));
+}
+
+void ReadExtenders(const ConfigValue& from, const ConfigurationUse& use, Configuration& to) {
+  if (!from.Present()) return;
+  bool any = false;
+  from.Elements([&](const ConfigValue&) { any = true; });
+  if (!any) return;
+  if (use.simulates) {
+    to.notes.push_back(from.path() + " are not simulated");
+  } else {
+    from.Fail("nos calls no extenders: remove them");
+  }
+}
+
+// The only profile may go without a name.
+void NameProfiles(const ConfigValue& from, const ConfigurationUse& use, Configuration& to) {
+  std::map<std::string_view, size_t> seen;
+  if (to.profiles.size() == 1 && to.profiles.front().scheduler_name.empty()) {
+    to.profiles.front().scheduler_name = use.default_name;
+  }
+  for (size_t i = 0; i < to.profiles.size(); ++i) {
+    const std::string& name = to.profiles[i].scheduler_name;
+    const std::string path = from.PathOf(i) + ".schedulerName";
+    if (name.empty()) {
+      from.FailAt(path, "is missing: by it the profiles are told apart");
+      continue;
+    }
+    const auto [first, fresh] = seen.emplace(name, i);
+    if (!fresh) {
+      from.FailAt(path,
+                  fmt::format("'{}' is the name of {} already", name, from.PathOf(first->second)));
+    }
+  }
+}
+
+void ReadProfiles(const ConfigValue& from, const ConfigurationUse& use, Configuration& to) {
+  from.Elements([&](const ConfigValue& element) {
+    to.profiles.push_back(ReadProfile(element, use, to.notes));
+  });
+}
+
+void ReadParallelism(const ConfigValue& from) {
+  int32_t parallelism = 1;
+  from.Read(parallelism);
+  if (parallelism < 1) from.Fail("must be at least 1");
+}
+
+void ReadRoot(const ConfigValue& root, const ConfigurationUse& use, Configuration& to) {
+  const auto without_effect = [&](std::string_view why) {
+    return [&to, why](const ConfigValue& value) {
+      if (value.Present())
+        to.notes.push_back(fmt::format("{} has no effect: {}", value.path(), why));
+    };
+  };
+  const auto known = [](const ConfigValue&) {};
+  root.Members(
+      At("apiVersion", known), At("kind", known), At("profiles", known),
+      At("parallelism", &ReadParallelism),
+      At("percentageOfNodesToScore",
+         [&](const ConfigValue& value) { ReadPercentage(value, to.notes); }),
+      At("podInitialBackoffSeconds",
+         [&](const ConfigValue& value) { ReadSeconds(value, to.queue.initial_pause); }),
+      At("podMaxBackoffSeconds",
+         [&](const ConfigValue& value) { ReadSeconds(value, to.queue.most_pause); }),
+      At("clientConnection", [&](const ConfigValue& value) { ReadClient(value, to); }),
+      At("leaderElection",
+         [&](const ConfigValue& value) { ReadLeaderElection(value, to.leader_election); }),
+      At("extenders", [&](const ConfigValue& value) { ReadExtenders(value, use, to); }),
+      At("enableProfiling", without_effect("there are no profiling handlers")),
+      At("enableContentionProfiling", without_effect("there are no profiling handlers")),
+      At("delayCacheUntilActive", without_effect("all replicas keep their caches filled")));
+  if (to.queue.most_pause < to.queue.initial_pause) {
+    root.FailAt(root.PathOf("podMaxBackoffSeconds"), "must be at least podInitialBackoffSeconds");
+  }
+  ReadProfiles(root.Get("profiles"), use, to);
+  if (to.profiles.empty()) {
+    to.profiles.push_back(ReadProfile(root.Nothing(), use, to.notes));
+  }
+  NameProfiles(root.Get("profiles"), use, to);
+}
+
+}  // namespace
+
+Result<Configuration> ReadConfiguration(const Json& config, const ConfigurationUse& use) {
+  if (!config.is_object()) return Invalid("expected a mapping");
+  std::vector<std::string> problems;
+  const ConfigValue root(&config, "", problems);
+  CheckHead(root);
+  if (!problems.empty()) return Invalid(problems.front());
+  Configuration configuration;
+  ReadRoot(root, use, configuration);
+  if (!problems.empty()) return Invalid(Join(problems, "; "));
+  return configuration;
+}
+
+Configuration DefaultConfiguration(const ConfigurationUse& use) {
+  std::vector<std::string> problems;
+  Configuration configuration;
+  configuration.profiles.push_back(
+      ReadProfile(ConfigValue(nullptr, "", problems), use, configuration.notes));
+  configuration.profiles.front().scheduler_name = use.default_name;
+  return configuration;
+}
+
+Framework Framework::Default(GpusCut gpus_cut) {
+  return std::move(DefaultConfiguration({.gpus_cut = gpus_cut}).profiles.front().framework);
+}
+
+}  // namespace nos::scheduling

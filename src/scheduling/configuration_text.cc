@@ -1,0 +1,81 @@
+// PrintConfiguration.
+#include <fmt/format.h>
+
+#include "scheduling/configuration.h"
+
+namespace nos::scheduling {
+namespace {
+
+std::string Quoted(const std::string& text) {
+  return WriteJson(Json(text));  // JSON's quoting is YAML's
+}
+
+void PrintPoint(Point point, const std::vector<PluginChoice>& choices, std::string& out) {
+  // "*" does not mean all of them.
+  out += fmt::format("    {}:\n      disabled: [{{name: \"*\"}}", NameOf(point));
+  for (const std::string_view own : OwnPlugins()) out += fmt::format(", {{name: {}}}", own);
+  out += "]\n";
+  if (choices.empty()) return;
+  out += "      enabled:\n";
+  for (const PluginChoice& choice : choices) {
+    out += fmt::format("      - name: {}\n", choice.name);
+    if (point == Point::kScore) out += fmt::format("        weight: {}\n", choice.weight);
+  }
+}
+
+void PrintProfile(const Profile& profile, std::string& out) {
+  out +=
+      fmt::format("- schedulerName: {}\n  # Who runs at each point, in this order.\n  plugins:\n",
+                  Quoted(profile.scheduler_name));
+  for (size_t i = 0; i < kPoints; ++i) {
+    const auto point = static_cast<Point>(i);
+    if (point != Point::kPreScore) PrintPoint(point, profile.lineup.At(point), out);
+  }
+  if (profile.arguments.empty()) return;
+  out += "  # Arguments that are not given have kube-scheduler's defaults.\n  pluginConfig:\n";
+  for (const auto& [plugin, arguments] : profile.arguments) {
+    out += fmt::format("  - name: {}\n    args: {}\n", plugin, WriteJson(arguments));
+  }
+}
+
+void PrintLeaderElection(const Configuration::LeaderElection& election, std::string& out) {
+  out += fmt::format(
+      "# Which of several replicas acts.\n"
+      "leaderElection:\n"
+      "  leaderElect: {}\n"
+      "  resourceName: {}\n"
+      "  # Empty: that of this pod, else default.\n"
+      "  resourceNamespace: {}\n"
+      "  leaseDuration: {}s\n"
+      "  renewDeadline: {}s\n"
+      "  retryPeriod: {}s\n",
+      election.elect, Quoted(election.name), Quoted(election.ns), ToSeconds(election.lease),
+      ToSeconds(election.renew), ToSeconds(election.retry));
+}
+
+}  // namespace
+
+std::string PrintConfiguration(const Configuration& configuration) {
+  std::string out =
+      "apiVersion: kubescheduler.config.k8s.io/v1\n"
+      "kind: KubeSchedulerConfiguration\n";
+  out += fmt::format(
+      "# Pauses between attempts for one pod: the first, doubled each time up to the longest.\n"
+      "podInitialBackoffSeconds: {}\n"
+      "podMaxBackoffSeconds: {}\n",
+      ToSeconds(configuration.queue.initial_pause), ToSeconds(configuration.queue.most_pause));
+  const Configuration::Client& client = configuration.client;
+  out += fmt::format(
+      "# Requests to the API server a second, and at once after a pause; negative: no limit.\n"
+      "clientConnection:\n"
+      "  kubeconfig: {}\n"
+      "  qps: {}\n"
+      "  burst: {}\n",
+      Quoted(client.kubeconfig), client.requests_per_second, client.burst);
+  PrintLeaderElection(configuration.leader_election, out);
+  out += "profiles:\n";
+  for (const Profile& profile : configuration.profiles) PrintProfile(profile, out);
+  return out;
+}
+
+}  // namespace nos::scheduling
