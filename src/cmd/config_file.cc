@@ -187,17 +187,21 @@ Status CheckHead(const Json& root, std::string_view kind) {
 
 }  // namespace
 
-Status ReadConfig(std::string_view text, std::string_view kind, DescribeConfig fields,
+Status ReadConfig(const Json& document, std::string_view kind, DescribeConfig fields,
                   std::vector<std::string>& warnings) {
-  NOS_ASSIGN(const std::vector<Json> documents, ParseYaml(text));
-  if (documents.size() > 1) return Invalid("expected one document");
-  static const Json nothing = JsonObject();
-  const Json& root = documents.empty() ? nothing : documents.front();
-  if (!documents.empty()) NOS_RETURN_IF_ERROR(CheckHead(root, kind));
-  Reader reader(root.get_object(), warnings);
+  NOS_RETURN_IF_ERROR(CheckHead(document, kind));
+  Reader reader(document.get_object(), warnings);
   fields(reader);
   const std::vector<std::string> problems = reader.Finish();
   return problems.empty() ? Status::Ok() : Invalid(Join(problems, "; "));
+}
+
+Status ReadConfig(std::string_view text, std::string_view kind, DescribeConfig fields,
+                  std::vector<std::string>& warnings) {
+  NOS_ASSIGN(const std::vector<Json> documents, ParseYaml(text));
+  if (documents.empty()) return Status::Ok();
+  if (documents.size() > 1) return Invalid("expected one document");
+  return ReadConfig(documents.front(), kind, fields, warnings);
 }
 
 std::string PrintConfig(std::string_view kind, DescribeConfig fields) {

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/function_ref.h"
 #include "base/status.h"
+#include "codec/json.h"
 
 namespace nos::cmd {
 
@@ -51,6 +52,10 @@ using DescribeConfig = FunctionRef<void(ConfigFields&)>;
 // An empty text is a configuration of defaults. `warnings` gets one sentence for each field without
 // effect. Error: kInvalid, all problems with their keys.
 Status ReadConfig(std::string_view text, std::string_view kind, DescribeConfig fields,
+                  std::vector<std::string>& warnings);
+
+// The same of a document that has been parsed.
+Status ReadConfig(const Json& document, std::string_view kind, DescribeConfig fields,
                   std::vector<std::string>& warnings);
 
 // As YAML that ReadConfig takes, each field below a comment that explains it.

@@ -31,7 +31,7 @@ void AddDaemonFlags(CLI::App& command, DaemonFlags& flags) {
   command.add_option("--context", flags.context, "Context of the kubeconfig")->option_text("NAME");
 }
 
-void DescribeDaemon(ConfigFields& f, DaemonConfig& c) {
+void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {
   f.Group("health", [&] {
     f.Text("healthProbeBindAddress", c.addresses.health,
            "Where /healthz and /readyz are served; \"0\" for nowhere.");
@@ -44,9 +44,11 @@ void DescribeDaemon(ConfigFields& f, DaemonConfig& c) {
   f.Word("logLevel", c.log_level, {"debug", "info", "warn", "error"},
          "Log lines of this level and above are written to standard error.");
   f.Group("apiServer", [&] {
-    f.Number("requestsPerSecond", c.requests_per_second, 1, 10'000,
-             "Requests to the API server; more wait.");
-    f.Number("burst", c.burst, 1, 100'000, "Requests at once after a pause.");
+    if (rates == Rates::kHere) {
+      f.Number("requestsPerSecond", c.requests_per_second, 1, 10'000,
+               "Requests to the API server; more wait.");
+      f.Number("burst", c.burst, 1, 100'000, "Requests at once after a pause.");
+    }
     f.Seconds("timeoutSeconds", c.request_timeout, std::chrono::seconds(1),
               std::chrono::minutes(10), "Of one request, its repetitions included.");
     f.Seconds("relistSeconds", c.relist_every, std::chrono::minutes(1), std::chrono::hours(24),

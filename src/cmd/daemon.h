@@ -1,4 +1,4 @@
-// What nos partitioner and nos agent have in common: flags, configuration shared by both, how they
+// What the daemons have in common: flags, configuration shared by all, how they
 // reach the API server.
 #pragma once
 
@@ -32,7 +32,9 @@ struct DaemonConfig {
   Duration request_timeout = std::chrono::seconds(30);
   Duration relist_every = std::chrono::hours(1);
 };
-void DescribeDaemon(ConfigFields& fields, DaemonConfig& config);
+// `rates`: of requests to the API server, where no other file says them.
+enum class Rates { kHere, kElsewhere };
+void DescribeDaemon(ConfigFields& fields, DaemonConfig& config, Rates rates = Rates::kHere);
 
 // The file's configuration, with warnings logged. No file: defaults. Error: with the file's name.
 Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeConfig fields);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -12,18 +13,16 @@
 #include "cmd/daemon.h"
 #include "cmd/leader.h"
 #include "cmd/outside_events.h"
-#include "codec/yaml.h"
+#include "cmd/scheduler_file.h"
 #include "controllers/measures.h"
 #include "controllers/partitioner.h"
 #include "kube/metered_transport.h"
 #include "planning/names.h"
-#include "scheduling/profile.h"
 
 namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kKind = "GpuPartitionerConfig";
-constexpr size_t kMostFileBytes = size_t{4} << 20;
 
 constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
                                 "Times that changed files were read anew, by result."};
@@ -45,9 +44,11 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
   f.Word("objective", c.objective, {"pods", "compute", "memory"},
          "What to serve most of, among pods of equal priority.");
   f.Text("schedulerConfigFile", c.scheduler_file,
-         "A KubeSchedulerConfiguration: pods are placed as that scheduler would. Empty: as "
-         "kube-scheduler does by default. Read anew when it changes.");
-  f.Text("schedulerName", c.scheduler_name, "The profile of that file. Empty: the first one.");
+         "A KubeSchedulerConfiguration: pods that name one of its profiles are placed as that one "
+         "would, others as kube-scheduler does by default. Read anew when it changes.");
+  f.Text("schedulerName", c.scheduler_name,
+         "The profile of that file for pods that name none of them. Empty: kube-scheduler's "
+         "default.");
   f.Text("knownMigGeometriesFile", c.geometries_file,
          "Further or changed GPU models (docs/catalogue.md). Read anew when it changes.");
   f.Seconds("planBudgetSeconds", p.plan_budget, milliseconds(10), minutes(10),
@@ -67,28 +68,33 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
 // What is read from files that may change.
 struct Rules {
   gpu::Catalogue catalogue;
-  scheduling::Framework framework;
+  std::vector<scheduling::Profile> profiles;
+  scheduling::Framework usual;  // for pods of schedulers that no file is about
+
+  scheduling::FrameworkChoice Choice(const std::string& otherwise) const {
+    std::map<std::string, const scheduling::Framework*> by_name;
+    for (const auto& profile : profiles) by_name[profile.scheduler_name] = &profile.framework;
+    const auto named = by_name.find(otherwise);
+    return {named != by_name.end() ? *named->second : usual, std::move(by_name)};
+  }
 };
 
-Result<scheduling::Framework> ReadFramework(const Config& config) {
-  if (config.scheduler_file.empty()) return scheduling::Framework::Default();
-  NOS_ASSIGN(const std::string text, ReadFile(config.scheduler_file, kMostFileBytes));
-  const auto documents = ParseYaml(text);
-  if (!documents.ok()) return documents.status().Within(config.scheduler_file);
-  if (documents->size() != 1) return Invalid(config.scheduler_file + ": expected one document");
-  std::vector<std::string> notes;
-  auto framework = scheduling::ReadProfile(documents->front(), config.scheduler_name, notes);
-  for (const std::string& note : notes) {
-    Log(LogLevel::kInfo, "scheduler configuration", {{"note", note}});
-  }
-  if (!framework.ok()) return framework.status().Within(config.scheduler_file);
-  return framework;
+Result<std::vector<scheduling::Profile>> ReadProfiles(const Config& config) {
+  if (config.scheduler_file.empty()) return std::vector<scheduling::Profile>();
+  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(config.scheduler_file, {.simulates = true}));
+  const bool there = std::ranges::any_of(file.configuration.profiles, [&](const auto& profile) {
+    return profile.scheduler_name == config.scheduler_name;
+  });
+  if (config.scheduler_name.empty() || there) return std::move(file.configuration.profiles);
+  return Invalid(fmt::format("{}: there is no profile with schedulerName '{}'",
+                             config.scheduler_file, config.scheduler_name));
 }
 
 Result<std::unique_ptr<const Rules>> ReadRules(const Config& config) {
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
-  NOS_ASSIGN(scheduling::Framework framework, ReadFramework(config));
-  return std::make_unique<const Rules>(Rules{std::move(catalogue), std::move(framework)});
+  NOS_ASSIGN(std::vector<scheduling::Profile> profiles, ReadProfiles(config));
+  return std::make_unique<const Rules>(
+      Rules{std::move(catalogue), std::move(profiles), scheduling::Framework::Default()});
 }
 
 // The partitioner of the moment: made anew when the rules change, and absent while another replica
@@ -114,7 +120,7 @@ class Seat {
     if (lead == (partitioner_ != nullptr)) return;
     if (!lead) return Leave(runner);
     partitioner_ = std::make_unique<controllers::Partitioner>(
-        config_.partitioner, rules_->framework, rules_->catalogue, &metrics_);
+        config_.partitioner, rules_->Choice(config_.scheduler_name), rules_->catalogue, &metrics_);
     metered_ =
         std::make_unique<controllers::MeteredReconciler>(*partitioner_, "partitioner", metrics_);
     runner.Use(metered_.get());

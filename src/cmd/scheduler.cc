@@ -1,111 +1,137 @@
 // nos scheduler: binds pods to nodes.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
 #include "cmd/leader.h"
 #include "cmd/outside_events.h"
-#include "codec/yaml.h"
+#include "cmd/scheduler_file.h"
 #include "controllers/measures.h"
 #include "controllers/scheduler.h"
 #include "kube/metered_transport.h"
-#include "scheduling/profile.h"
 
 namespace nos::cmd {
 namespace {
 
-constexpr size_t kMostFileBytes = size_t{4} << 20;
-constexpr const char* kDefaultName = "nos-scheduler";
+constexpr scheduling::ConfigurationUse kUse{.default_name = "nos-scheduler",
+                                            .gpus_cut = scheduling::GpusCut::kHere};
 constexpr int kBinders = 32;
 
-struct SchedulerFlags {
-  DaemonFlags daemon;
-  DaemonConfig common;
-  std::string geometries_file;
-};
+constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
+                                "Times that changed files were read anew, by result."};
 
 // What is read from files that may change.
 struct Rules {
+  SchedulerFile file;
   gpu::Catalogue catalogue;
-  std::map<std::string, scheduling::Framework> profiles;
+
+  std::vector<controllers::SchedulerProfile> Profiles() const {
+    std::vector<controllers::SchedulerProfile> profiles;
+    for (const scheduling::Profile& profile : file.configuration.profiles) {
+      profiles.push_back({profile.scheduler_name, &profile.framework, profile.preemption});
+    }
+    return profiles;
+  }
 };
 
-Result<std::unique_ptr<const Rules>> ReadRules(const SchedulerFlags& flags) {
-  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.geometries_file));
-  auto rules = std::make_unique<Rules>(Rules{std::move(catalogue), {}});
-  rules->profiles.emplace(kDefaultName, scheduling::Framework::Default());
-  return std::unique_ptr<const Rules>(std::move(rules));
+Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
+  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(path, kUse));
+  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(file.own.geometries_file));
+  return std::make_unique<const Rules>(Rules{std::move(file), std::move(catalogue)});
 }
 
 // The scheduler of the moment: made anew when the rules change, and absent while another replica
-// leads. What it remembers can be told from the cluster.
+// leads. What it remembers can be told from the cluster, but for bindings on their way: who comes
+// next begins when those have arrived.
 class Seat {
  public:
-  Seat(const SchedulerFlags& flags, std::unique_ptr<const Rules> rules,
+  Seat(const std::string& path, std::unique_ptr<const Rules> rules,
        controllers::SchedulerThreads threads, Metrics& metrics)
-      : flags_(flags), rules_(std::move(rules)), threads_(std::move(threads)), metrics_(metrics) {}
+      : path_(path), rules_(std::move(rules)), threads_(std::move(threads)), metrics_(metrics) {}
 
-  void Sit(controllers::Runner& runner, bool lead) {
-    if (lead == (scheduler_ != nullptr)) return;
-    if (!lead) {
-      runner.Use(nullptr);
-      metered_.reset();
-      scheduler_.reset();
+  void Reload() {
+    auto rules = ReadRules(path_);
+    metrics_.Count(kReloads, {{"result", rules.ok() ? "ok" : "error"}});
+    if (!rules.ok()) {
+      Log(LogLevel::kError, "changed files are refused; the former rules stay in force",
+          {{"error", rules.status().message()}});
       return;
     }
-    std::vector<controllers::SchedulerProfile> profiles;
-    for (const auto& [name, framework] : rules_->profiles) profiles.push_back({name, &framework});
-    scheduler_ = std::make_unique<controllers::Scheduler>(
-        controllers::SchedulerConfig(), std::move(profiles), rules_->catalogue, threads_);
+    const std::string later = NeedsRestart(rules_->file, (*rules)->file);
+    if (!later.empty()) {
+      Log(LogLevel::kWarn, "what has changed here is read at the next start", {{"what", later}});
+    }
+    next_ = std::move(rules).value();
+    if (scheduler_ != nullptr) scheduler_->Retire();
+  }
+  void Sit(controllers::Runner& runner, bool lead) {
+    if (!lead || (next_ != nullptr && scheduler_ != nullptr && scheduler_->IsQuiet())) {
+      Leave(runner);
+    }
+    if (next_ != nullptr && scheduler_ == nullptr) {
+      rules_ = std::move(next_);
+      Log(LogLevel::kInfo, "changed files are in force");
+    }
+    if (!lead || scheduler_ != nullptr) return;
+    controllers::SchedulerConfig config;
+    config.queue = rules_->file.configuration.queue;
+    scheduler_ = std::make_unique<controllers::Scheduler>(config, rules_->Profiles(),
+                                                          rules_->catalogue, threads_);
     metered_ = std::make_unique<controllers::MeteredReconciler>(*scheduler_, "scheduler", metrics_);
     runner.Use(metered_.get());
   }
 
  private:
-  const SchedulerFlags& flags_;
-  std::unique_ptr<const Rules> rules_;
+  void Leave(controllers::Runner& runner) {
+    if (scheduler_ == nullptr) return;
+    runner.Use(nullptr);
+    metered_.reset();
+    scheduler_.reset();
+  }
+
+  const std::string& path_;
+  std::unique_ptr<const Rules> rules_, next_;
   controllers::SchedulerThreads threads_;
   Metrics& metrics_;
   std::unique_ptr<controllers::Scheduler> scheduler_;
   std::unique_ptr<controllers::MeteredReconciler> metered_;
 };
 
-Status RunScheduler(const SchedulerFlags& flags) {
-  NOS_ASSIGN(std::unique_ptr<const Rules> rules, ReadRules(flags));
+Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules) {
+  const SchedulerFile& file = rules->file;
+  const DaemonConfig daemon = file.own.daemon;
+  const std::string& kubeconfig =
+      flags.kubeconfig.empty() ? file.configuration.client.kubeconfig : flags.kubeconfig;
   NOS_ASSIGN(const kube::ConnectionConfig connection,
-             kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
+             kube::LoadConnection(kubeconfig, flags.context));
   Bell bell;
-  OutsideEvents events({flags.daemon.config, flags.geometries_file}, [&] { bell.Ring(); });
+  OutsideEvents events({flags.config, file.own.geometries_file}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("scheduler", metrics);
-  LeaderConfig leader_config{.lease_name = kDefaultName};
-  Leader leader(connection, leader_config, [&] { bell.Ring(); });
-  kube::HttpOptions http_options = HttpOptionsOf(flags.common);
+  Leader leader(connection, LeaderConfigOf(file.configuration), [&] { bell.Ring(); });
+  kube::HttpOptions http_options = HttpOptionsOf(file);
   http_options.may_write = [&] { return leader.Leads(); };
   http_options.max_connections = 2 * kBinders;
   kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
   controllers::RunnerOptions options;
-  options.relist_every = flags.common.relist_every;
+  options.relist_every = daemon.relist_every;
   options.watch_around = true;
   options.wake = [&] { bell.Ring(); };
   controllers::Runner runner(metered, options);
   LoopReport report;
-  NOS_ASSIGN(const auto probes, Probes::Serve(flags.common.addresses,
+  NOS_ASSIGN(const auto probes, Probes::Serve(daemon.addresses,
                                               {{"loop", [&] { return report.Alive(); }, true},
                                                {"caches", [&] { return report.Synced(); }},
                                                {"lease", [&] { return leader.error(); }}},
                                               metrics, [&] { leader.Report(metrics); }));
   kube::Workers binders(metered, kBinders), teller(metered, 1);
   const SystemClock clock;
-  Seat seat(flags, std::move(rules),
+  Seat seat(flags.config, std::move(rules),
             {&binders, &teller,
              [&] {
                runner.Poke(clock.Now());
@@ -114,6 +140,7 @@ Status RunScheduler(const SchedulerFlags& flags) {
             metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
+             if (events.TakeFilesChanged()) seat.Reload();
              seat.Sit(runner, leader.Leads());
              report.Turn(runner);
            });
@@ -122,9 +149,15 @@ Status RunScheduler(const SchedulerFlags& flags) {
   return Status::Ok();
 }
 
-int Start(SchedulerFlags& flags) {
-  SetLogLevelByName(flags.common.log_level);
-  const Status ran = RunScheduler(flags);
+int Start(const DaemonFlags& flags) {
+  auto rules = ReadRules(flags.config);
+  if (!rules.ok()) return Fail("nos scheduler", rules.status());
+  if (flags.print_config) {
+    std::cout << PrintSchedulerFile((*rules)->file);
+    return 0;
+  }
+  SetLogLevelByName((*rules)->file.own.daemon.log_level);
+  const Status ran = RunScheduler(flags, std::move(rules).value());
   return ran.ok() ? 0 : Fail("nos scheduler", ran);
 }
 
@@ -132,10 +165,14 @@ int Start(SchedulerFlags& flags) {
 
 void AddSchedulerCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand("scheduler", "Bind pods to nodes (runs in the cluster)");
-  auto flags = std::make_shared<SchedulerFlags>();
-  flags->common.requests_per_second = 5000;
-  flags->common.burst = 10'000;
-  AddDaemonFlags(*command, flags->daemon);
+  auto flags = std::make_shared<DaemonFlags>();
+  AddDaemonFlags(*command, *flags);
+  command->footer(
+      "FILE is a KubeSchedulerConfiguration, as kube-scheduler reads it; a second document of kind "
+      "SchedulerConfig says the rest.\n"
+      "Examples:\n"
+      "  nos scheduler --print-config > scheduler.yaml\n"
+      "  nos scheduler --config scheduler.yaml --kubeconfig ~/.kube/config");
   command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
 }
 

@@ -121,10 +121,10 @@ kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "
 
 }  // namespace
 
-Partitioner::Partitioner(PartitionerConfig config, const scheduling::Framework& framework,
+Partitioner::Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
                          const gpu::Catalogue& catalogue, Metrics* metrics)
     : config_(config),
-      framework_(framework),
+      frameworks_(std::move(frameworks)),
       catalogue_(catalogue),
       metrics_(metrics),
       flights_({config.ack_deadline, config.longest_pause}),
@@ -324,7 +324,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
     options.now = begin;
     options.starvation_after = config_.starvation_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
-    planning::Plan plan = planning::MakePlan(snapshot, waiting, framework_, options);
+    planning::Plan plan = planning::MakePlan(snapshot, waiting, frameworks_, options);
     Measure(plan, clock.Now() - begin);
     planned = clock.Now();
     carried_out = CarryOut(std::move(plan), snapshot, client, clock);

@@ -72,8 +72,8 @@ struct Decision {
 
 class Partitioner final : public Reconciler {
  public:
-  // `framework`, `catalogue` and `metrics` (null: none are kept) must outlive this.
-  Partitioner(PartitionerConfig config, const scheduling::Framework& framework,
+  // The frameworks, `catalogue` and `metrics` (null: none are kept) must outlive this.
+  Partitioner(PartitionerConfig config, scheduling::FrameworkChoice frameworks,
               const gpu::Catalogue& catalogue, Metrics* metrics = nullptr);
 
   // Key: kClusterKey.
@@ -115,7 +115,7 @@ class Partitioner final : public Reconciler {
   void Measure(const planning::Plan& plan, Duration took) const;
 
   PartitionerConfig config_;
-  const scheduling::Framework& framework_;
+  const scheduling::FrameworkChoice frameworks_;
   const gpu::Catalogue& catalogue_;
   Metrics* metrics_;
   Flights flights_;

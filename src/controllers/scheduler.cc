@@ -96,6 +96,10 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   const Time now = clock.Now();
   TakeIn(view, now);
   TakeAnswers(now);
+  if (retired_) {
+    Expire(now);
+    return Rest(now);
+  }
   PrepareAll(client, now);
   Expire(now);
   HeedRests(now);
@@ -116,7 +120,14 @@ bool Scheduler::HasRoomForDecisions() const {
          preparing_.size() < config_.most_preparing;
 }
 
+bool Scheduler::IsQuiet() const {
+  return std::ranges::all_of(bindings_, [](const auto& binding) {
+    return binding.second.stage == Binding::Stage::kPreparing;
+  });
+}
+
 Outcome Scheduler::Rest(Time now) const {
+  if (retired_) return Outcome::Again(std::chrono::seconds(1));  // an awaited binding may expire
   if (answered_ || (queue_.ready() > 0 && HasRoomForDecisions())) {
     return Outcome::Again(Duration::zero());
   }

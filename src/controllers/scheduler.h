@@ -70,6 +70,12 @@ class Scheduler final : public Reconciler {
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;
 
+  // From now on it decides nothing more: somebody else will. Whom it has chosen a node for, but not
+  // begun to bind, is left to the successor.
+  void Retire() { retired_ = true; }
+  // Nothing is on the way to a binding that a successor would not see: it may take over.
+  bool IsQuiet() const;
+
   const scheduling::SchedulingQueue& queue() const { return queue_; }
 
  private:
@@ -153,7 +159,8 @@ class Scheduler final : public Reconciler {
   std::map<std::string, Telling> tellings_;   // by pod key
   kube::WorkQueue untold_;                    // pod keys
   bool telling_ = false;                      // some are being told
-  bool answered_ = false;                     // what a pre-bind plugin wrote, since it was asked
+  bool retired_ = false;
+  bool answered_ = false;  // what a pre-bind plugin wrote, since it was asked
   size_t changes_since_learning_ = 1, pods_known_ = 0;
   std::shared_ptr<Shared> shared_;
 };

@@ -48,11 +48,11 @@ constexpr const char* kNoGpuForProfile = "NoGpuForProfile";
 class Explainer {
  public:
   Explainer(const Translation& translation, const StagedResult& result,
-            const scheduling::Framework& framework, GpuStates& states,
+            const scheduling::FrameworkChoice& frameworks, GpuStates& states,
             const std::function<bool()>& out_of_time)
       : t_(translation),
         result_(result),
-        framework_(framework),
+        frameworks_(frameworks),
         states_(states),
         out_of_time_(out_of_time),
         before_(translation.problem, states, Draft::Free::kKeep),
@@ -145,7 +145,7 @@ class Explainer {
       row.obstacles.push_back(
           objection != t_.objections.end()
               ? std::vector{objection->second}
-              : ObstaclesNow(framework_, t_.row_cycle[index], pod, *t_.nodes[n]));
+              : ObstaclesNow(frameworks_.For(pod), t_.row_cycle[index], pod, *t_.nodes[n]));
       const auto& all = row.obstacles.back();
       row.reasons.push_back(all.empty() ? kNothing : book_.Number(all[0].code, all[0].message));
     }
@@ -272,7 +272,7 @@ class Explainer {
 
   const Translation& t_;
   const StagedResult& result_;
-  const scheduling::Framework& framework_;
+  const scheduling::FrameworkChoice& frameworks_;
   GpuStates& states_;
   const std::function<bool()>& out_of_time_;
   Draft before_, after_;
@@ -287,9 +287,10 @@ class Explainer {
 }  // namespace
 
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
-                                        const scheduling::Framework& framework, GpuStates& states,
+                                        const scheduling::FrameworkChoice& frameworks,
+                                        GpuStates& states,
                                         const std::function<bool()>& out_of_time) {
-  return Explainer(translation, result, framework, states, out_of_time).Run();
+  return Explainer(translation, result, frameworks, states, out_of_time).Run();
 }
 
 Reason WhyNotPlanned(const cluster::Pod& pod) {

@@ -26,7 +26,8 @@ struct Explanation {
 
 // By class; empty for classes that are placed wholly.
 std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
-                                        const scheduling::Framework& framework, GpuStates& states,
+                                        const scheduling::FrameworkChoice& frameworks,
+                                        GpuStates& states,
                                         const std::function<bool()>& out_of_time);
 
 // Why a pod that does not wait for a node was not planned for.

@@ -15,8 +15,8 @@ constexpr int kMostRounds = 8;
 // pre-filters found out, which follows the pods bound since.
 class Play {
  public:
-  Play(const cluster::ClusterSnapshot& snapshot, const scheduling::Framework& framework)
-      : snapshot_(snapshot), framework_(framework) {}
+  Play(const cluster::ClusterSnapshot& snapshot, const scheduling::FrameworkChoice& frameworks)
+      : snapshot_(snapshot), frameworks_(frameworks) {}
 
   void Bind(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node) {
     // The node is in the snapshot: it cannot fail.
@@ -46,21 +46,23 @@ class Play {
   };
 
   const scheduling::Cycle& CycleOf(const cluster::Pod& pod) {
-    const auto [it, fresh] = kinds_.try_emplace(scheduling::KindOf(pod));
+    const auto [it, fresh] =
+        kinds_.try_emplace({frameworks_.IndexFor(pod), scheduling::KindOf(pod)});
     Kind& kind = it->second;
-    if (fresh || !CatchUp(pod, kind)) kind.cycle = framework_.PreFilter(pod, snapshot_);
+    const scheduling::Framework& framework = frameworks_.For(pod);
+    if (fresh || !CatchUp(framework, pod, kind)) kind.cycle = framework.PreFilter(pod, snapshot_);
     kind.at = bound_.size();
     return kind.cycle;
   }
 
   // False: better made anew.
-  bool CatchUp(const cluster::Pod& pod, Kind& kind) const {
+  bool CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod, Kind& kind) const {
     if (!kind.cycle.verdict.fits() || bound_.size() - kind.at > snapshot_.size()) return false;
     const auto touch = [](std::string_view, std::string_view) {};
     for (; kind.at < bound_.size(); ++kind.at) {
       const Bound& bound = bound_[kind.at];
       const cluster::NodeInfo& node = *snapshot_.Find(*bound.node);
-      for (const scheduling::PreFilterPlugin* plugin : framework_.pre_filters()) {
+      for (const scheduling::PreFilterPlugin* plugin : framework.pre_filters()) {
         if (!plugin->Update(pod, *bound.pod, true, node, kind.cycle.state, touch)) return false;
       }
     }
@@ -68,9 +70,9 @@ class Play {
   }
 
   cluster::ClusterSnapshot snapshot_;
-  const scheduling::Framework& framework_;
+  const scheduling::FrameworkChoice& frameworks_;
   std::vector<Bound> bound_;
-  std::map<std::string, Kind> kinds_;
+  std::map<std::pair<size_t, std::string>, Kind> kinds_;  // by framework and kind
 };
 
 }  // namespace
@@ -81,10 +83,12 @@ bool IsLive(const scheduling::FilterPlugin& filter) {
 }
 
 LivePods::LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
-                   const scheduling::Framework& framework)
-    : snapshot_(snapshot), repellers_(snapshot.around()) {
-  std::ranges::copy_if(framework.filters(), std::back_inserter(filters_),
-                       [](const scheduling::FilterPlugin* filter) { return IsLive(*filter); });
+                   const scheduling::FrameworkChoice& frameworks)
+    : snapshot_(snapshot), frameworks_(frameworks), repellers_(snapshot.around()) {
+  for (const scheduling::Framework* framework : frameworks_.all()) {
+    std::ranges::copy_if(framework->filters(), std::back_inserter(filters_.emplace_back()),
+                         [](const scheduling::FilterPlugin* filter) { return IsLive(*filter); });
+  }
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& node = snapshot.node(i);
     if (node.with_required_anti_affinity == 0) continue;
@@ -94,14 +98,15 @@ LivePods::LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
 }
 
 bool LivePods::Has(const cluster::Pod& pod) const {
-  return std::ranges::any_of(filters_, [&](const scheduling::FilterPlugin* filter) {
+  const auto& filters = filters_[frameworks_.IndexFor(pod)];
+  return std::ranges::any_of(filters, [&](const scheduling::FilterPlugin* filter) {
     return filter->ConcernsIn(snapshot_, pod) && (filter->IsAsked(pod) || repellers_.Repel(pod));
   });
 }
 
 std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
-                                      const scheduling::Framework& framework, const Translation& t,
-                                      const StagedResult& result) {
+                                      const scheduling::FrameworkChoice& frameworks,
+                                      const Translation& t, const StagedResult& result) {
   std::vector<Objection> objections;
   if (t.live_rows.empty()) return objections;
   const std::vector<PlacedPod>& pods = result.draft.pods();
@@ -110,7 +115,7 @@ std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return t.problem.classes[pods[a].cls].level < t.problem.classes[pods[b].cls].level;
   });
-  Play play(snapshot, framework);
+  Play play(snapshot, frameworks);
   for (const size_t i : order) {
     const int cls = pods[i].cls;
     const std::shared_ptr<const cluster::Pod>& pod = t.pending[t.members[cls][result.members[i]]];

@@ -9,6 +9,7 @@
 
 #include "planning/stages.h"
 #include "planning/translate.h"
+#include "scheduling/framework_choice.h"
 #include "scheduling/plugins/inter_pod_affinity/repellers.h"
 
 namespace nos::planning {
@@ -19,18 +20,19 @@ bool IsLive(const scheduling::FilterPlugin& filter);
 // Which pods live filters concern: those that ask for something, and those that others want to keep
 // away, whether these run or are planned for, too.
 //
-//   const LivePods live(snapshot, pending, framework);
+//   const LivePods live(snapshot, pending, frameworks);
 //   if (live.Has(pod)) ...
 class LivePods {
  public:
-  // The snapshot and the framework must outlive it.
+  // The snapshot and the frameworks must outlive it.
   LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
-           const scheduling::Framework& framework);
+           const scheduling::FrameworkChoice& frameworks);
   bool Has(const cluster::Pod& pod) const;
 
  private:
   const cluster::ClusterSnapshot& snapshot_;
-  std::vector<const scheduling::FilterPlugin*> filters_;
+  scheduling::FrameworkChoice frameworks_;
+  std::vector<std::vector<const scheduling::FilterPlugin*>> filters_;  // by framework
   scheduling::Repellers repellers_;
 };
 
@@ -42,7 +44,7 @@ struct Objection {
 // Binds the planned pods one after the other, in the order of their levels, and asks the live
 // filters before each.
 std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
-                                      const scheduling::Framework& framework,
+                                      const scheduling::FrameworkChoice& frameworks,
                                       const Translation& translation, const StagedResult& result);
 
 // Takes back what the filters object to: the class may not use the node any more. After several

@@ -144,6 +144,42 @@ TEST(LiveFiltersTest, OnlyPodsThatAreConcernedAreLive) {
   EXPECT_EQ(names, (std::set<std::string>{"db", "disk", "hard", "web"}));
 }
 
+// Node c will do, and no other.
+class OnlyC final : public scheduling::FilterPlugin {
+ public:
+  std::string Name() const override { return "OnlyC"; }
+  DependsOn Dependence() const override { return DependsOn::kNodeObject; }
+  Verdict Filter(const scheduling::CycleState&, const cluster::Pod&,
+                 const cluster::NodeInfo& node) const override {
+    return node.node->meta.name == "c" ? Verdict::Fits()
+                                       : Verdict::Unschedulable("NotC", "node(s) were not c");
+  }
+};
+
+TEST(LiveFiltersTest, PodsArePlannedAsTheirOwnSchedulerPlacesThem) {
+  testing::ClusterBuilder cluster = Zoned();  // eight slices on each node
+  for (int i = 0; i < 10; ++i) {
+    cluster.Pod("p" + std::to_string(i), {"1g.6gb"}).scheduler_name = "picky";
+    cluster.Pod("q" + std::to_string(i), {"1g.6gb"}).scheduler_name = "another";
+  }
+  std::vector<scheduling::Framework::Entry> entries;
+  entries.push_back({std::make_unique<OnlyC>(), 1});
+  const scheduling::Framework picky(std::move(entries));
+  const scheduling::Framework usual = scheduling::Framework::Default();
+  const scheduling::FrameworkChoice choice(usual, {{"picky", &picky}});
+  const Plan plan = MakePlan(cluster.Snapshot(), cluster.Pending(), choice, {});
+  std::map<std::string, int> placed;
+  for (const auto& [pod, node] : NodesOf(plan)) {
+    EXPECT_TRUE(pod[0] == 'q' || node == "c") << pod;
+    ++placed[pod.substr(0, 1)];
+  }
+  EXPECT_EQ(placed["p"], 8);
+  EXPECT_EQ(placed["q"], 10);
+  for (const PodOutcome& p : plan.pods) {
+    EXPECT_TRUE(p.placed || p.reasons[0].code == "NotC");
+  }
+}
+
 TEST(LiveFiltersTest, PodsRunWhereTheirVolumesAre) {
   testing::ClusterBuilder cluster = Zoned();
   cluster.Pod("p", {"1g.6gb"}).volumes = {{"v", cluster::Volume::Kind::kClaim, "data"}};

@@ -142,7 +142,7 @@ namespace {
 
 // Searches until the live filters agree with the plan.
 StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
-                            const scheduling::Framework& framework, Translation& translation,
+                            const scheduling::FrameworkChoice& frameworks, Translation& translation,
                             GpuStates& states, const std::function<bool()>& out_of_time) {
   const int gpus = static_cast<int>(translation.problem.gpus.size());
   const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
@@ -150,7 +150,7 @@ StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
   for (const PodClass& cls : translation.problem.classes) waiting += cls.count;
   for (int round = 1;; ++round) {
     StagedResult result = SearchInStages(translation.problem, states, reservations, out_of_time);
-    const auto objections = FindObjections(snapshot, framework, translation, result);
+    const auto objections = FindObjections(snapshot, frameworks, translation, result);
     if (objections.empty()) {
       // What was ruled out on the way might have been possible in another order.
       if (round > 1 && result.draft.placed() < waiting) result.complete = false;
@@ -163,14 +163,15 @@ StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
 }  // namespace
 
 Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
-              const scheduling::Framework& framework, const PlanOptions& options) {
-  Translation translation = Translate(snapshot, pending, framework, options);
+              const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  Translation translation = Translate(snapshot, pending, frameworks, options);
   GpuStates states(translation.problem);
   const std::function<bool()> out_of_time =
       options.out_of_time ? options.out_of_time : [] { return false; };
   states.StopWhen(out_of_time);
-  const StagedResult result = SearchAndCheck(snapshot, framework, translation, states, out_of_time);
-  const auto explanations = ExplainWaiting(translation, result, framework, states, out_of_time);
+  const StagedResult result =
+      SearchAndCheck(snapshot, frameworks, translation, states, out_of_time);
+  const auto explanations = ExplainWaiting(translation, result, frameworks, states, out_of_time);
   return PlanWriter(translation, result, states).Write(explanations);
 }
 

@@ -1,7 +1,7 @@
 // The partition planner: what is there + who waits -> how every GPU shall be cut, who runs where,
 // and why the others do not.
 //
-//   Plan plan = MakePlan(snapshot, pending, framework, options);
+//   Plan plan = MakePlan(snapshot, pending, frameworks, options);
 //
 // The whole batch is planned at once over all nodes. Used instances are never moved or destroyed;
 // free ones are destroyed only when that places a pod. What is optimised, in this order:
@@ -32,7 +32,7 @@
 #include "base/clock.h"
 #include "cluster/snapshot.h"
 #include "gpu/catalogue.h"
-#include "scheduling/framework.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 
@@ -104,6 +104,6 @@ struct Plan {
 
 Plan MakePlan(const cluster::ClusterSnapshot& snapshot,
               std::span<const std::shared_ptr<const cluster::Pod>> pending,
-              const scheduling::Framework& framework, const PlanOptions& options);
+              const scheduling::FrameworkChoice& frameworks, const PlanOptions& options);
 
 }  // namespace nos::planning

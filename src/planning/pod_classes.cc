@@ -78,8 +78,9 @@ std::string ContainerKey(const Pod& pod) {
 
 class Grouper {
  public:
-  Grouper(Pods pods, const LivePods& live, const PlanOptions& options, std::vector<int>& group_of)
-      : pods_(pods), live_(live), options_(options), group_of_(group_of) {
+  Grouper(Pods pods, const scheduling::FrameworkChoice& frameworks, const LivePods& live,
+          const PlanOptions& options, std::vector<int>& group_of)
+      : pods_(pods), frameworks_(frameworks), live_(live), options_(options), group_of_(group_of) {
     group_of_.assign(pods.size(), -1);
   }
 
@@ -110,6 +111,8 @@ class Grouper {
     const int claim = Claim(pod, options_);
     const cluster::ResourceVector& requests = RequestsFor(pod);
     std::string constraints = ConstraintKey(pod);
+    const size_t framework = frameworks_.IndexFor(pod);
+    constraints.append(reinterpret_cast<const char*>(&framework), sizeof framework);
     if (live_.Has(pod)) Append(constraints, std::to_string(i));
     std::string key = constraints;
     key += '\n';
@@ -146,6 +149,7 @@ class Grouper {
   }
 
   const Pods pods_;
+  const scheduling::FrameworkChoice& frameworks_;
   const LivePods& live_;
   const PlanOptions& options_;
   std::vector<int>& group_of_;
@@ -181,9 +185,10 @@ int Claim(const Pod& pod, const PlanOptions& options) {
   return claim;
 }
 
-std::vector<PodGroup> GroupPods(Pods pods, const LivePods& live, const PlanOptions& options,
+std::vector<PodGroup> GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks,
+                                const LivePods& live, const PlanOptions& options,
                                 std::vector<int>& group_of) {
-  return Grouper(pods, live, options, group_of).Run();
+  return Grouper(pods, frameworks, live, options, group_of).Run();
 }
 
 }  // namespace nos::planning

@@ -21,7 +21,7 @@ std::string ConstraintKey(const cluster::Pod& pod);
 int Claim(const cluster::Pod& pod, const PlanOptions& options);
 
 struct PodGroup {
-  std::string constraints;
+  std::string constraints;  // and by which framework
   cluster::ResourceVector requests;
   int32_t priority = 0;
   int claim = 0;
@@ -31,7 +31,8 @@ struct PodGroup {
 
 // The pods that wait for a node, in groups (pods with live filters one by one) sorted by level,
 // then by their first pod. `group_of` gets the group of every pod, -1 for those that do not wait.
-std::vector<PodGroup> GroupPods(Pods pods, const LivePods& live, const PlanOptions& options,
+std::vector<PodGroup> GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks,
+                                const LivePods& live, const PlanOptions& options,
                                 std::vector<int>& group_of);
 
 }  // namespace nos::planning

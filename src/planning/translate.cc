@@ -21,17 +21,17 @@ using scheduling::FilterPlugin;
 class Translator {
  public:
   Translator(const cluster::ClusterSnapshot& snapshot, Pods pending,
-             const scheduling::Framework& framework, const PlanOptions& options)
+             const scheduling::FrameworkChoice& frameworks, const PlanOptions& options)
       : snapshot_(snapshot),
-        framework_(framework),
+        frameworks_(frameworks),
         options_(options),
-        live_(snapshot, pending, framework) {
+        live_(snapshot, pending, frameworks) {
     out_.pending = pending;
     out_.catalogue = &snapshot.catalogue();
   }
 
   Translation Run() {
-    groups_ = GroupPods(out_.pending, live_, options_, out_.class_of);
+    groups_ = GroupPods(out_.pending, frameworks_, live_, options_, out_.class_of);
     for (size_t n = 0; n < snapshot_.size(); ++n) out_.nodes.push_back(&snapshot_.node(n));
     FindModels();
     FindResources();
@@ -228,7 +228,8 @@ class Translator {
     }
     out_.live_rows.insert(it->second);
     // Pods of one kind have a row each, but for now the same.
-    const auto [alike, first] = live_kinds_.try_emplace(scheduling::KindOf(pod), it->second);
+    const auto [alike, first] = live_kinds_.try_emplace(
+        std::pair(frameworks_.IndexFor(pod), scheduling::KindOf(pod)), it->second);
     if (first) {
       AddRow(pod);
     } else {
@@ -239,7 +240,7 @@ class Translator {
   }
 
   void AddRow(const cluster::Pod& pod) {
-    out_.row_cycle.push_back(framework_.PreFilter(pod, snapshot_));
+    out_.row_cycle.push_back(frameworks_.For(pod).PreFilter(pod, snapshot_));
     std::vector<bool>& row = out_.problem.allowed.emplace_back(out_.nodes.size());
     for (size_t n = 0; n < row.size(); ++n) {
       row[n] = VerdictNow(out_.row_cycle.back(), pod, *out_.nodes[n]).fits();
@@ -247,7 +248,7 @@ class Translator {
   }
 
   const cluster::ClusterSnapshot& snapshot_;
-  const scheduling::Framework& framework_;
+  const scheduling::FrameworkChoice& frameworks_;
   const PlanOptions& options_;
   const LivePods live_;
   Translation out_;
@@ -255,8 +256,9 @@ class Translator {
   std::map<const gpu::Model*, uint16_t> model_index_;
   std::map<ResourceId, uint16_t> slice_of_;
   bool mig_as_resource_ = false;
-  std::unordered_map<std::string, int> row_of_;      // by constraints
-  std::unordered_map<std::string, int> live_kinds_;  // the first row of each
+  std::unordered_map<std::string, int> row_of_;  // by constraints
+  // The first row of each, by framework and kind.
+  std::map<std::pair<size_t, std::string>, int> live_kinds_;
 };
 
 }  // namespace
@@ -294,8 +296,8 @@ scheduling::Verdict VerdictNow(const scheduling::Cycle& cycle, const cluster::Po
 }
 
 Translation Translate(const cluster::ClusterSnapshot& snapshot, Pods pending,
-                      const scheduling::Framework& framework, const PlanOptions& options) {
-  return Translator(snapshot, pending, framework, options).Run();
+                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  return Translator(snapshot, pending, frameworks, options).Run();
 }
 
 }  // namespace nos::planning

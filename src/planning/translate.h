@@ -1,7 +1,7 @@
 // From Kubernetes objects to a Problem: pods that are alike become classes, resources become
 // dimensions, and every filter that looks at the node object alone becomes a table of yes and no.
 //
-//   const Translation translation = Translate(snapshot, pending, framework, options);
+//   const Translation translation = Translate(snapshot, pending, frameworks, options);
 //   Search(translation.problem, ...);
 //
 // The pods and the snapshot must outlive it.
@@ -19,7 +19,7 @@
 #include "cluster/snapshot.h"
 #include "planning/planner.h"
 #include "planning/problem.h"
-#include "scheduling/framework.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 
@@ -43,7 +43,7 @@ struct Translation {
 };
 
 Translation Translate(const cluster::ClusterSnapshot& snapshot, Pods pending,
-                      const scheduling::Framework& framework, const PlanOptions& options);
+                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options);
 
 // All that the filters object to on the cluster as it is, resources aside.
 std::vector<scheduling::Verdict> ObstaclesNow(const scheduling::Framework& framework,

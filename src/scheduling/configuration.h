@@ -42,12 +42,14 @@ struct Configuration {
     std::string kubeconfig;
     double requests_per_second = 5000;  // qps; negative: no limit
     int burst = 10'000;
+    bool operator==(const Client&) const = default;
   } client;
   struct LeaderElection {
     bool elect = true;
     std::string name = "nos-scheduler", ns;  // of the Lease; no namespace: that of the pod
     Duration lease = std::chrono::seconds(15), renew = std::chrono::seconds(10),
              retry = std::chrono::seconds(2);
+    bool operator==(const LeaderElection&) const = default;
   } leader_election;
   // A sentence, with its path, for what was given and has no effect.
   std::vector<std::string> notes;

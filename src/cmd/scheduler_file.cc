@@ -1,0 +1,121 @@
+#include "cmd/scheduler_file.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "codec/yaml.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr std::string_view kKubeKind = "KubeSchedulerConfiguration";
+constexpr std::string_view kKind = "SchedulerConfig";
+constexpr size_t kMostFileBytes = size_t{4} << 20;
+constexpr double kUnlimited = 1e6;
+
+void Describe(ConfigFields& f, SchedulerFile::Own& own) {
+  f.Text("knownMigGeometriesFile", own.geometries_file,
+         "Further or changed GPU models (docs/catalogue.md). Read anew when it changes.");
+  DescribeDaemon(f, own.daemon, Rates::kElsewhere);
+}
+
+std::string PrintOwn(SchedulerFile::Own own) {
+  return PrintConfig(kKind, [&](ConfigFields& fields) { Describe(fields, own); });
+}
+
+// The documents of the two kinds; null: not there.
+struct Documents {
+  const Json* kube = nullptr;
+  const Json* own = nullptr;
+};
+
+Result<Documents> Tell(const std::vector<Json>& documents) {
+  Documents found;
+  for (const Json& document : documents) {
+    const std::string_view kind = FindString(document, "kind");
+    if (kind != kKubeKind && kind != kKind) {
+      return Invalid(
+          fmt::format("expected documents of kind {} and {}, found '{}'", kKubeKind, kKind, kind));
+    }
+    const Json*& place = kind == kKind ? found.own : found.kube;
+    if (place != nullptr) return Invalid(fmt::format("there are two documents of kind {}", kind));
+    place = &document;
+  }
+  return found;
+}
+
+void Note(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    Log(LogLevel::kInfo, "scheduler configuration", {{"note", note}});
+  }
+}
+
+}  // namespace
+
+Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
+                                         const scheduling::ConfigurationUse& use) {
+  NOS_ASSIGN(const std::vector<Json> all, ParseYaml(text));
+  NOS_ASSIGN(const Documents documents, Tell(all));
+  SchedulerFile file{scheduling::DefaultConfiguration(use), {}};
+  if (documents.kube != nullptr) {
+    auto configuration = scheduling::ReadConfiguration(*documents.kube, use);
+    if (!configuration.ok()) return configuration.status().Within(std::string(kKubeKind));
+    file.configuration = std::move(configuration).value();
+  }
+  if (documents.own != nullptr && !use.simulates) {
+    const auto describe = [&](ConfigFields& fields) { Describe(fields, file.own); };
+    NOS_RETURN_IF_ERROR(ReadConfig(*documents.own, kKind, describe, file.configuration.notes)
+                            .Within(std::string(kKind)));
+  }
+  return file;
+}
+
+Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
+                                        const scheduling::ConfigurationUse& use) {
+  std::string text;
+  if (!path.empty()) {
+    NOS_ASSIGN(text, ReadFile(path, kMostFileBytes));
+  }
+  auto file = ParseSchedulerFile(text, use);
+  if (!file.ok()) return file.status().Within(path);
+  Note(file->configuration.notes);
+  return file;
+}
+
+std::string PrintSchedulerFile(const SchedulerFile& file) {
+  return scheduling::PrintConfiguration(file.configuration) + "---\n" + PrintOwn(file.own);
+}
+
+LeaderConfig LeaderConfigOf(const scheduling::Configuration& configuration) {
+  const auto& given = configuration.leader_election;
+  LeaderConfig config{given.elect, given.name, given.ns};
+  config.election.lease = given.lease;
+  config.election.renew = given.renew;
+  config.election.retry = given.retry;
+  return config;
+}
+
+kube::HttpOptions HttpOptionsOf(const SchedulerFile& file) {
+  kube::HttpOptions options = HttpOptionsOf(file.own.daemon);
+  const auto& client = file.configuration.client;
+  const bool limited = client.requests_per_second > 0;
+  options.requests_per_second = limited ? client.requests_per_second : kUnlimited;
+  options.burst = limited ? client.burst : static_cast<int>(kUnlimited);
+  return options;
+}
+
+std::string NeedsRestart(const SchedulerFile& before, const SchedulerFile& after) {
+  std::vector<std::string> what;
+  if (before.configuration.client != after.configuration.client) what.push_back("clientConnection");
+  if (before.configuration.leader_election != after.configuration.leader_election) {
+    what.push_back("leaderElection");
+  }
+  if (PrintOwn(before.own) != PrintOwn(after.own)) what.push_back(std::string(kKind));
+  return Join(what, ", ");
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,39 @@
+// The file that nos scheduler reads: up to two YAML documents, in any order. A
+// KubeSchedulerConfiguration says what kube-scheduler's says; a SchedulerConfig of nos what all
+// daemons of nos have besides. So kube-scheduler's own file will do, and one file, one watch and
+// one reload serve for all.
+//
+//   NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(path, {.default_name = "nos-scheduler"}));
+//   std::cout << PrintSchedulerFile(file);   // as ReadSchedulerFile takes it
+#pragma once
+
+#include <string>
+
+#include "cmd/daemon.h"
+#include "cmd/leader.h"
+#include "scheduling/configuration.h"
+
+namespace nos::cmd {
+
+struct SchedulerFile {
+  scheduling::Configuration configuration;
+  struct Own {
+    DaemonConfig daemon;
+    std::string geometries_file;
+  } own;
+};
+
+// No path: defaults. Notes on what has no effect are logged. When another scheduler is simulated,
+// documents of nos are not looked at. Error: with the file's name, all problems with their keys.
+Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
+                                        const scheduling::ConfigurationUse& use);
+Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
+                                         const scheduling::ConfigurationUse& use);
+std::string PrintSchedulerFile(const SchedulerFile& file);
+
+LeaderConfig LeaderConfigOf(const scheduling::Configuration& configuration);
+kube::HttpOptions HttpOptionsOf(const SchedulerFile& file);
+// What the two differ in that is read at the start only; "" nothing.
+std::string NeedsRestart(const SchedulerFile& before, const SchedulerFile& after);
+
+}  // namespace nos::cmd

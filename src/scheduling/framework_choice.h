@@ -1,0 +1,45 @@
+// Which framework decides for which pod: that of the profile which the pod names.
+//
+//   const FrameworkChoice choice(otherwise, {{"nos-scheduler", &own}});
+//   choice.For(pod).Schedule(pod, snapshot);
+//
+// Refers to the frameworks, which must outlive it. Immutable.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduling/framework.h"
+
+namespace nos::scheduling {
+
+class FrameworkChoice {
+ public:
+  // One for all pods. Implicit: to most who choose, there is only one.
+  FrameworkChoice(const Framework& only) : all_{&only} {}
+  // By scheduler name; `otherwise` for pods whose scheduler has none.
+  FrameworkChoice(const Framework& otherwise, std::map<std::string, const Framework*> by_name)
+      : all_{&otherwise} {
+    for (auto& [name, framework] : by_name) {
+      by_name_[name] = all_.size();
+      all_.push_back(framework);
+    }
+  }
+
+  const Framework& For(const cluster::Pod& pod) const { return *all_[IndexFor(pod)]; }
+  // Of `all`: equal for pods that the same framework decides for.
+  size_t IndexFor(const cluster::Pod& pod) const {
+    if (by_name_.empty()) return 0;
+    const auto found = by_name_.find(pod.scheduler_name);
+    return found == by_name_.end() ? 0 : found->second;
+  }
+  const std::vector<const Framework*>& all() const { return all_; }
+
+ private:
+  std::vector<const Framework*> all_;
+  std::map<std::string, size_t, std::less<>> by_name_;
+};
+
+}  // namespace nos::scheduling
