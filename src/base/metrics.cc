@@ -22,7 +22,9 @@ constexpr MetricFamily kCpu{MetricFamily::Kind::kCounter, "process_cpu_seconds_t
 constexpr MetricFamily kStart{MetricFamily::Kind::kGauge, "process_start_time_seconds",
                               "When this process began, in seconds since 1970."};
 
-const prometheus::Histogram::BucketBoundaries& Buckets() {
+const prometheus::Histogram::BucketBoundaries& Buckets(MetricFamily::Kind kind) {
+  static const prometheus::Histogram::BucketBoundaries sizes{1, 2, 4, 8, 16, 32, 64};
+  if (kind == MetricFamily::Kind::kSize) return sizes;
   static const prometheus::Histogram::BucketBoundaries buckets{
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
   return buckets;
@@ -58,7 +60,7 @@ class Metrics::Impl {
         .Name(family.name)
         .Help(family.help)
         .Register(registry_)
-        .Add(labels, Buckets());
+        .Add(labels, Buckets(family.kind));
   }
   void CountTo(const MetricFamily& family, const MetricLabels& labels, double total) {
     const std::scoped_lock lock(mutex_);
@@ -121,6 +123,10 @@ void Metrics::SetAll(const MetricFamily& gauge,
 }
 void Metrics::Observe(const MetricFamily& duration, const MetricLabels& labels, Duration value) {
   impl_->Histogram(duration, labels).Observe(ToSeconds(value));
+}
+
+void Metrics::ObserveSize(const MetricFamily& size, const MetricLabels& labels, size_t value) {
+  impl_->Histogram(size, labels).Observe(static_cast<double>(value));
 }
 
 std::string Metrics::Text() {

@@ -18,7 +18,7 @@
 namespace nos {
 
 struct MetricFamily {
-  enum class Kind { kCounter, kGauge, kDuration };
+  enum class Kind { kCounter, kGauge, kDuration, kSize };
   Kind kind;
   const char* name;
   const char* help;
@@ -42,6 +42,9 @@ class Metrics {
               const std::vector<std::pair<MetricLabels, double>>& values);
   // A histogram of seconds, from 1 ms to a minute.
   void Observe(const MetricFamily& duration, const MetricLabels& labels, Duration value);
+
+  // A histogram of numbers of things, from 1 to 64.
+  void ObserveSize(const MetricFamily& size, const MetricLabels& labels, size_t value);
 
   // The exposition format 0.0.4, the process's own memory, time and start included.
   std::string Text();

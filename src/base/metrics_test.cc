@@ -8,6 +8,7 @@ namespace {
 using Kind = MetricFamily::Kind;
 constexpr MetricFamily kPlans{Kind::kCounter, "nos_plans_total", "Plans made."};
 constexpr MetricFamily kSlices{Kind::kGauge, "nos_slices", "Slices by GPU."};
+constexpr MetricFamily kVictims{Kind::kSize, "nos_victims", "How many."};
 constexpr MetricFamily kTook{Kind::kDuration, "nos_took_seconds", "How long it took."};
 
 bool Has(Metrics& metrics, const std::string& line) {
@@ -20,6 +21,9 @@ TEST(MetricsTest, TellsCountersGaugesAndHistograms) {
   metrics.Count(kPlans, {{"result", "ok"}}, 2);
   metrics.Set(kSlices, {{"gpu", "a\"\n\\b"}}, 3);
   metrics.Observe(kTook, {}, std::chrono::milliseconds(20));
+  metrics.ObserveSize(kVictims, {}, 3);
+  EXPECT_TRUE(Has(metrics, R"(nos_victims_bucket{le="2"} 0)")) << metrics.Text();
+  EXPECT_TRUE(Has(metrics, R"(nos_victims_bucket{le="4"} 1)")) << metrics.Text();
   EXPECT_TRUE(Has(metrics, "# TYPE nos_plans_total counter"));
   EXPECT_TRUE(Has(metrics, "# HELP nos_plans_total Plans made."));
   EXPECT_TRUE(Has(metrics, R"(nos_plans_total{result="ok"} 3)")) << metrics.Text();

@@ -19,6 +19,9 @@ class App;
 
 namespace nos::cmd {
 
+inline constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
+                                       "Times that changed files were read anew, by result."};
+
 struct DaemonFlags {
   std::string config, kubeconfig, context;
   bool print_config = false;

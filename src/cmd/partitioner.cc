@@ -24,9 +24,6 @@ namespace {
 
 constexpr std::string_view kKind = "GpuPartitionerConfig";
 
-constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
-                                "Times that changed files were read anew, by result."};
-
 struct Config {
   DaemonConfig daemon;
   LeaderConfig leader{.lease_name = "gpu-partitioner.nebuly.com"};

@@ -21,9 +21,6 @@ constexpr scheduling::ConfigurationUse kUse{.default_name = "nos-scheduler",
                                             .gpus_cut = scheduling::GpusCut::kHere};
 constexpr int kBinders = 32;
 
-constexpr MetricFamily kReloads{MetricFamily::Kind::kCounter, "nos_config_reloads_total",
-                                "Times that changed files were read anew, by result."};
-
 // What is read from files that may change.
 struct Rules {
   SchedulerFile file;
@@ -80,7 +77,7 @@ class Seat {
     controllers::SchedulerConfig config;
     config.queue = rules_->file.configuration.queue;
     scheduler_ = std::make_unique<controllers::Scheduler>(config, rules_->Profiles(),
-                                                          rules_->catalogue, threads_);
+                                                          rules_->catalogue, threads_, &metrics_);
     metered_ = std::make_unique<controllers::MeteredReconciler>(*scheduler_, "scheduler", metrics_);
     runner.Use(metered_.get());
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <algorithm>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -103,7 +103,8 @@ kube::HttpOptions HttpOptionsOf(const SchedulerFile& file) {
   kube::HttpOptions options = HttpOptionsOf(file.own.daemon);
   const auto& client = file.configuration.client;
   const bool limited = client.requests_per_second > 0;
-  options.requests_per_second = limited ? client.requests_per_second : kUnlimited;
+  options.requests_per_second =
+      limited ? std::min(client.requests_per_second, kUnlimited) : kUnlimited;
   options.burst = limited ? client.burst : static_cast<int>(kUnlimited);
   return options;
 }

@@ -74,12 +74,13 @@ struct Scheduler::Shared {
 };
 
 Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
-                     const gpu::Catalogue& catalogue, SchedulerThreads threads)
+                     const gpu::Catalogue& catalogue, SchedulerThreads threads, Metrics* metrics)
     : config_(std::move(config)),
       threads_(std::move(threads)),
       engine_(catalogue),
       queue_(config_.queue),
       cuts_(catalogue, config_.cuts),
+      measures_(metrics),
       untold_(kTellAgain),
       shared_(std::make_shared<Shared>()) {
   for (SchedulerProfile& profile : profiles) {
@@ -112,6 +113,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   WriteCuts(view, client);
   TakeAnswers(now);  // of calls made on the spot
   TellSome(client, now);
+  measures_.Pending(queue_);
   return Rest(now);
 }
 
@@ -192,6 +194,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   if (after == nullptr || successor || !scheduling::IsPending(*after)) {
     Settle(known, now);
     queue_.Remove(key);
+    measures_.Forget(key);
     Promise(known, "", now);
   }
   if (after == nullptr || after->meta.deleted || successor) going_.erase(key);
@@ -235,6 +238,8 @@ void Scheduler::Settle(const Pod& pod, Time now) {
   if (found == bindings_.end()) return;
   const bool there = RunsSomewhere(pod) && pod->node_name == found->second.node &&
                      pod->meta.uid == found->second.pod->meta.uid;
+  // The answer may come later than what it has brought about.
+  if (there) measures_.End(*pod, SchedulerMeasures::Result::kScheduled);
   DropBinding(pod->Key(), !there, now);
 }
 
@@ -259,6 +264,7 @@ void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now)
   const Pod pod = found->second.pod;
   Log(LogLevel::kWarn, "a decision is taken back",
       {{"pod", key}, {"node", found->second.node}, {"error", why}});
+  measures_.End(*pod, SchedulerMeasures::Result::kError);
   Tell({pod, "SchedulerError", fmt::format("{}: {}", found->second.node, why), ""}, now);
   const bool awaited = found->second.stage == Binding::Stage::kAwaited;
   if (!pod->promised.empty()) unpromised_.push_back(pod);
@@ -280,7 +286,10 @@ void Scheduler::TakeAnswers(Time now) {
     } else if (answer.status.ok() || IsUncertain(answer.status)) {
       binding.stage = Binding::Stage::kAwaited;
       binding.until = now + config_.assume_for;
-      if (answer.status.ok()) Tell({binding.pod, "", "", binding.node}, now);
+      if (answer.status.ok()) {
+        measures_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
+        Tell({binding.pod, "", "", binding.node}, now);
+      }
     } else if (answer.status.code() == Code::kNotFound) {
       queue_.Remove(answer.key);
       DropBinding(answer.key, true, now);
@@ -338,6 +347,7 @@ void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
   const std::string key = pod->Key();
   const SchedulerProfile& profile = *ProfileFor(*pod);
   const Framework& framework = *profile.framework;
+  measures_.Begin(*pod);
   const scheduling::Decision decision = engine_.Schedule(framework, pod);
   if (decision.node == nullptr) return Refuse(profile, pod, decision.diagnosis, client, now);
   Binding& binding = bindings_[key];
@@ -469,6 +479,7 @@ void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
   if (const std::string preemption = Preempt(profile, pod, client, now); !preemption.empty()) {
     why += " preemption: " + preemption;
   }
+  measures_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
   Tell({pod, "Unschedulable", std::move(why), ""}, now);
   queue_.Refused(pod, diagnosis.by, now);
 }
@@ -493,6 +504,7 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
     if (!self.nominated_node.empty()) SetNominee(pod, "", client, now);
     return "";
   }
+  measures_.Preempted(found->victims.size());
   for (const Pod& victim : found->victims) Evict(victim, pod, found->node, client, now);
   // Whoever was promised room there and goes after it is promised nothing any more.
   for (const Pod& other : engine_.Nominated(found->node)) {

@@ -25,6 +25,7 @@
 
 #include "controllers/cuts.h"
 #include "controllers/reconciler.h"
+#include "controllers/scheduler_measures.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
 #include "kube/workers.h"
@@ -61,9 +62,11 @@ struct SchedulerThreads {
 
 class Scheduler final : public Reconciler {
  public:
-  // Frameworks and catalogue must outlive it, and so must the workers outlive its calls.
+  // Frameworks, catalogue and metrics (null: none are kept) must outlive it, and so must the
+  // workers outlive its calls.
   Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
-            const gpu::Catalogue& catalogue, SchedulerThreads threads = {});
+            const gpu::Catalogue& catalogue, SchedulerThreads threads = {},
+            Metrics* metrics = nullptr);
   ~Scheduler() override;
 
   // Key: kClusterKey. Needs View::changes.
@@ -152,6 +155,7 @@ class Scheduler final : public Reconciler {
   scheduling::Engine engine_;
   scheduling::SchedulingQueue queue_;
   Cuts cuts_;
+  SchedulerMeasures measures_;
   std::map<std::string, Binding> bindings_;   // by pod key
   std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
   std::set<std::string> preparing_;           // of them

@@ -72,6 +72,7 @@ class SchedulerTest : public testing::Test {
 
   ManualClock clock_{Time(seconds(1'800'000'000))};
   kube::FakeApi api_;
+  Metrics metrics_;
   scheduling::Framework framework_ = scheduling::Framework::Default();
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Runner> runner_;
@@ -111,6 +112,39 @@ TEST_F(SchedulerTest, TriesAgainWhenSomethingGotBetter) {
   Run();
   EXPECT_EQ(NodeOf("q"), "");
   api_.Remove("pods", "ml/p");
+  Run();
+  EXPECT_EQ(NodeOf("q"), "a");
+}
+
+TEST_F(SchedulerTest, TellsInMetricsWhatKubeSchedulerTells) {
+  Node("a", "1");
+  Pod("p", "cpu", "1", 9);
+  Pod("q", "cpu", "1");
+  Run();
+  const std::string text = metrics_.Text();
+  const auto expect = [&](const std::string& line) {
+    EXPECT_NE(text.find("\n" + line), std::string::npos) << line << "\n" << text;
+  };
+  const std::string attempts = "scheduler_schedule_attempts_total{profile=\"default-scheduler\",";
+  expect(attempts + "result=\"scheduled\"} 1");
+  expect(attempts + "result=\"unschedulable\"} 1");
+  expect("scheduler_pending_pods{queue=\"unschedulable\"} 1");
+  expect("scheduler_pending_pods{queue=\"active\"} 0");
+  expect("scheduler_pod_scheduling_sli_duration_seconds_count{attempts=\"1\"} 1");
+  expect("scheduler_scheduling_attempt_duration_seconds_count{profile=\"default-scheduler\",");
+}
+
+TEST_F(SchedulerTest, OneThatIsRetiredDecidesNothingMore) {
+  Node("a", "8");
+  Pod("p", "cpu", "1");
+  Run();
+  scheduler_->Retire();
+  Pod("q", "cpu", "1");
+  Run();
+  EXPECT_EQ(NodeOf("p"), "a");
+  EXPECT_EQ(NodeOf("q"), "");
+  EXPECT_TRUE(scheduler_->IsQuiet());
+  Restart();
   Run();
   EXPECT_EQ(NodeOf("q"), "a");
 }

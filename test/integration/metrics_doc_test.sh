@@ -2,7 +2,7 @@
 # docs/metrics.md names every metric there is, and no other.
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck disable=SC2016
-named() { grep -oE '`(nos|process)_[a-z_]+`' docs/metrics.md | tr -d '`' | sort -u; }
+named() { grep -oE '`(nos|process|scheduler)_[a-z_]+`' docs/metrics.md | tr -d '`' | sort -u; }
 made() {
   grep -rhozE 'MetricFamily k[A-Za-z]+\{[^"]*"[a-z_]+"' src --include='*.h' --include='*.cc' \
     --exclude='*_test.cc' | tr '\0' '\n' | grep -oE '"[a-z_]+"' | tr -d '"' | sort -u
