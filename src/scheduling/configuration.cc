@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -35,6 +35,9 @@ void ReadClient(const ConfigValue& from, Configuration& to) {
   from.Members(At("kubeconfig", to.client.kubeconfig), At("acceptContentTypes", ignored),
                At("contentType", ignored), At("qps", to.client.requests_per_second),
                At("burst", to.client.burst));
+  if (!std::isfinite(to.client.requests_per_second)) {
+    from.FailAt(from.PathOf("qps"), "must be finite");
+  }
   if (to.client.burst < 0) from.FailAt(from.PathOf("burst"), "must not be negative");
   if (to.client.requests_per_second == 0) to.client.requests_per_second = qps;
   if (to.client.burst == 0) to.client.burst = burst;

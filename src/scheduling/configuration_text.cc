@@ -10,6 +10,12 @@ std::string Quoted(const std::string& text) {
   return WriteJson(Json(text));  // JSON's quoting is YAML's
 }
 
+std::string TextOf(Duration duration) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(duration);
+  if (whole == duration) return fmt::format("{}s", whole.count());
+  return fmt::format("{}ns", std::chrono::nanoseconds(duration).count());
+}
+
 void PrintPoint(Point point, const std::vector<PluginChoice>& choices, std::string& out) {
   // "*" does not mean all of them.
   out += fmt::format("    {}:\n      disabled: [{{name: \"*\"}}", NameOf(point));
@@ -46,11 +52,11 @@ void PrintLeaderElection(const Configuration::LeaderElection& election, std::str
       "  resourceName: {}\n"
       "  # Empty: that of this pod, else default.\n"
       "  resourceNamespace: {}\n"
-      "  leaseDuration: {}s\n"
-      "  renewDeadline: {}s\n"
-      "  retryPeriod: {}s\n",
-      election.elect, Quoted(election.name), Quoted(election.ns), ToSeconds(election.lease),
-      ToSeconds(election.renew), ToSeconds(election.retry));
+      "  leaseDuration: {}\n"
+      "  renewDeadline: {}\n"
+      "  retryPeriod: {}\n",
+      election.elect, Quoted(election.name), Quoted(election.ns), TextOf(election.lease),
+      TextOf(election.renew), TextOf(election.retry));
 }
 
 }  // namespace
