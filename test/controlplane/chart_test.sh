@@ -26,6 +26,9 @@ accepted() {
 expect created "$kubectl" create namespace "$namespace"
 expect '0 chart\(s\) failed' "$helm" lint --strict "$deploy/helm/nos" -n "$namespace"
 accepted
+accepted --set scheduler.replicaCount=1 --set scheduler.config.leaderElection.resourceName=other \
+  --set-json 'scheduler.config.profiles=[{"schedulerName":"a"},{"schedulerName":"default-scheduler"}]'
+accepted --set scheduler.enabled=false
 accepted --set gpuPartitioner.replicaCount=1 --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 accepted --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia \
   --set gpuPartitioner.migAgent.devicePlugin.namespace="$namespace"
@@ -34,10 +37,11 @@ accepted --set gpuPartitioner.config.objective=compute --set gpuPartitioner.sche
 # Of the Go project's chart.
 accepted --set gpuPartitioner.logLevel=1 --set gpuPartitioner.batchWindowTimeoutSeconds=60 \
   --set gpuPartitioner.batchWindowIdleSeconds=10 --set operator.enabled=true \
-  --set scheduler.enabled=true --set gpuPartitioner.devicePlugin.config.name=x \
+  --set scheduler.enabled=true --set scheduler.logLevel=0 --set gpuPartitioner.devicePlugin.config.name=x \
   --set gpuPartitioner.gpuAgent.logLevel=0 --set gpuPartitioner.kubeRbacProxy.logLevel=1
 
 refuse 'replicaCounts' render --set gpuPartitioner.replicaCounts=3
+refuse 'extenders' render --set-json 'scheduler.config.extenders=[]'
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0
@@ -45,9 +49,11 @@ refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --
 
 # The configuration that the chart writes is one that nos takes.
 if [ -n "${2:-}" ]; then
-  for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent; do
-    render --set gpuPartitioner.config.planBudgetSeconds=2 >"$dir/rendered.yaml" || fail "render"
-    awk -v kind="${kind%:*}" '/^  config.yaml: \|/ {on = 1; text = ""; next}
+  for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent \
+    KubeSchedulerConfiguration:scheduler SchedulerConfig:scheduler; do
+    render --set gpuPartitioner.config.planBudgetSeconds=2 --set scheduler.config.podMaxBackoffSeconds=20 \
+      --set scheduler.daemonConfig.apiServer.timeoutSeconds=20 >"$dir/rendered.yaml" || fail "render"
+    awk -v kind="${kind%:*}" '/^  (scheduler_)?config.yaml: \|/ {on = 1; text = ""; next}
       on && /^    / {text = text substr($0, 5) "\n"; next}
       on {if (text ~ "kind: " kind) printf "%s", text; on = 0}
       END {if (on && text ~ "kind: " kind) printf "%s", text}' "$dir/rendered.yaml" >"$dir/config.yaml"

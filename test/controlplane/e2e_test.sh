@@ -16,6 +16,29 @@ home=$(k get pod keep -n "$team" -o jsonpath='{.spec.nodeName}')
 kept=$(instances "$home" | grep 3g.20gb)
 [ -n "$kept" ] || fail "no 3g.20gb on $home"
 
+say "pods that name nos-scheduler are bound by it, with the chart's configuration and roles"
+mkdir "$work/scheduler"
+scheduler_config >"$work/scheduler/config.yaml"
+start_scheduler a
+start_scheduler b
+expect created from "$(pod own-1 1 1g.5gb nos-scheduler)$(pod own-2 1 2g.10gb nos-scheduler)" k create
+wait_running own-1 own-2
+expect 'create pods/binding' used nos-scheduler
+expect Scheduled k get events -n "$team" --field-selector involvedObject.name=own-1 \
+  -o jsonpath='{.items[?(@.source.component=="nos-scheduler")].reason}'
+say "its configuration is read anew; a broken one changes nothing"
+sed -i 's/schedulerName: nos-scheduler/schedulerName: renamed/' "$work/scheduler/config.yaml"
+expect created from "$(pod renamed 1 1g.5gb renamed)" k create
+wait_running renamed
+sed -i 's/schedulerName: renamed/schedulerNames: wrong/' "$work/scheduler/config.yaml"
+until grep -q 'the former rules stay in force' "$work/scheduler-a.log"; do sleep 0.2; done
+expect created from "$(pod still 1 1g.5gb renamed)" k create
+wait_running still
+if grep -l forbidden "$work"/scheduler-*.log; then fail "a permission is missing"; fi
+kill_hard scheduler-a
+kill_hard scheduler-b
+expect deleted k delete pod own-1 own-2 renamed still -n "$team"
+
 say "demand shifts: other slices, of the same GPUs"
 expect deleted k delete pod small -n "$team"
 expect created from "$(pod whole-1 1 7g.40gb)$(pod whole-2 1 7g.40gb)$(pod whole-3 1 7g.40gb)" k create

@@ -76,9 +76,20 @@ start_partitioner() {
   start "partitioner-$1" "$build/nos" partitioner --config "$work/partitioner.yaml" \
     --kubeconfig "$work/partitioner.kubeconfig"
 }
-# pod NAME COUNT PROFILE [ANNOTATION]: as YAML.
+# What the chart has written, but for the ports.
+scheduler_config() {
+  k get configmap nos-scheduler -n "$system" -o jsonpath='{.data.scheduler_config\.yaml}' |
+    sed "s|^leaderElection:|&\n  resourceNamespace: $system|"
+  printf '\nhealth: {healthProbeBindAddress: "0"}\nmetrics: {bindAddress: "0"}\n'
+}
+start_scheduler() {
+  start "scheduler-$1" "$build/nos" scheduler --config "$work/scheduler/config.yaml" \
+    --kubeconfig "$work/scheduler.kubeconfig"
+}
+# pod NAME COUNT PROFILE [SCHEDULER]: as YAML.
 pod() {
   printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n' "$1" "$team"
+  printf '  schedulerName: %s\n' "${4:-default-scheduler}"
   printf '  containers:\n  - {name: main, image: example/any, resources: {limits: {nvidia.com/mig-%s: %s}}}\n' \
     "$3" "$2"
 }
@@ -115,7 +126,8 @@ instances() {
 say "the chart is installed"
 expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --create-namespace "${values[@]}"
 expect 'successfully rolled out' k rollout status deployment/nos-gpu-partitioner -n "$system" --timeout 240s
-for who in gpu-partitioner:partitioner mig-agent:agent; do
+expect 'successfully rolled out' k rollout status deployment/nos-scheduler -n "$system" --timeout 240s
+for who in gpu-partitioner:partitioner mig-agent:agent scheduler:scheduler; do
   expect kubeconfig "$controlplane" kubeconfig "e2e-${who#*:}" --namespace "$system" \
     --serviceaccount "nos-${who%:*}"
   cp "$dir/e2e-${who#*:}.kubeconfig" "$work/${who#*:}.kubeconfig"
