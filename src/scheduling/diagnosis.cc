@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
 
 namespace nos::scheduling {
 
@@ -19,8 +22,13 @@ void DiagnosisBuilder::Add(const Verdict& verdict, int nodes, const Plugin* by) 
   }
 }
 
+void DiagnosisBuilder::Refuse(const Verdict& verdict, int nodes, const Plugin* by) {
+  Add(verdict, nodes, by);
+  asked_ = false;
+}
+
 Diagnosis DiagnosisBuilder::Finish() && {
-  Diagnosis diagnosis{nodes_, feasible_, {}, {by_.begin(), by_.end()}};
+  Diagnosis diagnosis{nodes_, feasible_, {}, {by_.begin(), by_.end()}, asked_};
   for (const auto& [key, nodes] : counts_) {
     const auto& [message, code, kind] = key;
     diagnosis.entries.push_back({code, message, kind, nodes});
@@ -34,8 +42,18 @@ std::string Diagnosis::ToString() const {
   if (nodes == 0) return "no nodes available to schedule pods";
   std::string text = fmt::format("{}/{} nodes are available", feasible, nodes);
   std::string_view separator = ": ";
+  // One message may stand for nodes that could be helped and for others.
+  std::vector<std::pair<std::string_view, int>> counts;
   for (const Entry& entry : entries) {
-    text += fmt::format("{}{} {}", separator, entry.nodes, entry.message);
+    const auto same =
+        std::ranges::find(counts, entry.message, &decltype(counts)::value_type::first);
+    same == counts.end() ? (void)counts.emplace_back(entry.message, entry.nodes)
+                         : (void)(same->second += entry.nodes);
+  }
+  std::ranges::stable_sort(counts, std::greater(), &decltype(counts)::value_type::second);
+  for (const auto& [message, count] : counts) {
+    text += separator;
+    text += asked ? fmt::format("{} {}", count, message) : std::string(message);
     separator = ", ";
   }
   return text + ".";

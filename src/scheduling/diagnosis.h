@@ -18,6 +18,8 @@ namespace nos::scheduling {
 class DiagnosisBuilder {
  public:
   void Add(const Verdict& verdict, int nodes = 1, const Plugin* by = nullptr);
+  // No node need be asked: it is all the same to a pre-filter.
+  void Refuse(const Verdict& verdict, int nodes, const Plugin* by);
   Diagnosis Finish() &&;
 
  private:
@@ -25,6 +27,7 @@ class DiagnosisBuilder {
   std::map<std::tuple<std::string, std::string, Verdict::Kind>, int> counts_;
   std::set<const Plugin*> by_;
   int nodes_ = 0, feasible_ = 0;
+  bool asked_ = true;
 };
 
 }  // namespace nos::scheduling

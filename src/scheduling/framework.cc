@@ -205,6 +205,10 @@ Decision Framework::Schedule(const Pod& pod, const ClusterSnapshot& snapshot) co
 Diagnosis Framework::Diagnose(const Pod& pod, const ClusterSnapshot& snapshot) const {
   const Cycle cycle = PreFilter(pod, snapshot);
   DiagnosisBuilder builder;
+  if (!cycle.verdict.fits()) {
+    builder.Refuse(cycle.verdict, static_cast<int>(snapshot.size()), cycle.by);
+    return std::move(builder).Finish();
+  }
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const Plugin* by = nullptr;
     const Verdict verdict = Filter(cycle, pod, snapshot.node(i), &by);

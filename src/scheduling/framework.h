@@ -44,8 +44,10 @@ struct Diagnosis {
   int feasible = 0;  // of them
   std::vector<Entry> entries;
   std::vector<const Plugin*> by;  // who refused, in no order
+  bool asked = true;              // false: refused before any node was asked
 
-  // "0/5 nodes are available: 3 Insufficient cpu, 2 node(s) were unschedulable."
+  // As kube-scheduler words it, but for the order of reasons: "0/5 nodes are available: 3
+  // Insufficient cpu, 2 node(s) were unschedulable."
   std::string ToString() const;
 };
 

@@ -107,7 +107,17 @@ TEST(FrameworkTest, APreFilterMayEndItForAllNodes) {
   plugin.outcome.verdict = Verdict::Unschedulable("OverQuota", "namespace x is over its quota");
   const Framework framework = Of({{plugin, 1}});
   EXPECT_EQ(framework.Diagnose(PodOf("p"), Snap({NodeOf("a"), NodeOf("b")})).ToString(),
-            "0/2 nodes are available: 2 namespace x is over its quota.");
+            "0/2 nodes are available: namespace x is over its quota.");
+}
+
+TEST(FrameworkTest, OneMessageIsCountedOnceWhateverItMeansForEachNode) {
+  const Framework framework = Framework::Default();
+  const Pod pod = PodOf("p", {{"cpu", "2"}});
+  const auto snapshot = Snap({NodeOf("full", {{"cpu", "2"}}), NodeOf("small", {{"cpu", "1"}})},
+                             {PodOf("q", {{"cpu", "1"}}, "full")});
+  const Diagnosis diagnosis = framework.Diagnose(pod, snapshot);
+  EXPECT_EQ(diagnosis.entries.size(), 2);  // pods that go would help on one of them
+  EXPECT_EQ(diagnosis.ToString(), "0/2 nodes are available: 2 Insufficient cpu.");
 }
 
 TEST(FrameworkTest, PreFiltersNarrowTheNodesTogether) {

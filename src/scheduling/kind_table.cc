@@ -222,6 +222,11 @@ uint64_t KindTable::OrderOf(const NodeInfo& node) const {
 const Diagnosis& KindTable::Refusal(const ClusterSnapshot& snapshot) {
   if (refusal_) return *refusal_;
   DiagnosisBuilder builder;
+  if (!cycle_.verdict.fits()) {
+    builder.Refuse(cycle_.verdict, static_cast<int>(snapshot.size()), cycle_.by);
+    refusal_ = std::move(builder).Finish();
+    return *refusal_;
+  }
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const Plugin* by = nullptr;
     const Verdict verdict = framework_.Filter(cycle_, *pod_, snapshot.node(i), &by);

@@ -152,25 +152,33 @@ std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& sna
   return ending ? "not eligible due to a terminating pod on the nominated node." : "";
 }
 
-std::optional<Preemption> FindPreemption(const Framework& framework,
-                                         const ClusterSnapshot& snapshot, const Pod& pod,
-                                         const PreemptionOptions& options) {
+std::vector<Preemption> PreemptionCandidates(const Framework& framework,
+                                             const ClusterSnapshot& snapshot, const Pod& pod,
+                                             const PreemptionOptions& options) {
   const Cycle cycle = framework.PreFilter(pod, snapshot);
-  if (!cycle.verdict.fits()) return std::nullopt;
+  std::vector<Preemption> candidates;
+  if (!cycle.verdict.fits()) return candidates;
   const auto nodes = static_cast<int64_t>(snapshot.size());
-  const int64_t enough =
-      std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates);
-  std::optional<Preemption> best;
-  int64_t found = 0;
-  for (size_t i = 0; i < snapshot.size() && found < enough; ++i) {
+  const auto enough = static_cast<size_t>(
+      std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
+  for (size_t i = 0; i < snapshot.size() && candidates.size() < enough; ++i) {
     const NodeInfo& node = snapshot.node(i);
     if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
     std::optional<Preemption> preemption = TryNode(framework, snapshot, cycle, pod, node);
-    if (!preemption) continue;
-    ++found;
-    if (!best || CostOf(*preemption) < CostOf(*best)) best = std::move(preemption);
+    if (preemption) candidates.push_back(*std::move(preemption));
   }
-  return best;
+  return candidates;
+}
+
+bool IsGentler(const Preemption& a, const Preemption& b) { return CostOf(a) < CostOf(b); }
+
+std::optional<Preemption> FindPreemption(const Framework& framework,
+                                         const ClusterSnapshot& snapshot, const Pod& pod,
+                                         const PreemptionOptions& options) {
+  std::vector<Preemption> candidates = PreemptionCandidates(framework, snapshot, pod, options);
+  const auto best = std::ranges::min_element(candidates, IsGentler);
+  if (best == candidates.end()) return std::nullopt;
+  return std::move(*best);
 }
 
 }  // namespace nos::scheduling

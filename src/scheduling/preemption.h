@@ -45,4 +45,12 @@ std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const cluster::ClusterSnapshot& snapshot,
                                          const cluster::Pod& pod, const PreemptionOptions& options);
 
+// All of which FindPreemption takes the first of the best, in the order of the nodes' names.
+std::vector<Preemption> PreemptionCandidates(const Framework& framework,
+                                             const cluster::ClusterSnapshot& snapshot,
+                                             const cluster::Pod& pod,
+                                             const PreemptionOptions& options);
+// Whether `a` does less harm than `b`.
+bool IsGentler(const Preemption& a, const Preemption& b);
+
 }  // namespace nos::scheduling

@@ -1,0 +1,60 @@
+// Clusters and pods made up from a seed: what the API server gets, as JSON.
+//
+//   Draw draw(seed);
+//   const ClusterObjects cluster = MakeCluster(draw, "c7");
+//   const PodObjects pod = MakePod(draw, cluster, "c7-p0");
+//
+// The same seed makes the same objects. Names of nodes, volumes and pods begin with the cluster's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler_differential/draw.h"
+
+namespace nos::differential {
+
+inline constexpr const char* kProfile = "differential";       // schedulerName of the pods to decide
+inline constexpr const char* kClusterLabel = "differential";  // of nodes, with the cluster's name
+
+extern const std::vector<std::string> kNamespaceNames;
+
+// What every cluster finds: namespaces, priority classes, runtime classes, storage classes.
+std::vector<Json> CommonObjects();
+
+struct ClusterObjects {
+  std::string name;
+  std::vector<Json> nodes;
+  std::vector<Json> around;  // all that is neither node nor pod
+  std::vector<Json> claims;  // for volumes that are there then
+  std::vector<Json> pods;    // that run
+  bool volumes = false;      // pods may ask for some
+};
+ClusterObjects MakeCluster(Draw& draw, const std::string& name);
+
+struct PodObjects {
+  Json pod;
+  std::vector<Json> claims;  // that it needs, to be created before it
+  bool gated = false;
+};
+PodObjects MakePod(Draw& draw, const ClusterObjects& cluster, const std::string& name);
+
+// A pod that asks all nodes of the cluster, and only these, for what none has. It preempts nobody.
+Json MakeSentinel(const ClusterObjects& cluster, const std::string& name);
+
+// Parts, for each other.
+Json MakeNode(Draw& draw, const std::string& cluster, int index);
+JsonArray MakeTolerations(Draw& draw);
+Json MakeLabelSelector(Draw& draw);
+JsonObject MakePodLabels(Draw& draw);
+void AddNodeAffinity(Draw& draw, const ClusterObjects& cluster, JsonObject& spec);
+void AddPodAffinity(Draw& draw, JsonObject& spec);
+void AddSpread(Draw& draw, JsonObject& spec);
+// The spec that pods that run and pods to decide have in common.
+JsonObject MakeContainers(Draw& draw, bool small);
+// Volumes of the cluster, with claims bound to them and classes; and a pod's.
+void AddClusterVolumes(Draw& draw, ClusterObjects& cluster);
+void AddPodVolumes(Draw& draw, const ClusterObjects& cluster, const std::string& name,
+                   const std::string& ns, PodObjects& pod);
+
+}  // namespace nos::differential

@@ -1,0 +1,185 @@
+#include "scheduler_differential/judge.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "scheduling/plugins/registry.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::differential {
+namespace {
+
+using cluster::ClusterSnapshot;
+using cluster::NodeInfo;
+using cluster::Pod;
+using scheduling::Framework;
+
+// kube-scheduler's default profile: all plugins but GpuPacking, which is nos's own.
+Framework KubeProfile() {
+  std::vector<Framework::Entry> entries;
+  std::vector<std::string> problems;
+  const scheduling::ConfigValue no_arguments(nullptr, "", problems);
+  for (const scheduling::RegisteredPlugin& plugin : scheduling::RegisteredPlugins()) {
+    if (plugin.name == "GpuPacking") continue;
+    entries.push_back({plugin.make(no_arguments, {.packs_gpus = false}), plugin.weight});
+  }
+  return Framework(std::move(entries));
+}
+
+ClusterSnapshot SnapshotOf(const Picture& picture) {
+  ClusterSnapshot snapshot =
+      ClusterSnapshot::Build(picture.nodes, picture.pods, gpu::Catalogue::Builtin());
+  snapshot.ChangeAround() = picture.around;
+  return snapshot;
+}
+
+}  // namespace
+
+Judge::Judge() : framework_(KubeProfile()), engine_(gpu::Catalogue::Builtin()) {}
+
+// Tells the engine what is other than in the last picture.
+void Judge::Follow(const Picture& picture) {
+  engine_.ChangeAround([&](cluster::Surroundings& around) { around = picture.around; });
+  std::map<std::string, std::string> nodes, pods;
+  for (const auto& node : picture.nodes) {
+    const std::string& name = node->meta.name;
+    nodes[name] = node->meta.uid + node->meta.resource_version;
+    if (const auto known = known_nodes_.find(name);
+        known == known_nodes_.end() || known->second != nodes[name]) {
+      engine_.SetNode(node);
+    }
+  }
+  for (const auto& pod : picture.pods) {
+    const std::string key = pod->Key();
+    pods[key] = pod->meta.uid + pod->meta.resource_version;
+    const auto known = known_pods_.find(key);
+    if (known == known_pods_.end() || known->second != pods[key]) engine_.SetPod(pod);
+  }
+  for (const auto& [key, version] : known_pods_) {
+    if (!pods.contains(key)) engine_.RemovePod(key);
+  }
+  for (const auto& [name, version] : known_nodes_) {
+    if (!nodes.contains(name)) engine_.RemoveNode(name);
+  }
+  known_nodes_ = std::move(nodes);
+  known_pods_ = std::move(pods);
+}
+
+void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterSnapshot& snapshot,
+                  Opinion& opinion) const {
+  std::vector<const NodeInfo*> feasible;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const NodeInfo& node = snapshot.node(i);
+    if (opinion.nodes.at(node.node->meta.name).verdict.fits()) feasible.push_back(&node);
+  }
+  scheduling::CycleState state = cycle.state;
+  const std::shared_ptr<const Pod> waiting[] = {std::make_shared<const Pod>(pod)};
+  state.Merge(framework_.Learn(snapshot, waiting));
+  for (const auto& [plugin, weight] : framework_.scorers()) {
+    if (!plugin->PreScore(pod, snapshot, feasible, state)) continue;
+    std::vector<int64_t> raw;
+    for (const NodeInfo* node : feasible) raw.push_back(plugin->Score(state, pod, *node));
+    int64_t lowest = std::numeric_limits<int64_t>::max(), highest = scheduling::kUnscored;
+    for (const int64_t score : raw) {
+      highest = std::max(highest, score);
+      if (score != scheduling::kUnscored) lowest = std::min(lowest, score);
+    }
+    for (size_t i = 0; i < raw.size(); ++i) {
+      Opinion::Node& node = opinion.nodes.at(feasible[i]->node->meta.name);
+      const int64_t score = raw[i] == scheduling::kUnscored
+                                ? 0
+                                : weight * plugin->Normalized(raw[i], lowest, highest);
+      node.scores[plugin->Name()] = score;
+      node.total += score;
+    }
+  }
+  opinion.feasible = static_cast<int>(feasible.size());
+  for (const auto& [name, node] : opinion.nodes) {
+    if (!node.verdict.fits()) continue;
+    if (opinion.first_best.empty() || node.total > opinion.best) {
+      opinion.best = node.total;
+      opinion.first_best = name;
+    }
+  }
+}
+
+std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
+                                 const std::shared_ptr<const Pod>& pod, const Opinion& opinion) {
+  const auto check = [&](const char* who, const scheduling::Decision& decision) -> std::string {
+    if ((decision.node != nullptr) != (opinion.feasible > 0)) {
+      return fmt::format("{} decides for {}", who,
+                         decision.node == nullptr ? "no node" : decision.node->node->meta.name);
+    }
+    if (decision.node == nullptr) {
+      const std::string text = decision.diagnosis.ToString();
+      return text == opinion.diagnosis.ToString() ? "" : fmt::format("{} says: {}", who, text);
+    }
+    const std::string& name = decision.node->node->meta.name;
+    const Opinion::Node& node = opinion.nodes.at(name);
+    const bool same =
+        node.verdict.fits() && decision.score == opinion.best && node.total == opinion.best;
+    return same ? "" : fmt::format("{} takes {} for {}", who, name, decision.score);
+  };
+  std::string contradiction = check("the framework", framework_.Schedule(*pod, snapshot));
+  if (!contradiction.empty()) return contradiction;
+  return check("the engine", engine_.Schedule(framework_, pod));
+}
+
+Opinion Judge::Ask(const Picture& picture, const std::shared_ptr<const Pod>& pod) {
+  Opinion opinion;
+  opinion.pod_level = !pod->requests.empty() || !pod->limits.empty();
+  for (const scheduling::PreEnqueuePlugin* gate : framework_.gates()) {
+    const scheduling::Verdict verdict = gate->PreEnqueue(*pod);
+    if (!verdict.fits()) opinion.gate = verdict.message;
+  }
+  Follow(picture);
+  const ClusterSnapshot snapshot = SnapshotOf(picture);
+  const scheduling::Cycle cycle = framework_.PreFilter(*pod, snapshot);
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const NodeInfo& node = snapshot.node(i);
+    scheduling::Verdict verdict = framework_.Filter(cycle, *pod, node);
+    opinion.nodes[node.node->meta.name] = {std::move(verdict)};
+  }
+  opinion.diagnosis = framework_.Diagnose(*pod, snapshot);
+  Score(cycle, *pod, snapshot, opinion);
+  opinion.contradiction = Contradiction(snapshot, pod, opinion);
+  if (opinion.feasible > 0) return opinion;
+  opinion.why_not_preempt = WhyNotPreempt(framework_, snapshot, *pod);
+  if (!opinion.why_not_preempt.empty()) return opinion;
+  opinion.candidates = PreemptionCandidates(framework_, snapshot, *pod, {});
+  opinion.preemption = FindPreemption(framework_, snapshot, *pod, {});
+  return opinion;
+}
+
+std::string Describe(const Opinion& opinion) {
+  std::string text;
+  if (!opinion.gate.empty()) text += fmt::format("  gate: {}\n", opinion.gate);
+  if (!opinion.contradiction.empty()) text += fmt::format("  but {}\n", opinion.contradiction);
+  for (const auto& [name, node] : opinion.nodes) {
+    if (node.verdict.fits()) {
+      text += fmt::format("  {} {}:", name, node.total);
+      for (const auto& [plugin, score] : node.scores) text += fmt::format(" {}={}", plugin, score);
+    } else {
+      const bool helpless = node.verdict.kind == scheduling::Verdict::Kind::kUnresolvable;
+      text += fmt::format("  {} {}: {}", name, helpless ? "never" : "no", node.verdict.message);
+      for (const auto& reason : node.verdict.more) text += ", " + reason.message;
+    }
+    text += "\n";
+  }
+  if (opinion.feasible == 0) text += fmt::format("  {}\n", opinion.diagnosis.ToString());
+  if (!opinion.why_not_preempt.empty()) text += fmt::format("  {}\n", opinion.why_not_preempt);
+  for (const scheduling::Preemption& candidate : opinion.candidates) {
+    const bool best = opinion.preemption && opinion.preemption->node == candidate.node;
+    text += fmt::format("  {} {} with {} violations of", best ? "preempts on" : "might preempt on",
+                        candidate.node, candidate.violations);
+    for (const auto& victim : candidate.victims) {
+      text += fmt::format(" {}({})", victim->Key(), victim->priority);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace nos::differential

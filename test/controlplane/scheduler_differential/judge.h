@@ -1,0 +1,60 @@
+// What nos says of a pod in a picture: node by node, plugin by plugin, and as the engine decides
+// that is kept up to date from picture to picture.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler_differential/plane.h"
+#include "scheduling/engine.h"
+#include "scheduling/preemption.h"
+
+namespace nos::differential {
+
+struct Opinion {
+  std::string gate;        // why it may not be queued
+  bool pod_level = false;  // it asks for resources as a whole
+  struct Node {
+    scheduling::Verdict verdict;
+    int64_t total = 0;
+    std::map<std::string, int64_t> scores = {};  // by plugin, weighted
+  };
+  std::map<std::string, Node> nodes;
+  int feasible = 0;
+  int64_t best = 0;
+  std::string first_best;  // the first node by name with the best total
+  scheduling::Diagnosis diagnosis;
+  std::string why_not_preempt;
+  std::vector<scheduling::Preemption> candidates;
+  std::optional<scheduling::Preemption> preemption;
+  // Where the engine, or the framework's Schedule, decides otherwise than this.
+  std::string contradiction;
+};
+
+class Judge {
+ public:
+  Judge();
+
+  // `pod` is not in the picture.
+  Opinion Ask(const Picture& picture, const std::shared_ptr<const cluster::Pod>& pod);
+  const scheduling::Framework& framework() const { return framework_; }
+
+ private:
+  void Follow(const Picture& picture);
+  void Score(const scheduling::Cycle& cycle, const cluster::Pod& pod,
+             const cluster::ClusterSnapshot& snapshot, Opinion& opinion) const;
+  std::string Contradiction(const cluster::ClusterSnapshot& snapshot,
+                            const std::shared_ptr<const cluster::Pod>& pod, const Opinion& opinion);
+
+  const scheduling::Framework framework_;
+  scheduling::Engine engine_;
+  std::map<std::string, std::string> known_nodes_, known_pods_;  // key -> version
+};
+
+// For people.
+std::string Describe(const Opinion& opinion);
+
+}  // namespace nos::differential

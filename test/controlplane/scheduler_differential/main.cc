@@ -1,0 +1,336 @@
+// nos_scheduler_differential: kube-scheduler and nos decide on the same pods in the same clusters,
+// made up from a seed.
+//
+//   nos_scheduler_differential --plane DIR [--seed 1] [--scenarios 1000] [--dump DIR]
+//   nos_scheduler_differential --plane DIR --seed 1 --scenario 815 -v   that one again
+//   nos_scheduler_differential --judge FILE      what nos says of a dump, without a control plane
+//
+// DIR is that of a control plane whose kube-scheduler logs with --vmodule=schedule_one=10 and has a
+// profile "differential" (scheduler_differential_test.sh). A scenario is one pod decided; clusters
+// have kPodsOfCluster each, one after the other. A pod that has found no node is taken away again;
+// one that had several best nodes is moved to the first by name, so that a seed repeats.
+//
+// What has to be the same: that there is a node; of each node, whether it is feasible; of each
+// feasible node, the weighted score of every plugin; that the chosen node is one of the best; the
+// reasons and their counts; and, when pods are preempted, the harm done. Where the two are allowed
+// to differ is in compare.cc, and why in docs/scheduler-differences.md.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include "base/file.h"
+#include "kube/cache.h"
+#include "scheduler_differential/compare.h"
+#include "scheduler_differential/generate.h"
+
+namespace nos::differential {
+namespace {
+
+constexpr int kPodsOfCluster = 12;
+constexpr int kAttempts = 3;
+
+struct Flags {
+  std::string plane, dump, judge;
+  uint64_t seed = 1;
+  int scenarios = 1000;
+  int scenario = -1;
+  bool verbose = false;
+};
+
+struct Tally {
+  int done = 0, bound = 0, refused = 0, preempted = 0, gated = 0, scored = 0, again = 0,
+      disagreed = 0;
+};
+
+using SharedPod = std::shared_ptr<const cluster::Pod>;
+
+std::string KeyOf(const Json& pod) {
+  return kube::KeyOf(FindString(pod, "metadata", "namespace"), FindString(pod, "metadata", "name"));
+}
+
+// The condition PodScheduled=False that kube-scheduler has written, or null.
+const Json* Refusal(const Json& pod) {
+  const Json* conditions = Find(pod, "status", "conditions");
+  if (conditions == nullptr) return nullptr;
+  for (const Json& condition : conditions->get_array()) {
+    if (FindString(condition, "type") == "PodScheduled" &&
+        FindString(condition, "status") == "False" &&
+        FindString(condition, "reason") != "SchedulingGated") {
+      return &condition;
+    }
+  }
+  return nullptr;
+}
+
+class Run {
+ public:
+  Run(const Flags& flags, Plane& plane, KubeLog log)
+      : flags_(flags), plane_(plane), log_(std::move(log)) {}
+
+  Status All() {
+    NOS_RETURN_IF_ERROR(plane_.Clear());
+    NOS_RETURN_IF_ERROR(plane_.Create(CommonObjects()).status());
+    if (flags_.scenario >= 0) return OneCluster(flags_.scenario / kPodsOfCluster);
+    for (int i = 0; tally_.done < flags_.scenarios; ++i) NOS_RETURN_IF_ERROR(OneCluster(i));
+    return Status::Ok();
+  }
+  const Tally& tally() const { return tally_; }
+
+ private:
+  // What one attempt came to.
+  struct Attempt {
+    Json pod;  // as created
+    std::vector<Json> claims;
+    Picture picture;
+    Opinion nos;
+    Outcome kube;
+    std::string disagreement;
+  };
+
+  Status OneCluster(int index) {
+    Draw draw(flags_.seed * 1'000'003 + static_cast<uint64_t>(index));
+    cluster_ = MakeCluster(draw, fmt::format("c{}", index));
+    NOS_RETURN_IF_ERROR(plane_.Create(cluster_.around).status());
+    NOS_RETURN_IF_ERROR(plane_.Create(cluster_.claims).status());
+    NOS_RETURN_IF_ERROR(plane_.Create(cluster_.nodes).status());
+    NOS_RETURN_IF_ERROR(plane_.Create(cluster_.pods).status());
+    NOS_RETURN_IF_ERROR(plane_.LookAround());
+    NOS_RETURN_IF_ERROR(AwaitView());
+    spoilt_ = false;
+    for (int i = 0; i < kPodsOfCluster && !spoilt_; ++i) {
+      const int scenario = index * kPodsOfCluster + i;
+      NOS_RETURN_IF_ERROR(Scenario(draw, scenario, i));
+      if (scenario == flags_.scenario) break;
+    }
+    return plane_.Clear();
+  }
+
+  // Until kube-scheduler knows exactly the nodes of this cluster: it says how many it has asked,
+  // and all of them lack what nobody has.
+  Status AwaitView() {
+    const std::string all = fmt::format("0/{} nodes", cluster_.nodes.size());
+    const std::string lack =
+        fmt::format(" {} Insufficient example.com/nothing", cluster_.nodes.size());
+    for (int i = 0;; ++i) {
+      const std::string name = fmt::format("{}-look-{}", cluster_.name, i);
+      const Json sentinel = MakeSentinel(cluster_, name);
+      NOS_RETURN_IF_ERROR(plane_.Create(sentinel).status());
+      std::string said;
+      NOS_RETURN_IF_ERROR(plane_.Await(
+          [&] {
+            const Json* pod = plane_.Pod("red/" + name);
+            const Json* refusal = pod == nullptr ? nullptr : Refusal(*pod);
+            if (refusal != nullptr) said = FindString(*refusal, "message");
+            return refusal != nullptr;
+          },
+          "kube-scheduler to look at " + name));
+      NOS_RETURN_IF_ERROR(plane_.Delete(sentinel));
+      if (said.starts_with(all) && said.find(lack) != std::string::npos) return Status::Ok();
+      if (i == 1000) return {Code::kDeadline, "kube-scheduler does not see the nodes: " + said};
+    }
+  }
+
+  Status Scenario(Draw& draw, int scenario, int index) {
+    Draw drawn = draw;
+    for (int attempt = 0;; ++attempt) {
+      draw = drawn;
+      const PodObjects objects =
+          MakePod(draw, cluster_,
+                  fmt::format("{}-p{}{}", cluster_.name, index,
+                              attempt == 0 ? "" : fmt::format("-again-{}", attempt)));
+      NOS_ASSIGN(Attempt made, Try(objects));
+      // kube-scheduler may have decided before it saw what was there: it is asked again, where that
+      // is the same question.
+      const bool same_again = made.kube.nominated.empty() && objects.claims.empty();
+      if (!made.disagreement.empty() && same_again && attempt + 1 < kAttempts) {
+        ++tally_.again;
+        NOS_RETURN_IF_ERROR(Remove(made));
+        continue;
+      }
+      Count(objects, made);
+      const bool asked_for = scenario == flags_.scenario;
+      if (!made.disagreement.empty() || flags_.verbose || asked_for) Report(scenario, made);
+      return Settle(objects, made);
+    }
+  }
+
+  Result<Attempt> Try(const PodObjects& objects) {
+    Attempt attempt;
+    NOS_ASSIGN(attempt.claims, plane_.Create(objects.claims));
+    NOS_RETURN_IF_ERROR(
+        plane_.Await([this] { return plane_.VolumesSettled(); }, "volumes to settle"));
+    NOS_ASSIGN(attempt.picture, plane_.Look());
+    NOS_ASSIGN(attempt.pod, plane_.Create(objects.pod));
+    if (objects.gated) NOS_RETURN_IF_ERROR(LiftGate(attempt));
+    NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
+    attempt.nos = judge_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(std::move(pod)));
+    NOS_ASSIGN(attempt.kube, AwaitOutcome(attempt));
+    if (attempt.disagreement.empty()) {
+      attempt.disagreement = Disagreement(attempt.kube, attempt.nos);
+    }
+    return attempt;
+  }
+
+  // A gated pod waits, and nos says the same; then it is gated no more.
+  Status LiftGate(Attempt& attempt) {
+    NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
+    const Opinion nos = judge_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(pod));
+    if (nos.gate.empty()) attempt.disagreement = "nos lets a gated pod pass";
+    NOS_RETURN_IF_ERROR(plane_.Patch(attempt.pod, {{"spec", {{"schedulingGates", nullptr}}}}));
+    attempt.pod.get_object()["spec"].get_object().erase("schedulingGates");
+    return Status::Ok();
+  }
+
+  Result<Outcome> AwaitOutcome(const Attempt& attempt) {
+    Outcome outcome;
+    const std::string key = KeyOf(attempt.pod);
+    const auto decided = [&] {
+      const Json* pod = plane_.Pod(key);
+      if (pod == nullptr) return false;
+      outcome.node = FindString(*pod, "spec", "nodeName");
+      const Json* refusal = Refusal(*pod);
+      if (refusal != nullptr && outcome.node.empty()) {
+        if (IsPremature(attempt, FindString(*refusal, "message"))) return false;
+        outcome.reason = FindString(*refusal, "reason");
+        outcome.message = FindString(*refusal, "message");
+        outcome.nominated = FindString(*pod, "status", "nominatedNodeName");
+      }
+      return !outcome.node.empty() || refusal != nullptr;
+    };
+    NOS_RETURN_IF_ERROR(plane_.Await(decided, "kube-scheduler to decide on " + key));
+    outcome.log = log_.Of(key);
+    if (!outcome.nominated.empty()) NOS_RETURN_IF_ERROR(AwaitVictims(attempt, outcome));
+    return outcome;
+  }
+
+  // kube-scheduler has not seen a claim yet that was there before the pod, and will look again.
+  static bool IsPremature(const Attempt& attempt, std::string_view message) {
+    return std::ranges::any_of(attempt.claims, [&](const Json& claim) {
+      const std::string name = fmt::format("{}\"", FindString(claim, "metadata", "name"));
+      const bool missing = message.find("not found") != std::string_view::npos ||
+                           message.find("could not find") != std::string_view::npos;
+      return missing && message.find(name) != std::string_view::npos;
+    });
+  }
+
+  // Whether the pod gets its place then is another question, that of queueing: it is taken away.
+  Status AwaitVictims(const Attempt& attempt, Outcome& outcome) {
+    const auto gone = [&](const SharedPod& pod) { return plane_.Pod(pod->Key()) == nullptr; };
+    const auto theirs =
+        std::ranges::find(attempt.nos.candidates, outcome.nominated, &scheduling::Preemption::node);
+    if (theirs != attempt.nos.candidates.end()) {
+      // In vain: then the victims are others, as will be seen.
+      (void)plane_.Await([&] { return std::ranges::all_of(theirs->victims, gone); }, "victims");
+    }
+    NOS_RETURN_IF_ERROR(Remove(attempt));
+    for (const SharedPod& pod : attempt.picture.pods) {
+      if (!pod->node_name.empty() && gone(pod)) outcome.victims.push_back(pod);
+    }
+    return Status::Ok();
+  }
+
+  void Count(const PodObjects& objects, const Attempt& made) {
+    ++tally_.done;
+    tally_.gated += objects.gated ? 1 : 0;
+    tally_.scored += made.kube.log.scores.empty() ? 0 : 1;
+    tally_.disagreed += made.disagreement.empty() ? 0 : 1;
+    if (!made.kube.nominated.empty()) {
+      ++tally_.preempted;
+    } else {
+      ++(made.kube.reason.empty() ? tally_.bound : tally_.refused);
+    }
+  }
+
+  Status Remove(const Attempt& made) {
+    NOS_RETURN_IF_ERROR(plane_.Delete(made.pod));
+    for (const Json& claim : made.claims) NOS_RETURN_IF_ERROR(plane_.Delete(claim));
+    return plane_.Await([&] { return plane_.Pod(KeyOf(made.pod)) == nullptr; }, "a pod to go");
+  }
+
+  Status Settle(const PodObjects& objects, const Attempt& made) {
+    // kube-scheduler may be binding its claims, and believe for a second that it runs.
+    spoilt_ = !made.kube.nominated.empty() && !objects.claims.empty();
+    if (made.kube.node.empty()) return Remove(made);
+    const bool chosen_by_chance = made.nos.feasible > 1 && !made.nos.first_best.empty() &&
+                                  made.nos.first_best != made.kube.node;
+    if (!chosen_by_chance || !objects.claims.empty()) return Status::Ok();
+    NOS_RETURN_IF_ERROR(Remove(made));
+    Json moved = objects.pod;
+    JsonObject& spec = moved.get_object()["spec"].get_object();
+    spec["nodeName"] = made.nos.first_best;
+    spec.erase("schedulingGates");
+    return plane_.Create(moved).status();
+  }
+
+  void Report(int scenario, const Attempt& made) {
+    fmt::print("{} scenario {} (--seed {}): {}\n", made.disagreement.empty() ? "ok" : "DISAGREE",
+               scenario, flags_.seed, made.disagreement);
+    if (!flags_.verbose && flags_.scenario < 0 && tally_.disagreed > 20) return;
+    fmt::print(" kube-scheduler:\n{} nos:\n{}", Describe(made.kube), Describe(made.nos));
+    if (flags_.dump.empty()) return;
+    const std::string path =
+        fmt::format("{}/seed-{}-scenario-{}.json", flags_.dump, flags_.seed, scenario);
+    const Json dump = {{"pod", made.pod}, {"objects", made.picture.objects}};
+    std::ofstream(path) << WriteJsonPretty(dump);
+    fmt::print(" --judge {}\n", path);
+  }
+
+  const Flags& flags_;
+  Plane& plane_;
+  KubeLog log_;
+  Judge judge_;
+  ClusterObjects cluster_;
+  bool spoilt_ = false;  // kube-scheduler's picture of it is no longer what the API shows
+  Tally tally_;
+};
+
+Status JudgeDump(const std::string& path) {
+  NOS_ASSIGN(const std::string text, ReadFile(path));
+  NOS_ASSIGN(const Json dump, ParseJson(text));
+  const Json* pod = Find(dump, "pod");
+  const Json* objects = Find(dump, "objects");
+  if (pod == nullptr || objects == nullptr) return Invalid(path + ": no dump");
+  NOS_ASSIGN(const Picture picture, PictureOf(objects->get_array()));
+  NOS_ASSIGN(cluster::Pod decoded, cluster::DecodePod(JsonSource(*pod)));
+  fmt::print("{}", Describe(Judge().Ask(picture, std::make_shared<const cluster::Pod>(decoded))));
+  return Status::Ok();
+}
+
+Result<int> Start(const Flags& flags) {
+  if (!flags.judge.empty()) {
+    NOS_RETURN_IF_ERROR(JudgeDump(flags.judge));
+    return 0;
+  }
+  NOS_ASSIGN(const std::unique_ptr<Plane> plane, Plane::Connect(flags.plane));
+  Run run(flags, *plane, KubeLog(flags.plane + "/kube-scheduler.log"));
+  fmt::print("seed {}, {} scenarios\n", flags.seed, flags.scenarios);
+  NOS_RETURN_IF_ERROR(run.All());
+  const Tally& t = run.tally();
+  fmt::print(
+      "{} bound ({} with scores of several nodes), {} refused, {} by preemption; {} gated first, "
+      "{} asked again, {} disagreements\n",
+      t.bound, t.scored, t.refused, t.preempted, t.gated, t.again, t.disagreed);
+  return t.disagreed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace nos::differential
+
+int main(int argc, char** argv) {
+  nos::differential::Flags flags;
+  CLI::App app("Differential test of nos and kube-scheduler");
+  app.add_option("--plane", flags.plane, "folder of the control plane");
+  app.add_option("--seed", flags.seed);
+  app.add_option("--scenarios", flags.scenarios);
+  app.add_option("--scenario", flags.scenario, "only this one, with what its cluster had before");
+  app.add_option("--dump", flags.dump, "folder for disagreements");
+  app.add_option("--judge", flags.judge, "a dump that nos is to look at");
+  app.add_flag("-v,--verbose", flags.verbose);
+  CLI11_PARSE(app, argc, argv);
+  const auto code = nos::differential::Start(flags);
+  if (!code.ok()) std::cerr << code.status().ToString() << "\n";
+  return code.ok() ? *code : 2;
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# nos and kube-scheduler decide alike: scheduler_differential/main.cc, on a control plane of its own,
+# without kubelets, and without controllers but that of volumes.
+#
+#   scheduler_differential_test.sh SCRIPT BINARY [ARGUMENT...]
+#
+# With NOS_KEEP=DIR the control plane is in DIR and stays there for the next run.
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+binary=$2
+shift 2
+work=$(mktemp -d)
+dir=${NOS_KEEP:-$work/plane}
+config=$work/kube-scheduler.yaml
+export NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
+end() {
+  [ -n "${NOS_KEEP:-}" ] || "$controlplane" down --dir "$dir" >/dev/null 2>&1
+  rm -rf "$work"
+}
+trap end EXIT
+
+# Nothing is to change what the test has made: no taints, tolerations and finalizers of others.
+plugins=ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,DefaultTolerationSeconds
+export NOS_FLAGS_KUBE_APISERVER="--disable-admission-plugins=$plugins"
+NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--controllers=serviceaccount-controller"
+NOS_FLAGS_KUBE_CONTROLLER_MANAGER+=",persistentvolume-binder-controller"
+NOS_FLAGS_KUBE_CONTROLLER_MANAGER+=" --kube-api-qps=2000 --kube-api-burst=2000 --pvclaimbinder-sync-period=500ms"
+export NOS_FLAGS_KUBE_CONTROLLER_MANAGER
+export NOS_FLAGS_KUBE_SCHEDULER="--config=$config --vmodule=schedule_one=10"
+cat >"$config" <<EOF
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: $dir/kube-scheduler.kubeconfig, qps: 2000, burst: 2000}
+leaderElection: {leaderElect: false}
+percentageOfNodesToScore: 100
+podMaxBackoffSeconds: 1
+profiles: [{schedulerName: differential}]
+EOF
+"$controlplane" up --nodes 0 --dir "$dir" >"$work/up" 2>&1
+rc=$?
+[ "$rc" -eq 77 ] && cat "$work/up" && exit 77
+[ "$rc" -eq 0 ] || fail "no control plane: $(cat "$work/up")"
+"$binary" --plane "$dir" "$@"
