@@ -1,12 +1,15 @@
 #include "net/http_server.h"
 
 #include <fmt/core.h>
+#include <openssl/ssl.h>
 
 #include <array>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
@@ -24,6 +27,7 @@ namespace nos::net {
 namespace {
 
 namespace asio = boost::asio;
+namespace ssl = asio::ssl;
 using asio::ip::tcp;
 using Error = boost::system::error_code;
 using Steady = std::chrono::steady_clock;
@@ -91,6 +95,22 @@ struct Shared {
   HttpServerOptions options;
   HttpHandler handler;
   IdleConnections idle;
+  std::unique_ptr<TlsIdentity> tls;  // null: plain HTTP
+};
+
+// What makes a connection one over TLS.
+struct TlsLayer {
+  TlsLayer(std::shared_ptr<SSL_CTX> shared, tcp::socket& socket)
+      : context(Ref(shared.get())), stream(socket, context) {}
+
+  ssl::context context;
+  ssl::stream<tcp::socket&> stream;
+
+ private:
+  static SSL_CTX* Ref(SSL_CTX* handle) {
+    SSL_CTX_up_ref(handle);
+    return handle;  // ssl::context gives it back
+  }
 };
 
 // One client. Lives as long as one of its operations is under way; everything runs on its strand.
@@ -104,7 +124,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
       Error ignored;
       self->socket_.set_option(tcp::no_delay(true), ignored);
-      self->AwaitRequest(self->shared_.options.request_timeout);
+      self->shared_.tls == nullptr ? self->AwaitRequest(self->shared_.options.request_timeout)
+                                   : self->ShakeHands();
     });
   }
   // From any thread.
@@ -113,6 +134,29 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
  private:
+  void ShakeHands() {
+    tls_ = std::make_unique<TlsLayer>(shared_.tls->Current(), socket_);
+    idle_ = shared_.idle.Enter(weak_from_this());
+    SetDeadline(shared_.options.request_timeout);
+    tls_->stream.async_handshake(ssl::stream_base::server,
+                                 [self = shared_from_this()](const Error& error) {
+                                   if (error || !self->LeaveIdle()) return self->Close();
+                                   self->AwaitRequest(self->shared_.options.request_timeout);
+                                 });
+  }
+
+  template <typename Handler>
+  void ReadSome(Handler handler) {
+    tls_ == nullptr ? socket_.async_read_some(asio::buffer(chunk_), std::move(handler))
+                    : tls_->stream.async_read_some(asio::buffer(chunk_), std::move(handler));
+  }
+
+  template <typename Handler>
+  void Write(Handler handler) {
+    tls_ == nullptr ? asio::async_write(socket_, asio::buffer(output_), std::move(handler))
+                    : asio::async_write(tls_->stream, asio::buffer(output_), std::move(handler));
+  }
+
   // `patience`: for its first byte.
   void AwaitRequest(Duration patience) {
     parser_ = std::make_unique<RequestParser>(shared_.options.max_header_bytes,
@@ -129,10 +173,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   void Receive() {
-    socket_.async_read_some(asio::buffer(chunk_),
-                            [self = shared_from_this()](const Error& error, size_t size) {
-                              self->OnReceived(error, size);
-                            });
+    ReadSome([self = shared_from_this()](const Error& error, size_t size) {
+      self->OnReceived(error, size);
+    });
   }
 
   void OnReceived(const Error& error, size_t size) {
@@ -203,13 +246,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Send(Next next) {
     sent_ = Steady::now();
     SetDeadline(shared_.options.write_timeout);
-    asio::async_write(
-        socket_, asio::buffer(output_),
-        [self = shared_from_this(), next = std::move(next)](const Error& error, size_t /*size*/) {
-          if (error) return self->Close();
-          self->timer_.cancel();
-          next();
-        });
+    Write([self = shared_from_this(), next = std::move(next)](const Error& error, size_t) {
+      if (error) return self->Close();
+      self->timer_.cancel();
+      next();
+    });
   }
 
   void BeginStream(Duration limit) {
@@ -228,11 +269,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // While streaming, the only thing to read is that the client has gone.
   void AwaitLeaving() {
-    socket_.async_read_some(asio::buffer(chunk_),
-                            [self = shared_from_this()](const Error& error, size_t /*size*/) {
-                              if (error || self->stream_ == nullptr) return self->Close();
-                              self->AwaitLeaving();
-                            });
+    ReadSome([self = shared_from_this()](const Error& error, size_t) {
+      if (error || self->stream_ == nullptr) return self->Close();
+      self->AwaitLeaving();
+    });
   }
 
   void Pump() {
@@ -276,9 +316,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Linger() {
     stream_.reset();
     stream_end_.reset();
+    SetDeadline(kLinger);
+    if (tls_ != nullptr) {
+      return tls_->stream.async_shutdown(
+          [self = shared_from_this()](const Error&) { self->Close(); });
+    }
     Error ignored;
     socket_.shutdown(tcp::socket::shutdown_send, ignored);
-    SetDeadline(kLinger);
     Drain();
   }
 
@@ -314,6 +358,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   Shared& shared_;
   tcp::socket socket_;
+  std::unique_ptr<TlsLayer> tls_;  // null: plain
   asio::steady_timer timer_;
   std::optional<asio::steady_timer> stream_end_;
   std::unique_ptr<RequestParser> parser_;
@@ -334,7 +379,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 class HttpServer::Impl {
  public:
   Impl(const HttpServerOptions& options, HttpHandler handler)
-      : shared_{options, std::move(handler), {}} {}
+      : shared_{options, std::move(handler), {}, nullptr} {}
 
   ~Impl() {
     asio::post(strand_, [this] {
@@ -346,6 +391,9 @@ class HttpServer::Impl {
   }
 
   Status Listen() {
+    if (shared_.options.tls) {
+      NOS_ASSIGN(shared_.tls, TlsIdentity::Read(*shared_.options.tls));
+    }
     Error error;
     const auto address = asio::ip::make_address(shared_.options.address, error);
     if (error) return Invalid(fmt::format("listen address \"{}\"", shared_.options.address));

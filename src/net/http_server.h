@@ -1,4 +1,5 @@
-// An HTTP/1.1 server: keep-alive, chunked streams, limits on everything a client can send or hold.
+// An HTTP/1.1 server, over TLS if wished: keep-alive, chunked streams, limits on everything a
+// client can send or hold.
 //
 //   NOS_ASSIGN(auto server, HttpServer::Start({}, [](const HttpRequest& request) {
 //     return HttpResponse{.code = 200, .body = "{}"};
@@ -10,10 +11,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
 #include "net/http.h"
+#include "net/tls.h"
 
 namespace nos::net {
 
@@ -30,6 +33,7 @@ struct HttpServerOptions {
   Duration request_timeout = std::chrono::seconds(20);
   Duration idle_timeout = std::chrono::minutes(5);    // between requests
   Duration write_timeout = std::chrono::seconds(30);  // a client that takes nothing is dropped
+  std::optional<TlsFiles> tls{};
 };
 
 // Called from several threads at once. What it returns for a HEAD is sent without its body.
@@ -37,7 +41,8 @@ using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 class HttpServer {
  public:
-  // Listens when it returns. Error: kInvalid (address), kUnavailable (port taken).
+  // Listens when it returns. Errors: kInvalid (address, certificate), kNotFound (a file of TLS),
+  // kUnavailable (port taken).
   static Result<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
                                                    HttpHandler handler);
   ~HttpServer();
