@@ -42,6 +42,10 @@ PodObjects MakePod(Draw& draw, const ClusterObjects& cluster, const std::string&
 // A pod that asks all nodes of the cluster, and only these, for what none has. It preempts nobody.
 Json MakeSentinel(const ClusterObjects& cluster, const std::string& name);
 
+// All pods of a cluster have begun at different minutes: which of those that began together goes
+// first when pods are preempted is chance.
+std::string StartTime(int minutes);
+
 // Parts, for each other.
 Json MakeNode(Draw& draw, const std::string& cluster, int index);
 JsonArray MakeTolerations(Draw& draw);

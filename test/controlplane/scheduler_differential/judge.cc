@@ -16,13 +16,13 @@ using cluster::NodeInfo;
 using cluster::Pod;
 using scheduling::Framework;
 
-// kube-scheduler's default profile: all plugins but GpuPacking, which is nos's own.
+// kube-scheduler's default profile: all plugins but nos's own.
 Framework KubeProfile() {
   std::vector<Framework::Entry> entries;
   std::vector<std::string> problems;
   const scheduling::ConfigValue no_arguments(nullptr, "", problems);
   for (const scheduling::RegisteredPlugin& plugin : scheduling::RegisteredPlugins()) {
-    if (plugin.name == "GpuPacking") continue;
+    if (plugin.ours) continue;
     entries.push_back({plugin.make(no_arguments, {.packs_gpus = false}), plugin.weight});
   }
   return Framework(std::move(entries));

@@ -227,7 +227,9 @@ class Run {
     }
     NOS_RETURN_IF_ERROR(Remove(attempt));
     for (const SharedPod& pod : attempt.picture.pods) {
-      if (!pod->node_name.empty() && gone(pod)) outcome.victims.push_back(pod);
+      // Between its victims' ends kube-scheduler may have tried again, and preempted elsewhere,
+      // too.
+      if (pod->node_name == outcome.nominated && gone(pod)) outcome.victims.push_back(pod);
     }
     return Status::Ok();
   }
@@ -256,13 +258,17 @@ class Run {
     if (made.kube.node.empty()) return Remove(made);
     const bool chosen_by_chance = made.nos.feasible > 1 && !made.nos.first_best.empty() &&
                                   made.nos.first_best != made.kube.node;
-    if (!chosen_by_chance || !objects.claims.empty()) return Status::Ok();
-    NOS_RETURN_IF_ERROR(Remove(made));
-    Json moved = objects.pod;
-    JsonObject& spec = moved.get_object()["spec"].get_object();
-    spec["nodeName"] = made.nos.first_best;
-    spec.erase("schedulingGates");
-    return plane_.Create(moved).status();
+    Json running = made.pod;
+    if (chosen_by_chance && objects.claims.empty()) {
+      NOS_RETURN_IF_ERROR(Remove(made));
+      running = objects.pod;
+      JsonObject& spec = running.get_object()["spec"].get_object();
+      spec["nodeName"] = made.nos.first_best;
+      spec.erase("schedulingGates");
+      NOS_RETURN_IF_ERROR(plane_.Create(running).status());
+    }
+    return plane_.Patch(running, {{"status", {{"startTime", StartTime(2000 + tally_.done)}}}},
+                        "status");
   }
 
   void Report(int scenario, const Attempt& made) {

@@ -94,6 +94,15 @@ void MakePodLevel(Draw& draw, JsonObject& spec) {
   spec["resources"] = JsonObject{{"requests", std::move(requests)}};
 }
 
+}  // namespace
+
+std::string StartTime(int minutes) {
+  return fmt::format("2026-01-{:02}T{:02}:{:02}:00Z", 1 + minutes / 1440, minutes / 60 % 24,
+                     minutes % 60);
+}
+
+namespace {
+
 JsonObject MakeRunningPod(Draw& draw, const ClusterObjects& cluster, int index) {
   JsonObject spec = MakeContainers(draw, draw.Chance(0.6));
   spec.erase("runtimeClassName");
@@ -108,9 +117,7 @@ JsonObject MakeRunningPod(Draw& draw, const ClusterObjects& cluster, int index) 
                       {"labels", MakePodLabels(draw)}};
   AddController(draw, metadata);
   JsonObject status{{"phase", draw.Chance(0.05) ? "Succeeded" : "Running"}};
-  if (draw.Chance(0.7)) {
-    status["startTime"] = fmt::format("2026-01-01T00:{:02}:00Z", draw.Between(0, 9));
-  }
+  status["startTime"] = StartTime(draw.Between(0, 9) * 100 + index);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},

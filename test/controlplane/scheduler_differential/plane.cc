@@ -286,11 +286,13 @@ Result<Json> Plane::Create(const Json& object) {
   return std::move(created.front());
 }
 
-Status Plane::Patch(const Json& object, const Json& patch) {
-  return client_
-      .Patch(ResourceOf(object), FindString(object, "metadata", "namespace"),
-             FindString(object, "metadata", "name"), kube::PatchType::kMerge, patch)
-      .status();
+Status Plane::Patch(const Json& object, const Json& patch, std::string_view subresource) {
+  NOS_ASSIGN(Json patched,
+             client_.Patch(ResourceOf(object), FindString(object, "metadata", "namespace"),
+                           FindString(object, "metadata", "name"), kube::PatchType::kMerge, patch,
+                           subresource));
+  patched.get_object()["kind"] = FindString(object, "kind");
+  return Await([&] { return Shows(patched); }, "what was changed to be shown");
 }
 
 Status Plane::Delete(const Json& object) {

@@ -34,7 +34,8 @@ class Plane {
   // Returns them as they are stored, when the watches show them. A "status" is written, too.
   Result<std::vector<Json>> Create(const std::vector<Json>& objects);
   Result<Json> Create(const Json& object);
-  Status Patch(const Json& object, const Json& patch);
+  // Returns when the watch shows it.
+  Status Patch(const Json& object, const Json& patch, std::string_view subresource = "");
   // At once, without grace.
   Status Delete(const Json& object);
   // All that Create makes for a cluster.
