@@ -22,7 +22,7 @@ class SchedulerTest : public testing::Test {
     runner_.reset();
     scheduler_ = std::make_unique<Scheduler>(
         SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
-        gpu::Catalogue::Builtin());
+        gpu::Catalogue::Builtin(), SchedulerThreads(), &metrics_);
     runner_ = std::make_unique<Runner>(*scheduler_, api_, RunnerOptions());
   }
   void Run() {

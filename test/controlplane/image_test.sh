@@ -59,7 +59,7 @@ cp "$build/test/doubles/nvml/libnvidia-ml.so.1" "$work/driver"
 echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}]}" >"$work/driver/gpus.json"
 "$helm" template nos-image "$here/../../deploy/helm/nos" -n "$system" --kube-version 1.34 \
   --set "gpuPartitioner.image.repository=${image%:*},gpuPartitioner.image.tag=${image##*:}" \
-  --set gpuPartitioner.image.pullPolicy=Never,gpuPartitioner.replicaCount=1 \
+  --set gpuPartitioner.image.pullPolicy=Never,gpuPartitioner.replicaCount=1,scheduler.enabled=false \
   --set "gpuPartitioner.nodeSelector.kubernetes\.io/hostname=$node" \
   --set 'gpuPartitioner.tolerations[0].operator=Exists' \
   --set gpuPartitioner.migAgent.config.nvmlLibrary=/driver/libnvidia-ml.so.1 \
