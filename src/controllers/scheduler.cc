@@ -129,15 +129,15 @@ bool Scheduler::IsQuiet() const {
 }
 
 Outcome Scheduler::Rest(Time now) const {
-  if (retired_) return Outcome::Again(std::chrono::seconds(1));  // an awaited binding may expire
-  if (answered_ || (queue_.ready() > 0 && HasRoomForDecisions())) {
+  if (!retired_ && (answered_ || (queue_.ready() > 0 && HasRoomForDecisions()))) {
     return Outcome::Again(Duration::zero());
   }
-  std::optional<Time> next = queue_.NextDue();
+  std::optional<Time> next = retired_ ? std::nullopt : queue_.NextDue();
   const auto consider = [&](Time when) { next = next ? std::min(*next, when) : when; };
   for (const auto& [key, binding] : bindings_) {
     if (binding.until != Time::max()) consider(binding.until);
   }
+  if (retired_) return next ? Outcome::Again(*next - now) : Outcome::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
   return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
@@ -239,8 +239,14 @@ void Scheduler::Settle(const Pod& pod, Time now) {
   const bool there = RunsSomewhere(pod) && pod->node_name == found->second.node &&
                      pod->meta.uid == found->second.pod->meta.uid;
   // The answer may come later than what it has brought about.
-  if (there) measures_.End(*pod, SchedulerMeasures::Result::kScheduled);
+  if (there && found->second.stage != Binding::Stage::kPreparing) Arrived(found->second, now);
   DropBinding(pod->Key(), !there, now);
+}
+
+void Scheduler::Arrived(Binding& binding, Time now) {
+  if (std::exchange(binding.arrived, true)) return;
+  measures_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
+  Tell({binding.pod, "", "", binding.node}, now);
 }
 
 void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
@@ -286,10 +292,7 @@ void Scheduler::TakeAnswers(Time now) {
     } else if (answer.status.ok() || IsUncertain(answer.status)) {
       binding.stage = Binding::Stage::kAwaited;
       binding.until = now + config_.assume_for;
-      if (answer.status.ok()) {
-        measures_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
-        Tell({binding.pod, "", "", binding.node}, now);
-      }
+      if (answer.status.ok()) Arrived(binding, now);
     } else if (answer.status.code() == Code::kNotFound) {
       queue_.Remove(answer.key);
       DropBinding(answer.key, true, now);

@@ -93,8 +93,9 @@ class Scheduler final : public Reconciler {
     std::string node;
     scheduling::CycleState state;
     enum class Stage { kPreparing, kSent, kAwaited } stage = Stage::kPreparing;
-    size_t writes = 0;  // of pre-bind plugins, not answered yet
-    bool cuts = false;  // waits for its instances
+    size_t writes = 0;     // of pre-bind plugins, not answered yet
+    bool cuts = false;     // waits for its instances
+    bool arrived = false;  // it is bound, and that was told
     Time until = Time::max();
   };
   struct Answer {
@@ -131,6 +132,7 @@ class Scheduler final : public Reconciler {
   void GiveUp(const std::string& key, const std::string& why, Time now);
   void DropBinding(const std::string& key, bool unreserve, Time now);
   void Settle(const Pod& pod, Time now);
+  void Arrived(Binding& binding, Time now);
   void PrepareAll(kube::Client& client, Time now);
   void Expire(Time now);
   void LearnIfDue();

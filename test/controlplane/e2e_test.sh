@@ -24,8 +24,10 @@ start_scheduler b
 expect created from "$(pod own-1 1 1g.5gb nos-scheduler)$(pod own-2 1 2g.10gb nos-scheduler)" k create
 wait_running own-1 own-2
 expect 'create pods/binding' used nos-scheduler
-expect Scheduled k get events -n "$team" --field-selector involvedObject.name=own-1 \
-  -o jsonpath='{.items[?(@.source.component=="nos-scheduler")].reason}'
+for name in own-1 own-2; do
+  until k get events -n "$team" --field-selector "involvedObject.name=$name,reason=Scheduled" \
+    -o jsonpath='{.items[*].source.component}' | grep -q nos-scheduler; do sleep 0.2; done
+done
 say "its configuration is read anew; a broken one changes nothing"
 sed -i 's/schedulerName: nos-scheduler/schedulerName: renamed/' "$work/scheduler/config.yaml"
 expect created from "$(pod renamed 1 1g.5gb renamed)" k create
