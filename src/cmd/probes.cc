@@ -5,40 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "base/text.h"
+#include "net/listen.h"
 
 namespace nos::cmd {
 namespace {
-
-Result<net::HttpServerOptions> OptionsOf(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const auto port = ParseInt(colon == std::string::npos ? "" : address.substr(colon + 1));
-  if (!port || *port < 0 || *port > 65535) {
-    return Invalid(fmt::format("'{}' is no address: expected HOST:PORT or :PORT", address));
-  }
-  net::HttpServerOptions options;
-  options.address = address.substr(0, colon);
-  if (options.address.starts_with('[') && options.address.ends_with(']')) {
-    options.address = options.address.substr(1, options.address.size() - 2);
-  }
-  if (options.address == "localhost") options.address = "127.0.0.1";
-  options.port = static_cast<uint16_t>(*port);
-  options.threads = 1;
-  options.max_connections = 50;
-  options.max_body_bytes = 1024;
-  return options;
-}
-
-// An empty host is every address: of both families where the machine has IPv6.
-Result<std::unique_ptr<net::HttpServer>> Listen(net::HttpServerOptions options,
-                                                const net::HttpHandler& handler) {
-  if (!options.address.empty()) return net::HttpServer::Start(options, handler);
-  options.address = "::";
-  auto server = net::HttpServer::Start(options, handler);
-  if (server.ok()) return server;
-  options.address = "0.0.0.0";
-  return net::HttpServer::Start(options, handler);
-}
 
 net::HttpResponse PlainText(int code, std::string text) {
   net::HttpResponse response;
@@ -59,8 +29,11 @@ Result<std::unique_ptr<Probes>> Probes::Serve(const ProbeAddresses& addresses,
   probes->before_scrape_ = std::move(before_scrape);
   for (const std::string& address : std::set<std::string>{addresses.health, addresses.metrics}) {
     if (address.empty() || address == "0") continue;
-    NOS_ASSIGN(const net::HttpServerOptions options, OptionsOf(address));
-    auto server = Listen(options, [self = probes.get()](const net::HttpRequest& request) {
+    NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(address));
+    options.threads = 1;
+    options.max_connections = 50;
+    options.max_body_bytes = 1024;
+    auto server = net::Listen(options, [self = probes.get()](const net::HttpRequest& request) {
       return self->Answer(request);
     });
     if (!server.ok()) return server.status().Within("listen on " + address);

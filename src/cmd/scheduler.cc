@@ -7,6 +7,7 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
+#include "cmd/extender.h"
 #include "cmd/leader.h"
 #include "cmd/outside_events.h"
 #include "cmd/scheduler_file.h"
@@ -146,7 +147,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   return Status::Ok();
 }
 
-int Start(const DaemonFlags& flags) {
+int Start(const DaemonFlags& flags, const ExtenderFlags& extender) {
   auto rules = ReadRules(flags.config);
   if (!rules.ok()) return Fail("nos scheduler", rules.status());
   if (flags.print_config) {
@@ -154,7 +155,9 @@ int Start(const DaemonFlags& flags) {
     return 0;
   }
   SetLogLevelByName((*rules)->file.own.daemon.log_level);
-  const Status ran = RunScheduler(flags, std::move(rules).value());
+  const bool answers = !extender.address.empty();
+  const Status ran = answers ? RunExtender(extender, flags, (*rules)->file, (*rules)->catalogue)
+                             : RunScheduler(flags, std::move(rules).value());
   return ran.ok() ? 0 : Fail("nos scheduler", ran);
 }
 
@@ -163,14 +166,18 @@ int Start(const DaemonFlags& flags) {
 void AddSchedulerCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand("scheduler", "Bind pods to nodes (runs in the cluster)");
   auto flags = std::make_shared<DaemonFlags>();
+  auto extender = std::make_shared<ExtenderFlags>();
   AddDaemonFlags(*command, *flags);
+  AddExtenderFlags(*command, *extender);
   command->footer(
       "FILE is a KubeSchedulerConfiguration, as kube-scheduler reads it; a second document of kind "
       "SchedulerConfig says the rest.\n"
       "Examples:\n"
       "  nos scheduler --print-config > scheduler.yaml\n"
       "  nos scheduler --config scheduler.yaml --kubeconfig ~/.kube/config");
-  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+  command->callback([&chosen, flags, extender] {
+    chosen.action = [flags, extender] { return Start(*flags, *extender); };
+  });
 }
 
 }  // namespace nos::cmd

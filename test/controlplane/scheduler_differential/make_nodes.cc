@@ -12,6 +12,7 @@ JsonObject MakeAllocatable(Draw& draw) {
   if (draw.Chance(0.6)) amounts["ephemeral-storage"] = draw.Of({"2Gi", "10Gi"});
   if (draw.Chance(0.5)) amounts["example.com/widget"] = draw.Of({"0", "1", "2", "4"});
   if (draw.Chance(0.3)) amounts["nvidia.com/gpu"] = draw.Of({"1", "2", "8"});
+  if (draw.Chance(0.3)) amounts["nvidia.com/mig-1g.5gb"] = draw.Of({"1", "3", "7"});
   if (draw.Chance(0.2)) amounts["hugepages-2Mi"] = draw.Of({"0", "256Mi", "1Gi"});
   return amounts;
 }

@@ -21,6 +21,7 @@ JsonObject MakeResources(Draw& draw, bool small) {
   if (requests.empty() && draw.Chance(0.4)) limits["cpu"] = cpu();  // requests follow
   if (draw.Chance(0.1)) limits["example.com/widget"] = draw.Of({"1", "2"});
   if (draw.Chance(0.05)) limits["nvidia.com/gpu"] = draw.Of({"1", "2"});
+  if (draw.Chance(0.06)) limits["nvidia.com/mig-1g.5gb"] = draw.Of({"1", "2"});
   if (draw.Chance(0.04) && requests.contains("cpu")) {
     limits["hugepages-2Mi"] = "128Mi";
     requests["hugepages-2Mi"] = "128Mi";

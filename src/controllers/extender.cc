@@ -1,0 +1,269 @@
+#include "controllers/extender.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "scheduling/plugins/registry.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::controllers {
+namespace {
+
+using cluster::ClusterSnapshot;
+using scheduling::Framework;
+using scheduling::Verdict;
+
+constexpr std::string_view kGpuPrefix = "nvidia.com/";
+constexpr int64_t kBest = 10;  // MaxExtenderPriority
+constexpr const char* kNotSynced = "nos has not read the cluster yet";
+
+// The plugins that look at GPUs.
+Framework GpuFramework() {
+  std::vector<Framework::Entry> entries;
+  std::vector<std::string> problems;
+  const scheduling::ConfigValue no_arguments(nullptr, "", problems);
+  for (const scheduling::RegisteredPlugin& plugin : scheduling::RegisteredPlugins()) {
+    const bool packs = plugin.name == "GpuPacking";
+    if (!packs && plugin.name != "NodeResourcesFit") continue;
+    entries.push_back({plugin.make(no_arguments, {.packs_gpus = true}), packs ? 1 : 0});
+  }
+  return Framework(std::move(entries));
+}
+
+cluster::ResourceList GpusOf(const cluster::ResourceList& all) {
+  cluster::ResourceList gpus;
+  for (const auto& [name, amount] : all) {
+    if (name.starts_with(kGpuPrefix)) gpus.emplace(name, amount);
+  }
+  return gpus;
+}
+
+// The pod, reduced to what it asks of GPUs.
+cluster::Pod GpuPartOf(const cluster::Pod& pod) {
+  cluster::Pod part;
+  part.meta = pod.meta;
+  part.priority = pod.priority;
+  part.containers = pod.containers;
+  part.init_containers = pod.init_containers;
+  for (auto* containers : {&part.containers, &part.init_containers}) {
+    for (cluster::Container& container : *containers) {
+      container.requests = GpusOf(container.requests);
+      container.limits = GpusOf(container.limits);
+      container.host_ports.clear();
+    }
+  }
+  return part;
+}
+
+bool AsksForGpus(const cluster::Pod& part) {
+  return std::ranges::any_of(cluster::PodRequests(part),
+                             [](const auto& asked) { return asked.second.Value() > 0; });
+}
+
+Extender::Answer Bad(std::string_view verb, const Status& why) {
+  return {400, fmt::format("{}: {}\n", verb, why.message())};
+}
+
+}  // namespace
+
+Extender::Extender(const gpu::Catalogue& catalogue, Duration assume_for)
+    : framework_(GpuFramework()), assume_for_(assume_for), engine_(catalogue) {}
+
+Outcome Extender::Reconcile(const std::string&, const View& view, kube::Client&,
+                            const Clock& clock) {
+  const std::scoped_lock lock(mutex_);
+  if (view.changes->everything) {
+    for (const auto& node : *view.nodes.Snapshot()) engine_.SetNode(node);
+    for (const Pod& pod : *view.pods.Snapshot()) TakeInPod(nullptr, pod);
+    synced_ = true;
+  } else {
+    for (const auto& change : view.changes->nodes) {
+      change.after == nullptr ? engine_.RemoveNode(change.before->meta.name)
+                              : engine_.SetNode(change.after);
+    }
+    for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after);
+  }
+  const Time now = clock.Now();
+  std::optional<Time> next;
+  for (auto it = assumed_.begin(); it != assumed_.end();) {
+    const auto [key, until] = *it++;
+    if (until <= now) {
+      Log(LogLevel::kWarn, "a binding was never seen and counts no more", {{"pod", key}});
+      Forget(key);
+    } else {
+      next = next ? std::min(*next, until) : until;
+    }
+  }
+  return next ? Outcome::Again(*next - now) : Outcome::Done();
+}
+
+void Extender::TakeInPod(const Pod& before, const Pod& after) {
+  pods_known_ += after != nullptr ? 1 : 0;
+  pods_known_ -= before != nullptr ? 1 : 0;
+  ++changes_since_learning_;
+  if (after == nullptr) {
+    waiting_.erase(before->Key());
+    assumed_.erase(before->Key());
+    return engine_.RemovePod(before->Key());
+  }
+  const std::string key = after->Key();
+  engine_.SetPod(after);
+  if (!engine_.IsAssumed(key)) assumed_.erase(key);
+  if (scheduling::IsPending(*after)) {
+    waiting_[key] = after;
+  } else {
+    waiting_.erase(key);
+  }
+}
+
+Extender::Answer Extender::Handle(std::string_view verb, std::string_view body,
+                                  kube::Client& client, const Clock& clock) {
+  if (verb == "filter" || verb == "prioritize") {
+    auto nodes = ReadExtenderNodes(body);
+    if (!nodes.ok()) return Bad(verb, nodes.status());
+    return verb == "filter" ? Filter(*std::move(nodes)) : Prioritize(*nodes);
+  }
+  if (verb == "bind") {
+    const auto binding = ReadExtenderBinding(body);
+    return binding.ok() ? Bind(*binding, client, clock) : Bad(verb, binding.status());
+  }
+  if (verb == "preempt") {
+    const auto victims = ReadExtenderVictims(body);
+    return victims.ok() ? Preempt(*victims) : Bad(verb, victims.status());
+  }
+  return {404, "the verbs are filter, prioritize, bind and preempt\n"};
+}
+
+Verdict Extender::Ask(const cluster::Pod& asked, const ClusterSnapshot& snapshot,
+                      std::string_view node) const {
+  const cluster::NodeInfo* info = snapshot.Find(node);
+  if (info == nullptr) return Verdict::Unschedulable("Unknown", "nos does not know this node yet");
+  // How many pods a node takes is kube-scheduler's to say.
+  cluster::NodeInfo gpus = *info;
+  gpus.allocatable.Set(cluster::kPods, std::numeric_limits<int64_t>::max());
+  return framework_.Filter(framework_.PreFilter(asked, snapshot), asked, gpus);
+}
+
+Extender::Answer Extender::Filter(ExtenderNodes nodes) {
+  const cluster::Pod asked = GpuPartOf(nodes.pod);
+  if (!AsksForGpus(asked)) return {200, FilterAnswer(std::move(nodes), {})};
+  ClusterSnapshot snapshot;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!synced_) return {200, FilterError(kNotSynced)};
+    engine_.Forget(nodes.pod.Key());  // it is asked for again: it was not bound
+    assumed_.erase(nodes.pod.Key());
+    snapshot = engine_.snapshot();
+  }
+  ExtenderRefusals refusals;
+  for (const std::string& name : nodes.names) {
+    const Verdict verdict = Ask(asked, snapshot, name);
+    if (verdict.fits()) continue;
+    const bool hopeless = verdict.kind == Verdict::Kind::kUnresolvable;
+    (hopeless ? refusals.unresolvable : refusals.failed)[name] = verdict.message;
+  }
+  return {200, FilterAnswer(std::move(nodes), refusals)};
+}
+
+Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
+  const cluster::Pod asked = GpuPartOf(nodes.pod);
+  std::vector<int64_t> scores(nodes.names.size(), 0);
+  // What was learnt grows while it is asked: one at a time.
+  const std::scoped_lock lock(mutex_);
+  if (!synced_ || !AsksForGpus(asked)) return {200, PrioritizeAnswer(nodes.names, scores)};
+  const ClusterSnapshot& snapshot = engine_.snapshot();
+  if (changes_since_learning_ * 50 >= pods_known_ && changes_since_learning_ > 0) {
+    changes_since_learning_ = 0;
+    std::vector<Pod> waiting;
+    for (const auto& [key, pod] : waiting_) waiting.push_back(pod);
+    learnt_ = framework_.Learn(snapshot, waiting);
+  }
+  std::vector<const cluster::NodeInfo*> known;
+  std::vector<size_t> where;
+  for (size_t i = 0; i < nodes.names.size(); ++i) {
+    const cluster::NodeInfo* info = snapshot.Find(nodes.names[i]);
+    if (info == nullptr) continue;
+    known.push_back(info);
+    where.push_back(i);
+  }
+  const auto cycle = framework_.PreFilter(asked, snapshot);
+  const std::vector<int64_t> totals = framework_.Score(cycle, asked, snapshot, known, learnt_);
+  for (size_t i = 0; i < totals.size(); ++i) {
+    scores[where[i]] = (totals[i] * kBest + scheduling::kMaxScore / 2) / scheduling::kMaxScore;
+  }
+  return {200, PrioritizeAnswer(nodes.names, scores)};
+}
+
+Status Extender::Assume(const Pod& pod, const std::string& node, Time now) {
+  const std::scoped_lock lock(mutex_);
+  if (!synced_) return {Code::kUnavailable, kNotSynced};
+  const cluster::Pod asked = GpuPartOf(*pod);
+  if (AsksForGpus(asked)) {
+    const Verdict verdict = Ask(asked, engine_.snapshot(), node);
+    if (!verdict.fits()) {
+      return {Code::kConflict, fmt::format("{}: {}", node, verdict.message)};
+    }
+  }
+  engine_.Assume(pod, node);
+  assumed_[pod->Key()] = now + assume_for_;
+  return Status::Ok();
+}
+
+void Extender::Forget(const std::string& key) {
+  engine_.Forget(key);
+  assumed_.erase(key);
+}
+
+Extender::Answer Extender::Bind(const ExtenderBinding& binding, kube::Client& client,
+                                const Clock& clock) {
+  const std::string key = kube::KeyOf(binding.ns, binding.pod);
+  Pod pod;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = waiting_.find(key); found != waiting_.end()) pod = found->second;
+  }
+  if (pod == nullptr || pod->meta.uid != binding.uid) {
+    const auto stored = client.Get(kube::kPods, binding.ns, binding.pod);
+    if (!stored.ok()) return {200, BindAnswer(stored.status().ToString())};
+    auto decoded = cluster::DecodePod(JsonSource(*stored));
+    if (!decoded.ok()) return {200, BindAnswer(decoded.status().ToString())};
+    pod = std::make_shared<const cluster::Pod>(*std::move(decoded));
+  }
+  if (pod->meta.uid != binding.uid) return {200, BindAnswer("it is another pod by now")};
+  const Status assumed = Assume(pod, binding.node, clock.Now());
+  if (!assumed.ok()) return {200, BindAnswer(assumed.message())};
+  const Status bound = client.Bind(binding.ns, binding.pod, binding.node, binding.uid);
+  const bool uncertain = bound.code() == Code::kDeadline || bound.code() == Code::kUnavailable;
+  if (!bound.ok() && !uncertain) {
+    const std::scoped_lock lock(mutex_);
+    Forget(key);
+  }
+  return {200, BindAnswer(bound.ok() ? "" : bound.ToString())};
+}
+
+Extender::Answer Extender::Preempt(const ExtenderVictims& victims) {
+  const cluster::Pod asked = GpuPartOf(victims.pod);
+  if (!AsksForGpus(asked)) return {200, PreemptAnswer(victims.nodes)};
+  ClusterSnapshot snapshot;
+  {
+    const std::scoped_lock lock(mutex_);
+    // Then nothing is known to help.
+    if (synced_) snapshot = engine_.snapshot();
+  }
+  std::map<std::string, ExtenderVictims::Node> left;
+  for (const auto& [name, node] : victims.nodes) {
+    const cluster::NodeInfo* info = snapshot.Find(name);
+    if (info == nullptr) continue;
+    ClusterSnapshot without = snapshot;
+    for (const Pod& pod : info->pods) {
+      const bool goes = std::ranges::find(node.uids, pod->meta.uid) != node.uids.end();
+      if (goes) (void)without.Unbind(*pod, name);  // it is there
+    }
+    if (Ask(asked, without, name).fits()) left.emplace(name, node);
+  }
+  return {200, PreemptAnswer(left)};
+}
+
+}  // namespace nos::controllers

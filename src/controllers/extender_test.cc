@@ -1,0 +1,248 @@
+#include "controllers/extender.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controllers/runner.h"
+#include "kube/testing/fake_api.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr const char* kSlice = "nvidia.com/mig-1g.5gb";
+
+class ExtenderTest : public testing::Test {
+ protected:
+  void Run() {
+    while (runner_.Step(clock_)) {
+    }
+  }
+  void Node(const std::string& name, int slices) {
+    api_.Put(
+        {{"kind", "Node"},
+         {"metadata", {{"name", name}}},
+         {"status",
+          {{"allocatable", {{"cpu", "1"}, {"pods", "1"}, {kSlice, std::to_string(slices)}}}}}});
+  }
+  static Json PodJson(const std::string& name, int slices, const std::string& node = "") {
+    return {{"kind", "Pod"},
+            {"metadata", {{"namespace", "ml"}, {"name", name}, {"uid", "uid-" + name}}},
+            {"spec",
+             {{"nodeName", node},
+              {"containers",
+               JsonArray{{{"name", "main"},
+                          {"resources",
+                           {{"requests", {{"cpu", "64"}, {kSlice, std::to_string(slices)}}}}}}}}}},
+            {"status", {{"phase", node.empty() ? "Pending" : "Running"}}}};
+  }
+  Json Ask(std::string_view verb, const Json& args) {
+    const Extender::Answer answer = extender_.Handle(verb, WriteJson(args), client_, clock_);
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    auto json = ParseJson(answer.body);
+    EXPECT_TRUE(json.ok()) << answer.body;
+    return std::move(json).value();
+  }
+  Json Filter(const Json& pod, const JsonArray& names) {
+    return Ask("filter", {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", names}});
+  }
+  std::string Bind(const std::string& pod, const std::string& node) {
+    const Json answer =
+        Ask("bind",
+            {{"PodNamespace", "ml"}, {"PodName", pod}, {"PodUID", "uid-" + pod}, {"Node", node}});
+    return std::string(FindString(answer, "Error"));
+  }
+  static JsonArray Names(std::initializer_list<const char*> names) {
+    JsonArray array;
+    for (const char* name : names) array.emplace_back(name);
+    return array;
+  }
+
+  ManualClock clock_{Time(seconds(1'800'000'000))};
+  kube::FakeApi api_;
+  kube::Client client_{api_};
+  Extender extender_{gpu::Catalogue::Builtin()};
+  Runner runner_{extender_, api_, RunnerOptions()};
+};
+
+TEST_F(ExtenderTest, PassesNodesWithRoomAndSaysWhyOthersHaveNone) {
+  Node("free", 1);
+  Node("full", 1);
+  Node("none", 0);
+  api_.Put(PodJson("holder", 1, "full"));
+  Run();
+  const Json answer = Filter(PodJson("p", 1), Names({"none", "full", "free", "new"}));
+  // What the pod asks of cpu, and how many pods a node takes, is kube-scheduler's to look at.
+  EXPECT_EQ(*Find(answer, "NodeNames"), Json(Names({"free"})));
+  EXPECT_EQ(FindString(answer, "FailedNodes", "full"), std::string("Insufficient ") + kSlice);
+  // Cutting could help there.
+  EXPECT_EQ(FindString(answer, "FailedNodes", "none"), std::string("Insufficient ") + kSlice);
+  EXPECT_THAT(std::string(FindString(answer, "FailedNodes", "new")), HasSubstr("does not know"));
+  EXPECT_EQ(FindString(answer, "Error"), "");
+}
+
+TEST_F(ExtenderTest, WhereNobodyLeavesAnythingBehindItIsHopeless) {
+  Node("n", 1);
+  Run();
+  Json pod = PodJson("p", 0);
+  MakeObject(pod.get_object()["spec"].get_object()["containers"].get_array()[0], "resources",
+             "requests")["nvidia.com/gpu"] = "1";
+  const Json answer = Filter(pod, Names({"n"}));
+  EXPECT_EQ(FindString(answer, "FailedAndUnresolvableNodes", "n"), "Insufficient nvidia.com/gpu");
+  EXPECT_EQ(*Find(answer, "NodeNames"), Json(JsonArray()));
+}
+
+TEST_F(ExtenderTest, WholeNodesGoBackAsTheyCame) {
+  Node("free", 1);
+  Node("none", 0);
+  Run();
+  const Json free = {{"metadata", {{"name", "free"}, {"labels", {{"a", "b"}}}}}};
+  const Json none = {{"metadata", {{"name", "none"}}}};
+  const Json answer = Ask("filter", {{"Pod", PodJson("p", 1)},
+                                     {"Nodes", {{"items", JsonArray{free, none}}}},
+                                     {"NodeNames", nullptr}});
+  EXPECT_EQ(*Find(answer, "Nodes", "items"), Json(JsonArray{free}));
+  EXPECT_TRUE(Find(answer, "NodeNames")->is_null());
+}
+
+TEST_F(ExtenderTest, PodsWithoutGpusAreNotItsBusiness) {
+  Node("none", 0);
+  Run();
+  const Json answer = Filter(PodJson("p", 0), Names({"none", "new"}));
+  EXPECT_EQ(*Find(answer, "NodeNames"), Json(Names({"none", "new"})));
+}
+
+TEST_F(ExtenderTest, BeforeTheClusterIsReadNothingIsDecided) {
+  EXPECT_THAT(std::string(FindString(Filter(PodJson("p", 1), Names({"a"})), "Error")),
+              HasSubstr("not read"));
+  api_.Put(PodJson("p", 1));
+  EXPECT_THAT(Bind("p", "a"), HasSubstr("not read"));
+}
+
+TEST_F(ExtenderTest, WhatIsBoundCountsAtOnce) {
+  Node("n", 1);
+  api_.Put(PodJson("p", 1));
+  api_.Put(PodJson("q", 1));
+  Run();
+  EXPECT_EQ(Bind("p", "n"), "");
+  EXPECT_EQ(FindString(*api_.Find("pods", "ml/p"), "spec", "nodeName"), "n");
+  // No watch has been read since.
+  EXPECT_EQ(FindString(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"),
+            std::string("Insufficient ") + kSlice);
+  EXPECT_EQ(Bind("q", "n"), std::string("n: Insufficient ") + kSlice);
+  Run();
+  EXPECT_EQ(Bind("q", "n"), std::string("n: Insufficient ") + kSlice);
+}
+
+TEST_F(ExtenderTest, ARefusedBindingIsToldAndCountsNoMore) {
+  Node("n", 1);
+  api_.Put(PodJson("p", 1));
+  Run();
+  api_.Put(PodJson("p", 1, "elsewhere"));
+  EXPECT_NE(Bind("p", "n"), "");
+  EXPECT_EQ(*Find(Filter(PodJson("q", 1), Names({"n"})), "NodeNames"), Json(Names({"n"})));
+  EXPECT_NE(Bind("gone", "n"), "");
+}
+
+TEST_F(ExtenderTest, AnotherPodOfTheNameIsNotBound) {
+  Node("n", 1);
+  api_.Put(PodJson("p", 1));
+  Run();
+  const Json answer =
+      Ask("bind",
+          {{"PodNamespace", "ml"}, {"PodName", "p"}, {"PodUID", "uid-of-before"}, {"Node", "n"}});
+  EXPECT_THAT(std::string(FindString(answer, "Error")), HasSubstr("another pod"));
+}
+
+TEST_F(ExtenderTest, PrefersNodesWhoseSlicesServeNothingElse) {
+  // "whole" has a GPU of seven slots that nos cuts; "cut" one with a single slot left.
+  const auto node = [&](const std::string& name, const std::string& status) {
+    Json annotations = JsonObject{{"nos.nebuly.com/status-gpu-0-1g.5gb-free", status}};
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", name},
+                {"labels",
+                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                  {"nvidia.com/gpu.count", "1"}}},
+                {"annotations", annotations}}},
+              {"status", {{"allocatable", {{"pods", "9"}, {kSlice, status}}}}}});
+  };
+  node("whole", "7");
+  node("cut", "7");
+  for (int i = 0; i < 6; ++i) api_.Put(PodJson("r" + std::to_string(i), 1, "cut"));
+  for (int i = 0; i < 3; ++i) {
+    Json large = PodJson("large" + std::to_string(i), 0);
+    MakeObject(large.get_object()["spec"].get_object()["containers"].get_array()[0], "resources",
+               "requests")["nvidia.com/mig-3g.20gb"] = "1";
+    api_.Put(large);
+  }
+  Run();
+  const Json scores =
+      Ask("prioritize", {{"Pod", PodJson("p", 1)}, {"NodeNames", Names({"whole", "cut", "new"})}});
+  const auto score = [&](size_t i) {
+    return Find(scores.get_array()[i], "Score")->to_number<int64_t>();
+  };
+  EXPECT_EQ(FindString(scores.get_array()[1], "Host"), "cut");
+  EXPECT_EQ(score(1), 10);
+  EXPECT_LT(score(0), 10);
+  EXPECT_GE(score(0), 0);
+  EXPECT_EQ(score(2), 0);
+}
+
+TEST_F(ExtenderTest, PreemptionIsLeftToNodesWhereTheVictimsHoldEnough) {
+  Node("a", 1);
+  Node("b", 1);
+  api_.Put(PodJson("on-a", 1, "a"));
+  api_.Put(PodJson("on-b", 1, "b"));
+  api_.Put(PodJson("idle", 0, "b"));
+  Run();
+  const Json meta = {{"a", {{"Pods", JsonArray{{{"UID", "uid-on-a"}}}}, {"NumPDBViolations", 2}}},
+                     {"b", {{"Pods", JsonArray{{{"UID", "uid-idle"}}}}, {"NumPDBViolations", 0}}}};
+  const Json answer = Ask("preempt", {{"Pod", PodJson("p", 1)}, {"NodeNameToMetaVictims", meta}});
+  const Json only = {{"a", *Find(meta, "a")}};
+  EXPECT_EQ(*Find(answer, "NodeNameToMetaVictims"), only);
+  const Json whole = {{"b", {{"Pods", JsonArray{PodJson("on-b", 1, "b")}}}}};
+  const Json other = Ask("preempt", {{"Pod", PodJson("p", 1)}, {"NodeNameToVictims", whole}});
+  EXPECT_NE(Find(other, "NodeNameToMetaVictims", "b"), nullptr);
+}
+
+TEST_F(ExtenderTest, ABindingThatIsNeverSeenCountsForAWhile) {
+  Node("n", 1);
+  api_.Put(PodJson("p", 1));
+  Run();
+  // It may have been done, or not.
+  api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (!request.path.ends_with("/binding")) return std::nullopt;
+    return Status{Code::kDeadline, "no answer came"};
+  };
+  EXPECT_THAT(Bind("p", "n"), HasSubstr("no answer came"));
+  runner_.Poke(clock_.Now());
+  Run();
+  EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);
+  clock_.Advance(seconds(31));
+  Run();
+  EXPECT_EQ(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);
+}
+
+TEST_F(ExtenderTest, WhatIsNoRequestIsRefused) {
+  const auto code = [&](std::string_view verb, std::string_view body) {
+    const Extender::Answer answer = extender_.Handle(verb, body, client_, clock_);
+    EXPECT_FALSE(answer.body.empty());
+    return answer.code;
+  };
+  for (const char* verb : {"filter", "prioritize", "bind", "preempt"}) {
+    for (const char* body : {"", "{", "[]", "7", "{}", R"({"Pod":7})", R"({"Pod":{"spec":[]}})"}) {
+      EXPECT_EQ(code(verb, body), 400) << verb << " " << body;
+    }
+  }
+  EXPECT_EQ(code("filter", R"({"Pod":{},"NodeNames":[1]})"), 400);
+  EXPECT_EQ(code("filter", R"({"Pod":{},"Nodes":{"items":[{}]}})"), 400);
+  EXPECT_EQ(code("preempt", R"({"Pod":{},"NodeNameToMetaVictims":{"a":{"Pods":[{}]}}})"), 400);
+  EXPECT_EQ(code("delete", "{}"), 404);
+}
+
+}  // namespace
+}  // namespace nos::controllers

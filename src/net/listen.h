@@ -1,0 +1,17 @@
+// Addresses as people write them: "HOST:PORT", or ":PORT" for all addresses of the machine.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "net/http_server.h"
+
+namespace nos::net {
+
+// Options with this address and port. Error: kInvalid.
+Result<HttpServerOptions> ParseListenAddress(const std::string& address);
+// As HttpServer::Start; an empty host is every address, of both families where the machine has
+// IPv6.
+Result<std::unique_ptr<HttpServer>> Listen(HttpServerOptions options, HttpHandler handler);
+
+}  // namespace nos::net
