@@ -48,6 +48,8 @@ std::string StartTime(int minutes);
 
 // Parts, for each other.
 Json MakeNode(Draw& draw, const std::string& cluster, int index);
+// A merge patch.
+Json MakeNodeChange(Draw& draw);
 JsonArray MakeTolerations(Draw& draw);
 Json MakeLabelSelector(Draw& draw);
 JsonObject MakePodLabels(Draw& draw);

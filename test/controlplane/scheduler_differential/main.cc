@@ -102,10 +102,34 @@ class Run {
     spoilt_ = false;
     for (int i = 0; i < kPodsOfCluster && !spoilt_; ++i) {
       const int scenario = index * kPodsOfCluster + i;
+      if (i > 0) NOS_RETURN_IF_ERROR(Disturb(draw));
       NOS_RETURN_IF_ERROR(Scenario(draw, scenario, i));
       if (scenario == flags_.scenario) break;
     }
     return plane_.Clear();
+  }
+
+  // Things change between decisions: pods go or are labelled anew, and so are nodes. Of nodes
+  // kube-scheduler may hear late, which is why there are no claims then: it is asked again.
+  Status Disturb(Draw& draw) {
+    NOS_ASSIGN(const Picture picture, plane_.Look());
+    const auto any = [&](const char* kind) {
+      std::vector<const Json*> all;
+      for (const Json& object : picture.objects) {
+        if (FindString(object, "kind") == kind) all.push_back(&object);
+      }
+      return all.empty() ? nullptr : all[draw.Between(0, static_cast<int>(all.size()) - 1)];
+    };
+    if (const Json* pod = any("Pod"); draw.Chance(0.2) && pod != nullptr) {
+      NOS_RETURN_IF_ERROR(plane_.Delete(*pod));
+      return plane_.Await([&] { return plane_.Pod(KeyOf(*pod)) == nullptr; }, "a pod to go");
+    }
+    if (const Json* pod = any("Pod"); draw.Chance(0.15) && pod != nullptr) {
+      return plane_.Patch(*pod, {{"metadata", {{"labels", MakePodLabels(draw)}}}});
+    }
+    const Json* node = any("Node");
+    if (cluster_.volumes || !draw.Chance(0.2)) return Status::Ok();
+    return plane_.Patch(*node, MakeNodeChange(draw));
   }
 
   // Until kube-scheduler knows exactly the nodes of this cluster: it says how many it has asked,

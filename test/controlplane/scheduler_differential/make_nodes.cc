@@ -68,4 +68,17 @@ Json MakeNode(Draw& draw, const std::string& cluster, int index) {
        JsonObject{{"capacity", amounts}, {"allocatable", amounts}, {"images", MakeImages(draw)}}}};
 }
 
+Json MakeNodeChange(Draw& draw) {
+  switch (draw.Between(0, 3)) {
+    case 0:
+      return {{"spec", {{"unschedulable", draw.Chance(0.5)}}}};
+    case 1:
+      return {{"metadata", {{"labels", {{"disk", draw.Of({"ssd", "hdd"})}}}}}};
+    case 2:
+      return {{"metadata", {{"labels", {{"topology.kubernetes.io/zone", draw.Of({"z1", "z2"})}}}}}};
+    default:
+      return {{"spec", {{"taints", MakeTaints(draw)}}}};
+  }
+}
+
 }  // namespace nos::differential

@@ -292,6 +292,11 @@ Status Plane::Patch(const Json& object, const Json& patch, std::string_view subr
                            FindString(object, "metadata", "name"), kube::PatchType::kMerge, patch,
                            subresource));
   patched.get_object()["kind"] = FindString(object, "kind");
+  for (Json& lasting : lasting_) {
+    const bool same =
+        FindString(lasting, "metadata", "uid") == FindString(patched, "metadata", "uid");
+    if (same) lasting = patched;
+  }
   return Await([&] { return Shows(patched); }, "what was changed to be shown");
 }
 
