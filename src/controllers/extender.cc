@@ -88,7 +88,8 @@ Outcome Extender::Reconcile(const std::string&, const View& view, kube::Client&,
   const Time now = clock.Now();
   std::optional<Time> next;
   for (auto it = assumed_.begin(); it != assumed_.end();) {
-    const auto [key, until] = *it++;
+    const std::string key = it->first;
+    const Time until = (it++)->second.until;
     if (until <= now) {
       Log(LogLevel::kWarn, "a binding was never seen and counts no more", {{"pod", key}});
       Forget(key);
@@ -153,9 +154,10 @@ Extender::Answer Extender::Filter(ExtenderNodes nodes) {
   {
     const std::scoped_lock lock(mutex_);
     if (!synced_) return {200, FilterError(kNotSynced)};
-    engine_.Forget(nodes.pod.Key());  // it is asked for again: it was not bound
-    assumed_.erase(nodes.pod.Key());
     snapshot = engine_.snapshot();
+    // Asked for again: whatever has become of its binding, it does not stand in its own way.
+    const auto own = assumed_.find(nodes.pod.Key());
+    if (own != assumed_.end()) (void)snapshot.Unbind(*own->second.pod, own->second.node);
   }
   ExtenderRefusals refusals;
   for (const std::string& name : nodes.names) {
@@ -200,6 +202,7 @@ Status Extender::Assume(const Pod& pod, const std::string& node, Time now) {
   const std::scoped_lock lock(mutex_);
   if (!synced_) return {Code::kUnavailable, kNotSynced};
   const cluster::Pod asked = GpuPartOf(*pod);
+  Forget(pod->Key());
   if (AsksForGpus(asked)) {
     const Verdict verdict = Ask(asked, engine_.snapshot(), node);
     if (!verdict.fits()) {
@@ -207,7 +210,7 @@ Status Extender::Assume(const Pod& pod, const std::string& node, Time now) {
     }
   }
   engine_.Assume(pod, node);
-  assumed_[pod->Key()] = now + assume_for_;
+  assumed_[pod->Key()] = {pod, node, now + assume_for_};
   return Status::Ok();
 }
 

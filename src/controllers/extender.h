@@ -68,8 +68,13 @@ class Extender final : public Reconciler {
   std::mutex mutex_;  // of all below
   scheduling::Engine engine_;
   bool synced_ = false;
-  std::map<std::string, Pod> waiting_;   // by key
-  std::map<std::string, Time> assumed_;  // until when
+  std::map<std::string, Pod> waiting_;  // by key
+  struct Assumed {
+    Pod pod;
+    std::string node;
+    Time until;
+  };
+  std::map<std::string, Assumed> assumed_;  // by key
   scheduling::CycleState learnt_;
   size_t changes_since_learning_ = 1, pods_known_ = 0;
 };

@@ -222,6 +222,9 @@ TEST_F(ExtenderTest, ABindingThatIsNeverSeenCountsForAWhile) {
   runner_.Poke(clock_.Now());
   Run();
   EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);
+  // It does not stand in its own way.
+  EXPECT_EQ(*Find(Filter(PodJson("p", 1), Names({"n"})), "NodeNames"), Json(Names({"n"})));
+  EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);
   clock_.Advance(seconds(31));
   Run();
   EXPECT_EQ(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);

@@ -64,15 +64,15 @@ Result<std::shared_ptr<ssl_ctx_st>> TlsIdentity::ContextOf(const Texts& texts) {
   SSL_CTX* const handle = context.native_handle();
   SSL_CTX_set_min_proto_version(handle, TLS1_2_VERSION);
   Error error;
-  context.use_certificate_chain(asio::buffer(texts.certificate), error);
+  (void)context.use_certificate_chain(asio::buffer(texts.certificate), error);
   if (error) return BadFile("the certificate", error);
-  context.use_private_key(asio::buffer(texts.key), ssl::context::pem, error);
+  (void)context.use_private_key(asio::buffer(texts.key), ssl::context::pem, error);
   if (error) return BadFile("the key, or its certificate", error);
   if (SSL_CTX_check_private_key(handle) != 1) return Invalid("key and certificate are no pair");
   if (!texts.client_ca.empty()) {
-    context.add_certificate_authority(asio::buffer(texts.client_ca), error);
+    (void)context.add_certificate_authority(asio::buffer(texts.client_ca), error);
     if (error) return BadFile("the authority of clients", error);
-    context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+    (void)context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
     if (error) return BadFile("the authority of clients", error);
   }
   SSL_CTX_up_ref(handle);  // of `context`, which ends here

@@ -17,6 +17,8 @@ namespace nos::differential {
 inline constexpr const char* kProfile = "differential";       // schedulerName of the pods to decide
 inline constexpr const char* kClusterLabel = "differential";  // of nodes, with the cluster's name
 
+inline constexpr const char* kChangeLabel = "changed";  // of a node, with a mark of its change
+
 extern const std::vector<std::string> kNamespaceNames;
 
 // What every cluster finds: namespaces, priority classes, runtime classes, storage classes.
@@ -39,8 +41,9 @@ struct PodObjects {
 };
 PodObjects MakePod(Draw& draw, const ClusterObjects& cluster, const std::string& name);
 
-// A pod that asks all nodes of the cluster, and only these, for what none has. It preempts nobody.
-Json MakeSentinel(const ClusterObjects& cluster, const std::string& name);
+// A pod that asks all nodes with these labels, and only these, for what none has. It preempts
+// nobody.
+Json MakeSentinel(const std::string& name, JsonObject node_labels);
 
 // All pods of a cluster have begun at different minutes: which of those that began together goes
 // first when pods are preempted is chance.
@@ -48,8 +51,8 @@ std::string StartTime(int minutes);
 
 // Parts, for each other.
 Json MakeNode(Draw& draw, const std::string& cluster, int index);
-// A merge patch.
-Json MakeNodeChange(Draw& draw);
+// A merge patch, which also sets kChangeLabel.
+Json MakeNodeChange(Draw& draw, const std::string& mark);
 JsonArray MakeTolerations(Draw& draw);
 Json MakeLabelSelector(Draw& draw);
 JsonObject MakePodLabels(Draw& draw);

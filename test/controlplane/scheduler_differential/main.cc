@@ -98,7 +98,7 @@ class Run {
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.nodes).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.pods).status());
     NOS_RETURN_IF_ERROR(plane_.LookAround());
-    NOS_RETURN_IF_ERROR(AwaitView());
+    NOS_RETURN_IF_ERROR(AwaitView(kClusterLabel, cluster_.name, cluster_.nodes.size()));
     spoilt_ = false;
     for (int i = 0; i < kPodsOfCluster && !spoilt_; ++i) {
       const int scenario = index * kPodsOfCluster + i;
@@ -109,8 +109,7 @@ class Run {
     return plane_.Clear();
   }
 
-  // Things change between decisions: pods go or are labelled anew, and so are nodes. Of nodes
-  // kube-scheduler may hear late, which is why there are no claims then: it is asked again.
+  // Things change between decisions: pods go or are labelled anew, and nodes change.
   Status Disturb(Draw& draw) {
     NOS_ASSIGN(const Picture picture, plane_.Look());
     const auto any = [&](const char* kind) {
@@ -128,33 +127,35 @@ class Run {
       return plane_.Patch(*pod, {{"metadata", {{"labels", MakePodLabels(draw)}}}});
     }
     const Json* node = any("Node");
-    if (cluster_.volumes || !draw.Chance(0.2)) return Status::Ok();
-    return plane_.Patch(*node, MakeNodeChange(draw));
+    if (!draw.Chance(0.2)) return Status::Ok();
+    const std::string mark = std::to_string(++looks_);
+    NOS_RETURN_IF_ERROR(plane_.Patch(*node, MakeNodeChange(draw, mark)));
+    return AwaitView(kChangeLabel, mark, 1);
   }
 
-  // Until kube-scheduler knows exactly the nodes of this cluster: it says how many it has asked,
-  // and all of them lack what nobody has.
-  Status AwaitView() {
+  // Until kube-scheduler knows exactly the nodes of this cluster, `matching` of which are selected
+  // by this label: it says how many it has asked, and all that are selected lack what nobody has.
+  Status AwaitView(const std::string& label, const std::string& value, size_t matching) {
     const std::string all = fmt::format("0/{} nodes", cluster_.nodes.size());
-    const std::string lack =
-        fmt::format(" {} Insufficient example.com/nothing", cluster_.nodes.size());
-    for (int i = 0;; ++i) {
-      const std::string name = fmt::format("{}-look-{}", cluster_.name, i);
-      const Json sentinel = MakeSentinel(cluster_, name);
+    const std::string lack = fmt::format(" {} Insufficient example.com/nothing", matching);
+    for (int i = 0; i < 1000; ++i) {
+      const Json sentinel =
+          MakeSentinel(fmt::format("{}-look-{}", cluster_.name, ++looks_), {{label, value}});
       NOS_RETURN_IF_ERROR(plane_.Create(sentinel).status());
       std::string said;
-      NOS_RETURN_IF_ERROR(plane_.Await(
-          [&] {
-            const Json* pod = plane_.Pod("red/" + name);
-            const Json* refusal = pod == nullptr ? nullptr : Refusal(*pod);
-            if (refusal != nullptr) said = FindString(*refusal, "message");
-            return refusal != nullptr;
-          },
-          "kube-scheduler to look at " + name));
+      const auto refused = [&] {
+        const Json* pod = plane_.Pod(KeyOf(sentinel));
+        const Json* refusal = pod == nullptr ? nullptr : Refusal(*pod);
+        if (refusal != nullptr) said = FindString(*refusal, "message");
+        return refusal != nullptr;
+      };
+      NOS_RETURN_IF_ERROR(plane_.Await(refused, "kube-scheduler to look at the nodes"));
       NOS_RETURN_IF_ERROR(plane_.Delete(sentinel));
+      NOS_RETURN_IF_ERROR(
+          plane_.Await([&] { return plane_.Pod(KeyOf(sentinel)) == nullptr; }, "a pod to go"));
       if (said.starts_with(all) && said.find(lack) != std::string::npos) return Status::Ok();
-      if (i == 1000) return {Code::kDeadline, "kube-scheduler does not see the nodes: " + said};
     }
+    return {Code::kDeadline, "kube-scheduler does not see the nodes as they are"};
   }
 
   Status Scenario(Draw& draw, int scenario, int index) {
@@ -313,6 +314,7 @@ class Run {
   KubeLog log_;
   Judge judge_;
   ClusterObjects cluster_;
+  int looks_ = 0;
   bool spoilt_ = false;  // kube-scheduler's picture of it is no longer what the API shows
   Tally tally_;
 };

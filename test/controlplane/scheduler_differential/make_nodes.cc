@@ -68,17 +68,24 @@ Json MakeNode(Draw& draw, const std::string& cluster, int index) {
        JsonObject{{"capacity", amounts}, {"allocatable", amounts}, {"images", MakeImages(draw)}}}};
 }
 
-Json MakeNodeChange(Draw& draw) {
+Json MakeNodeChange(Draw& draw, const std::string& mark) {
+  JsonObject labels{{kChangeLabel, mark}}, spec;
   switch (draw.Between(0, 3)) {
     case 0:
-      return {{"spec", {{"unschedulable", draw.Chance(0.5)}}}};
+      spec["unschedulable"] = draw.Chance(0.5);
+      break;
     case 1:
-      return {{"metadata", {{"labels", {{"disk", draw.Of({"ssd", "hdd"})}}}}}};
+      labels["disk"] = draw.Of({"ssd", "hdd"});
+      break;
     case 2:
-      return {{"metadata", {{"labels", {{"topology.kubernetes.io/zone", draw.Of({"z1", "z2"})}}}}}};
+      labels["topology.kubernetes.io/zone"] = draw.Of({"z1", "z2"});
+      break;
     default:
-      return {{"spec", {{"taints", MakeTaints(draw)}}}};
+      spec["taints"] = MakeTaints(draw);
+      break;
   }
+  return JsonObject{{"metadata", JsonObject{{"labels", std::move(labels)}}},
+                    {"spec", std::move(spec)}};
 }
 
 }  // namespace nos::differential

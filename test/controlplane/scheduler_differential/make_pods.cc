@@ -222,14 +222,14 @@ PodObjects MakePod(Draw& draw, const ClusterObjects& cluster, const std::string&
   return objects;
 }
 
-Json MakeSentinel(const ClusterObjects& cluster, const std::string& name) {
+Json MakeSentinel(const std::string& name, JsonObject node_labels) {
   JsonObject resources{{"limits", JsonObject{{"example.com/nothing", "1"}}}};
   JsonObject container{
       {"name", "main"}, {"image", "other/any"}, {"resources", std::move(resources)}};
   JsonObject spec{{"schedulerName", kProfile},
                   {"priorityClassName", "polite"},
                   {"terminationGracePeriodSeconds", 0},
-                  {"nodeSelector", JsonObject{{kClusterLabel, cluster.name}}},
+                  {"nodeSelector", std::move(node_labels)},
                   {"tolerations", JsonArray{JsonObject{{"operator", "Exists"}}}},
                   {"containers", JsonArray{std::move(container)}}};
   return JsonObject{{"apiVersion", "v1"},
