@@ -179,6 +179,7 @@ Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
   if (changes_since_learning_ * 50 >= pods_known_ && changes_since_learning_ > 0) {
     changes_since_learning_ = 0;
     std::vector<Pod> waiting;
+    waiting.reserve(waiting_.size());
     for (const auto& [key, pod] : waiting_) waiting.push_back(pod);
     learnt_ = framework_.Learn(snapshot, waiting);
   }

@@ -80,6 +80,7 @@ void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterS
   for (const auto& [plugin, weight] : framework_.scorers()) {
     if (!plugin->PreScore(pod, snapshot, feasible, state)) continue;
     std::vector<int64_t> raw;
+    raw.reserve(feasible.size());
     for (const NodeInfo* node : feasible) raw.push_back(plugin->Score(state, pod, *node));
     int64_t lowest = std::numeric_limits<int64_t>::max(), highest = scheduling::kUnscored;
     for (const int64_t score : raw) {

@@ -3,12 +3,12 @@
 namespace nos::differential {
 namespace {
 
-Json Object(const char* version, const char* kind, const char* name, JsonObject rest,
+Json Object(const char* version, const char* kind, const char* name, const JsonObject& rest,
             JsonObject labels = {}) {
   JsonObject object{{"apiVersion", version},
                     {"kind", kind},
                     {"metadata", JsonObject{{"name", name}, {"labels", std::move(labels)}}}};
-  for (auto& field : rest) object.insert(std::move(field));
+  for (const auto& field : rest) object.insert(field);
   return object;
 }
 
@@ -24,7 +24,7 @@ Json Storage(const char* name, const char* provisioner, const char* mode, JsonAr
     rest["allowedTopologies"] =
         JsonArray{JsonObject{{"matchLabelExpressions", JsonArray{std::move(in)}}}};
   }
-  return Object("storage.k8s.io/v1", "StorageClass", name, std::move(rest));
+  return Object("storage.k8s.io/v1", "StorageClass", name, rest);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ JsonObject NodeTerm(Draw& draw, const ClusterObjects& cluster) {
   if (draw.Chance(0.85)) term["matchExpressions"] = std::move(expressions);
   if (draw.Chance(term.empty() ? 0.8 : 0.1)) {
     std::vector<std::string> names;
+    names.reserve(cluster.nodes.size() + 1);
     for (const Json& node : cluster.nodes) names.emplace_back(FindString(node, "metadata", "name"));
     names.emplace_back("nowhere");
     term["matchFields"] = JsonArray{Requirement("metadata.name", draw.Of({"In", "In", "NotIn"}),
