@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "cluster/cut.h"
-#include "controllers/condition.h"
 #include "controllers/node_write.h"
+#include "controllers/scheduler_internal.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
@@ -41,37 +41,12 @@ std::shared_ptr<const cluster::Node> Rested(const std::shared_ptr<const cluster:
   return rested;
 }
 
-bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
-  return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
-}
-
 // Whether the request may have taken effect although no answer came.
 bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }
 
-kube::ObjectReference Reference(const cluster::Pod& pod) {
-  return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
-}
-
 }  // namespace
-
-struct Scheduler::Shared {
-  // What became of one telling.
-  struct Told {
-    Telling telling;
-    bool ok = true;
-  };
-  kube::Inbox<Answer> answers;
-  kube::Inbox<std::vector<Told>> told;
-  kube::Inbox<std::string> not_evicted;
-  kube::Inbox<std::pair<CutWrite, Status>> cut;
-  kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
-  std::function<void()> wake;
-  void Wake() const {
-    if (wake) wake();
-  }
-};
 
 Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
                      const gpu::Catalogue& catalogue, SchedulerThreads threads, Metrics* metrics)
@@ -198,6 +173,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     Promise(known, "", now);
   }
   if (after == nullptr || after->meta.deleted || successor) going_.erase(key);
+  gangs_.Set(before, after);
   if (after == nullptr) {
     engine_.RemovePod(key);
   } else {
@@ -262,6 +238,9 @@ void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
   engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
   engine_.Forget(key);
   Happened({ClusterEvent::Kind::kPodLeft, {}, {}, binding.pod, {}, {}}, now);
+  if (!binding.gang.empty()) {
+    GiveUpGang(binding.gang, binding.least, fmt::format("{} lost its place", key), now);
+  }
 }
 
 void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now) {
@@ -347,24 +326,47 @@ void Scheduler::LearnIfDue() {
 }
 
 void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
-  const std::string key = pod->Key();
-  const SchedulerProfile& profile = *ProfileFor(*pod);
-  const Framework& framework = *profile.framework;
+  if (DecideWithGang(pod, client, now)) return;
   measures_.Begin(*pod);
-  const scheduling::Decision decision = engine_.Schedule(framework, pod);
-  if (decision.node == nullptr) return Refuse(profile, pod, decision.diagnosis, client, now);
+  scheduling::Diagnosis diagnosis;
+  if (!Place(pod, diagnosis, now)) return Refuse(*ProfileFor(*pod), pod, diagnosis, client, now);
+  const auto binding = bindings_.find(pod->Key());
+  if (binding != bindings_.end()) Commit(binding->second, client, now);
+}
+
+bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now) {
+  const std::string key = pod->Key();
+  const Framework& framework = *ProfileFor(*pod)->framework;
+  scheduling::Decision decision = engine_.Schedule(framework, pod);
+  if (decision.node == nullptr) {
+    diagnosis = std::move(decision.diagnosis);
+    return false;
+  }
   Binding& binding = bindings_[key];
   binding = {pod, &framework, decision.node->node->meta.name, {}};
   if (framework.gpus_cut() == scheduling::GpusCut::kHere) PromiseInstances(*decision.node, binding);
   engine_.Assume(binding.pod, binding.node);
-  if (binding.cuts) {
-    cuts_.Want(binding.node, *pod, now);
-    WriteNominee(pod, binding.node, client);  // so that the partitioner keeps off
-  }
   const scheduling::Verdict reserved =
       engine_.Reserve(framework, *pod, binding.node, binding.state);
-  if (!reserved.fits()) return GiveUp(key, reserved.message, now);
-  preparing_.insert(key);
+  if (!reserved.fits()) GiveUp(key, reserved.message, now);
+  return true;
+}
+
+void Scheduler::TakeBack(const std::string& key) {
+  const auto found = bindings_.find(key);
+  if (found == bindings_.end()) return;
+  Binding& binding = found->second;
+  engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
+  engine_.Forget(key);
+  bindings_.erase(found);
+}
+
+void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
+  if (binding.cuts) {
+    cuts_.Want(binding.node, *binding.pod, now);
+    WriteNominee(binding.pod, binding.node, client);  // so that the partitioner keeps off
+  }
+  preparing_.insert(binding.pod->Key());
   Prepare(binding, client, now);
 }
 
@@ -452,7 +454,9 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
     ready = false;
     if (progress.until) binding.until = std::min(binding.until, *progress.until);
   }
-  if (ready && writes.empty()) return Send(binding, client);
+  binding.ready = ready && writes.empty();
+  if (binding.ready && binding.gang.empty()) return Send(binding, client);
+  if (binding.ready && MayBindWithGang(binding)) return BindGang(std::string(binding.gang), client);
   for (kube::ApiRequest& write : writes) {
     ++binding.writes;
     auto call = [shared = shared_, key, uid = binding.pod->meta.uid,
@@ -485,154 +489,6 @@ void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
   measures_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
   Tell({pod, "Unschedulable", std::move(why), ""}, now);
   queue_.Refused(pod, diagnosis.by, now);
-}
-
-std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
-                               kube::Client& client, Time now) {
-  if (!profile.preemption) return "";
-  const Framework& framework = *profile.framework;
-  // As it is by now, the watch may show later.
-  cluster::Pod self = *pod;
-  self.nominated_node = engine_.NomineeNode(pod->Key());
-  const cluster::NodeInfo* nominee = engine_.snapshot().Find(self.nominated_node);
-  const bool waits = nominee != nullptr && std::ranges::any_of(nominee->pods, [&](const Pod& p) {
-                       return p->priority < pod->priority && going_.contains(p->Key());
-                     });
-  std::string why = waits ? "the pods in its way on the nominated node are being evicted."
-                          : scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
-  if (!why.empty()) return why;
-  const auto found =
-      scheduling::FindPreemption(framework, engine_.WithPromises(self), self, *profile.preemption);
-  if (!found) {  // what was promised before serves nobody
-    if (!self.nominated_node.empty()) SetNominee(pod, "", client, now);
-    return "";
-  }
-  measures_.Preempted(found->victims.size());
-  for (const Pod& victim : found->victims) Evict(victim, pod, found->node, client, now);
-  // Whoever was promised room there and goes after it is promised nothing any more.
-  for (const Pod& other : engine_.Nominated(found->node)) {
-    if (other->priority < pod->priority) Promise(other, "", now);
-  }
-  SetNominee(pod, found->node, client, now);
-  return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
-                     found->node);
-}
-
-// Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
-void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
-  const std::string before = engine_.NomineeNode(pod->Key());
-  engine_.Nominate(pod, node);
-  if (before.empty() || before == node) return;
-  if (RunsSomewhere(pod) || engine_.IsAssumed(pod->Key())) return;  // it took what it was promised
-  auto left = std::make_shared<cluster::Pod>(*pod);
-  left->node_name = before;
-  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
-}
-
-void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client& client,
-                           Time now) {
-  Promise(pod, node, now);
-  WriteNominee(pod, node, client);
-}
-
-void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Client& client) {
-  Post(threads_.binders, client, [pod, node](kube::Client& with) {
-    const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
-                        {"status", {{"nominatedNodeName", node.empty() ? Json() : Json(node)}}}};
-    const Status written = with.Patch(kube::kPods, pod->meta.ns, pod->meta.name,
-                                      kube::PatchType::kStrategic, patch, "status")
-                               .status();
-    if (!written.ok()) {  // the promise stands here all the same
-      Log(LogLevel::kWarn, "cannot write the nominated node",
-          {{"pod", pod->Key()}, {"error", written.ToString()}});
-    }
-  });
-}
-
-// By the same steps as kube-scheduler: the condition that tells why, then the deletion.
-void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string& node,
-                      kube::Client& client, Time now) {
-  const std::string key = victim->Key();
-  if (victim->meta.deleted || !going_.emplace(key, victim->meta.uid).second) return;
-  Post(threads_.binders, client,
-       [shared = shared_, victim, preemptor, node, key, now](kube::Client& with) {
-         const WantedCondition condition{"DisruptionTarget", "True", "PreemptionByScheduler",
-                                         fmt::format("{}: preempting to accommodate a higher "
-                                                     "priority pod",
-                                                     preemptor->scheduler_name)};
-         (void)WriteCondition(with, *victim, condition, now);  // it tells, and decides nothing
-         const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
-         const Status deleted =
-             with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
-         const bool gone =
-             deleted.ok() || deleted.code() == Code::kNotFound || deleted.code() == Code::kConflict;
-         if (gone) {
-           Log(LogLevel::kInfo, "a pod is evicted for a more important one",
-               {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
-         } else {
-           shared->not_evicted.Put(key);
-         }
-         shared->Wake();
-       });
-}
-
-void Scheduler::Tell(Telling telling, Time now) {
-  const std::string key = telling.pod->Key();
-  if (telling.node.empty() &&
-      HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message})) {
-    tellings_.erase(key);
-    return;
-  }
-  if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
-  tellings_[key] = std::move(telling);
-  untold_.Add(key, now);
-}
-
-// One portion at a time, so that decisions and bindings go first.
-void Scheduler::TellSome(kube::Client& client, Time now) {
-  if (telling_) return;
-  std::vector<Telling> portion;
-  while (portion.size() < config_.tellings_per_call) {
-    const std::optional<std::string> key = untold_.Take(now);
-    if (!key) break;
-    untold_.Done(*key);
-    auto found = tellings_.extract(*key);
-    if (!found.empty()) portion.push_back(std::move(found.mapped()));
-  }
-  if (portion.empty()) return;
-  telling_ = true;
-  auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
-    std::vector<kube::NamedPatch> conditions;
-    std::vector<kube::EventNote> notes;
-    for (const Telling& telling : portion) {
-      const cluster::Pod& pod = *telling.pod;
-      if (!telling.node.empty()) {
-        notes.push_back({Reference(pod), kube::EventType::kNormal, "Scheduled",
-                         fmt::format("Successfully assigned {} to {}", pod.Key(), telling.node)});
-        continue;
-      }
-      conditions.push_back(
-          ConditionPatch(pod, {"PodScheduled", "False", telling.reason, telling.message}, now));
-      notes.push_back(
-          {Reference(pod), kube::EventType::kWarning, "FailedScheduling", telling.message});
-    }
-    std::vector<Shared::Told> told;
-    for (const Telling& telling : portion) told.push_back({telling});
-    const auto written =
-        with.PatchAll(kube::kPods, kube::PatchType::kStrategic, conditions, "status");
-    size_t next = 0;
-    for (size_t i = 0; i < portion.size(); ++i) {
-      if (!portion[i].node.empty()) continue;
-      const Status& status = written[next++].status();
-      told[i].ok = status.ok() || status.code() == Code::kNotFound ||
-                   status.code() == Code::kConflict;  // it is gone
-    }
-    (void)shared->events.RecordAll(with, notes, now);  // best effort
-    shared->told.Put(std::move(told));
-    shared->Wake();
-  };
-  Post(threads_.teller, client, std::move(call));
-  TakeAnswers(now);
 }
 
 }  // namespace nos::controllers

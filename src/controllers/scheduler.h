@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "controllers/cuts.h"
+#include "controllers/gangs.h"
 #include "controllers/reconciler.h"
 #include "controllers/scheduler_measures.h"
 #include "gpu/catalogue.h"
@@ -93,8 +94,11 @@ class Scheduler final : public Reconciler {
     std::string node;
     scheduling::CycleState state;
     enum class Stage { kPreparing, kSent, kAwaited } stage = Stage::kPreparing;
-    size_t writes = 0;     // of pre-bind plugins, not answered yet
-    bool cuts = false;     // waits for its instances
+    size_t writes = 0;      // of pre-bind plugins, not answered yet
+    bool cuts = false;      // waits for its instances
+    bool ready = false;     // nothing is left to be done before it is bound
+    std::string gang = {};  // bound together with at least so many of it
+    size_t least = 0;
     bool arrived = false;  // it is bound, and that was told
     Time until = Time::max();
   };
@@ -109,6 +113,12 @@ class Scheduler final : public Reconciler {
     std::string reason, message;  // of the condition PodScheduled
     std::string node;             // not empty: it was bound there
   };
+  // One that is about to be placed.
+  struct Gang {
+    std::string name;
+    size_t least = 0, placed = 0;  // members that must have a node, and those that have one
+    std::vector<Pod> waiting;
+  };
   // What calls need that may end after this object.
   struct Shared;
 
@@ -120,6 +130,12 @@ class Scheduler final : public Reconciler {
   const SchedulerProfile* ProfileFor(const cluster::Pod& pod) const;
 
   void Decide(const Pod& pod, kube::Client& client, Time now);
+  // Chooses a node and takes what the pod needs there, in the snapshot. False: see `diagnosis`.
+  bool Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now);
+  // As if it had not been placed; nobody has seen it.
+  void TakeBack(const std::string& key);
+  // It shall be bound.
+  void Commit(Binding& binding, kube::Client& client, Time now);
   void Prepare(Binding& binding, kube::Client& client, Time now);
   // Of one that waits for GPUs to be cut: kReady when they are.
   scheduling::Progress LookAtCuts(Binding& binding, Time now);
@@ -136,11 +152,21 @@ class Scheduler final : public Reconciler {
   void PrepareAll(kube::Client& client, Time now);
   void Expire(Time now);
   void LearnIfDue();
+  bool DecideWithGang(const Pod& pod, kube::Client& client, Time now);
+  void PlaceGang(const Gang& gang, kube::Client& client, Time now);
+  void RefuseGang(const std::vector<Pod>& pods, const std::string& why,
+                  const std::vector<const scheduling::Plugin*>& by, Time now);
+  std::string PreemptForGang(const Gang& gang, kube::Client& client, Time now);
+  bool MayBindWithGang(const Binding& binding) const;
+  void BindGang(const std::string& gang, kube::Client& client);
+  void GiveUpGang(const std::string& gang, size_t least, const std::string& why, Time now);
   void Refuse(const SchedulerProfile& profile, const Pod& pod,
               const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now);
   // Makes room for the pod if that is possible. Returns why not, or what was done.
   std::string Preempt(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
                       Time now);
+  // Empty: it may.
+  std::string WhyNotMakeRoom(const Framework& framework, const Pod& pod) const;
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
   void WriteNominee(const Pod& pod, const std::string& node, kube::Client& client);
@@ -157,6 +183,8 @@ class Scheduler final : public Reconciler {
   scheduling::Engine engine_;
   scheduling::SchedulingQueue queue_;
   Cuts cuts_;
+  Gangs gangs_;
+  const GangScheduling gang_scheduling_;
   SchedulerMeasures measures_;
   std::map<std::string, Binding> bindings_;   // by pod key
   std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids

@@ -136,6 +136,13 @@ std::optional<SchedulingQueue::Pod> SchedulingQueue::Take(Time now) {
   return entry.pod;
 }
 
+std::optional<SchedulingQueue::Pod> SchedulingQueue::TakeThis(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second.place == Place::kGated) return std::nullopt;
+  Leave(key, found->second);
+  return found->second.pod;
+}
+
 // Plugins are immutable and one of a kind: their addresses tell them apart.
 std::string SchedulingQueue::DormitoryOf(const Entry& entry, const std::vector<const Plugin*>& by) {
   std::string name = entry.kind;

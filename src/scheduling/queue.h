@@ -60,6 +60,8 @@ class SchedulingQueue {
 
   // The next that is ready. It is out of the queue's hands until Refused, Failed, Set or Remove.
   std::optional<Pod> Take(Time now);
+  // This one, whether it is ready or not, unless it is gated or not here.
+  std::optional<Pod> TakeThis(const std::string& key);
   void Refused(const Pod& pod, std::vector<const Plugin*> by, Time now);
   void Failed(const Pod& pod, Time now);
   // Puts back what was taken, as if it had not been.

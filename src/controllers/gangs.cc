@@ -1,0 +1,81 @@
+#include "controllers/gangs.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace nos::controllers {
+namespace {
+
+// Empty: none.
+std::string PodGroupOf(const cluster::Pod& pod) {
+  const auto label = pod.meta.labels.find(kPodGroupLabel);
+  return label == pod.meta.labels.end() ? "" : label->second;
+}
+
+GangSize SizeByWorkload(const cluster::Pod& pod, const cluster::Surroundings& around) {
+  const std::string key = pod.meta.ns + "/" + pod.workload->name;
+  const cluster::Workload* workload = around.workloads.Find(key);
+  if (workload == nullptr) return {1, fmt::format("there is no Workload {}", key)};
+  for (const cluster::Workload::Group& group : workload->groups) {
+    if (group.name == pod.workload->pod_group) return {group.min_count.value_or(1), ""};
+  }
+  return {1, fmt::format("Workload {} has no group \"{}\"", key, pod.workload->pod_group)};
+}
+
+}  // namespace
+
+std::string GangOf(const cluster::Pod& pod) {
+  if (pod.workload) {
+    const cluster::WorkloadRef& ref = *pod.workload;
+    return fmt::format("group {}{}{} of workload {}/{}", ref.pod_group,
+                       ref.replica_key.empty() ? "" : "/", ref.replica_key, pod.meta.ns, ref.name);
+  }
+  const std::string group = PodGroupOf(pod);
+  return group.empty() ? "" : fmt::format("pod group {}/{}", pod.meta.ns, group);
+}
+
+GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around) {
+  if (pod.workload) return SizeByWorkload(pod, around);
+  const std::string group = PodGroupOf(pod);
+  if (group.empty()) return {};
+  const std::string key = pod.meta.ns + "/" + group;
+  const cluster::PodGroup* found = around.pod_groups.Find(key);
+  if (found == nullptr) return {1, fmt::format("there is no PodGroup {}", key)};
+  return {found->min_member, ""};
+}
+
+void Gangs::Set(const Pod& before, const Pod& after) {
+  if (before != nullptr) {
+    const auto gang = members_.find(GangOf(*before));
+    if (gang != members_.end()) {
+      gang->second.erase(before->Key());
+      if (gang->second.empty()) members_.erase(gang);
+    }
+  }
+  if (after == nullptr || after->Finished() || after->meta.deleted) return;
+  const std::string gang = GangOf(*after);
+  if (!gang.empty()) members_[gang][after->Key()] = after;
+}
+
+std::vector<Gangs::Pod> Gangs::Of(const std::string& gang) const {
+  std::vector<Pod> pods;
+  const auto found = members_.find(gang);
+  if (found == members_.end()) return pods;
+  for (const auto& [key, pod] : found->second) pods.push_back(pod);
+  std::ranges::stable_sort(pods, [](const Pod& a, const Pod& b) {
+    return std::tuple(-int64_t{a->priority}, a->meta.created) <
+           std::tuple(-int64_t{b->priority}, b->meta.created);
+  });
+  return pods;
+}
+
+// A new pod is tried by itself, and takes the others along.
+bool GangScheduling::MayHelp(const scheduling::ClusterEvent& event, const cluster::Pod& pod) const {
+  if (event.kind != scheduling::ClusterEvent::Kind::kAround) return false;
+  if (event.around == "PodGroup") return !pod.workload;
+  return event.around == "Workload" && pod.workload.has_value();
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,107 @@
+// How the scheduler makes room for pods of higher priority, and keeps it for them.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "controllers/condition.h"
+#include "controllers/scheduler_internal.h"
+
+namespace nos::controllers {
+
+using scheduling::ClusterEvent;
+
+std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
+                               kube::Client& client, Time now) {
+  if (!profile.preemption) return "";
+  const Framework& framework = *profile.framework;
+  if (const std::string why = WhyNotMakeRoom(framework, pod); !why.empty()) return why;
+  const auto found =
+      scheduling::FindPreemption(framework, engine_.WithPromises(*pod), *pod, *profile.preemption);
+  if (!found) {  // what was promised before serves nobody
+    if (!engine_.NomineeNode(pod->Key()).empty()) SetNominee(pod, "", client, now);
+    return "";
+  }
+  measures_.Preempted(found->victims.size());
+  for (const Pod& victim : found->victims) Evict(victim, pod, found->node, client, now);
+  // Whoever was promised room there and goes after it is promised nothing any more.
+  for (const Pod& other : engine_.Nominated(found->node)) {
+    if (other->priority < pod->priority) Promise(other, "", now);
+  }
+  SetNominee(pod, found->node, client, now);
+  return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
+                     found->node);
+}
+
+std::string Scheduler::WhyNotMakeRoom(const Framework& framework, const Pod& pod) const {
+  // As it is by now, the watch may show later.
+  cluster::Pod self = *pod;
+  self.nominated_node = engine_.NomineeNode(pod->Key());
+  const cluster::NodeInfo* nominee = engine_.snapshot().Find(self.nominated_node);
+  const bool waits = nominee != nullptr && std::ranges::any_of(nominee->pods, [&](const Pod& p) {
+                       return p->priority < pod->priority && going_.contains(p->Key());
+                     });
+  return waits ? "the pods in its way on the nominated node are being evicted."
+               : scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
+}
+
+// Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
+void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
+  const std::string before = engine_.NomineeNode(pod->Key());
+  engine_.Nominate(pod, node);
+  if (before.empty() || before == node) return;
+  if (RunsSomewhere(pod) || engine_.IsAssumed(pod->Key())) return;  // it took what it was promised
+  auto left = std::make_shared<cluster::Pod>(*pod);
+  left->node_name = before;
+  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
+}
+
+void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client& client,
+                           Time now) {
+  Promise(pod, node, now);
+  WriteNominee(pod, node, client);
+}
+
+void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Client& client) {
+  Post(threads_.binders, client, [pod, node](kube::Client& with) {
+    const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
+                        {"status", {{"nominatedNodeName", node.empty() ? Json() : Json(node)}}}};
+    const Status written = with.Patch(kube::kPods, pod->meta.ns, pod->meta.name,
+                                      kube::PatchType::kStrategic, patch, "status")
+                               .status();
+    if (!written.ok()) {  // the promise stands here all the same
+      Log(LogLevel::kWarn, "cannot write the nominated node",
+          {{"pod", pod->Key()}, {"error", written.ToString()}});
+    }
+  });
+}
+
+// By the same steps as kube-scheduler: the condition that tells why, then the deletion.
+void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string& node,
+                      kube::Client& client, Time now) {
+  const std::string key = victim->Key();
+  if (victim->meta.deleted || !going_.emplace(key, victim->meta.uid).second) return;
+  Post(threads_.binders, client,
+       [shared = shared_, victim, preemptor, node, key, now](kube::Client& with) {
+         const WantedCondition condition{"DisruptionTarget", "True", "PreemptionByScheduler",
+                                         fmt::format("{}: preempting to accommodate a higher "
+                                                     "priority pod",
+                                                     preemptor->scheduler_name)};
+         (void)WriteCondition(with, *victim, condition, now);  // it tells, and decides nothing
+         const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
+         const Status deleted =
+             with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
+         const bool gone =
+             deleted.ok() || deleted.code() == Code::kNotFound || deleted.code() == Code::kConflict;
+         if (gone) {
+           Log(LogLevel::kInfo, "a pod is evicted for a more important one",
+               {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
+         } else {
+           shared->not_evicted.Put(key);
+         }
+         shared->Wake();
+       });
+}
+
+}  // namespace nos::controllers
