@@ -36,6 +36,7 @@ sed -i 's/schedulerName: renamed/schedulerNames: wrong/' "$work/scheduler/config
 until grep -q 'the former rules stay in force' "$work/scheduler-a.log"; do sleep 0.2; done
 expect created from "$(pod still 1 1g.5gb renamed)" k create
 wait_running still
+until used nos-scheduler | grep -q 'patch leases'; do sleep 0.2; done # it leads for a while
 if grep -l forbidden "$work"/scheduler-*.log; then fail "a permission is missing"; fi
 kill_hard scheduler-a
 kill_hard scheduler-b

@@ -40,8 +40,18 @@ TEST(InstanceLossTest, IsTheMeanOfWhatTheKubeletMayChoose) {
 }
 
 TEST(InstanceLossTest, UnknownInstancesMayCostAnything) {
-  EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:used"}, "1g.5gb", 2).gpus, 2);
+  EXPECT_DOUBLE_EQ(Loss({"7g.40gb@0:used"}, "1g.5gb", 2).gpus, 2);
   EXPECT_DOUBLE_EQ(Loss({"1g.5gb@6:free"}, "9g.99gb").gpus, 1);
+}
+
+// A free one costs less than any that has to be cut; of those, the best place counts.
+TEST(InstanceLossTest, CuttingCostsMoreThanTaking) {
+  const double taken = Loss({"1g.5gb@6:free"}, "1g.5gb").gpus;
+  const double cut = Loss({"3g.20gb@4:used"}, "1g.5gb").gpus;
+  const double cut_up = Loss({""}, "1g.5gb").gpus;
+  EXPECT_LT(taken, 1);
+  EXPECT_GE(cut, 1);
+  EXPECT_LT(cut, cut_up) << "an empty GPU is left whole if there is another";
 }
 
 TEST(InstanceLossTest, GpusThatNobodyCutsLoseNothing) {
