@@ -113,7 +113,8 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   Leader leader(connection, LeaderConfigOf(file.configuration), [&] { bell.Ring(); });
   kube::HttpOptions http_options = HttpOptionsOf(file);
   http_options.may_write = [&] { return leader.Leads(); };
-  http_options.max_connections = 2 * kBinders;
+  // More than are ever in flight: what is beyond is closed and opened again all the time.
+  http_options.max_connections = 8 * kBinders;
   kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
   controllers::RunnerOptions options;

@@ -50,7 +50,10 @@ struct SchedulerConfig {
   size_t most_bindings = 256;       // under way
   size_t most_preparing = 10'000;   // pods that wait for what has to be done before
   Cuts::Options cuts{};
-  size_t tellings_per_call = 50;   // conditions, and Events as many
+  // Conditions, and Events as many, at once; fewer while pods are being bound, which goes first at
+  // the API server, too.
+  size_t tellings_per_call = 16;
+  size_t tellings_beside_bindings = 2;
   size_t most_tellings = 100'000;  // that wait; beyond, the oldest wait for the next refusal
 };
 

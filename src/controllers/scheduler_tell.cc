@@ -31,7 +31,8 @@ void Scheduler::Tell(Telling telling, Time now) {
 void Scheduler::TellSome(kube::Client& client, Time now) {
   if (telling_) return;
   std::vector<Telling> portion;
-  while (portion.size() < config_.tellings_per_call) {
+  const size_t most = IsQuiet() ? config_.tellings_per_call : config_.tellings_beside_bindings;
+  while (portion.size() < most) {
     const std::optional<std::string> key = untold_.Take(now);
     if (!key) break;
     untold_.Done(*key);

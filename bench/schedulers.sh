@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# kube-scheduler and nos scheduler side by side: pods bound per second on the same API server, each
+# run on a fresh one. kube-scheduler with client limits raised and every other setting its default.
+#
+#   bench/schedulers.sh [NODES...]       (1000 5000); PODS=10000 WORKLOADS="plain slices spread anti"
+#
+# A run's processor time is the scheduler's own. Prints the machine's load, too: figures of a busy
+# machine say little.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+pods=${PODS:-10000}
+workloads=${WORKLOADS:-plain slices spread anti}
+[ $# -gt 0 ] || set -- 1000 5000
+build=build/release
+dir=$(mktemp -d)
+running=
+trap '[ -z "$running" ] || kill "$running" 2>/dev/null; script/controlplane down --dir "$dir/cp" >/dev/null 2>&1; rm -rf "$dir"' EXIT
+
+start() { # SCHEDULER
+  local config=$dir/cp/kubeconfig
+  case $1 in
+    nos) $build/nos scheduler --kubeconfig "$config" ;;
+    kube)
+      "$(script/controlplane binary kube-scheduler)" --kubeconfig "$config" \
+        --authentication-kubeconfig "$config" --authorization-kubeconfig "$config" \
+        --kube-api-qps 5000 --kube-api-burst 10000 --leader-elect=false --secure-port 0
+      ;;
+  esac >"$dir/scheduler.log" 2>&1 &
+  running=$!
+}
+
+run() { # SCHEDULER NAME NODES WORKLOAD
+  NOS_CONTROLPLANE_ONLY="etcd kube-apiserver" script/controlplane up --dir "$dir/cp" --nodes 0 >"$dir/up.log" 2>&1 ||
+    { cat "$dir/up.log" && exit 1; }
+  $build/bench/nos-scheduler-load "$dir/cp/kubeconfig" "$2" "$3" "$pods" "$4" >"$dir/load.log" 2>&1 &
+  local load=$!
+  until grep -q created "$dir/load.log"; do
+    kill -0 $load 2>/dev/null || { cat "$dir/load.log" && exit 1; }
+    sleep 0.2
+  done
+  start "$1"
+  wait $load || { cat "$dir/load.log" "$dir/scheduler.log" && exit 1; }
+  printf '%-5s %s  cpu %s  load %s\n' "$1" "$(tail -1 "$dir/load.log" | cut -d' ' -f2-)" \
+    "$(ps -o time= -p $running)" "$(cut -d' ' -f1 /proc/loadavg)"
+  kill $running && wait $running 2>/dev/null || true
+  running=
+  script/controlplane down --dir "$dir/cp" >/dev/null 2>&1
+}
+
+printf '%s, %s cores\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)" "$(nproc)"
+for nodes in "$@"; do
+  for workload in $workloads; do
+    run kube default-scheduler "$nodes" "$workload"
+    run nos nos-scheduler "$nodes" "$workload"
+  done
+done
