@@ -1,0 +1,91 @@
+// Why a pod waits: what keeps it from each node, which node is the nearest, what would have to be
+// cut or evicted for it, and the smallest remedy.
+//
+//   const Explanation why = Explain({framework, cutting, snapshot, pod});
+//   std::cout << ToText(why, 100);    // for people
+//   Write(ToJson(why)), Tell(why.remedy);
+//
+// It looks at every node with every filter, and then for pods in the way on as many nodes as a
+// preemption looks at: milliseconds for thousands of nodes, so not for each decision.
+//
+// Pure functions; may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/json.h"
+#include "scheduling/framework.h"
+#include "scheduling/preemption.h"
+
+namespace nos::scheduling {
+
+struct ExplainInput {
+  const Framework& framework;  // that decides for the pod
+  // As that one, but with GPUs cut for the pod where need be (GpusCut::kHere); may be the same.
+  const Framework& cutting;
+  const cluster::ClusterSnapshot& snapshot;
+  const cluster::Pod& pod;                                            // waits (IsPending)
+  std::optional<PreemptionOptions> preemption = PreemptionOptions();  // none: it may not preempt
+  // What keeps the group of pods waiting that it is placed together with.
+  std::string gang = {};
+};
+
+struct Explanation {
+  struct Lack {
+    std::string resource;
+    // In thousandths of a core, or whole units. What is free may be less than nothing.
+    int64_t asked = 0, free = 0, allocatable = 0;
+    bool never = false;  // not even the empty node could offer it
+  };
+  struct Instance {
+    int gpu = 0;       // index
+    std::string name;  // "1g.5gb@6"
+    friend bool operator==(const Instance&, const Instance&) = default;
+  };
+  // What of a node's GPUs is to be made, and which free instances give way to that.
+  struct Cut {
+    std::vector<Instance> made, destroyed;
+  };
+  struct Nearest {
+    std::string node;
+    std::vector<Reason> objections;  // beside lacking resources
+    std::vector<Lack> lacks;
+    std::optional<Cut> cut;  // makes all MIG instances that it lacks
+  };
+  struct Place {
+    std::string node;
+    Cut cut;
+  };
+  struct Room {
+    std::string node;
+    std::vector<std::string> pods;  // keys; those that would have to go, the most important first
+    int32_t priority = 0;           // the highest of theirs
+  };
+
+  std::string pod;  // key
+  int32_t priority = 0;
+  bool cuts_here = false;          // its scheduler has GPUs cut
+  std::string gate, gang;          // not empty: what it waits for before any node is asked
+  Diagnosis diagnosis;             // of its own scheduler
+  std::optional<Place> place;      // it fits now
+  std::optional<Nearest> nearest;  // of the nodes that refuse it
+  std::optional<Room> preemption;  // which its priority makes
+  std::string no_preemption;       // why it may not preempt
+  std::optional<Room> in_the_way;  // the fewest pods without which it would fit
+  std::string remedy;              // one sentence
+};
+
+Explanation Explain(const ExplainInput& input);
+
+// Lines of at most `width` characters, but for words that are longer.
+std::string ToText(const Explanation& explanation, size_t width);
+Json ToJson(const Explanation& explanation);
+// "1g.5gb@6 of GPU 0 and 1g.5gb@5 of GPU 1".
+std::string InstancesText(const std::vector<Explanation::Instance>& instances);
+// "500m cpu", "2Gi memory".
+std::string AmountText(const std::string& resource, int64_t amount);
+
+}  // namespace nos::scheduling

@@ -1,0 +1,192 @@
+// An explanation as text and as JSON.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/quantity.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "scheduling/explain.h"
+
+namespace nos::scheduling {
+namespace {
+
+using Cut = Explanation::Cut;
+using Instance = Explanation::Instance;
+using Lack = Explanation::Lack;
+using Room = Explanation::Room;
+
+constexpr size_t kLabel = 14;      // columns of what a line is about
+constexpr size_t kMostLines = 12;  // of pods that would have to go
+
+Quantity QuantityOf(const std::string& resource, int64_t amount) {
+  return resource == "cpu" ? Quantity::FromMilli(amount) : Quantity::FromValue(amount);
+}
+
+// The text after the label, broken at blanks.
+void AddLines(std::string& out, const std::string& label, const std::string& text, size_t width) {
+  std::string line = fmt::format("{:<{}}", label, kLabel);
+  size_t used = kLabel;
+  bool first = true;
+  for (const std::string_view word : Split(text, ' ')) {
+    const size_t length = DisplayWidth(word);
+    if (!first && used + 1 + length > width) {
+      out += line + "\n";
+      line = std::string(kLabel, ' ');
+      used = kLabel;
+      first = true;
+    }
+    line += (first ? "" : " ") + std::string(word);
+    used += length + (first ? 0 : 1);
+    first = false;
+  }
+  out += line + "\n";
+}
+
+std::string LackText(const Lack& lack) {
+  const auto amount = [&](int64_t value) {
+    return QuantityOf(lack.resource, value).ToBinaryString();
+  };
+  return fmt::format("{}: asks for {}, {} of {} free{}", lack.resource, amount(lack.asked),
+                     amount(std::max<int64_t>(lack.free, 0)), amount(lack.allocatable),
+                     lack.never ? "; it can never have that" : "");
+}
+
+std::string CutText(const Cut& cut) {
+  std::string text = InstancesText(cut.made);
+  if (!cut.destroyed.empty()) {
+    text += "; free instances give way: " + InstancesText(cut.destroyed);
+  }
+  return text;
+}
+
+std::string RoomText(const Room& room) {
+  std::vector<std::string> pods = room.pods;
+  if (pods.size() > kMostLines) {
+    const size_t more = pods.size() - kMostLines;
+    pods.resize(kMostLines);
+    pods.push_back(fmt::format("{} more", more));
+  }
+  return fmt::format("on node {} (priority up to {}): {}", room.node, room.priority,
+                     Join(pods, ", "));
+}
+
+std::string Headline(const Explanation& why) {
+  if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
+  if (!why.gang.empty()) return fmt::format("{} waits for others: {}", why.pod, why.gang);
+  if (!why.place) {
+    return fmt::format("{} waits: {}/{} nodes are available", why.pod, why.diagnosis.feasible,
+                       why.diagnosis.nodes);
+  }
+  return fmt::format("{} fits on node {}{}", why.pod, why.place->node,
+                     why.place->cut.made.empty() ? " as it is" : ", whose GPUs are cut for it");
+}
+
+Json InstancesJson(const std::vector<Instance>& instances) {
+  JsonArray out;
+  for (const Instance& one : instances) {
+    out.push_back(JsonObject{{"gpu", one.gpu}, {"instance", one.name}});
+  }
+  return out;
+}
+
+Json CutJson(const Cut& cut) {
+  return JsonObject{{"made", InstancesJson(cut.made)}, {"destroyed", InstancesJson(cut.destroyed)}};
+}
+
+Json RoomJson(const Room& room) {
+  JsonArray pods;
+  for (const std::string& pod : room.pods) pods.push_back(Json(pod));
+  return JsonObject{{"node", room.node}, {"pods", std::move(pods)}, {"priority", room.priority}};
+}
+
+Json NearestJson(const Explanation::Nearest& nearest) {
+  JsonArray objections, lacks;
+  for (const Reason& reason : nearest.objections) {
+    objections.push_back(JsonObject{{"code", reason.code}, {"message", reason.message}});
+  }
+  for (const Lack& lack : nearest.lacks) {
+    const auto amount = [&](int64_t value) { return QuantityOf(lack.resource, value).ToString(); };
+    lacks.push_back(JsonObject{{"resource", lack.resource},
+                               {"asked", amount(lack.asked)},
+                               {"free", amount(lack.free)},
+                               {"allocatable", amount(lack.allocatable)},
+                               {"never", lack.never}});
+  }
+  JsonObject out{
+      {"node", nearest.node}, {"objections", std::move(objections)}, {"lacks", std::move(lacks)}};
+  if (nearest.cut) out["cut"] = CutJson(*nearest.cut);
+  return out;
+}
+
+}  // namespace
+
+std::string AmountText(const std::string& resource, int64_t amount) {
+  return fmt::format("{} {}", QuantityOf(resource, amount).ToBinaryString(), resource);
+}
+
+std::string InstancesText(const std::vector<Instance>& instances) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const bool last = i + 1 == instances.size() || instances[i + 1].gpu != instances[i].gpu;
+    parts.push_back(instances[i].name);
+    if (last) parts.back() += fmt::format(" of GPU {}", instances[i].gpu);
+  }
+  return Join(parts, ", ");
+}
+
+std::string ToText(const Explanation& why, size_t width) {
+  std::string out = Headline(why) + "\n";
+  const auto add = [&](const std::string& label, const std::string& text) {
+    AddLines(out, label, text, width);
+  };
+  if (why.place) {
+    if (!why.place->cut.made.empty()) add("to be cut", CutText(why.place->cut));
+  } else {
+    for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
+      add(why.diagnosis.asked ? fmt::format("{:>6} nodes", entry.nodes) : "all nodes",
+          entry.message);
+    }
+  }
+  if (why.nearest) {
+    add("nearest", "node " + why.nearest->node);
+    for (const Lack& lack : why.nearest->lacks) add("  lacks", LackText(lack));
+    for (const Reason& reason : why.nearest->objections) add("  objects", reason.message);
+    if (why.nearest->cut) add("  to be cut", CutText(*why.nearest->cut));
+  }
+  if (why.preemption) add("evicted", RoomText(*why.preemption));
+  if (why.in_the_way && !why.preemption) add("in the way", RoomText(*why.in_the_way));
+  if (why.in_the_way && !why.preemption) {
+    add("priority", why.no_preemption.empty()
+                        ? fmt::format("its own is {}: nobody is evicted for it", why.priority)
+                        : why.no_preemption);
+  }
+  add("remedy", why.remedy);
+  return out;
+}
+
+Json ToJson(const Explanation& why) {
+  JsonArray reasons;
+  for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
+    reasons.push_back(
+        JsonObject{{"code", entry.code}, {"message", entry.message}, {"nodes", entry.nodes}});
+  }
+  JsonObject out{{"pod", why.pod},
+                 {"priority", why.priority},
+                 {"nodes", why.diagnosis.nodes},
+                 {"available", why.diagnosis.feasible},
+                 {"reasons", std::move(reasons)}};
+  if (!why.gate.empty()) out["gate"] = why.gate;
+  if (!why.gang.empty()) out["gang"] = why.gang;
+  if (why.place) {
+    out["place"] = JsonObject{{"node", why.place->node}, {"cut", CutJson(why.place->cut)}};
+  }
+  if (why.nearest) out["nearest"] = NearestJson(*why.nearest);
+  if (why.preemption) out["preemption"] = RoomJson(*why.preemption);
+  if (!why.no_preemption.empty()) out["mayNotPreempt"] = why.no_preemption;
+  if (why.in_the_way) out["inTheWay"] = RoomJson(*why.in_the_way);
+  out["remedy"] = why.remedy;
+  return out;
+}
+
+}  // namespace nos::scheduling
