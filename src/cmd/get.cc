@@ -1,14 +1,13 @@
 // nos get: what a live cluster's GPUs, GPU pods and plans look like, read through a kubeconfig.
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "base/table.h"
-#include "cluster/objects.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/get_report.h"
+#include "cmd/read_cluster.h"
 #include "cmd/terminal.h"
 #include "kube/client.h"
 #include "kube/connection.h"
@@ -27,39 +26,13 @@ struct Objects {
   LiveCluster live;
 };
 
-// Lists and decodes; an object that cannot be read is reported and left out.
-template <typename T>
-Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
-                                                      const kube::Resource& resource,
-                                                      Status (*read)(JsonSource, T&)) {
-  std::vector<std::shared_ptr<const T>> out;
-  std::string warnings;
-  const auto add = [&](JsonSource item) {
-    auto object = std::make_shared<T>();
-    if (const Status status = read(item, *object); status.ok()) {
-      out.push_back(std::move(object));
-    } else {
-      warnings += Printable(
-          fmt::format("warning: {} {}: {}", resource.kind, object->meta.name, status.message()));
-      warnings += '\n';
-    }
-  };
-  const auto restart = [&] {
-    out.clear();
-    warnings.clear();
-  };
-  NOS_RETURN_IF_ERROR(client.ListEach(resource, "", {}, restart, add).status());
-  std::cerr << warnings;
-  return out;
-}
-
 Result<Objects> ReadCluster(const GetFlags& flags) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(flags.kubeconfig, flags.context));
   kube::HttpTransport transport(std::move(config));
   kube::Client client(transport);
-  NOS_ASSIGN(auto nodes, ListAll<cluster::Node>(client, kube::kNodes, &cluster::ReadNode));
+  NOS_ASSIGN(auto nodes, ListNodes(client));
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
-  NOS_ASSIGN(auto pods, ListAll<cluster::Pod>(client, kube::kPods, &cluster::ReadPod));
+  NOS_ASSIGN(auto pods, ListPods(client));
   auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
   LiveCluster live = MakeLiveCluster(std::move(nodes), std::move(pods), *kept);
   return Objects{std::move(kept), std::move(live)};

@@ -2,15 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
-#include <set>
 
 #include "base/table.h"
 #include "base/text.h"
-#include "cluster/objects.h"
 #include "cluster/snapshot.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/plan_report.h"
+#include "cmd/read_cluster.h"
 #include "cmd/terminal.h"
 #include "planning/names.h"
 #include "planning/planner.h"
@@ -37,37 +36,6 @@ std::string CheckSeconds(const std::string& text) {
              : "'" + text + "' is not a number of seconds from 0.001 to 86400";
 }
 
-struct Input {
-  std::vector<std::shared_ptr<const cluster::Node>> nodes;
-  Pods pods;
-};
-
-Result<Input> ReadInput(const std::vector<std::string>& files) {
-  Input input;
-  std::set<std::string> seen;  // "node n1", "pod a/b"
-  const auto first = [&](const std::string& object, const std::string& path) {
-    return seen.insert(object).second
-               ? Status::Ok()
-               : Invalid(path + ": " + object + " is given twice; give every object once");
-  };
-  for (const std::string& path : files) {
-    NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
-    NOS_ASSIGN(cluster::Objects objects, cluster::ReadObjects(text, path == "-" ? "stdin" : path));
-    for (cluster::Node& node : objects.nodes) {
-      NOS_RETURN_IF_ERROR(first("node " + node.meta.name, path));
-      input.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
-    }
-    for (cluster::Pod& pod : objects.pods) {
-      NOS_RETURN_IF_ERROR(first("pod " + pod.Key(), path));
-      input.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
-    }
-  }
-  if (input.nodes.empty()) {
-    return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
-  }
-  return input;
-}
-
 // The pods that the partitioner would plan for, had a scheduler tried them all.
 Pods Plannable(const Pods& pods) {
   Pods plannable;
@@ -85,7 +53,7 @@ Pods Plannable(const Pods& pods) {
 
 Status RunPlan(const PlanFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
-  NOS_ASSIGN(const Input input, ReadInput(flags.files));
+  NOS_ASSIGN(const ClusterObjects input, ReadDump(flags.files));
   const auto snapshot = cluster::ClusterSnapshot::Build(input.nodes, input.pods, catalogue);
   for (size_t i = 0; i < snapshot.size(); ++i) {
     for (const std::string& problem : snapshot.node(i).gpus.problems) {

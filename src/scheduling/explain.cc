@@ -135,11 +135,38 @@ Room RoomOf(const Preemption& preemption) {
   return room;
 }
 
+// Where instances in use are told by the pods that hold them, and no longer by nodes' statuses,
+// which would go on counting them as used when their pods have ended.
+cluster::ClusterSnapshot UsedByPodsAlone(cluster::ClusterSnapshot snapshot) {
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const NodeInfo& info = snapshot.node(i);
+    if (!info.gpus.managed) continue;
+    std::vector<cluster::Gpu> reported;
+    bool differs = false;
+    for (const cluster::Gpu& gpu : info.gpus.gpus) {
+      if (gpu.reported) reported.push_back(gpu);
+    }
+    for (cluster::Gpu& gpu : reported) {
+      for (cluster::Instance& one : gpu.instances) {
+        differs = differs || (one.used && !one.pod.empty());
+        one.used = one.used && one.pod.empty();
+      }
+    }
+    if (!differs) continue;
+    auto node = std::make_shared<cluster::Node>(*info.node);
+    cluster::Apply(cluster::StatusPatch(*node, reported, cluster::StatusPlan(*node)),
+                   node->meta.annotations);
+    snapshot.SetNode(std::move(node));
+  }
+  return snapshot;
+}
+
 // As if it went before all others.
 std::optional<Room> InTheWay(const ExplainInput& input) {
   Pod first = input.pod;
   first.priority = std::numeric_limits<int32_t>::max();
-  const auto candidates = PreemptionCandidates(input.cutting, input.snapshot, first, {});
+  const auto candidates =
+      PreemptionCandidates(input.cutting, UsedByPodsAlone(input.snapshot), first, {});
   const auto fewest =
       std::ranges::min_element(candidates, [](const Preemption& a, const Preemption& b) {
         return a.victims.size() != b.victims.size() ? a.victims.size() < b.victims.size()

@@ -1,0 +1,168 @@
+// nos explain: why one pod waits, from a live cluster or a dump. Changes nothing anywhere.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "base/table.h"
+#include "base/text.h"
+#include "cluster/snapshot.h"
+#include "cmd/catalogue_flag.h"
+#include "cmd/command.h"
+#include "cmd/read_cluster.h"
+#include "cmd/scheduler_file.h"
+#include "cmd/terminal.h"
+#include "controllers/gangs.h"
+#include "scheduling/explain.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::cmd {
+namespace {
+
+using scheduling::GpusCut;
+
+constexpr size_t kWidth = 100;
+
+struct ExplainFlags {
+  std::string pod, kubeconfig, context, output = "text", catalogue, config;
+  std::vector<std::string> files;
+  bool what_if = false;
+};
+
+Result<std::shared_ptr<const cluster::Pod>> FindWaiting(const ClusterObjects& objects,
+                                                        const std::string& key) {
+  const auto found =
+      std::ranges::find_if(objects.pods, [&](const auto& pod) { return pod->Key() == key; });
+  if (found == objects.pods.end()) return NotFound("there is no pod " + key);
+  const cluster::Pod& pod = **found;
+  if (scheduling::IsPending(pod)) return *found;
+  if (pod.Finished()) return Invalid(fmt::format("pod {} does not wait: it is {}", key, pod.phase));
+  if (pod.meta.deleted)
+    return Invalid(fmt::format("pod {} does not wait: it is being deleted", key));
+  if (pod.node_name.empty()) {
+    return Invalid(fmt::format("pod {} does not wait: it is {}", key, pod.phase));
+  }
+  return Invalid(fmt::format("pod {} does not wait: it is bound to node {}", key, pod.node_name));
+}
+
+// What keeps the group that the pod is placed together with from being tried; "" nothing.
+std::string GangProblem(const ClusterObjects& objects, const cluster::Pod& pod) {
+  const std::string gang = controllers::GangOf(pod);
+  if (gang.empty() || !objects.around) return "";
+  const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
+  if (!size.problem.empty()) return gang + ": " + size.problem;
+  const auto there = std::ranges::count_if(objects.pods, [&](const auto& other) {
+    return controllers::GangOf(*other) == gang && !other->Finished() && !other->meta.deleted;
+  });
+  if (there >= size.least) return "";
+  return fmt::format("{}: {} of the {} pods that are placed together are there", gang, there,
+                     size.least);
+}
+
+// The scheduler that the pod names, as far as it is known, or nos scheduler.
+struct Deciders {
+  scheduling::Configuration own, cutting;
+  const scheduling::Profile* of_pod = nullptr;     // in `own`
+  const scheduling::Profile* with_cuts = nullptr;  // in `cutting`
+};
+
+const scheduling::Profile* ProfileOf(const scheduling::Configuration& configuration,
+                                     const std::string& name) {
+  const auto found =
+      std::ranges::find(configuration.profiles, name, &scheduling::Profile::scheduler_name);
+  return found == configuration.profiles.end() ? &configuration.profiles.front() : &*found;
+}
+
+Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,
+                                                 const cluster::Pod& pod) {
+  auto deciders = std::make_unique<Deciders>();
+  const bool ours = flags.what_if || !flags.config.empty() || pod.scheduler_name == "nos-scheduler";
+  const scheduling::ConfigurationUse cuts{.default_name = "nos-scheduler",
+                                          .gpus_cut = GpusCut::kHere};
+  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(flags.config, cuts));
+  deciders->cutting = std::move(file.configuration);
+  deciders->own = scheduling::DefaultConfiguration();
+  deciders->with_cuts = ProfileOf(deciders->cutting, pod.scheduler_name);
+  deciders->of_pod = ours ? deciders->with_cuts : &deciders->own.profiles.front();
+  const bool known = deciders->of_pod->scheduler_name == pod.scheduler_name;
+  if (!known && !flags.what_if) {
+    std::cerr << fmt::format("note: no profile of scheduler {} is known; decided as by {}\n",
+                             Printable(pod.scheduler_name), deciders->of_pod->scheduler_name);
+  }
+  return deciders;
+}
+
+Status RunExplain(const ExplainFlags& flags) {
+  const auto slash = flags.pod.find('/');
+  if (slash == 0 || slash == std::string::npos || slash + 1 == flags.pod.size() ||
+      flags.pod.find('/', slash + 1) != std::string::npos) {
+    return Invalid("'" + flags.pod + "' is not NAMESPACE/NAME");
+  }
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(const ClusterObjects objects, flags.files.empty()
+                                               ? ReadLiveCluster(flags.kubeconfig, flags.context)
+                                               : ReadDump(flags.files));
+  NOS_ASSIGN(const std::shared_ptr<const cluster::Pod> pod, FindWaiting(objects, flags.pod));
+  NOS_ASSIGN(const std::unique_ptr<Deciders> deciders, ChooseDeciders(flags, *pod));
+  auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
+  if (objects.around) snapshot.ChangeAround() = *objects.around;
+  const scheduling::Explanation why =
+      scheduling::Explain({deciders->of_pod->framework, deciders->with_cuts->framework, snapshot,
+                           *pod, deciders->of_pod->preemption, GangProblem(objects, *pod)});
+  if (flags.output == "json") {
+    std::cout << WriteJsonPretty(scheduling::ToJson(why)) << "\n";
+    return Status::Ok();
+  }
+  if (flags.what_if) std::cout << "If nos scheduler decided now:\n";
+  for (const std::string_view line : Split(scheduling::ToText(why, kWidth), '\n')) {
+    if (!line.empty()) std::cout << Printable(std::string(line)) << "\n";
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddExplainCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* explain = root.add_subcommand("explain", "Tell why a pod waits, and what would help");
+  explain->require_subcommand(1);
+  explain->footer(
+      "Examples:\n"
+      "  nos explain pod default/trainer\n"
+      "  nos explain pod default/trainer --what-if");
+  CLI::App* command = explain->add_subcommand("pod", "Why a pod waits, and what would help");
+  auto flags = std::make_shared<ExplainFlags>();
+  command->add_option("pod", flags->pod, "The pod")->required()->option_text("NAMESPACE/NAME");
+  command->add_flag(
+      "--what-if", flags->what_if,
+      "Where it would go, and what be cut or evicted, if nos scheduler placed it now");
+  command
+      ->add_option("-f,--file", flags->files,
+                   "A dump instead of a cluster: YAML or JSON of nodes and pods; - is stdin")
+      ->option_text("FILE");
+  command->add_option("-o,--output", flags->output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->option_text("FORMAT");
+  command->add_option("--config", flags->config, "The configuration that its scheduler reads")
+      ->option_text("FILE");
+  command->add_option("--kubeconfig", flags->kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+      ->option_text("FILE");
+  command->add_option("--context", flags->context, "Default: the file's current context")
+      ->option_text("NAME");
+  AddCatalogueFlag(*command, flags->catalogue);
+  command->footer(
+      "Examples:\n"
+      "  nos explain pod default/trainer\n"
+      "  nos explain pod default/trainer --what-if -o json\n"
+      "  kubectl get nodes,pods -A -o yaml | nos explain pod default/trainer -f -");
+  command->callback([&chosen, flags] {
+    chosen.action = [flags] {
+      const Status status = RunExplain(*flags);
+      return status.ok() ? 0 : Fail("nos explain pod", status);
+    };
+  });
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,99 @@
+#include "cmd/read_cluster.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/table.h"
+#include "cmd/command.h"
+#include "controllers/around.h"
+#include "kube/connection.h"
+#include "kube/http_transport.h"
+
+namespace nos::cmd {
+namespace {
+
+template <typename T>
+Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
+                                                      const kube::Resource& resource,
+                                                      Status (*read)(JsonSource, T&)) {
+  std::vector<std::shared_ptr<const T>> out;
+  std::string warnings;
+  const auto add = [&](JsonSource item) {
+    auto object = std::make_shared<T>();
+    if (const Status status = read(item, *object); status.ok()) {
+      out.push_back(std::move(object));
+    } else {
+      warnings += Printable(
+          fmt::format("warning: {} {}: {}", resource.kind, object->meta.name, status.message()));
+      warnings += '\n';
+    }
+  };
+  const auto restart = [&] {
+    out.clear();
+    warnings.clear();
+  };
+  NOS_RETURN_IF_ERROR(client.ListEach(resource, "", {}, restart, add).status());
+  std::cerr << warnings;
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client& client) {
+  return ListAll<cluster::Node>(client, kube::kNodes, &cluster::ReadNode);
+}
+
+Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client) {
+  return ListAll<cluster::Pod>(client, kube::kPods, &cluster::ReadPod);
+}
+
+Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context) {
+  NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(kubeconfig, context));
+  kube::HttpTransport transport(std::move(config));
+  kube::Client client(transport);
+  ClusterObjects objects;
+  NOS_ASSIGN(objects.nodes, ListNodes(client));
+  NOS_ASSIGN(objects.pods, ListPods(client));
+  controllers::AroundCaches around({});
+  around.Pump(client, SystemClock().Now());
+  if (around.synced()) {
+    objects.around = around.Collect();
+  } else {
+    std::cerr << Printable(fmt::format("note: volumes, budgets and groups of pods do not count: {}",
+                                       around.ReadError().message()))
+              << "\n";
+  }
+  return objects;
+}
+
+Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
+  ClusterObjects all;
+  std::set<std::string> seen;  // "node n1", "pod a/b"
+  const auto first = [&](const std::string& object, const std::string& path) {
+    return seen.insert(object).second
+               ? Status::Ok()
+               : Invalid(path + ": " + object + " is given twice; give every object once");
+  };
+  for (const std::string& path : files) {
+    NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
+    NOS_ASSIGN(cluster::Objects objects, cluster::ReadObjects(text, path == "-" ? "stdin" : path));
+    for (cluster::Node& node : objects.nodes) {
+      NOS_RETURN_IF_ERROR(first("node " + node.meta.name, path));
+      all.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
+    }
+    for (cluster::Pod& pod : objects.pods) {
+      NOS_RETURN_IF_ERROR(first("pod " + pod.Key(), path));
+      all.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
+    }
+  }
+  if (all.nodes.empty()) {
+    return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
+  }
+  return all;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,33 @@
+// The nodes and pods that a command looks at: of a live cluster, or of a dump.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cluster/objects.h"
+#include "cluster/surroundings.h"
+#include "kube/client.h"
+
+namespace nos::cmd {
+
+struct ClusterObjects {
+  std::vector<std::shared_ptr<const cluster::Node>> nodes;
+  std::vector<std::shared_ptr<const cluster::Pod>> pods;
+  std::optional<cluster::Surroundings> around;  // none: a dump does not tell
+};
+
+// Objects that cannot be read are reported on stderr and left out; so is all that surrounds pods
+// when some of it may not be read.
+Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context);
+// What `kubectl get nodes,pods -A -o yaml` printed; "-": standard input. Error: kInvalid, also when
+// an object is given twice, or no node.
+Result<ClusterObjects> ReadDump(const std::vector<std::string>& files);
+
+// Lists and decodes; an object that cannot be read is reported and left out.
+Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client& client);
+Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
+
+}  // namespace nos::cmd
