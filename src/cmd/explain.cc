@@ -117,7 +117,8 @@ Status RunExplain(const ExplainFlags& flags) {
     return Status::Ok();
   }
   if (flags.what_if) std::cout << "If nos scheduler decided now:\n";
-  for (const std::string_view line : Split(scheduling::ToText(why, kWidth), '\n')) {
+  const std::string text = scheduling::ToText(why, kWidth);
+  for (const std::string_view line : Split(text, '\n')) {
     if (!line.empty()) std::cout << Printable(std::string(line)) << "\n";
   }
   return Status::Ok();

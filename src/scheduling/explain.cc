@@ -60,13 +60,18 @@ std::optional<Cut> CutOn(const NodeInfo& node, const ResourceVector& requests) {
   return cut;
 }
 
-// No GPU of the node can ever hold such instances.
-bool IsForeign(const NodeInfo& node, const Shortfall& shortfall) {
-  if (!node.gpus.managed) return shortfall.requested > shortfall.allocatable;
-  return std::ranges::none_of(node.gpus.gpus, [&](const cluster::Gpu& gpu) {
+// What the empty node could offer, however its GPUs are cut.
+int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
+  if (!cluster::IsMigResource(shortfall.resource) || !node.gpus.managed) {
+    return shortfall.allocatable;
+  }
+  int64_t most = 0;
+  for (const cluster::Gpu& gpu : node.gpus.gpus) {
     const auto profile = gpu.model->FindProfile(cluster::ResourceName(shortfall.resource));
-    return profile && gpu.model->Allows(*profile);
-  });
+    if (!profile || !gpu.model->Allows(*profile)) continue;
+    most += gpu.model->layouts().Copies(gpu::LayoutTable::kEmpty, *profile);
+  }
+  return most;
 }
 
 // All that keeps the pod from one node.
@@ -115,10 +120,10 @@ class Obstacles {
       nearest_.objections.push_back(reason);
       return;
     }
-    const bool never = cluster::IsMigResource(lack->resource) ? IsForeign(node, *lack)
-                                                              : lack->requested > lack->allocatable;
+    const int64_t most = MostOf(node, *lack);
     nearest_.lacks.push_back({cluster::ResourceName(lack->resource), lack->requested,
-                              lack->allocatable - lack->used, lack->allocatable, never});
+                              lack->allocatable - lack->used, lack->allocatable, most,
+                              lack->requested > most});
   }
 
   const ResourceVector requests_;
@@ -176,6 +181,19 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
   return RoomOf(*fewest);
 }
 
+// Instances of an evicted pod count as used until the agent says otherwise, so this may be no.
+bool WouldPreempt(const ExplainInput& input, const Room& room) {
+  constexpr auto kHighest = std::numeric_limits<int32_t>::max();
+  if (!input.preemption || input.pod.preemption_policy == "Never" || room.priority == kHighest) {
+    return false;
+  }
+  Pod above = input.pod;
+  above.priority = std::max(above.priority, room.priority + 1);
+  const auto candidates =
+      PreemptionCandidates(input.framework, input.snapshot, above, *input.preemption);
+  return std::ranges::find(candidates, room.node, &Preemption::node) != candidates.end();
+}
+
 std::string PodsText(const std::vector<std::string>& pods) {
   std::vector<std::string> named(pods.begin(), pods.begin() + std::min(pods.size(), kMostNamed));
   if (pods.size() > kMostNamed) named.push_back(fmt::format("{} more", pods.size() - kMostNamed));
@@ -214,7 +232,7 @@ std::string BiggerNode(const Nearest& nearest) {
   for (const Lack& lack : nearest.lacks) {
     if (!lack.never) continue;
     asked.push_back(AmountText(lack.resource, lack.asked));
-    there.push_back(AmountText(lack.resource, lack.allocatable));
+    there.push_back(AmountText(lack.resource, lack.most));
   }
   return fmt::format("add a node with at least {}: {}, the nearest, has {} in all",
                      Join(asked, " and "), nearest.node, Join(there, " and "));
@@ -253,8 +271,9 @@ std::string RemedyOf(const Explanation& why, const std::optional<Nearest>& lifta
     const Room& room = *why.in_the_way;
     const std::string ends =
         fmt::format("wait for the end of {} on node {}", PodsText(room.pods), room.node);
-    if (room.priority == std::numeric_limits<int32_t>::max()) return ends;
-    return ends + fmt::format(", or give it a priority above {}", room.priority);
+    return !why.priority_helps
+               ? ends
+               : ends + fmt::format(", or give it a priority above {}", room.priority);
   }
   if (liftable) return StepsOn(*liftable) + ": it has room";
   if (std::ranges::any_of(nearest.lacks, &Lack::never)) return BiggerNode(nearest);
@@ -307,6 +326,7 @@ Explanation Explain(const ExplainInput& input) {
       }
     }
     why.in_the_way = InTheWay(input);
+    why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
   }
   why.remedy = RemedyOf(why, liftable ? std::optional(liftable->nearest()) : std::nullopt);
   return why;

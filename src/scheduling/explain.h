@@ -38,7 +38,8 @@ struct Explanation {
     std::string resource;
     // In thousandths of a core, or whole units. What is free may be less than nothing.
     int64_t asked = 0, free = 0, allocatable = 0;
-    bool never = false;  // not even the empty node could offer it
+    int64_t most = 0;    // of the empty node, however its GPUs are cut
+    bool never = false;  // asked > most
   };
   struct Instance {
     int gpu = 0;       // index
@@ -75,6 +76,7 @@ struct Explanation {
   std::optional<Room> preemption;  // which its priority makes
   std::string no_preemption;       // why it may not preempt
   std::optional<Room> in_the_way;  // the fewest pods without which it would fit
+  bool priority_helps = false;     // they would be evicted for it if its priority were above theirs
   std::string remedy;              // one sentence
 };
 

@@ -66,6 +66,13 @@ TEST_F(ExplainTest, WhatNoNodeHoldsNeedsABiggerOne) {
   EXPECT_EQ(why.remedy, "add a node with at least 4 cpu: b, the nearest, has 3 cpu in all");
 }
 
+TEST_F(ExplainTest, MoreInstancesThanTheGpusHoldNeedABiggerNode) {
+  const auto why = Why({GpuNode("g", "")}, {}, PodOf("p", {{"nvidia.com/mig-1g.5gb", "1000"}}));
+  EXPECT_EQ(why.remedy,
+            "add a node with at least 1000 nvidia.com/mig-1g.5gb: g, the nearest, has 7 "
+            "nvidia.com/mig-1g.5gb in all");
+}
+
 TEST_F(ExplainTest, ObjectionsAreLifted) {
   Node cordoned = NodeOf("a", {{"cpu", "8"}});
   cordoned.unschedulable = true;
@@ -130,7 +137,7 @@ TEST_F(ExplainTest, NamesThePodsOnAFullGpu) {
     const auto why = Why(nodes, pods, PodOf("p", {{"nvidia.com/mig-1g.5gb", "1"}}), *framework);
     ASSERT_TRUE(why.in_the_way);
     EXPECT_THAT(why.in_the_way->pods, ElementsAre("x/u"));
-    EXPECT_EQ(why.remedy, "wait for the end of x/u on node g, or give it a priority above 3");
+    EXPECT_EQ(why.remedy, "wait for the end of x/u on node g") << "its instance would stay";
   }
 }
 

@@ -144,7 +144,8 @@ std::string ToText(const Explanation& why, size_t width) {
     if (!why.place->cut.made.empty()) add("to be cut", CutText(why.place->cut));
   } else {
     for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
-      add(why.diagnosis.asked ? fmt::format("{:>6} nodes", entry.nodes) : "all nodes",
+      add(why.diagnosis.asked ? fmt::format("{} of {}", entry.nodes, why.diagnosis.nodes)
+                              : "all nodes",
           entry.message);
     }
   }

@@ -131,6 +131,48 @@ refuse 2 "'-1s' is not from 0 to 8760h" "${plan[@]}" --hold-after=-1s
 refuse 2 "--hold-after" "$nos" sandbox "${quick[@]}" --hold-after 9000h
 call 0 "$nos" sandbox "${quick[@]}" --hold-after 90s
 
+# Why a pod waits, and what would help.
+cat >"$work/others.yaml" <<'EOF'
+apiVersion: v1
+kind: Pod
+metadata: {name: holder}
+spec: {nodeName: n, containers: [{name: c, resources: {limits: {nvidia.com/mig-1g.5gb: "1"}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: done}
+spec: {nodeName: n, containers: [{name: c}]}
+status: {phase: Succeeded}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: mine}
+spec:
+  schedulerName: nos-scheduler
+  containers: [{name: c, resources: {limits: {nvidia.com/mig-1g.5gb: "1"}}}]
+EOF
+dump=(-f "$work/starving.yaml" -f "$work/others.yaml")
+call 0 "$nos" explain pod default/big "${dump[@]}"
+grep -q "^in the way    on node n (priority up to 0): default/holder$" "$work/out" || fail "who waits for whom"
+grep -q "^remedy        wait for the end of default/holder on node n$" "$work/out" || fail "a remedy"
+call 0 "$nos" explain pod default/small "${dump[@]}"
+grep -q "^  to be cut   1g.5gb@[1-6] of GPU 0$" "$work/out" || fail "what would have to be cut"
+grep -q "the partitioner does so" "$work/out" || fail "who cuts for pods of kube-scheduler"
+[ "$(awk '{ if (length > most) most = length } END { print most }' "$work/out")" -le 100 ] ||
+  fail "an explanation fits 100 columns"
+call 0 "$nos" explain pod default/mine "${dump[@]}"
+grep -q "^default/mine fits on node n, whose GPUs are cut for it$" "$work/out" || fail "nos cuts"
+call 0 "$nos" explain pod default/small --what-if -o json "${dump[@]}"
+grep -q '"instance": "1g.5gb@' "$work/out" || fail "--what-if says what is cut"
+refuse 2 "there is no pod default/nope" "$nos" explain pod default/nope "${dump[@]}"
+refuse 2 "'big' is not NAMESPACE/NAME" "$nos" explain pod big "${dump[@]}"
+refuse 2 "'a/b/c' is not NAMESPACE/NAME" "$nos" explain pod a/b/c "${dump[@]}"
+refuse 2 "default/holder does not wait: it is bound to node n" \
+  "$nos" explain pod default/holder "${dump[@]}"
+refuse 2 "default/done does not wait: it is Succeeded" "$nos" explain pod default/done "${dump[@]}"
+refuse 2 "pod is required" "$nos" explain pod
+
 # Versions, help and completion, however they are asked for.
 call 0 "$nos" version
 version=$(cat "$work/out")
@@ -138,7 +180,7 @@ call 0 "$nos" --version
 [ "$(cat "$work/out")" = "$version" ] || fail "--version is version"
 call 0 "$nos" help simulate churn
 grep -q "Usage: nos simulate churn" "$work/out" || fail "help COMMAND is COMMAND --help"
-for group in get simulate; do
+for group in get explain simulate; do
   call 0 "$nos" "$group" --help
   all=$(grep -c "^  nos " "$work/out") own=$(grep -c "^  nos $group " "$work/out")
   if [ "$all" -ne "$own" ] || [ "$own" -eq 0 ]; then fail "nos $group --help has its own examples"; fi
