@@ -487,7 +487,7 @@ void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
     why += " preemption: " + preemption;
   }
   measures_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
-  Tell({pod, "Unschedulable", std::move(why), ""}, now);
+  Tell({pod, "Unschedulable", std::move(why), "", true}, now);
   queue_.Refused(pod, diagnosis.by, now);
 }
 

@@ -54,6 +54,7 @@ struct SchedulerConfig {
   // the API server, too.
   size_t tellings_per_call = 16;
   size_t tellings_beside_bindings = 2;
+  size_t remedies_per_call = 2;    // looked for, for as many kinds of pods
   size_t most_tellings = 100'000;  // that wait; beyond, the oldest wait for the next refusal
 };
 
@@ -115,6 +116,7 @@ class Scheduler final : public Reconciler {
     Pod pod;
     std::string reason, message;  // of the condition PodScheduled
     std::string node;             // not empty: it was bound there
+    bool explain = false;         // what would help is to be added to the message
   };
   // One that is about to be placed.
   struct Gang {
@@ -178,6 +180,7 @@ class Scheduler final : public Reconciler {
   void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
   void Tell(Telling telling, Time now);
   void TellSome(kube::Client& client, Time now);
+  void AddRemedies(std::vector<Telling>& tellings) const;
   Outcome Rest(Time now) const;
 
   SchedulerConfig config_;

@@ -1,10 +1,13 @@
 // How the scheduler says what became of pods: conditions and Events, after decisions and bindings.
 #include <fmt/core.h>
 
+#include <map>
 #include <utility>
 
 #include "controllers/condition.h"
 #include "controllers/scheduler_internal.h"
+#include "scheduling/explain.h"
+#include "scheduling/pod_kind.h"
 
 namespace nos::controllers {
 namespace {
@@ -13,18 +16,52 @@ kube::ObjectReference Reference(const cluster::Pod& pod) {
   return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
 }
 
+// What stands between the words of kube-scheduler and what would help.
+constexpr std::string_view kRemedy = " Remedy: ";
+
+// With the remedy that was told first: another one alone is not told, for it changes with every
+// pod that comes and goes.
+bool IsToldWithRemedy(const cluster::Pod& pod, const std::string& message) {
+  const cluster::Condition* known = pod.FindCondition("PodScheduled");
+  return known != nullptr && known->status == "False" && known->reason == "Unschedulable" &&
+         known->message.starts_with(message + std::string(kRemedy));
+}
+
 }  // namespace
 
 void Scheduler::Tell(Telling telling, Time now) {
   const std::string key = telling.pod->Key();
   if (telling.node.empty() &&
-      HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message})) {
+      (HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message}) ||
+       (telling.explain && IsToldWithRemedy(*telling.pod, telling.message)))) {
     tellings_.erase(key);
     return;
   }
   if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
   tellings_[key] = std::move(telling);
   untold_.Add(key, now);
+}
+
+// Pods of one kind that are refused with the same words are helped by the same.
+void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
+  std::map<std::pair<std::string, std::string>, std::string> known;
+  for (Telling& telling : tellings) {
+    const SchedulerProfile* profile = ProfileFor(*telling.pod);
+    if (!std::exchange(telling.explain, false) || profile == nullptr) continue;
+    const std::pair key(
+        fmt::format("{} {}", telling.pod->priority, scheduling::KindOf(*telling.pod)),
+        telling.message);
+    auto found = known.find(key);
+    if (found == known.end()) {
+      if (known.size() >= config_.remedies_per_call) continue;
+      const scheduling::Explanation why =
+          scheduling::Explain({*profile->framework, *profile->framework, engine_.snapshot(),
+                               *telling.pod, profile->preemption});
+      const bool helps = !why.place && !why.preemption;  // else it is on its way
+      found = known.emplace(key, helps ? why.remedy : "").first;
+    }
+    if (!found->second.empty()) telling.message += fmt::format("{}{}.", kRemedy, found->second);
+  }
 }
 
 // One portion at a time, so that decisions and bindings go first.
@@ -41,6 +78,7 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
   }
   if (portion.empty()) return;
   telling_ = true;
+  AddRemedies(portion);
   auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> notes;

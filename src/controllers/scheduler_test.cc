@@ -94,7 +94,10 @@ TEST_F(SchedulerTest, SaysWhyInTheWordsOfKubeScheduler) {
   Node("b", "1");
   Pod("p", "nvidia.com/mig-1g.5gb", "1");
   Run();
-  EXPECT_EQ(Why("p"), "0/2 nodes are available: 2 Insufficient nvidia.com/mig-1g.5gb.");
+  EXPECT_EQ(Why("p"),
+            "0/2 nodes are available: 2 Insufficient nvidia.com/mig-1g.5gb. Remedy: add a node "
+            "with at least 1 nvidia.com/mig-1g.5gb: a, the nearest, has 0 nvidia.com/mig-1g.5gb in "
+            "all.");
   const size_t writes = api_.writes.size();
   clock_.Advance(seconds(60));
   Run();
@@ -182,7 +185,9 @@ TEST_F(SchedulerTest, AssumesItsBindingsUntilTheyAreSeen) {
   Pod("q", "cpu", "1");
   Run();
   EXPECT_EQ(NodeOf("q"), "");
-  EXPECT_EQ(Why("q"), "0/1 nodes are available: 1 Insufficient cpu.");
+  EXPECT_EQ(Why("q"),
+            "0/1 nodes are available: 1 Insufficient cpu. Remedy: wait for the end of ml/p on node "
+            "a, or give it a priority above 0.");
   EXPECT_EQ(Binds(), 1);
   api_.intercept = nullptr;
   clock_.Advance(seconds(40));  // it was lost after all
