@@ -54,7 +54,7 @@ struct SchedulerConfig {
   // the API server, too.
   size_t tellings_per_call = 16;
   size_t tellings_beside_bindings = 2;
-  size_t remedies_per_call = 2;    // looked for, for as many kinds of pods
+  size_t remedies_per_call = 1;    // looked for, for as many kinds of pods
   size_t most_tellings = 100'000;  // that wait; beyond, the oldest wait for the next refusal
 };
 

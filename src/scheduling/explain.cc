@@ -140,12 +140,26 @@ Room RoomOf(const Preemption& preemption) {
   return room;
 }
 
+// Whether it asks for MIG instances, and the node's GPUs have as many when they are empty.
+bool CouldHold(const NodeInfo& node, const ResourceVector& requests) {
+  bool asks = false;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (!cluster::IsMigResource(id) || amount <= 0) continue;
+    asks = true;
+    if (amount > MostOf(node, {id, amount, 0, 0, false})) return false;
+  }
+  return asks;
+}
+
 // Where instances in use are told by the pods that hold them, and no longer by nodes' statuses,
-// which would go on counting them as used when their pods have ended.
-cluster::ClusterSnapshot UsedByPodsAlone(cluster::ClusterSnapshot snapshot) {
-  for (size_t i = 0; i < snapshot.size(); ++i) {
+// which would go on counting them as used when their pods have ended. On the first nodes that could
+// hold the pod: no more are looked at.
+cluster::ClusterSnapshot UsedByPodsAlone(cluster::ClusterSnapshot snapshot, const Pod& pod) {
+  const ResourceVector requests = cluster::RequestsOf(pod);
+  int rewritten = 0;
+  for (size_t i = 0; i < snapshot.size() && rewritten < PreemptionOptions().min_candidates; ++i) {
     const NodeInfo& info = snapshot.node(i);
-    if (!info.gpus.managed) continue;
+    if (!info.gpus.managed || !CouldHold(info, requests)) continue;
     std::vector<cluster::Gpu> reported;
     bool differs = false;
     for (const cluster::Gpu& gpu : info.gpus.gpus) {
@@ -162,6 +176,7 @@ cluster::ClusterSnapshot UsedByPodsAlone(cluster::ClusterSnapshot snapshot) {
     cluster::Apply(cluster::StatusPatch(*node, reported, cluster::StatusPlan(*node)),
                    node->meta.annotations);
     snapshot.SetNode(std::move(node));
+    ++rewritten;
   }
   return snapshot;
 }
@@ -171,7 +186,7 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
   Pod first = input.pod;
   first.priority = std::numeric_limits<int32_t>::max();
   const auto candidates =
-      PreemptionCandidates(input.cutting, UsedByPodsAlone(input.snapshot), first, {});
+      PreemptionCandidates(input.cutting, UsedByPodsAlone(input.snapshot, input.pod), first, {});
   const auto fewest =
       std::ranges::min_element(candidates, [](const Preemption& a, const Preemption& b) {
         return a.victims.size() != b.victims.size() ? a.victims.size() < b.victims.size()
@@ -195,7 +210,8 @@ bool WouldPreempt(const ExplainInput& input, const Room& room) {
 }
 
 std::string PodsText(const std::vector<std::string>& pods) {
-  std::vector<std::string> named(pods.begin(), pods.begin() + std::min(pods.size(), kMostNamed));
+  std::vector<std::string> named(
+      pods.begin(), pods.begin() + static_cast<std::ptrdiff_t>(std::min(pods.size(), kMostNamed)));
   if (pods.size() > kMostNamed) named.push_back(fmt::format("{} more", pods.size() - kMostNamed));
   return Join(named, ", ");
 }
