@@ -78,7 +78,7 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
   }
   if (portion.empty()) return;
   telling_ = true;
-  AddRemedies(portion);
+  if (queue_.ready() == 0 && IsQuiet()) AddRemedies(portion);  // while nobody else waits for it
   auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> notes;
