@@ -19,9 +19,9 @@ trap '[ -z "$running" ] || kill "$running" 2>/dev/null; script/controlplane down
 start() { # SCHEDULER
   local config=$dir/cp/kubeconfig
   case $1 in
-    nos) $build/nos scheduler --kubeconfig "$config" ;;
+    nos) exec $build/nos scheduler --kubeconfig "$config" ;;
     kube)
-      "$(script/controlplane binary kube-scheduler)" --kubeconfig "$config" \
+      exec "$(script/controlplane binary kube-scheduler)" --kubeconfig "$config" \
         --authentication-kubeconfig "$config" --authorization-kubeconfig "$config" \
         --kube-api-qps 5000 --kube-api-burst 10000 --leader-elect=false --secure-port 0
       ;;
@@ -41,8 +41,9 @@ run() { # SCHEDULER NAME NODES WORKLOAD
   start "$1"
   wait $load || { cat "$dir/load.log" "$dir/scheduler.log" && exit 1; }
   printf '%-5s %s  cpu %s  load %s\n' "$1" "$(tail -1 "$dir/load.log" | cut -d' ' -f2-)" \
-    "$(ps -o time= -p $running)" "$(cut -d' ' -f1 /proc/loadavg)"
-  kill $running && wait $running 2>/dev/null || true
+    "$(ps -o time= -p "$running")" "$(cut -d' ' -f1 /proc/loadavg)"
+  kill "$running"
+  wait "$running" 2>/dev/null || true
   running=
   script/controlplane down --dir "$dir/cp" >/dev/null 2>&1
 }

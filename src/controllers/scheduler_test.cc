@@ -185,9 +185,7 @@ TEST_F(SchedulerTest, AssumesItsBindingsUntilTheyAreSeen) {
   Pod("q", "cpu", "1");
   Run();
   EXPECT_EQ(NodeOf("q"), "");
-  EXPECT_EQ(Why("q"),
-            "0/1 nodes are available: 1 Insufficient cpu. Remedy: wait for the end of ml/p on node "
-            "a, or give it a priority above 0.");
+  EXPECT_EQ(Why("q"), "0/1 nodes are available: 1 Insufficient cpu.");
   EXPECT_EQ(Binds(), 1);
   api_.intercept = nullptr;
   clock_.Advance(seconds(40));  // it was lost after all
