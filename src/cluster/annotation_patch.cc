@@ -28,6 +28,16 @@ std::string LayoutText(const gpu::Model& model, std::vector<Instance> instances,
   return Join(parts, ",");
 }
 
+std::string HoldersText(const Gpu& gpu) {
+  std::vector<std::string> parts;
+  for (const Instance& instance : gpu.instances) {
+    if (!instance.used || instance.pod.empty()) continue;
+    parts.push_back(
+        fmt::format("{}={}", gpu.model->PlacementName(instance.placement), instance.pod));
+  }
+  return Join(parts, ",");
+}
+
 void SetCounts(const Gpu& gpu, bool with_state, StringMap& to) {
   std::map<std::string, int> counts;
   for (const Instance& instance : gpu.instances) {
@@ -91,6 +101,8 @@ AnnotationPatch StatusPatch(const Node& node, const std::vector<Gpu>& gpus,
     SetCounts(gpu, true, wanted);
     wanted[Key("status-layout", gpu.index)] = LayoutText(*gpu.model, gpu.instances, true);
     wanted[Key("status-model", gpu.index)] = gpu.model->name();
+    std::string holders = HoldersText(gpu);
+    if (!holders.empty()) wanted[Key("status-holders", gpu.index)] = std::move(holders);
   }
   if (!plan_id.empty()) wanted[std::string(kStatusPlan)] = plan_id;
   return Difference(node.meta.annotations, wanted, [](std::string_view tail) {

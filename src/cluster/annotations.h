@@ -7,6 +7,7 @@
 // Beside them, exact:
 //   nos.nebuly.com/spec-layout-<i>:   "3g.20gb@4,1g.5gb@0"
 //   nos.nebuly.com/status-layout-<i>: "3g.20gb@4:used,1g.5gb@0:free"
+//   nos.nebuly.com/status-holders-<i>: "3g.20gb@4=ml/train", pods by used instance, where known
 //   nos.nebuly.com/status-model-<i>:  catalogue model name, when a node's GPUs differ or lack
 //   labels
 // <profile> is the profile as its resource name has it: "1g.5gb", "1g.5gb.me" for "1g.5gb+me",
@@ -84,7 +85,8 @@ struct Gpu {
 // profile, an annotation of it that cannot be read, an instance of an exact layout without a state,
 // counts that contradict the exact layout. An
 // annotation that could be about any GPU leaves out all that have no exact layout. Where there is
-// one, starts are as it says. Instances of state "unknown" count as used.
+// one, starts are as it says. Instances of state "unknown" count as used. A holder that cannot be
+// read, or of an instance that is not in use, is left out.
 struct NodeGpus {
   bool managed = false;   // opted in to MIG partitioning; otherwise the rest is empty
   std::vector<Gpu> gpus;  // by index

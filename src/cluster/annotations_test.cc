@@ -339,10 +339,32 @@ TEST(StatusPatchTest, ReplacesEverythingOfTheStatus) {
   const Gpu gpu{.index = 0, .model = &A100(), .instances = {{{me, 3}, true, "a/b"}}};
   const AnnotationPatch expected{{N("status-layout-0"), "1g.5gb+me@3:used"},
                                  {N("status-gpu-0-1g.5gb.me-used"), "1"},
+                                 {N("status-holders-0"), "1g.5gb+me@3=a/b"},
                                  {N("status-gpu-1-7g.40gb-free"), std::nullopt},
                                  {N("status-gpu-rubbish"), std::nullopt},
                                  {"n8s.nebuly.ai/status-partitioning-plan", std::nullopt}};
   EXPECT_EQ(StatusPatch(node, {gpu}, ""), expected);
+}
+
+// What cannot be read of it takes nothing off the rest.
+TEST(StatusTest, HoldersAreBelievedOfUsedInstances) {
+  const std::string layout = "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:free";
+  const auto holders = [&](const std::string& text) {
+    const NodeGpus read = ReadNodeGpus(
+        *std::make_unique<Node>(MigNode(1, {{N("status-layout-0"), layout},
+                                            {N("status-holders-0"), text},
+                                            {N("status-holders-x"), "1g.5gb@0=ml/x"}})),
+        Builtin());
+    std::string all;
+    for (const Gpu& gpu : read.gpus) {
+      for (const Instance& instance : gpu.instances) all += instance.pod + ";";
+    }
+    return all;
+  };
+  EXPECT_EQ(holders("3g.20gb@4=ml/b, 1g.5gb@0=ml/a"), "ml/a;;ml/b;");
+  EXPECT_EQ(holders("1g.5gb@1=ml/a"), ";;;") << "it is free";
+  EXPECT_EQ(holders("1g.5gb@0"), ";;;");
+  EXPECT_EQ(holders("9g.1gb@0=ml/a,=,,,3g.20gb@4=ml/b,2g.10gb@0=ml/a"), ";;ml/b;");
 }
 
 Gpu RandomGpu(int index, Random& random) {
@@ -351,7 +373,8 @@ Gpu RandomGpu(int index, Random& random) {
   const auto layout = static_cast<gpu::LayoutId>(random.Below(model.layouts().size()));
   Gpu gpu{.index = index, .model = &model, .reported = true};
   for (const gpu::Placement& placement : PlacementsOf(model, layout)) {
-    gpu.instances.push_back({placement, random.Chance(0.5), ""});
+    const bool used = random.Chance(0.5);
+    gpu.instances.push_back({placement, used, used && random.Chance(0.5) ? "ml/p-0" : ""});
   }
   return gpu;
 }
@@ -398,11 +421,14 @@ TEST(AnnotationsTest, AnyStatusWithoutLayoutsKeepsItsCounts) {
     Apply(StatusPatch(node, gpus, "6"), node.meta.annotations);
     const StringMap full = node.meta.annotations;
     node.meta.annotations.erase(N("status-layout-0"));
+    node.meta.annotations.erase(N("status-holders-0"));
     const NodeGpus read = ReadNodeGpus(node, Builtin());
     ASSERT_THAT(read.problems, IsEmpty()) << Text(gpus[0]);
     ASSERT_EQ(read.gpus[0].assumed_starts, !gpus[0].instances.empty());
     Apply(StatusPatch(node, read.gpus, "6"), node.meta.annotations);
-    node.meta.annotations[N("status-layout-0")] = full.at(N("status-layout-0"));
+    for (const char* exact : {"status-layout-0", "status-holders-0"}) {
+      if (full.contains(N(exact))) node.meta.annotations[N(exact)] = full.at(N(exact));
+    }
     ASSERT_EQ(node.meta.annotations, full);
   }
 }

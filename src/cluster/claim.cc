@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <string>
 
 namespace nos::cluster {
 namespace {
@@ -114,7 +116,39 @@ bool ClaimOne(std::string_view resource, const Pod& holder, Prefer prefer, Wante
   return true;
 }
 
+int64_t HeldOf(const NodeGpus& gpus, const std::string& pod, std::string_view resource) {
+  int64_t held = 0;
+  for (const Gpu& gpu : gpus.gpus) {
+    for (const Instance& instance : gpu.instances) {
+      if (instance.pod != pod) continue;
+      held += gpu.model->profile(instance.placement.profile).resource_name == resource ? 1 : 0;
+    }
+  }
+  return held;
+}
+
 }  // namespace
+
+void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpus) {
+  std::map<std::string, ResourceVector> asked;  // and not found yet
+  for (Gpu& gpu : gpus.gpus) {
+    for (Instance& instance : gpu.instances) {
+      if (instance.pod.empty()) continue;
+      if (asked.empty()) {
+        for (const auto& pod : pods) asked[pod->Key()] = RequestsOf(*pod);
+      }
+      const auto& profile = gpu.model->profile(instance.placement.profile);
+      const ResourceId id = InternResource(profile.resource_name);
+      const auto holder = asked.find(instance.pod);
+      const int64_t left = holder == asked.end() ? 0 : holder->second.Get(id);
+      if (left > 0) {
+        holder->second.Set(id, left - 1);
+      } else {
+        instance.pod.clear();
+      }
+    }
+  }
+}
 
 void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
                     WantedLayouts& wanted, NodeInfo& info) {
@@ -122,7 +156,7 @@ void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefe
   for (const auto& [id, amount] : requests.entries()) {
     if (!IsMigResource(id)) continue;
     const std::string& resource = ResourceName(id);
-    for (int64_t i = 0; i < amount; ++i) {
+    for (int64_t i = HeldOf(info.gpus, pod.Key(), resource); i < amount; ++i) {
       if (ClaimOne(resource, pod, prefer, wanted, info)) continue;
       info.gpus.problems.push_back(fmt::format(
           "pod {} holds {} of {}, but no GPU of the node shows or has room for them all", pod.Key(),

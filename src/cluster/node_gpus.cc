@@ -64,6 +64,19 @@ Result<std::vector<Instance>> ParseLayout(const gpu::Model& model, Family family
   return instances;
 }
 
+// "3g.20gb@4=ml/train,1g.5gb@0=ml/serve": what of it can be read is believed of used instances.
+void NameHolders(std::string_view text, Gpu& gpu) {
+  if (Trim(text).empty()) return;
+  for (const std::string_view part : Split(text, ',')) {
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos) continue;
+    const auto placement = gpu.model->ParsePlacement(Trim(part.substr(0, equals)));
+    if (!placement.ok()) continue;
+    const auto held = std::ranges::find(gpu.instances, *placement, &Instance::placement);
+    if (held != gpu.instances.end() && held->used) held->pod = Trim(part.substr(equals + 1));
+  }
+}
+
 struct KnownCounts {
   ProfileCounts total, used;
 };
@@ -198,6 +211,7 @@ class NodeReader {
     }
     gpu.instances = std::move(instances).value();
     gpu.assumed_starts = !reported.layout && !gpu.instances.empty();
+    if (reported.layout) NameHolders(reported.holders, gpu);
     return true;
   }
 

@@ -53,6 +53,7 @@ std::optional<int64_t> GpuOfMalformed(std::string_view tail, Family family) {
 
 void AddMalformed(std::string_view name, std::string_view tail, Family family, Reported& to) {
   to.problems.push_back(fmt::format("annotation {}: the key is malformed", name));
+  if (tail.starts_with("status-holders-")) return;  // who holds what is good to know, no more
   const auto gpu = GpuOfMalformed(tail, family);
   if (!gpu) {
     to.stray = true;
@@ -84,6 +85,8 @@ void AddAnnotation(std::string_view name, std::string_view tail, std::string_vie
     to.gpus[key->gpu].layout = value;
   } else if (key->kind == AnnotationKey::Kind::kModel) {
     to.gpus[key->gpu].model = Trim(value);
+  } else if (key->kind == AnnotationKey::Kind::kHolders) {
+    to.gpus[key->gpu].holders = value;
   } else {
     AddCount(*key, name, value, to);
   }
@@ -104,7 +107,8 @@ Reported ReadPrefix(const Node& node, std::string_view prefix, Family family) {
 
 bool IsGpuAnnotation(std::string_view text, Family family) {
   return TakePrefix(text, FamilyName(family)) &&
-         (text.starts_with("gpu-") || text.starts_with("layout-") || text.starts_with("model-"));
+         (text.starts_with("gpu-") || text.starts_with("layout-") || text.starts_with("model-") ||
+          text.starts_with("holders-"));
 }
 
 std::optional<int> ParseCount(std::string_view value) {
@@ -126,6 +130,8 @@ std::optional<AnnotationKey> ParseAnnotationKey(std::string_view text, Family fa
     key.kind = AnnotationKey::Kind::kLayout;
   } else if (TakePrefix(text, "model-")) {
     key.kind = AnnotationKey::Kind::kModel;
+  } else if (TakePrefix(text, "holders-")) {
+    key.kind = AnnotationKey::Kind::kHolders;
   } else {
     return std::nullopt;
   }

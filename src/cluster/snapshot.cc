@@ -137,6 +137,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
   SortUnique(pods, [](const auto& a, const auto& b) {
     return a->meta.ns != b->meta.ns ? a->meta.ns < b->meta.ns : a->meta.name < b->meta.name;
   });
+  ForgetStrangers(pods, info.gpus);
   info.pods.reserve(pods.size());
   // Those who have their instances choose before those to whom some are promised.
   std::ranges::stable_partition(pods, [](const auto& pod) { return pod->promised.empty(); });
@@ -277,6 +278,58 @@ Status ClusterSnapshot::Unbind(const Pod& pod, std::string_view name) {
   NodeInfo info = node(*i);
   Count(**at, RequestsOf(**at), -1, info);
   info.pods.erase(info.pods.begin() + offset);
+  Replace(*i, std::move(info));
+  return Status::Ok();
+}
+
+Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
+                                                              std::string_view name) {
+  const auto i = IndexOf(name);
+  if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
+  NodeInfo info = node(*i);
+  const auto at =
+      std::ranges::find_if(info.pods, [&](const auto& there) { return SameName(*there, pod); });
+  if (at == info.pods.end()) {
+    return NotFound(fmt::format("pod {} is not on node \"{}\"", pod.Key(), name));
+  }
+  const ResourceVector told = ResourceVector::From(info.node->allocatable);
+  std::vector<PromisedInstance> held;
+  for (Gpu& gpu : info.gpus.gpus) {
+    for (Instance& instance : gpu.instances) {
+      if (instance.pod != pod.Key()) continue;
+      held.push_back({gpu.index, instance.placement});
+      instance.used = false;
+      instance.pod.clear();
+    }
+  }
+  if (!(*at)->promised.empty()) {  // others' promises are counted anew
+    for (const auto& [id, amount] : node(*i).allocatable.entries()) {
+      if (IsMigResource(id)) info.allocatable.Set(id, told.Get(id));
+    }
+  }
+  Count(**at, RequestsOf(**at), -1, info);
+  info.pods.erase(at);
+  CountPromised(info);
+  Replace(*i, std::move(info));
+  return held;
+}
+
+Status ClusterSnapshot::Return(std::shared_ptr<const Pod> pod, std::string_view name,
+                               const std::vector<PromisedInstance>& held) {
+  const auto i = IndexOf(name);
+  if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
+  NodeInfo info = node(*i);
+  for (const PromisedInstance& place : held) {
+    for (Gpu& gpu : info.gpus.gpus) {
+      const auto there = std::ranges::find(gpu.instances, place.placement, &Instance::placement);
+      if (gpu.index != place.gpu || there == gpu.instances.end()) continue;
+      there->used = true;
+      there->pod = pod->Key();
+    }
+  }
+  WantedLayouts wanted;
+  AddPod(std::move(pod), Prefer::kFree, wanted, info);
+  CountPromised(info);
   Replace(*i, std::move(info));
   return Status::Ok();
 }

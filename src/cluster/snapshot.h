@@ -6,8 +6,9 @@
 // Values: a copy may be changed without the original noticing. Different copies may be used from
 // different threads; one copy may not be changed while it is read.
 //
-// Which pod holds which instance is not in the node's status, so Build assumes: pods in the order
-// of their keys take the instances that the status counts as used, then free ones. A pod whose
+// Which pod holds which instance the node's status tells where its agent knows. For the others
+// Build assumes: pods in the order of their keys take the instances that the status counts as used,
+// then free ones. A pod whose
 // instance the status does not show at all gets one assumed where the spec wants it, else wherever
 // one is legal, in place of free instances if need be; when that fails too, a problem says so.
 //
@@ -87,6 +88,13 @@ class ClusterSnapshot {
   void RemoveNode(std::string_view name);
   // Takes the pod of this name off the node. Error: kNotFound: no such node, or pod on it.
   Status Unbind(const Pod& pod, std::string_view node);
+  // Takes the pod off the node as if it had ended and the node's agent had told so: the instances
+  // that it held, which are returned, are free, where Unbind leaves them used until the status says
+  // otherwise. Error: kNotFound.
+  Result<std::vector<PromisedInstance>> Vacate(const Pod& pod, std::string_view node);
+  // Undoes that, while nobody else was bound there. Error: kNotFound.
+  Status Return(std::shared_ptr<const Pod> pod, std::string_view node,
+                const std::vector<PromisedInstance>& held);
   // Puts a pod in the place of the one of its name on its node. Error: kNotFound.
   Status UpdatePod(std::shared_ptr<const Pod> pod);
   // Adds the pod to the node, which need not have room for it. Free instances are marked used

@@ -101,6 +101,46 @@ TEST(SnapshotTest, PodsTakeInstancesTheStatusCountsAsUsedFirst) {
               ElementsAre("0/1g.5gb@0!x/q", "0/1g.5gb@1!x/p", "0/1g.5gb@2"));
 }
 
+TEST(SnapshotTest, PodsHoldWhatTheStatusSaysTheyHold) {
+  const auto node = MakeNode("n", 1,
+                             {{"status-layout-0", "1g.5gb@0:used,1g.5gb@1:used,1g.5gb@5:used"},
+                              {"status-holders-0", "1g.5gb@0=x/gone,1g.5gb@1=x/b,1g.5gb@5=x/a"}});
+  const ClusterSnapshot snapshot =
+      Build({node}, {MakePod("a", "n", Mig("1g.5gb")), MakePod("b", "n", Mig("1g.5gb"))});
+  EXPECT_THAT(Texts(*snapshot.Find("n")),
+              ElementsAre("0/1g.5gb@0!", "0/1g.5gb@1!x/b", "0/1g.5gb@5!x/a"));
+  const ClusterSnapshot other =
+      Build({node}, {MakePod("a", "n", Mig("3g.20gb")), MakePod("c", "n", Mig("1g.5gb", 2))});
+  EXPECT_THAT(Texts(*other.Find("n")),
+              ElementsAre("0/1g.5gb@0!x/c", "0/1g.5gb@1!x/c", "0/1g.5gb@5!"))
+      << "a pod of that name asks for something else";
+}
+
+// What would be free without a pod, and who holds what when it comes back.
+TEST(SnapshotTest, APodThatIsVacatedLeavesItsInstancesFree) {
+  const auto node = MakeNode("n", 1,
+                             {{"status-layout-0", "1g.5gb@0:used,1g.5gb@1:used,1g.5gb@5:used"},
+                              {"status-holders-0", "1g.5gb@0=x/a,1g.5gb@1=x/c,1g.5gb@5=x/b"}});
+  const auto a = MakePod("a", "n", Mig("1g.5gb")), b = MakePod("b", "n", Mig("1g.5gb")),
+             c = MakePod("c", "n", Mig("1g.5gb"));
+  ClusterSnapshot snapshot = Build({node}, {a, b, c});
+  const std::vector<std::string> before = Texts(*snapshot.Find("n"));
+  ClusterSnapshot unbound = snapshot;
+  ASSERT_TRUE(unbound.Unbind(*b, "n").ok());
+  EXPECT_THAT(Texts(*unbound.Find("n")),
+              ElementsAre("0/1g.5gb@0!x/a", "0/1g.5gb@1!x/c", "0/1g.5gb@5!"))
+      << "used until the agent says otherwise";
+  const auto of_b = snapshot.Vacate(*b, "n"), of_c = snapshot.Vacate(*c, "n");
+  ASSERT_TRUE(of_b.ok() && of_c.ok());
+  EXPECT_THAT(Texts(*snapshot.Find("n")),
+              ElementsAre("0/1g.5gb@0!x/a", "0/1g.5gb@1", "0/1g.5gb@5"));
+  EXPECT_EQ(snapshot.Find("n")->pods.size(), 1u);
+  EXPECT_EQ(snapshot.Vacate(*b, "n").status().code(), Code::kNotFound);
+  ASSERT_TRUE(snapshot.Return(c, "n", *of_c).ok());
+  ASSERT_TRUE(snapshot.Return(b, "n", *of_b).ok());
+  EXPECT_EQ(Texts(*snapshot.Find("n")), before);
+}
+
 TEST(SnapshotTest, SlicesOfOnePodMayLieOnSeveralGpus) {
   const ClusterSnapshot snapshot = Build(
       {MakeNode("a", 2,

@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 
@@ -11,6 +12,29 @@ namespace nos {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
+
+// Takes the digits off the front. False: there are none.
+bool TakeDigits(std::string_view& text) {
+  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(end);
+  return end > 0;
+}
+
+// By the grammar of RFC 8259, of any size and precision.
+bool IsNumber(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const bool zero = text.starts_with('0');
+  const size_t before = text.size();
+  if (!TakeDigits(text) || (zero && before - text.size() > 1)) return false;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    if (!TakeDigits(text)) return false;
+  }
+  if (!text.starts_with('e') && !text.starts_with('E')) return text.empty();
+  text.remove_prefix(1);
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return TakeDigits(text) && text.empty();
+}
 
 // Keeps the first error; after one, nothing more is visited.
 class TextCursor final : public Cursor {
@@ -44,9 +68,10 @@ class TextCursor final : public Cursor {
 
   std::string_view Text() override {
     if (kind() == Kind::kNumber) {
-      double number = 0;  // reading it validates the digits
       const std::string_view token = Trim(value_.raw_json_token());
-      return Check(value_.get_double().get(number)) ? token : std::string_view();
+      return Check(IsNumber(token) ? simdjson::SUCCESS : simdjson::NUMBER_ERROR)
+                 ? token
+                 : std::string_view();
     }
     std::string_view text;
     return Check(value_.get_string().get(text)) ? text : std::string_view();

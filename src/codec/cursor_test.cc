@@ -49,6 +49,15 @@ std::string ShowTree(std::string_view text) {
   return all;
 }
 
+TEST(CursorTest, NumbersAreAsTheyAreWritten) {
+  for (const char* number : {"0", "-0.5", "1e3", "1.25E+03", "59e0000000000000000000000000002"}) {
+    EXPECT_EQ(ShowText("{\"a\":" + std::string(number) + "}"), "{a:#" + std::string(number) + ";}");
+  }
+  for (const char* number : {"012", "1.", "-", "1e", "12Gi", "0x1", "1e+", "1.e3"}) {
+    EXPECT_EQ(ShowText("{\"a\":" + std::string(number) + "}"), "error") << number;
+  }
+}
+
 TEST(CursorTest, TextAndTreeShowTheSame) {
   for (const char* text :
        {R"({"a":1,"b":[true,false,null,"x\"\u00e9\n"],"c":{"d":{}},"e":[]})", "[]", "{}",

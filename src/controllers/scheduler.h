@@ -171,7 +171,8 @@ class Scheduler final : public Reconciler {
   std::string Preempt(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
                       Time now);
   // Empty: it may.
-  std::string WhyNotMakeRoom(const Framework& framework, const Pod& pod) const;
+  std::string WhyNotMakeRoom(const Framework& framework, const Pod& pod, Time now);
+  bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now);
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
   void WriteNominee(const Pod& pod, const std::string& node, kube::Client& client);
@@ -195,10 +196,13 @@ class Scheduler final : public Reconciler {
   std::map<std::string, Binding> bindings_;   // by pod key
   std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
   std::set<std::string> preparing_;           // of them
-  std::vector<Pod> unpromised_;               // whose nominated node is to be taken back
-  std::map<std::string, Telling> tellings_;   // by pod key
-  kube::WorkQueue untold_;                    // pod keys
-  bool telling_ = false;                      // some are being told
+  // Pods for which others were evicted, by key: how long they wait for the nominated node's agent
+  // to tell that instances are free. None: not yet known, the others are still there.
+  std::map<std::string, std::optional<Time>> made_room_;
+  std::vector<Pod> unpromised_;              // whose nominated node is to be taken back
+  std::map<std::string, Telling> tellings_;  // by pod key
+  kube::WorkQueue untold_;                   // pod keys
+  bool telling_ = false;                     // some are being told
   bool retired_ = false;
   bool answered_ = false;  // what a pre-bind plugin wrote, since it was asked
   size_t changes_since_learning_ = 1, pods_known_ = 0;

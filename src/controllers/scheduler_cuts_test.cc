@@ -292,6 +292,65 @@ TEST_F(SchedulerCutsTest, ACrashLosesNothing) {
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
+// Slices of less important pods are cut anew when their agent has seen them free, and nobody else
+// is evicted meanwhile.
+TEST_F(SchedulerCutsTest, ALargeSliceIsMadeOfThoseOfEvictedPods) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "3g.20gb@4:free,1g.5gb@0:free,1g.5gb@1:free",
+        {{"nvidia.com/mig-1g.5gb", "2"}, {"nvidia.com/mig-3g.20gb", "1"}});
+  }
+  for (const char* name : {"a", "b", "c", "d"}) Pod(name, "1g.5gb", 1, 1);
+  for (const char* name : {"large-m", "large-n"}) Pod(name, "3g.20gb", 1, 5);
+  Run();
+  for (const char* node : {"m", "n"}) {
+    Tell(node, {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:used"}});
+  }
+  Run();
+  Pod("p", "2g.10gb", 2, 3);
+  Run();
+  EXPECT_EQ(Nominee("p"), "m");
+  const auto evicted = [&] {
+    return 4 - std::ranges::count_if(
+                   std::initializer_list<const char*>{"a", "b", "c", "d"}, [&](const char* name) {
+                     return api_.Find("pods", std::string("ml/") + name) != nullptr;
+                   });
+  };
+  EXPECT_EQ(evicted(), 2);
+  EXPECT_EQ(PlansWritten(), 0) << "the agent has not told that they are free";
+  clock_.Advance(seconds(20));
+  Run();
+  EXPECT_EQ(evicted(), 2) << "others would go in vain";
+  Tell("m", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:free,1g.5gb@1:free"}});
+  Run();
+  EXPECT_EQ(Spec("m", 0), "2g.10gb@0,2g.10gb@2,3g.20gb@4");
+  Cut("m", 0, "3g.20gb@4:used,2g.10gb@0:free,2g.10gb@2:free",
+      {{"nvidia.com/mig-1g.5gb", "0"}, {"nvidia.com/mig-2g.10gb", "2"}});
+  Run();
+  EXPECT_EQ(NodeOf("p"), "m");
+  EXPECT_EQ(evicted(), 2);
+}
+
+// An agent that stays silent does not keep the pod from another place for ever.
+TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
+  Run();
+  for (const char* node : {"m", "n"}) {
+    Tell(node, {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  }
+  Pod("p", "7g.40gb", 1, 3);
+  Run();
+  EXPECT_EQ(Nominee("p"), "m");
+  clock_.Advance(seconds(31));
+  Tell("n", {{"note", "wakes it"}});
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
 TEST_F(SchedulerCutsTest, FreeSlicesAreTakenBeforeOthersAreCut) {
   Node("a", 1);
   Node("b", 1);

@@ -110,7 +110,7 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
   std::map<std::string, std::pair<Pod, std::string>> victims;  // with their node
   for (const Pod& member : gang.waiting) {
     if (gang.placed + places.size() >= gang.least) break;
-    if (const std::string why = WhyNotMakeRoom(framework, member); !why.empty()) return why;
+    if (const std::string why = WhyNotMakeRoom(framework, member, now); !why.empty()) return why;
     std::string node;
     if (const auto fits = framework.Schedule(*member, snapshot, {}); fits.node != nullptr) {
       node = fits.node->node->meta.name;
@@ -119,7 +119,7 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
       node = found->node;
       for (const Pod& victim : found->victims) {
         victims[victim->Key()] = {victim, node};
-        (void)snapshot.Unbind(*victim, node);  // it is there
+        (void)snapshot.Vacate(*victim, node);  // it is there
       }
     } else {
       continue;
@@ -132,7 +132,10 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
   for (const auto& [key, victim] : victims) {
     Evict(victim.first, gang.waiting.front(), victim.second, client, now);
   }
-  for (const auto& [member, node] : places) SetNominee(member, node, client, now);
+  for (const auto& [member, node] : places) {
+    made_room_[member->Key()] = std::nullopt;
+    SetNominee(member, node, client, now);
+  }
   return fmt::format("{} pods of lower priority are evicted.", victims.size());
 }
 

@@ -16,7 +16,7 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
                                kube::Client& client, Time now) {
   if (!profile.preemption) return "";
   const Framework& framework = *profile.framework;
-  if (const std::string why = WhyNotMakeRoom(framework, pod); !why.empty()) return why;
+  if (const std::string why = WhyNotMakeRoom(framework, pod, now); !why.empty()) return why;
   const auto found =
       scheduling::FindPreemption(framework, engine_.WithPromises(*pod), *pod, *profile.preemption);
   if (!found) {  // what was promised before serves nobody
@@ -29,12 +29,13 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
   for (const Pod& other : engine_.Nominated(found->node)) {
     if (other->priority < pod->priority) Promise(other, "", now);
   }
+  made_room_[pod->Key()] = std::nullopt;
   SetNominee(pod, found->node, client, now);
   return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
                      found->node);
 }
 
-std::string Scheduler::WhyNotMakeRoom(const Framework& framework, const Pod& pod) const {
+std::string Scheduler::WhyNotMakeRoom(const Framework& framework, const Pod& pod, Time now) {
   // As it is by now, the watch may show later.
   cluster::Pod self = *pod;
   self.nominated_node = engine_.NomineeNode(pod->Key());
@@ -42,14 +43,31 @@ std::string Scheduler::WhyNotMakeRoom(const Framework& framework, const Pod& pod
   const bool waits = nominee != nullptr && std::ranges::any_of(nominee->pods, [&](const Pod& p) {
                        return p->priority < pod->priority && going_.contains(p->Key());
                      });
-  return waits ? "the pods in its way on the nominated node are being evicted."
-               : scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
+  if (waits) return "the pods in its way on the nominated node are being evicted.";
+  const std::string why = scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
+  if (!why.empty() || nominee == nullptr || !AwaitsAgent(pod, *nominee, now)) return why;
+  return "the nominated node's agent has not told yet that the instances of evicted pods are free.";
+}
+
+// From when those evicted for it have gone, for a while: other pods would be evicted in vain.
+bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now) {
+  const auto made = made_room_.find(pod->Key());
+  if (made == made_room_.end()) return false;
+  const bool behind = std::ranges::any_of(nominee.gpus.gpus, [](const cluster::Gpu& gpu) {
+    return std::ranges::any_of(gpu.instances, [](const cluster::Instance& instance) {
+      return instance.used && instance.pod.empty();
+    });
+  });
+  if (!behind) return false;
+  if (!made->second) made->second = now + config_.assume_for;
+  return now < *made->second;
 }
 
 // Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
 void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   const std::string before = engine_.NomineeNode(pod->Key());
   engine_.Nominate(pod, node);
+  if (node.empty()) made_room_.erase(pod->Key());
   if (before.empty() || before == node) return;
   if (RunsSomewhere(pod) || engine_.IsAssumed(pod->Key())) return;  // it took what it was promised
   auto left = std::make_shared<cluster::Pod>(*pod);

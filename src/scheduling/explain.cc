@@ -140,53 +140,11 @@ Room RoomOf(const Preemption& preemption) {
   return room;
 }
 
-// Whether it asks for MIG instances, and the node's GPUs have as many when they are empty.
-bool CouldHold(const NodeInfo& node, const ResourceVector& requests) {
-  bool asks = false;
-  for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsMigResource(id) || amount <= 0) continue;
-    asks = true;
-    if (amount > MostOf(node, {id, amount, 0, 0, false})) return false;
-  }
-  return asks;
-}
-
-// Where instances in use are told by the pods that hold them, and no longer by nodes' statuses,
-// which would go on counting them as used when their pods have ended. On the first nodes that could
-// hold the pod: no more are looked at.
-cluster::ClusterSnapshot UsedByPodsAlone(cluster::ClusterSnapshot snapshot, const Pod& pod) {
-  const ResourceVector requests = cluster::RequestsOf(pod);
-  int rewritten = 0;
-  for (size_t i = 0; i < snapshot.size() && rewritten < PreemptionOptions().min_candidates; ++i) {
-    const NodeInfo& info = snapshot.node(i);
-    if (!info.gpus.managed || !CouldHold(info, requests)) continue;
-    std::vector<cluster::Gpu> reported;
-    bool differs = false;
-    for (const cluster::Gpu& gpu : info.gpus.gpus) {
-      if (gpu.reported) reported.push_back(gpu);
-    }
-    for (cluster::Gpu& gpu : reported) {
-      for (cluster::Instance& one : gpu.instances) {
-        differs = differs || (one.used && !one.pod.empty());
-        one.used = one.used && one.pod.empty();
-      }
-    }
-    if (!differs) continue;
-    auto node = std::make_shared<cluster::Node>(*info.node);
-    cluster::Apply(cluster::StatusPatch(*node, reported, cluster::StatusPlan(*node)),
-                   node->meta.annotations);
-    snapshot.SetNode(std::move(node));
-    ++rewritten;
-  }
-  return snapshot;
-}
-
 // As if it went before all others.
 std::optional<Room> InTheWay(const ExplainInput& input) {
   Pod first = input.pod;
   first.priority = std::numeric_limits<int32_t>::max();
-  const auto candidates =
-      PreemptionCandidates(input.cutting, UsedByPodsAlone(input.snapshot, input.pod), first, {});
+  const auto candidates = PreemptionCandidates(input.cutting, input.snapshot, first, {});
   const auto fewest =
       std::ranges::min_element(candidates, [](const Preemption& a, const Preemption& b) {
         return a.victims.size() != b.victims.size() ? a.victims.size() < b.victims.size()
@@ -196,7 +154,6 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
   return RoomOf(*fewest);
 }
 
-// Instances of an evicted pod count as used until the agent says otherwise, so this may be no.
 bool WouldPreempt(const ExplainInput& input, const Room& room) {
   constexpr auto kHighest = std::numeric_limits<int32_t>::max();
   if (!input.preemption || input.pod.preemption_policy == "Never" || room.priority == kHighest) {

@@ -1,6 +1,7 @@
 #include "scheduling/preemption.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "cluster/selectors.h"
@@ -63,11 +64,11 @@ class Trial {
         node_(std::move(node)) {}
 
   void Remove(const SharedPod& other) {
-    (void)snapshot_.Unbind(*other, node_);  // it is there
+    held_[other->Key()] = *snapshot_.Vacate(*other, node_);  // it is there
     Follow(*other, false);
   }
   void Add(const SharedPod& other) {
-    (void)snapshot_.Bind(other, node_);  // the node is there
+    (void)snapshot_.Return(other, node_, held_[other->Key()]);  // the node is there
     Follow(*other, true);
   }
   bool Fits() const { return framework_.Filter(cycle_, pod_, Node()).fits(); }
@@ -88,6 +89,7 @@ class Trial {
   Cycle cycle_;
   const Pod& pod_;
   const std::string node_;
+  std::map<std::string, std::vector<cluster::PromisedInstance>> held_;  // by pods that are away
 };
 
 std::optional<Preemption> TryNode(const Framework& framework, const ClusterSnapshot& snapshot,

@@ -145,5 +145,34 @@ TEST_F(PreemptionTest, WhoMayNotPreempt) {
   EXPECT_EQ(why(pod, {ending}), "");
 }
 
+// Small slices make way for a large one where the GPUs are cut by this scheduler: those that stand
+// in its place, though others are less important.
+TEST(SlicePreemptionTest, ThoseGoThatStandWhereTheSliceFits) {
+  const Framework framework = Framework::Default(GpusCut::kHere);
+  cluster::Node node = NodeOf("n", {{"cpu", "96"}, {"nvidia.com/mig-1g.5gb", "5"}},
+                              {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                               {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                               {"nvidia.com/gpu.count", "1"}});
+  node.meta.annotations = {
+      {"nos.nebuly.com/status-layout-0",
+       "1g.5gb@0:used,1g.5gb@2:used,1g.5gb@4:used,1g.5gb@5:used,1g.5gb@6:used"},
+      {"nos.nebuly.com/status-holders-0",
+       "1g.5gb@0=x/a,1g.5gb@2=x/b,1g.5gb@4=x/c,1g.5gb@5=x/d,1g.5gb@6=x/e"}};
+  std::vector<Pod> pods;
+  int32_t priority = 1;
+  for (const char* name : {"c", "a", "d", "b", "e"}) {
+    Pod pod = PodOf(name, {{"nvidia.com/mig-1g.5gb", "1"}}, "n");
+    pod.priority = priority++;
+    pods.push_back(pod);
+  }
+  Pod large = PodOf("p", {{"nvidia.com/mig-4g.20gb", "1"}});
+  large.priority = 10;
+  const auto found = FindPreemption(framework, testing::Snap({node}, pods), large, {});
+  ASSERT_TRUE(found);
+  std::string victims;
+  for (const auto& victim : found->victims) victims += victim->meta.name;
+  EXPECT_EQ(victims, "ba") << "a 4g.20gb starts at 0 alone";
+}
+
 }  // namespace
 }  // namespace nos::scheduling
