@@ -1,87 +1,23 @@
 // What the scheduler does where it has GPUs cut: which nodes it asks for what, whom it binds when,
 // and what becomes of a pod whose GPUs are not cut. Agents are played by what they write.
-#include <gtest/gtest.h>
-
-#include <memory>
+#include <algorithm>
 #include <string>
 
-#include "controllers/plan_result.h"
-#include "controllers/runner.h"
-#include "controllers/scheduler.h"
-#include "kube/testing/fake_api.h"
-#include "scheduling/framework.h"
+#include "controllers/scheduler_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr const char* kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
 
-class SchedulerCutsTest : public testing::Test {
+class SchedulerCutsTest : public SchedulerFixture {
  protected:
-  SchedulerCutsTest() { Restart(); }
-
-  void Restart() {
-    runner_.reset();
-    scheduler_ = std::make_unique<Scheduler>(
-        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
-        gpu::Catalogue::Builtin());
-    runner_ = std::make_unique<Runner>(*scheduler_, api_, RunnerOptions());
-  }
-  // Until nothing more happens soon.
-  void Run() {
-    for (int i = 0; i < 500; ++i) {
-      if (runner_->Step(clock_)) continue;
-      const auto due = runner_->NextDue();
-      if (!due || *due > clock_.Now() + seconds(9)) return;
-      clock_.AdvanceTo(*due);
-    }
-    ADD_FAILURE() << "does not come to rest";
-  }
-  // A node of two A100-40GBs that its agent has reported as empty.
-  void Node(const std::string& name, int gpus = 2) {
-    JsonObject annotations;
-    for (int i = 0; i < gpus; ++i) {
-      annotations["nos.nebuly.com/status-layout-" + std::to_string(i)] = "";
-    }
-    api_.Put({{"kind", "Node"},
-              {"metadata",
-               {{"name", name},
-                {"labels",
-                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
-                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
-                  {"nvidia.com/gpu.count", std::to_string(gpus)}}},
-                {"annotations", annotations}}},
-              {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}}}}}});
-  }
+  void Node(const std::string& name, int gpus = 2) { GpuNode(name, gpus); }
   void Pod(const std::string& name, const std::string& profile, int count = 1, int priority = 0) {
-    const std::string resource = "nvidia.com/mig-" + profile;
-    api_.Put({{"kind", "Pod"},
-              {"metadata",
-               {{"namespace", "ml"},
-                {"name", name},
-                {"uid", name + "-uid"},
-                {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
-              {"spec",
-               {{"priority", priority},
-                {"schedulerName", "default-scheduler"},
-                {"containers",
-                 JsonArray{{{"name", "main"},
-                            {"resources", {{"limits", {{resource, std::to_string(count)}}}}}}}}}},
-              {"status", {{"phase", "Pending"}}}});
-  }
-  std::string NodeOf(const std::string& name) {
-    return std::string(FindString(*api_.Find("pods", "ml/" + name), "spec", "nodeName"));
+    PutPod(name, "nvidia.com/mig-" + profile, std::to_string(count), priority);
   }
   std::string Nominee(const std::string& name) {
     return std::string(FindString(*api_.Find("pods", "ml/" + name), "status", "nominatedNodeName"));
-  }
-  std::string Annotation(const std::string& node, const std::string& key) {
-    return std::string(FindString(*api_.Find("nodes", node), "metadata", "annotations", key));
-  }
-  std::string Spec(const std::string& node, int gpu) {
-    return Annotation(node, "nos.nebuly.com/spec-layout-" + std::to_string(gpu));
   }
   int PlansWritten() {
     return static_cast<int>(
@@ -90,18 +26,6 @@ class SchedulerCutsTest : public testing::Test {
         }));
   }
 
-  // Changes a node as its agent and its kubelet do.
-  void Tell(const std::string& node, const JsonObject& annotations,
-            const JsonObject& allocatable = {}) {
-    Json changed = *api_.Find("nodes", node);
-    for (const auto& [key, value] : annotations) {
-      MakeObject(changed, "metadata", "annotations")[key] = value;
-    }
-    for (const auto& [key, value] : allocatable) {
-      MakeObject(changed, "status", "allocatable")[key] = value;
-    }
-    api_.Put(changed);
-  }
   // The agent has done what it was asked: this layout, and these counts.
   void Cut(const std::string& node, int gpu, const std::string& layout,
            const JsonObject& allocatable) {
@@ -116,12 +40,11 @@ class SchedulerCutsTest : public testing::Test {
                 {"nos.nebuly.com/partitioning-result",
                  WritePlanResult({plan, false, {{gpu, "", "InUse", why}}})}});
   }
-
-  ManualClock clock_{Time(seconds(1'800'000'000))};
-  kube::FakeApi api_;
-  scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
-  std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<Runner> runner_;
+};
+kube::FakeApi api_;
+scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+std::unique_ptr<Scheduler> scheduler_;
+std::unique_ptr<Runner> runner_;
 };
 
 TEST_F(SchedulerCutsTest, APodIsBoundToASliceThatWasNotThere) {

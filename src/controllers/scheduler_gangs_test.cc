@@ -1,51 +1,17 @@
 // Gangs: placed together or not at all, slices included, without holding anything while they wait.
-#include <gtest/gtest.h>
-
-#include <memory>
 #include <string>
 
-#include "controllers/plan_result.h"
-#include "controllers/runner.h"
-#include "controllers/scheduler.h"
-#include "kube/testing/fake_api.h"
-#include "scheduling/framework.h"
+#include "controllers/scheduler_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-using std::chrono::seconds;
-
-class GangTest : public testing::Test {
+class GangTest : public SchedulerFixture {
  protected:
-  GangTest() {
-    RunnerOptions options;
-    options.watch_around = true;
-    runner_ = std::make_unique<Runner>(scheduler_, api_, options);
-  }
-  void Run() {
-    for (int i = 0; i < 1000; ++i) {
-      if (runner_->Step(clock_)) continue;
-      const auto due = runner_->NextDue();
-      if (!due || *due > clock_.Now() + seconds(9)) return;
-      clock_.AdvanceTo(*due);
-    }
-    ADD_FAILURE() << "does not come to rest";
-  }
   void Node(const std::string& name, const std::string& cpu) {
     api_.Put({{"kind", "Node"},
               {"metadata", {{"name", name}}},
               {"status", {{"allocatable", {{"cpu", cpu}, {"pods", "110"}}}}}});
-  }
-  void GpuNode(const std::string& name) {
-    api_.Put({{"kind", "Node"},
-              {"metadata",
-               {{"name", name},
-                {"labels",
-                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
-                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
-                  {"nvidia.com/gpu.count", "1"}}},
-                {"annotations", {{"nos.nebuly.com/status-layout-0", ""}}}}},
-              {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}}}}}});
   }
   void Group(const std::string& name, int least) {
     api_.Put({{"kind", "PodGroup"},
@@ -56,15 +22,7 @@ class GangTest : public testing::Test {
            const std::string& amount = "1", int priority = 0) {
     JsonObject labels;
     if (!group.empty()) labels["scheduling.x-k8s.io/pod-group"] = group;
-    api_.Put({{"kind", "Pod"},
-              {"metadata",
-               {{"namespace", "ml"}, {"name", name}, {"uid", name + "-uid"}, {"labels", labels}}},
-              {"spec",
-               {{"priority", priority},
-                {"schedulerName", "default-scheduler"},
-                {"containers", JsonArray{{{"name", "main"},
-                                          {"resources", {{"limits", {{resource, amount}}}}}}}}}},
-              {"status", {{"phase", "Pending"}}}});
+    PutPod(name, resource, amount, priority, labels);
   }
   // As many as are bound of these pods.
   int Bound(const std::string& prefix, int count) {
@@ -88,32 +46,6 @@ class GangTest : public testing::Test {
                ? ""
                : std::string(FindString(conditions->get_array().at(0), "message"));
   }
-  void Tell(const std::string& node, const JsonObject& annotations,
-            const JsonObject& allocatable = {}) {
-    Json changed = *api_.Find("nodes", node);
-    for (const auto& [key, value] : annotations) {
-      MakeObject(changed, "metadata", "annotations")[key] = value;
-    }
-    for (const auto& [key, value] : allocatable) {
-      MakeObject(changed, "status", "allocatable")[key] = value;
-    }
-    api_.Put(changed);
-  }
-  std::string Spec(const std::string& node) {
-    return std::string(FindString(*api_.Find("nodes", node), "metadata", "annotations",
-                                  "nos.nebuly.com/spec-layout-0"));
-  }
-  std::string Plan(const std::string& node) {
-    return std::string(FindString(*api_.Find("nodes", node), "metadata", "annotations",
-                                  "nos.nebuly.com/spec-partitioning-plan"));
-  }
-
-  ManualClock clock_{Time(seconds(1'800'000'000))};
-  kube::FakeApi api_;
-  scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
-  Scheduler scheduler_{
-      SchedulerConfig(), {{"default-scheduler", &framework_}}, gpu::Catalogue::Builtin()};
-  std::unique_ptr<Runner> runner_;
 };
 
 TEST_F(GangTest, AllOrNone) {
@@ -219,8 +151,8 @@ TEST_F(GangTest, RoomIsMadeForAllOrNone) {
 
 // Their slices are cut on two nodes; nobody is bound before all of them are there.
 TEST_F(GangTest, IsBoundWhenAllItsSlicesAreThere) {
-  GpuNode("a");
-  GpuNode("b");
+  GpuNode("a", 1);
+  GpuNode("b", 1);
   Group("g", 2);
   Pods("p", 2, "g", "nvidia.com/mig-7g.40gb", "1");
   Run();
@@ -241,8 +173,8 @@ TEST_F(GangTest, IsBoundWhenAllItsSlicesAreThere) {
 }
 
 TEST_F(GangTest, WhatOneDoesNotGetTheOthersGiveBack) {
-  GpuNode("a");
-  GpuNode("b");
+  GpuNode("a", 1);
+  GpuNode("b", 1);
   Group("g", 2);
   Pods("p", 2, "g", "nvidia.com/mig-7g.40gb", "1");
   Run();
@@ -252,7 +184,7 @@ TEST_F(GangTest, WhatOneDoesNotGetTheOthersGiveBack) {
   Run();
   EXPECT_EQ(Bound("p", 2), 0);
   EXPECT_EQ(Spec("a") + Spec("b"), "") << "what was asked for is taken back";
-  GpuNode("c");
+  GpuNode("c", 1);
   Tell("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
   Run();
   EXPECT_EQ(Spec("a") + Spec("c"), "7g.40gb@07g.40gb@0") << "b rests";

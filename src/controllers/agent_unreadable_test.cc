@@ -1,0 +1,69 @@
+// GPUs that cannot be read for a while.
+#include "controllers/agent_use_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class AnUnreadableGpuTest : public AgentUseTest {
+ protected:
+  // As the kubelet knows it: "healthy", "unhealthy" or "".
+  std::string First() const {
+    for (const auto& device : kubelet_.offer()) {
+      if (device.device_id == first_.uuid) return device.healthy ? "healthy" : "unhealthy";
+    }
+    return "";
+  }
+};
+
+TEST_F(AnUnreadableGpuTest, IsAsItWasForAMoment) {
+  Bind("a", "1g.5gb");
+  gpus_.Lose(0);
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(4));
+  EXPECT_EQ(First(), "healthy") << "a pod is on its way in";
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "");
+  gpus_.Restore(0);
+  ASSERT_TRUE(kubelet_.Admit("ml", "a", kSlice).ok());
+  Admitted("a");
+  Run();
+  EXPECT_EQ(First(), "healthy");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+}
+
+TEST_F(AnUnreadableGpuTest, IsUnhealthyInTheEndAndNotGone) {
+  gpus_.Lose(0);
+  Plan("7", {{0, "1g.5gb@0"}});
+  Run(seconds(21));
+  EXPECT_EQ(First(), "unhealthy");
+  EXPECT_EQ(Allocatable("1g.5gb"), 0);
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7") << "nobody waits for it";
+  gpus_.Restore(0);
+  Run(seconds(11));
+  EXPECT_EQ(First(), "healthy");
+}
+
+TEST_F(AnUnreadableGpuTest, DoesNotHaveWhatWasDestroyedBefore) {
+  fault_ = [&](const device::SimAttempt& attempt) {
+    if (attempt.kind == device::SimAttempt::Kind::kDestroy) gpus_.Lose(0);
+    return device::SimFault::kNone;
+  };
+  kubelet_.on_offer = [&, report = kubelet_.on_offer] {
+    EXPECT_TRUE(destroyed_ == 0 || First().empty());
+    report();
+  };
+  Plan("7", {{0, "1g.5gb@1"}});
+  Run(seconds(21));
+  EXPECT_EQ(destroyed_, 1);
+  EXPECT_EQ(First(), "");
+}
+
+TEST_F(AnUnreadableGpuTest, IsNoMatterForNvidiasPlugin) {
+  PluginThatCannotWithdraw();
+  gpus_.Lose(0);
+  Annotate("something", "new");
+  Run(seconds(1));
+  EXPECT_EQ(First(), "unhealthy") << "which the plugin may know or not";
+}
+
+}  // namespace
+}  // namespace nos::controllers
