@@ -4,16 +4,28 @@
 //   nos-scheduler-load KUBECONFIG SCHEDULER_NAME NODES PODS WORKLOAD
 //
 // WORKLOAD: plain, slices (a MIG slice each), spread (by host and zone), anti (one pod of an app on
-// a node). Prints pods per second between the first and the last binding that the watch shows.
+// a node), cut (a MIG slice each, of GPUs that nobody has cut; this program plays the agents, which
+// do what they are asked at once). Prints pods per second between the first and the last binding
+// that the watch shows.
+//
+// WORKLOAD one: pods come one by one. Prints how long it takes from the moment the watch shows a
+// pod until it shows it bound, by the scheduler and, in turns with it, by this program itself,
+// which decides nothing and binds to the first node.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "cluster/annotations.h"
 #include "cluster/objects.h"
+#include "gpu/catalogue.h"
 #include "kube/cache.h"
 #include "kube/connection.h"
 #include "kube/http_transport.h"
@@ -22,28 +34,35 @@ namespace nos {
 namespace {
 
 constexpr const char* kNamespace = "load";
-constexpr int kZones = 3, kApps = 10;
+constexpr int kZones = 3, kApps = 10, kGpus = 8;
+constexpr const char* kUncut = "nos.nebuly.com/status-layout-";
 
 Json NodeOf(int i, const std::string& workload) {
   const std::string name = fmt::format("load-{:05}", i);
   JsonObject amounts = {{"cpu", "32"}, {"memory", "256Gi"}, {"pods", "110"}};
   if (workload == "slices") amounts["nvidia.com/mig-1g.5gb"] = "56";
+  JsonObject labels = {{"kubernetes.io/hostname", name},
+                       {"topology.kubernetes.io/zone", fmt::format("zone-{}", i % kZones)}};
+  JsonObject annotations;
+  if (workload == "cut") {
+    labels["nos.nebuly.com/gpu-partitioning"] = "mig";
+    labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
+    labels["nvidia.com/gpu.count"] = std::to_string(kGpus);
+    for (int gpu = 0; gpu < kGpus; ++gpu) annotations[kUncut + std::to_string(gpu)] = "";
+  }
   return {{"apiVersion", "v1"},
           {"kind", "Node"},
-          {"metadata",
-           {{"name", name},
-            {"labels",
-             {{"kubernetes.io/hostname", name},
-              {"topology.kubernetes.io/zone", fmt::format("zone-{}", i % kZones)}}}}},
+          {"metadata", {{"name", name}, {"labels", labels}, {"annotations", annotations}}},
           {"status", {{"allocatable", amounts}, {"capacity", amounts}}}};
 }
 
 Json PodOf(int i, const std::string& workload, const std::string& scheduler) {
   const std::string app = fmt::format("app-{}", i % kApps);
   JsonObject requests = {{"cpu", "100m"}, {"memory", "500Mi"}};
-  if (workload == "slices") requests["nvidia.com/mig-1g.5gb"] = "1";
+  const bool slices = workload == "slices" || workload == "cut";
+  if (slices) requests["nvidia.com/mig-1g.5gb"] = "1";
   JsonObject resources = {{"requests", requests}};
-  if (workload == "slices") resources["limits"] = {{"nvidia.com/mig-1g.5gb", "1"}};
+  if (slices) resources["limits"] = {{"nvidia.com/mig-1g.5gb", "1"}};
   JsonObject spec = {
       {"schedulerName", scheduler},
       {"containers", JsonArray{{{"name", "main"}, {"image", "app:1"}, {"resources", resources}}}}};
@@ -80,11 +99,8 @@ Status CreateAll(kube::Client& client, const kube::Resource& resource,
   return Status::Ok();
 }
 
-Status Run(const std::string& kubeconfig, const std::string& scheduler, int nodes, int pods,
-           const std::string& workload) {
-  NOS_ASSIGN(const kube::ConnectionConfig connection, kube::LoadConnection(kubeconfig, ""));
-  kube::HttpTransport transport(connection, {.requests_per_second = 100'000, .burst = 100'000});
-  kube::Client client(transport);
+// What the API server needs before it takes the pods.
+Status CreateNodes(kube::Client& client, int nodes, const std::string& workload) {
   NOS_RETURN_IF_ERROR(CreateAll(
       client, kube::kNamespaces,
       {{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", kNamespace}}}}}));
@@ -106,34 +122,155 @@ Status Run(const std::string& kubeconfig, const std::string& scheduler, int node
   for (const auto& patched : client.PatchAll(kube::kNodes, kube::PatchType::kMerge, ready)) {
     NOS_RETURN_IF_ERROR(patched.status());
   }
-  objects.clear();
+  return Status::Ok();
+}
+
+kube::ReflectorOptions Wake(Bell& bell, const std::string& ns) {
+  kube::ReflectorOptions options;
+  options.ns = ns;
+  options.wake = [&bell] { bell.Ring(); };
+  return options;
+}
+
+// Agents that do at once what their nodes' specs ask for, and tell so, together with the counts
+// that their kubelets would offer.
+class Agents {
+ public:
+  explicit Agents(Bell& bell) : nodes_(kube::kNodes, cluster::ReadNode, Wake(bell, "")) {
+    nodes_.AddHandler([this](const std::string&, const auto&, const auto& after) {
+      if (after != nullptr && cluster::SpecPlan(*after) != cluster::StatusPlan(*after)) {
+        asked_.push_back(after);
+      }
+    });
+  }
+
+  Status Obey(kube::Client& client, Time now) {
+    nodes_.Pump(client, now);
+    std::vector<kube::NamedPatch> answers;
+    for (const auto& node : asked_) answers.push_back({"", node->meta.name, AnswerOf(*node)});
+    asked_.clear();
+    const auto written = client.PatchAll(kube::kNodes, kube::PatchType::kMerge, answers, "status");
+    for (const auto& answer : written) NOS_RETURN_IF_ERROR(answer.status());
+    return Status::Ok();
+  }
+
+ private:
+  static Json AnswerOf(const cluster::Node& node) {
+    std::vector<cluster::Gpu> gpus = cluster::ReadNodeGpus(node, gpu::Catalogue::Builtin()).gpus;
+    JsonObject allocatable, annotations;
+    std::map<std::string, int> counts;
+    for (const cluster::TargetLayout& target : cluster::ReadSpec(node, {true, gpus, {}})) {
+      const auto gpu = std::ranges::find(gpus, target.index, &cluster::Gpu::index);
+      gpu->instances.clear();
+      for (const gpu::Placement& placement : target.placements) {
+        gpu->instances.push_back({placement, false, ""});
+        ++counts[gpu->model->profile(placement.profile).resource_name];
+      }
+    }
+    for (const auto& [resource, count] : counts) allocatable[resource] = std::to_string(count);
+    for (const auto& [key, value] : cluster::StatusPatch(node, gpus, cluster::SpecPlan(node))) {
+      annotations[key] = value ? Json(*value) : Json();
+    }
+    return {{"metadata", {{"annotations", annotations}}},
+            {"status", {{"allocatable", allocatable}, {"capacity", allocatable}}}};
+  }
+
+  kube::Cache<cluster::Node> nodes_;
+  std::vector<std::shared_ptr<const cluster::Node>> asked_;
+};
+
+// When the watch showed pods, and showed them bound.
+class Watched {
+ public:
+  Watched() : pods_(kube::kPods, cluster::ReadPod, Wake(bell_, kNamespace)) {
+    pods_.AddHandler([this](const std::string& key, const auto& before, const auto& after) {
+      const auto now = clock_.Now();
+      if (before == nullptr) seen_[key] = now;
+      if (after == nullptr || after->node_name.empty()) return;
+      if (before == nullptr || before->node_name.empty()) bound_[key] = now;
+    });
+  }
+  void Pump(kube::Client& client) { pods_.Pump(client, clock_.Now()); }
+  void Wait() { bell_.Wait(std::chrono::seconds(1)); }
+  const std::map<std::string, Time>& seen() const { return seen_; }
+  const std::map<std::string, Time>& bound() const { return bound_; }
+  Time Now() const { return clock_.Now(); }
+  Bell& bell() { return bell_; }
+
+ private:
+  Bell bell_;
+  kube::Cache<cluster::Pod> pods_;
+  const SteadyClock clock_;
+  std::map<std::string, Time> seen_, bound_;
+};
+
+Status MeasureThroughput(kube::Client& client, const std::string& scheduler, int nodes, int pods,
+                         const std::string& workload) {
+  std::vector<Json> objects;
   for (int i = 0; i < pods; ++i) objects.push_back(PodOf(i, workload, scheduler));
   NOS_RETURN_IF_ERROR(CreateAll(client, kube::kPods, objects));
-
-  Bell bell;
-  kube::ReflectorOptions options;
-  options.ns = kNamespace;
-  options.wake = [&] { bell.Ring(); };
-  kube::Cache<cluster::Pod> cache(kube::kPods, cluster::ReadPod, options);
-  const SteadyClock clock;
-  Time first{}, last{};
-  int bound = 0;
-  cache.AddHandler([&](const std::string&, const auto& before, const auto& after) {
-    if (after == nullptr || after->node_name.empty()) return;
-    if (before != nullptr && !before->node_name.empty()) return;
-    last = clock.Now();
-    if (bound++ == 0) first = last;
-  });
-  cache.Pump(client, clock.Now());
+  Watched watched;
+  Agents agents(watched.bell());
+  watched.Pump(client);
   std::cout << "created" << std::endl;
-  while (bound < pods) {
-    cache.Pump(client, clock.Now());
-    bell.Wait(std::chrono::seconds(1));
+  while (watched.bound().size() < static_cast<size_t>(pods)) {
+    watched.Pump(client);
+    if (workload == "cut") NOS_RETURN_IF_ERROR(agents.Obey(client, watched.Now()));
+    watched.Wait();
   }
-  const double seconds = ToSeconds(last - first);
+  const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [first, last] = std::ranges::minmax_element(watched.bound(), by_time);
+  const double seconds = ToSeconds(last->second - first->second);
   std::cout << fmt::format("{} {} nodes {} pods {}: {:.1f} s, {:.0f} pods/s\n", scheduler, nodes,
                            pods, workload, seconds, (pods - 1) / seconds);
   return Status::Ok();
+}
+
+std::string Spread(std::vector<double> milliseconds) {
+  std::ranges::sort(milliseconds);
+  const auto at = [&](double share) {
+    return milliseconds[static_cast<size_t>(share * static_cast<double>(milliseconds.size() - 1))];
+  };
+  return fmt::format("median {:.1f} ms, p99 {:.1f} ms, most {:.1f} ms", at(0.5), at(0.99), at(1));
+}
+
+Status MeasureLatency(kube::Client& client, const std::string& scheduler, int nodes, int pods) {
+  constexpr const char* kNobody = "nobody";
+  constexpr int kWarmUp = 20;
+  Watched watched;
+  watched.Pump(client);
+  std::cout << "created" << std::endl;
+  std::vector<double> of_scheduler, of_itself;
+  for (int i = 0; i < 2 * (pods + kWarmUp); ++i) {
+    const bool itself = i % 2 == 1;
+    const Json pod = PodOf(i, "plain", itself ? kNobody : scheduler);
+    NOS_RETURN_IF_ERROR(client.Create(kube::kPods, kNamespace, pod).status());
+    const std::string name(FindString(pod, "metadata", "name"));
+    const std::string key = std::string(kNamespace) + "/" + name;
+    for (bool asked = false;; watched.Wait()) {
+      watched.Pump(client);
+      if (watched.bound().contains(key)) break;
+      if (!itself || asked || !watched.seen().contains(key)) continue;
+      NOS_RETURN_IF_ERROR(client.Bind(kNamespace, name, "load-00000"));
+      asked = true;
+    }
+    if (i < 2 * kWarmUp) continue;
+    (itself ? of_itself : of_scheduler)
+        .push_back(1000 * ToSeconds(watched.bound().at(key) - watched.seen().at(key)));
+  }
+  std::cout << fmt::format("{} {} nodes {} pods one by one: {}; a bare binding: {}\n", scheduler,
+                           nodes, pods, Spread(of_scheduler), Spread(of_itself));
+  return Status::Ok();
+}
+
+Status Run(const std::string& kubeconfig, const std::string& scheduler, int nodes, int pods,
+           const std::string& workload) {
+  NOS_ASSIGN(const kube::ConnectionConfig connection, kube::LoadConnection(kubeconfig, ""));
+  kube::HttpTransport transport(connection, {.requests_per_second = 100'000, .burst = 100'000});
+  kube::Client client(transport);
+  NOS_RETURN_IF_ERROR(CreateNodes(client, nodes, workload));
+  return workload == "one" ? MeasureLatency(client, scheduler, nodes, pods)
+                           : MeasureThroughput(client, scheduler, nodes, pods, workload);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #
 #   bench/schedulers.sh [NODES...]       (1000 5000); PODS=10000 WORKLOADS="plain slices spread anti"
 #
+# Workload cut is for nos alone, kube-scheduler has nothing cut; one is the latency of single pods:
+# both are described in bench/scheduler_load.cc. RUNS=3 repeats each.
 # A run's processor time is the scheduler's own. Prints the machine's load, too: figures of a busy
 # machine say little.
 set -euo pipefail
@@ -51,7 +53,9 @@ run() { # SCHEDULER NAME NODES WORKLOAD
 printf '%s, %s cores\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)" "$(nproc)"
 for nodes in "$@"; do
   for workload in $workloads; do
-    run kube default-scheduler "$nodes" "$workload"
-    run nos nos-scheduler "$nodes" "$workload"
+    for ((i = 0; i < ${RUNS:-1}; i++)); do
+      [ "$workload" = cut ] || run kube default-scheduler "$nodes" "$workload"
+      run nos nos-scheduler "$nodes" "$workload"
+    done
   done
 done

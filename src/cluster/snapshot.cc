@@ -234,6 +234,11 @@ const NodeInfo* ClusterSnapshot::Find(std::string_view name) const {
   return i ? &node(*i) : nullptr;
 }
 
+std::shared_ptr<const NodeInfo> ClusterSnapshot::Share(std::string_view name) const {
+  const auto i = IndexOf(name);
+  return i ? (*(*pages_)[*i / kPageSize])[*i % kPageSize] : nullptr;
+}
+
 Status ClusterSnapshot::Bind(std::shared_ptr<const Pod> pod, std::string_view name) {
   const auto i = IndexOf(name);
   if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));

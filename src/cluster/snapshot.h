@@ -68,6 +68,8 @@ class ClusterSnapshot {
   // Sorted by name. REQUIRES: i < size().
   const NodeInfo& node(size_t i) const { return *(*(*pages_)[i / kPageSize])[i % kPageSize]; }
   const NodeInfo* Find(std::string_view name) const;
+  // The same, as it is now whatever changes later. Null: no such node.
+  std::shared_ptr<const NodeInfo> Share(std::string_view name) const;
   // Of node(i); none: no such node.
   std::optional<size_t> IndexOf(std::string_view name) const;
   // What else there is. One copy of the snapshot may change its own without the others noticing.

@@ -41,11 +41,6 @@ std::shared_ptr<const cluster::Node> Rested(const std::shared_ptr<const cluster:
   return rested;
 }
 
-// Whether the request may have taken effect although no answer came.
-bool IsUncertain(const Status& status) {
-  return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
-}
-
 }  // namespace
 
 Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
@@ -73,11 +68,11 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   TakeIn(view, now);
   TakeAnswers(now);
   if (retired_) {
-    Expire(now);
+    Expire(client, now);
     return Rest(now);
   }
   PrepareAll(client, now);
-  Expire(now);
+  Expire(client, now);
   HeedRests(now);
   LearnIfDue();
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
@@ -93,13 +88,13 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
 }
 
 bool Scheduler::HasRoomForDecisions() const {
-  return bindings_.size() - preparing_.size() < config_.most_bindings &&
-         preparing_.size() < config_.most_preparing;
+  return bindings_.size() - preparing_.size() < config_.most_bindings;
 }
 
 bool Scheduler::IsQuiet() const {
   return std::ranges::all_of(bindings_, [](const auto& binding) {
-    return binding.second.stage == Binding::Stage::kPreparing;
+    return binding.second.stage == Binding::Stage::kPreparing ||
+           binding.second.stage == Binding::Stage::kBound;
   });
 }
 
@@ -208,108 +203,6 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   }
 }
 
-// The watch shows what became of the pod.
-void Scheduler::Settle(const Pod& pod, Time now) {
-  const auto found = bindings_.find(pod->Key());
-  if (found == bindings_.end()) return;
-  const bool there = RunsSomewhere(pod) && pod->node_name == found->second.node &&
-                     pod->meta.uid == found->second.pod->meta.uid;
-  // The answer may come later than what it has brought about.
-  if (there && found->second.stage != Binding::Stage::kPreparing) Arrived(found->second, now);
-  DropBinding(pod->Key(), !there, now);
-}
-
-void Scheduler::Arrived(Binding& binding, Time now) {
-  if (std::exchange(binding.arrived, true)) return;
-  measures_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
-  Tell({binding.pod, "", "", binding.node}, now);
-}
-
-void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
-  const auto found = bindings_.find(key);
-  if (found == bindings_.end()) return;
-  Binding binding = std::move(found->second);
-  bindings_.erase(found);
-  preparing_.erase(key);
-  if (binding.cuts) {
-    cuts_.Drop(binding.node, *binding.pod, unreserve ? Cuts::End::kGivenUp : Cuts::End::kServed);
-  }
-  if (!unreserve) return;
-  engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
-  engine_.Forget(key);
-  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, binding.pod, {}, {}}, now);
-  if (!binding.gang.empty()) {
-    GiveUpGang(binding.gang, binding.least, fmt::format("{} lost its place", key), now);
-  }
-}
-
-void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now) {
-  const auto found = bindings_.find(key);
-  if (found == bindings_.end()) return;
-  const Pod pod = found->second.pod;
-  Log(LogLevel::kWarn, "a decision is taken back",
-      {{"pod", key}, {"node", found->second.node}, {"error", why}});
-  measures_.End(*pod, SchedulerMeasures::Result::kError);
-  Tell({pod, "SchedulerError", fmt::format("{}: {}", found->second.node, why), ""}, now);
-  const bool awaited = found->second.stage == Binding::Stage::kAwaited;
-  if (!pod->promised.empty()) unpromised_.push_back(pod);
-  DropBinding(key, true, now);
-  Promise(pod, "", now);
-  // Whose binding got lost had its turn, and nobody refused it: it does not pause.
-  awaited ? queue_.Return(pod, now) : queue_.Failed(pod, now);
-}
-
-void Scheduler::TakeAnswers(Time now) {
-  for (const Answer& answer : shared_->answers.TakeAll()) {
-    const auto found = bindings_.find(answer.key);
-    if (found == bindings_.end() || found->second.pod->meta.uid != answer.uid) continue;
-    Binding& binding = found->second;
-    if (!answer.binding) {
-      --binding.writes;
-      answered_ = true;
-      if (!answer.status.ok()) GiveUp(answer.key, answer.status.ToString(), now);
-    } else if (answer.status.ok() || IsUncertain(answer.status)) {
-      binding.stage = Binding::Stage::kAwaited;
-      binding.until = now + config_.assume_for;
-      if (answer.status.ok()) Arrived(binding, now);
-    } else if (answer.status.code() == Code::kNotFound) {
-      queue_.Remove(answer.key);
-      DropBinding(answer.key, true, now);
-    } else {
-      GiveUp(answer.key, answer.status.ToString(), now);
-    }
-  }
-  for (const auto& [write, status] : shared_->cut.TakeAll()) {
-    cuts_.Written(write, status);
-    answered_ = true;
-  }
-  for (const std::string& key : shared_->not_evicted.TakeAll()) {
-    going_.erase(key);
-    answered_ = true;
-  }
-  for (auto& portion : shared_->told.TakeAll()) {
-    telling_ = false;
-    for (Shared::Told& told : portion) {
-      const std::string key = told.telling.pod->Key();
-      if (told.ok) {
-        untold_.Forget(key);
-      } else if (tellings_.try_emplace(key, std::move(told.telling)).second) {
-        untold_.Retry(key, now);
-      }
-    }
-  }
-}
-
-void Scheduler::Expire(Time now) {
-  std::vector<std::string> late;
-  for (const auto& [key, binding] : bindings_) {
-    if (binding.until <= now) late.push_back(key);
-  }
-  for (const std::string& key : late) {
-    GiveUp(key, "nothing was heard of it in time", now);
-  }
-}
-
 // After so many changes that a fiftieth of what was learnt is another now.
 void Scheduler::LearnIfDue() {
   if (changes_since_learning_ * 50 < pods_known_ || changes_since_learning_ == 0) return;
@@ -382,20 +275,6 @@ void Scheduler::PromiseInstances(const cluster::NodeInfo& node, Binding& binding
   binding.cuts = true;
 }
 
-scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
-  if (!binding.cuts) return {};
-  const cluster::NodeInfo* node = engine_.snapshot().Find(binding.node);
-  if (node == nullptr) {
-    return {scheduling::Progress::Kind::kFailed, "NodeGone", "the node is gone", {}, {}};
-  }
-  scheduling::Progress progress = cuts_.Look(*binding.pod, *node, now);
-  if (progress.kind == scheduling::Progress::Kind::kReady) {
-    binding.cuts = false;
-    cuts_.Drop(binding.node, *binding.pod, Cuts::End::kServed);
-  }
-  return progress;
-}
-
 void Scheduler::WriteCuts(const View& view, kube::Client& client) {
   for (const Pod& pod : std::exchange(unpromised_, {})) WriteNominee(pod, "", client);
   const auto find = [&](const std::string& name) { return view.nodes.Get(name); };
@@ -423,61 +302,6 @@ void Scheduler::HeedRests(Time now) {
     engine_.SetNode(after);
     Happened({ClusterEvent::Kind::kNodeChanged, before, after, {}, {}, {}}, now);
   }
-}
-
-void Scheduler::PrepareAll(kube::Client& client, Time now) {
-  answered_ = false;
-  for (const std::string& key : std::vector(preparing_.begin(), preparing_.end())) {
-    const auto found = bindings_.find(key);
-    if (found != bindings_.end()) Prepare(found->second, client, now);
-  }
-}
-
-// Asks the pre-bind plugins; when all are ready, the pod is bound.
-void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
-  if (binding.writes > 0) return;
-  const std::string key = binding.pod->Key();
-  std::vector<kube::ApiRequest> writes;
-  binding.until = Time::max();
-  const scheduling::Progress cut = LookAtCuts(binding, now);
-  if (cut.kind == scheduling::Progress::Kind::kFailed) return GiveUp(key, cut.message, now);
-  bool ready = cut.kind == scheduling::Progress::Kind::kReady;
-  if (cut.until) binding.until = *cut.until;
-  for (const scheduling::PreBindPlugin* plugin : binding.framework->pre_binders()) {
-    scheduling::Progress progress =
-        plugin->PreBind(*binding.pod, binding.node, engine_.snapshot(), now, binding.state);
-    if (progress.kind == scheduling::Progress::Kind::kFailed) {
-      return GiveUp(key, progress.message, now);
-    }
-    std::ranges::move(progress.writes, std::back_inserter(writes));
-    if (progress.kind == scheduling::Progress::Kind::kReady) continue;
-    ready = false;
-    if (progress.until) binding.until = std::min(binding.until, *progress.until);
-  }
-  binding.ready = ready && writes.empty();
-  if (binding.ready && binding.gang.empty()) return Send(binding, client);
-  if (binding.ready && MayBindWithGang(binding)) return BindGang(std::string(binding.gang), client);
-  for (kube::ApiRequest& write : writes) {
-    ++binding.writes;
-    auto call = [shared = shared_, key, uid = binding.pod->meta.uid,
-                 write = std::move(write)](kube::Client& with) {
-      shared->answers.Put({key, uid, false, with.Send(write).status()});
-      shared->Wake();
-    };
-    Post(threads_.binders, client, std::move(call));
-  }
-}
-
-void Scheduler::Send(Binding& binding, kube::Client& client) {
-  preparing_.erase(binding.pod->Key());
-  binding.stage = Binding::Stage::kSent;
-  binding.until = Time::max();
-  auto call = [shared = shared_, pod = binding.pod, node = binding.node](kube::Client& with) {
-    Status bound = with.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
-    shared->answers.Put({pod->Key(), pod->meta.uid, true, std::move(bound)});
-    shared->Wake();
-  };
-  Post(threads_.binders, client, std::move(call));
 }
 
 void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,

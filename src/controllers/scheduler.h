@@ -8,8 +8,8 @@
 // the pod is bound when the kubelet offers them.
 //
 // From a decision to its binding a pod is assumed on its node and what it needs there is reserved;
-// what fails on the way is taken back. A binding that nobody answers and no watch shows counts for
-// `assume_for`, then as not done.
+// what fails on the way is taken back. One that is bound counts until the watch shows what became
+// of it; if a binding is not answered, the pod itself is asked for.
 //
 // It decides on the caller's thread and leaves calls to Workers, if there are any; without, it
 // makes them itself, one by one, in an order that repeats.
@@ -45,10 +45,14 @@ struct SchedulerProfile {
 
 struct SchedulerConfig {
   scheduling::QueueOptions queue;
-  Duration assume_for = std::chrono::seconds(30);
+  // Pauses before a pod is asked for whose binding was not answered.
+  kube::BackOff asks{std::chrono::seconds(1), std::chrono::seconds(10)};
+  // How long a node's agent may take to tell that the instances of evicted pods are free.
+  Duration agent_patience = std::chrono::seconds(30);
   size_t decisions_per_call = 500;  // then it looks at what has happened meanwhile
   size_t most_bindings = 256;       // under way
-  size_t most_preparing = 10'000;   // pods that wait for what has to be done before
+  // Pods that wait for what has to be done before; others that would have to are tried again later.
+  size_t most_preparing = 10'000;
   Cuts::Options cuts{};
   // Conditions, and Events as many, at once; fewer while pods are being bound, which goes first at
   // the API server, too.
@@ -85,6 +89,8 @@ class Scheduler final : public Reconciler {
   bool IsQuiet() const;
 
   const scheduling::SchedulingQueue& queue() const { return queue_; }
+  // The cluster as it takes it to be, with what is reserved for pods on their way to a binding.
+  const cluster::ClusterSnapshot& snapshot() const { return engine_.snapshot(); }
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
@@ -97,9 +103,13 @@ class Scheduler final : public Reconciler {
     const Framework* framework = nullptr;
     std::string node;
     scheduling::CycleState state;
-    enum class Stage { kPreparing, kSent, kAwaited } stage = Stage::kPreparing;
-    size_t writes = 0;      // of pre-bind plugins, not answered yet
-    bool cuts = false;      // waits for its instances
+    // kBound: the watch has yet to show it; kDoubtful: nobody knows whether it is.
+    enum class Stage { kPreparing, kSent, kBound, kDoubtful } stage = Stage::kPreparing;
+    std::shared_ptr<const cluster::NodeInfo> seen = {};  // as the pod was last found to fit there
+    std::string why = {};                                // of kDoubtful: the answer to the binding
+    int asked = 0;                                       // times, since
+    size_t writes = 0;                                   // of pre-bind plugins, not answered yet
+    bool cuts = false;                                   // waits for its instances
     bool ready = false;     // nothing is left to be done before it is bound
     std::string gang = {};  // bound together with at least so many of it
     size_t least = 0;
@@ -108,8 +118,9 @@ class Scheduler final : public Reconciler {
   };
   struct Answer {
     std::string key, uid;
-    bool binding = false;  // else: what a pre-bind plugin wrote
+    enum class Of { kPreBind, kBind, kAsk } of = Of::kPreBind;
     Status status;
+    std::string node;  // kAsk: where the pod is bound, if it is
   };
   // What is to be said of a pod.
   struct Telling {
@@ -131,6 +142,11 @@ class Scheduler final : public Reconciler {
   void TakeInPod(const Pod& before, const Pod& after, Time now);
   void TakeInNode(const Node& before, const Node& after, Time now);
   void TakeAnswers(Time now);
+  void TakeBindAnswer(Binding& binding, const Status& answer, Time now);
+  void TakeAskAnswer(Binding& binding, const Answer& answer, Time now);
+  void Ask(Binding& binding, kube::Client& client);
+  // Why the pod may not be bound to its node any more; empty: it may.
+  std::string WhyNotThere(Binding& binding) const;
   void Happened(const scheduling::ClusterEvent& event, Time now);
   const SchedulerProfile* ProfileFor(const cluster::Pod& pod) const;
 
@@ -155,7 +171,7 @@ class Scheduler final : public Reconciler {
   void Settle(const Pod& pod, Time now);
   void Arrived(Binding& binding, Time now);
   void PrepareAll(kube::Client& client, Time now);
-  void Expire(Time now);
+  void Expire(kube::Client& client, Time now);
   void LearnIfDue();
   bool DecideWithGang(const Pod& pod, kube::Client& client, Time now);
   void PlaceGang(const Gang& gang, kube::Client& client, Time now);

@@ -41,11 +41,6 @@ class SchedulerCutsTest : public SchedulerFixture {
                  WritePlanResult({plan, false, {{gpu, "", "InUse", why}}})}});
   }
 };
-kube::FakeApi api_;
-scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
-std::unique_ptr<Scheduler> scheduler_;
-std::unique_ptr<Runner> runner_;
-};
 
 TEST_F(SchedulerCutsTest, APodIsBoundToASliceThatWasNotThere) {
   Node("n");

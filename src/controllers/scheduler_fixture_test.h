@@ -9,6 +9,7 @@
 #include "controllers/plan_result.h"
 #include "controllers/runner.h"
 #include "controllers/scheduler.h"
+#include "controllers/testing/slow_watches.h"
 #include "kube/testing/fake_api.h"
 #include "scheduling/framework.h"
 
@@ -16,18 +17,18 @@ namespace nos::controllers {
 
 using std::chrono::seconds;
 
-class SchedulerFixture : public testing::Test {
+class SchedulerFixture : public ::testing::Test {
  protected:
   SchedulerFixture() { Restart(); }
 
   void Restart() {
     runner_.reset();
     scheduler_ = std::make_unique<Scheduler>(
-        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
+        config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
         gpu::Catalogue::Builtin());
     RunnerOptions options;
     options.watch_around = true;
-    runner_ = std::make_unique<Runner>(*scheduler_, api_, options);
+    runner_ = std::make_unique<Runner>(*scheduler_, watches_, options);
   }
   // Until nothing more happens soon.
   void Run() {
@@ -100,6 +101,8 @@ class SchedulerFixture : public testing::Test {
 
   ManualClock clock_{Time(seconds(1'800'000'000))};
   kube::FakeApi api_;
+  testing::SlowWatches watches_{api_};
+  SchedulerConfig config_;
   scheduling::Framework framework_ = scheduling::Framework::Default(scheduling::GpusCut::kHere);
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Runner> runner_;

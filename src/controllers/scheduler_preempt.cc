@@ -59,7 +59,7 @@ bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Ti
     });
   });
   if (!behind) return false;
-  if (!made->second) made->second = now + config_.assume_for;
+  if (!made->second) made->second = now + config_.agent_patience;
   return now < *made->second;
 }
 

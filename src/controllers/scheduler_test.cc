@@ -171,28 +171,6 @@ TEST_F(SchedulerTest, LeavesGatedAndForeignPodsAlone) {
 }
 
 // A binding that is not seen yet counts, so that the next pod does not get the same room.
-TEST_F(SchedulerTest, AssumesItsBindingsUntilTheyAreSeen) {
-  Node("a", "1");
-  Pod("p", "cpu", "1");
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (request.path.find("/binding") != std::string::npos) {
-      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
-    }
-    return answer;
-  };
-  Run();
-  Pod("q", "cpu", "1");
-  Run();
-  EXPECT_EQ(NodeOf("q"), "");
-  EXPECT_EQ(Why("q"), "0/1 nodes are available: 1 Insufficient cpu.");
-  EXPECT_EQ(Binds(), 1);
-  api_.intercept = nullptr;
-  clock_.Advance(seconds(40));  // it was lost after all
-  Run();
-  EXPECT_EQ(NodeOf("p"), "a");
-}
-
 // Nothing changes in the cluster: only the failure itself may bring the pod up again.
 TEST_F(SchedulerTest, ARefusedBindingIsTriedAgainWithGrowingPauses) {
   Node("a", "1");

@@ -18,11 +18,12 @@ class SlowWatches final : public kube::Transport {
   }
   Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override {
     NOS_ASSIGN(auto stream, api_.Watch(request));
-    const bool nodes = request.path == "/api/v1/nodes";
-    return std::unique_ptr<kube::WatchStream>(
-        std::make_unique<Stream>(std::move(stream), nodes ? &nodes_silent : nullptr));
+    const bool* silent = request.path == "/api/v1/nodes"  ? &nodes_silent
+                         : request.path == "/api/v1/pods" ? &pods_silent
+                                                          : nullptr;
+    return std::unique_ptr<kube::WatchStream>(std::make_unique<Stream>(std::move(stream), silent));
   }
-  bool nodes_silent = false;
+  bool nodes_silent = false, pods_silent = false;
 
  private:
   class Stream final : public kube::WatchStream {

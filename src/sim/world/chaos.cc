@@ -18,7 +18,8 @@ constexpr Duration kProbe = std::chrono::seconds(5);
 constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopped
 constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
-constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417;
+constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
+                   kGone = 0x607e;
 
 // Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
 // hides what only happens without it.
@@ -50,6 +51,13 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   if (Random(options.seed ^ kLate).Chance(0.3)) world.faults.event_delayed = 0.9;
   if (Random losses(options.seed ^ kLosses); losses.Chance(0.4)) {
     world.faults.gpu_losses_per_hour = losses.Uniform() * 60;
+  }
+  if (Random rivals(options.seed ^ kRivals); rivals.Chance(0.4)) {
+    world.faults.rival_binds_per_hour = rivals.Uniform() * 200;
+  }
+  if (Random gone(options.seed ^ kGone); gone.Chance(0.4)) {
+    world.faults.node_gone_at_binding = gone.Uniform() * 0.3;
+    world.nodes_return = std::chrono::seconds(5 + gone.Below(60));
   }
   world.faults_last = options.faults_last;
   world.check_annotations = true;
@@ -197,7 +205,25 @@ class Chaos {
     return !busy && Neglected(pods).empty();
   }
 
+  // Nobody is on the way to a binding any more: what is reserved is what bound pods hold.
+  void CheckReservations() {
+    const controllers::Scheduler* scheduler = world_.scheduler();
+    if (scheduler == nullptr) return;
+    const auto pods = world_.Pods();
+    const auto truth =
+        cluster::ClusterSnapshot::Build(world_.Nodes(), pods, gpu::Catalogue::Builtin());
+    for (size_t i = 0; i < truth.size(); ++i) {
+      const std::string& name = truth.node(i).node->meta.name;
+      const cluster::NodeInfo* known = scheduler->snapshot().Find(name);
+      if (known != nullptr && known->requested == truth.node(i).requested) continue;
+      report_.violations.push_back(
+          fmt::format("{}: the scheduler takes it for {}", name,
+                      known == nullptr ? "gone" : "used otherwise than by the pods bound there"));
+    }
+  }
+
   void Finish(Time start) {
+    if (world_.violations().empty() && report_.violations.empty()) CheckReservations();
     report_.violations.insert(report_.violations.end(), world_.violations().begin(),
                               world_.violations().end());
     for (const auto& pod : world_.Pods()) {

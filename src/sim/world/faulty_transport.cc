@@ -73,10 +73,15 @@ class FaultyStream final : public kube::WatchStream {
 
 bool Writes(const kube::ApiRequest& request) { return request.method != "GET"; }
 
+bool Binds(const kube::ApiRequest& request) {
+  return request.method == "POST" && request.path.ends_with("/binding");
+}
+
 }  // namespace
 
 Result<kube::ApiResponse> FaultyTransport::Do(const kube::ApiRequest& request) {
   if (auto fault = Before(request)) return std::move(*fault);
+  if (Binds(request) && faults_.Strike(faults_.rates().node_gone_at_binding)) DeleteTarget(request);
   Result<kube::ApiResponse> response = under_.Do(request);
   const FaultRates& rates = faults_.rates();
   if (Writes(request) && faults_.Strike(rates.crash)) return Crash(request, "after");
@@ -109,6 +114,14 @@ std::optional<Result<kube::ApiResponse>> FaultyTransport::Before(const kube::Api
         409, StatusObject(409, "Conflict", "the object has been modified (injected)")};
   }
   return std::nullopt;
+}
+
+void FaultyTransport::DeleteTarget(const kube::ApiRequest& binding) {
+  kube::ApiRequest deletion;
+  deletion.method = "DELETE";
+  deletion.path = fmt::format("/api/v1/nodes/{}", FindString(binding.body, "target", "name"));
+  Note(deletion, "a node goes");
+  (void)under_.Do(deletion);  // it may be gone already
 }
 
 Status FaultyTransport::Crash(const kube::ApiRequest& request, std::string_view when) {

@@ -30,6 +30,7 @@ class FaultyTransport final : public kube::Transport {
  private:
   // The fault that keeps the request from reaching the server, if any.
   std::optional<Result<kube::ApiResponse>> Before(const kube::ApiRequest& request);
+  void DeleteTarget(const kube::ApiRequest& binding);
   Status Crash(const kube::ApiRequest& request, std::string_view when);
   void Note(const kube::ApiRequest& request, std::string_view what);
 

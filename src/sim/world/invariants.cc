@@ -6,15 +6,12 @@
 #include <map>
 
 #include "cluster/annotations.h"
+#include "cluster/resources.h"
 
 namespace nos::sim {
 namespace {
 
 using Problems = std::vector<std::string>;
-
-// A fault may be felt for as long: an event comes FaultRates::max_delay later, what was missed is
-// read anew after a pause, an agent destroys when its patience ends.
-constexpr Duration kFaultsLinger = std::chrono::minutes(2);
 
 void CheckLayout(const Machine& machine, size_t gpu, Problems& problems) {
   const gpu::Model& model = machine.model(gpu);
@@ -206,6 +203,22 @@ Problems CheckMachine(const Machine& machine, Time now) {
   for (const auto& [uid, pod] : machine.kubelet().pods()) {
     CheckPod(machine.kubelet().name(), pod, devices, holders, problems);
     CheckRefusal(machine, pod, now, problems);
+  }
+  return problems;
+}
+
+Problems CheckRoom(const cluster::Node& node,
+                   const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+  cluster::ResourceVector asked;
+  for (const auto& pod : pods) {
+    if (pod->node_name == node.meta.name && !pod->Finished()) asked.Add(cluster::RequestsOf(*pod));
+  }
+  const auto has = cluster::ResourceVector::From(node.allocatable);
+  Problems problems;
+  for (const auto& [id, amount] : asked.entries()) {
+    if (cluster::IsMigResource(id) || amount <= has.Get(id)) continue;
+    problems.push_back(fmt::format("{}: its pods ask for {} of {}, and it has {}", node.meta.name,
+                                   amount, cluster::ResourceName(id), has.Get(id)));
   }
   return problems;
 }

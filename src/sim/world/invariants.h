@@ -2,6 +2,7 @@
 // says, in words, what does not hold.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@
 #include "sim/world/machine.h"
 
 namespace nos::sim {
+
+// A fault may be felt for as long: an event comes FaultRates::max_delay later, what was missed is
+// read anew after a pause, an agent destroys when its patience ends.
+inline constexpr Duration kFaultsLinger = std::chrono::minutes(2);
 
 // No two instances overlap and every GPU's layout is one the hardware can have; every device that a
 // pod holds is there, is of the kind it asked for, and is held by no other pod; every pod that runs
@@ -40,6 +45,11 @@ std::vector<std::string> CheckWithdrawal(const Machine& machine,
 std::vector<std::string> CheckDestruction(const Machine& machine,
                                           const device::GpuInstance& instance,
                                           const ApiTruth& truth);
+
+// The pods bound to a node ask for no more than it has. MIG instances do not count: they come and
+// go (see CheckMachine).
+std::vector<std::string> CheckRoom(const cluster::Node& node,
+                                   const std::vector<std::shared_ptr<const cluster::Pod>>& pods);
 
 // What the partitioner and the agent wrote on the node can be read back.
 std::vector<std::string> CheckNode(const cluster::Node& node, const gpu::Catalogue& catalogue);

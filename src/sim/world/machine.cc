@@ -128,7 +128,10 @@ ApiTruth Machine::TruthNow() const {
 }
 
 void Machine::Note(std::vector<std::string> problems) {
-  for (std::string& problem : problems) env_.violations.push_back(std::move(problem));
+  for (std::string& problem : problems) {
+    env_.log.Note("VIOLATION", problem);
+    env_.violations.push_back(std::move(problem));
+  }
 }
 
 std::optional<Time> Machine::LastDisturbance() const {

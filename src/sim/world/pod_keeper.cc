@@ -67,7 +67,12 @@ PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
       pods_(kube::kPods, Keep),
       nodes_(kube::kNodes, cluster::ReadNode) {
   pods_.AddHandler([this](const std::string&, const KeptPtr& before, const KeptPtr& after) {
-    if (after == nullptr || !Finished(after->object)) return;
+    if (after == nullptr) return;
+    const std::string_view node = FindString(after->object, "spec", "nodeName");
+    const bool bound = !node.empty() && (before == nullptr ||
+                                         FindString(before->object, "spec", "nodeName").empty());
+    if (bound) just_bound_.emplace_back(node);
+    if (!Finished(after->object)) return;
     if (before != nullptr && Finished(before->object)) return;
     if (Refused(after->object) &&
         !FindString(after->object, "metadata", "labels", kPodLabel).empty()) {
@@ -83,6 +88,10 @@ PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
 bool PodKeeper::Step() {
   pods_.Pump(client_, clock_.Now());
   nodes_.Pump(client_, clock_.Now());
+  for (std::string& node : just_bound_) {  // to a node that had gone before
+    if (nodes_.Get(node) == nullptr) gone_nodes_.push_back(std::move(node));
+  }
+  just_bound_.clear();
   return TakeChange();
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cluster/objects.h"
 #include "kube/cache.h"
@@ -59,6 +60,7 @@ class PodKeeper final : public Actor {
   kube::Cache<cluster::Node> nodes_;
   std::multimap<Time, KeptPtr> to_replace_;
   std::deque<std::string> gone_nodes_;
+  std::vector<std::string> just_bound_;  // the nodes of pods
   std::deque<std::pair<Time, KeptPtr>> finished_;
   int recreated_ = 0;
 };

@@ -268,7 +268,7 @@ Status VirtualNode::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
   }
   if (on_withdrawal_ == nullptr) return Status::Ok();
   for (const auto& device : offer) {
-    if (!offered_.contains(device)) on_withdrawal_(device);
+    if (device.healthy && !offered_.contains(device)) on_withdrawal_(device);
   }
   return Status::Ok();
 }

@@ -43,6 +43,10 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       pods_(kube::kPods, cluster::ReadPod),
       nodes_(kube::kNodes, cluster::ReadNode),
       keeper_(api_, clock_, log_, options_.keep_finished) {
+  pods_.AddHandler([this](const std::string&, const auto&, const auto& after) {
+    if (after != nullptr && !after->node_name.empty()) CheckBinding(*after);
+  });
+  ScheduleRivals();
   nodes_.AddHandler([this](const std::string& name, const auto&, const auto& after) {
     if (after == nullptr) return RemoveMachine(name);
     if (!options_.check_annotations) return;
@@ -62,6 +66,7 @@ Status World::AddNode(const NodeSpec& spec) {
   }
   NOS_ASSIGN(std::unique_ptr<Machine> machine, Machine::Make(spec, Env(), options_.times));
   machines_.emplace(spec.name, std::move(machine));
+  specs_.emplace(spec.name, spec);
   ScheduleReboots(spec.name);
   ScheduleLosses(spec.name);
   return Status::Ok();
@@ -95,6 +100,51 @@ void World::ScheduleLosses(const std::string& node) {
     });
     ScheduleLosses(node);
   });
+}
+
+void World::ScheduleRivals() {
+  const double per_hour = faults_.rates().rival_binds_per_hour;
+  if (per_hour <= 0) return;
+  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
+  if (when >= faults_.until()) return;
+  queue_.At(when, [this] {
+    BindAsRival();
+    ScheduleRivals();
+  });
+}
+
+// It places by what the API server holds, and asks for no cut.
+void World::BindAsRival() {
+  const auto pods = Pods();
+  std::vector<std::shared_ptr<const cluster::Pod>> waiting;
+  std::ranges::copy_if(pods, std::back_inserter(waiting), [](const auto& pod) {
+    return pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
+  });
+  if (waiting.empty()) return;
+  const auto& pod = waiting[random_.Below(waiting.size())];
+  const auto snapshot = cluster::ClusterSnapshot::Build(Nodes(), pods, catalogue_);
+  const auto decision = framework_.Schedule(*pod, snapshot, {});
+  if (decision.node == nullptr || !faults_.Strike(1)) return;
+  const std::string& node = decision.node->node->meta.name;
+  rival_at_[node] = clock_.Now();
+  const Status bound = client_.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
+  log_.Note("rival", fmt::format("binds {} to {}: {}", pod->Key(), node, bound.ToString()));
+}
+
+// Of each pod that is shown bound: it stays where it is, and there was room for it.
+void World::CheckBinding(const cluster::Pod& pod) {
+  if (!options_.check_invariants) return;
+  const auto [place, fresh] = places_.emplace(pod.meta.uid, pod.node_name);
+  if (place->second != pod.node_name) {
+    Violation(
+        fmt::format("{} was bound to {} and then to {}", pod.Key(), place->second, pod.node_name));
+  }
+  if (!fresh) return;
+  const auto rival = rival_at_.find(pod.node_name);
+  if (rival != rival_at_.end() && clock_.Now() - rival->second <= kFaultsLinger) return;
+  const auto node = nodes_.Get(pod.node_name);
+  if (node == nullptr) return;
+  for (std::string& problem : CheckRoom(*node, *pods_.Snapshot())) Violation(std::move(problem));
 }
 
 void World::Submit(const PodSpec& pod, Time when) {
@@ -244,6 +294,7 @@ bool World::Step(const Acting& acting) {
 void World::AfterStep(Machine* machine) {
   if (!options_.check_invariants) return;
   nodes_.Pump(client_, clock_.Now());
+  pods_.Pump(client_, clock_.Now());
   if (machine == nullptr) return;
   for (std::string& problem : CheckMachine(*machine, clock_.Now())) Violation(std::move(problem));
 }
@@ -257,6 +308,12 @@ void World::Violation(std::string what) {
 // Its node object was deleted: the machine goes away at the end of the round.
 void World::RemoveMachine(const std::string& name) {
   if (Machine* machine = FindMachine(name)) machine->kubelet().Remove();
+  const auto spec = specs_.find(name);
+  if (!options_.nodes_return || spec == specs_.end()) return;
+  queue_.At(clock_.Now() + *options_.nodes_return, [this, spec] {
+    if (machines_.contains(spec->first)) return;
+    if (const Status joined = AddNode(spec->second); !joined.ok()) Violation(joined.ToString());
+  });
 }
 
 std::vector<std::shared_ptr<const cluster::Pod>> World::Pods() {
@@ -297,6 +354,12 @@ const controllers::Partitioner* World::partitioner() const {
   return partitioner_host_ == nullptr ? nullptr
                                       : static_cast<const controllers::Partitioner*>(
                                             partitioner_host_->process.reconciler());
+}
+
+const controllers::Scheduler* World::scheduler() const {
+  return scheduler_host_ == nullptr
+             ? nullptr
+             : static_cast<const controllers::Scheduler*>(scheduler_host_->process.reconciler());
 }
 
 }  // namespace nos::sim

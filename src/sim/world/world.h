@@ -38,6 +38,7 @@ struct WorldOptions {
   controllers::SchedulerConfig scheduler;
   // By whom GPUs are cut for pods: the partitioner alone, or the scheduler in the first place.
   scheduling::GpusCut gpus_cut = scheduling::GpusCut::kElsewhere;
+  std::optional<Duration> nodes_return;   // how long after they were deleted; none: never
   std::optional<Duration> keep_finished;  // how long finished pods stay; none: for ever
   // Who acts first among those that can is drawn anew each time. Else: always in the same order.
   bool shuffle = true;
@@ -102,8 +103,9 @@ class World {
   }
   // "partitioner", "scheduler", "agent NODE"; null: no such process.
   Process* FindProcess(std::string_view name);
-  // Null before StartControllers and while it is dead.
+  // Null before StartControllers and while they are dead.
   const controllers::Partitioner* partitioner() const;
+  const controllers::Scheduler* scheduler() const;
   int recreated() const { return keeper_.recreated(); }
 
   // Promises broken so far, in words; at most kMaxViolations.
@@ -122,6 +124,9 @@ class World {
   Environment Env();
   void ScheduleReboots(const std::string& node);
   void ScheduleLosses(const std::string& node);
+  void ScheduleRivals();
+  void BindAsRival();
+  void CheckBinding(const cluster::Pod& pod);
   void SettleMachines();
   void UntilNothingIsDone(const std::function<bool()>& act);
   std::vector<Acting> OnNodes() const;
@@ -150,6 +155,9 @@ class World {
   scheduling::Framework framework_ = scheduling::Framework::Default();
   scheduling::Framework scheduler_framework_ = scheduling::Framework::Default(options_.gpus_cut);
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
+  std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes there have been
+  std::map<std::string, std::string> places_;           // nodes by the uids of the pods bound there
+  std::map<std::string, Time, std::less<>> rival_at_;   // nodes, and when it last bound a pod there
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
   std::vector<std::string> violations_;

@@ -1,0 +1,269 @@
+// From the choice of a node to the binding that the watch shows: what has to be done before, the
+// call, and what becomes of it.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "controllers/scheduler_internal.h"
+#include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
+
+namespace nos::controllers {
+
+using scheduling::ClusterEvent;
+
+namespace {
+
+// Whether the request may have taken effect although no answer came.
+bool IsUncertain(const Status& status) {
+  return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
+}
+
+}  // namespace
+
+void Scheduler::PrepareAll(kube::Client& client, Time now) {
+  answered_ = false;
+  for (const std::string& key : std::vector(preparing_.begin(), preparing_.end())) {
+    const auto found = bindings_.find(key);
+    if (found != bindings_.end()) Prepare(found->second, client, now);
+  }
+}
+
+// Asks the pre-bind plugins; when all are ready, the pod is bound.
+void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
+  if (binding.writes > 0) return;
+  const std::string key = binding.pod->Key();
+  std::vector<kube::ApiRequest> writes;
+  binding.until = Time::max();
+  const scheduling::Progress cut = LookAtCuts(binding, now);
+  if (cut.kind == scheduling::Progress::Kind::kFailed) return GiveUp(key, cut.message, now);
+  bool ready = cut.kind == scheduling::Progress::Kind::kReady;
+  if (cut.until) binding.until = *cut.until;
+  for (const scheduling::PreBindPlugin* plugin : binding.framework->pre_binders()) {
+    scheduling::Progress progress =
+        plugin->PreBind(*binding.pod, binding.node, engine_.snapshot(), now, binding.state);
+    if (progress.kind == scheduling::Progress::Kind::kFailed) {
+      return GiveUp(key, progress.message, now);
+    }
+    std::ranges::move(progress.writes, std::back_inserter(writes));
+    if (progress.kind == scheduling::Progress::Kind::kReady) continue;
+    ready = false;
+    if (progress.until) binding.until = std::min(binding.until, *progress.until);
+  }
+  binding.ready = ready && writes.empty();
+  if (const std::string why = WhyNotThere(binding); !why.empty()) return GiveUp(key, why, now);
+  if (!binding.ready && preparing_.size() > config_.most_preparing) {
+    return GiveUp(key, "too many pods wait for their volumes or for GPUs to be cut", now);
+  }
+  if (binding.ready && binding.gang.empty()) return Send(binding, client);
+  if (binding.ready && MayBindWithGang(binding)) return BindGang(std::string(binding.gang), client);
+  for (kube::ApiRequest& write : writes) {
+    ++binding.writes;
+    auto call = [shared = shared_, key, uid = binding.pod->meta.uid,
+                 write = std::move(write)](kube::Client& with) {
+      shared->answers.Put({key, uid, Answer::Of::kPreBind, with.Send(write).status(), {}});
+      shared->Wake();
+    };
+    Post(threads_.binders, client, std::move(call));
+  }
+}
+
+scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
+  if (!binding.cuts) return {};
+  const cluster::NodeInfo* node = engine_.snapshot().Find(binding.node);
+  if (node == nullptr) {
+    return {scheduling::Progress::Kind::kFailed, "NodeGone", "the node is gone", {}, {}};
+  }
+  scheduling::Progress progress = cuts_.Look(*binding.pod, *node, now);
+  if (progress.kind == scheduling::Progress::Kind::kReady) {
+    binding.cuts = false;
+    cuts_.Drop(binding.node, *binding.pod, Cuts::End::kServed);
+  }
+  return progress;
+}
+
+// Much may have happened on the node while the pod was prepared. Those are not asked again who have
+// reserved something there for it, as GPU instances are: they would take that for somebody else's.
+std::string Scheduler::WhyNotThere(Binding& binding) const {
+  auto node = engine_.snapshot().Share(binding.node);
+  if (node == nullptr) return "the node is gone";
+  if (node == binding.seen) return "";
+  const bool fresh = binding.seen == nullptr;
+  binding.seen = std::move(node);
+  if (fresh) return "";
+  cluster::ClusterSnapshot without = engine_.snapshot();
+  if (!without.Vacate(*binding.pod, binding.node).ok()) return "";
+  const scheduling::Cycle cycle = binding.framework->PreFilter(*binding.pod, without);
+  if (!cycle.verdict.fits()) return cycle.verdict.message;
+  for (const scheduling::FilterPlugin* plugin : binding.framework->filters()) {
+    if (dynamic_cast<const scheduling::ReservePlugin*>(plugin) != nullptr ||
+        dynamic_cast<const scheduling::GpuCutting*>(plugin) != nullptr) {
+      continue;
+    }
+    const scheduling::Verdict verdict =
+        plugin->Filter(cycle.state, *binding.pod, *without.Find(binding.node));
+    if (!verdict.fits()) return verdict.message;
+  }
+  return "";
+}
+
+void Scheduler::Send(Binding& binding, kube::Client& client) {
+  preparing_.erase(binding.pod->Key());
+  binding.stage = Binding::Stage::kSent;
+  binding.until = Time::max();
+  auto call = [shared = shared_, pod = binding.pod, node = binding.node](kube::Client& with) {
+    Status bound = with.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
+    shared->answers.Put({pod->Key(), pod->meta.uid, Answer::Of::kBind, std::move(bound), {}});
+    shared->Wake();
+  };
+  Post(threads_.binders, client, std::move(call));
+}
+
+void Scheduler::TakeAnswers(Time now) {
+  for (const Answer& answer : shared_->answers.TakeAll()) {
+    const auto found = bindings_.find(answer.key);
+    if (found == bindings_.end() || found->second.pod->meta.uid != answer.uid) continue;
+    if (answer.of == Answer::Of::kBind) {
+      TakeBindAnswer(found->second, answer.status, now);
+    } else if (answer.of == Answer::Of::kAsk) {
+      TakeAskAnswer(found->second, answer, now);
+    } else {
+      --found->second.writes;
+      answered_ = true;
+      if (!answer.status.ok()) GiveUp(answer.key, answer.status.ToString(), now);
+    }
+  }
+  for (const auto& [write, status] : shared_->cut.TakeAll()) {
+    cuts_.Written(write, status);
+    answered_ = true;
+  }
+  for (const std::string& key : shared_->not_evicted.TakeAll()) {
+    going_.erase(key);
+    answered_ = true;
+  }
+  for (auto& portion : shared_->told.TakeAll()) {
+    telling_ = false;
+    for (Shared::Told& told : portion) {
+      const std::string key = told.telling.pod->Key();
+      if (told.ok) {
+        untold_.Forget(key);
+      } else if (tellings_.try_emplace(key, std::move(told.telling)).second) {
+        untold_.Retry(key, now);
+      }
+    }
+  }
+}
+
+// A conflict may be a binding of ours that was not answered before.
+void Scheduler::TakeBindAnswer(Binding& binding, const Status& answer, Time now) {
+  const std::string key = binding.pod->Key();
+  if (answer.ok()) {
+    binding.stage = Binding::Stage::kBound;
+    Arrived(binding, now);
+  } else if (IsUncertain(answer) || answer.code() == Code::kConflict) {
+    binding.stage = Binding::Stage::kDoubtful;
+    binding.why = answer.ToString();
+    const bool answered = answer.code() == Code::kConflict;
+    binding.until = answered ? now : now + config_.asks.After(++binding.asked);
+  } else if (answer.code() == Code::kNotFound) {
+    queue_.Remove(key);
+    DropBinding(key, true, now);
+  } else {
+    GiveUp(key, answer.ToString(), now);
+  }
+}
+
+void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) {
+  const std::string key = binding.pod->Key();
+  if (IsUncertain(answer.status)) {
+    binding.until = now + config_.asks.After(++binding.asked);
+  } else if (!answer.status.ok()) {  // gone, and the watch will say so
+    queue_.Remove(key);
+    DropBinding(key, true, now);
+  } else if (answer.node == binding.node) {
+    binding.stage = Binding::Stage::kBound;
+    Arrived(binding, now);
+  } else if (answer.node.empty()) {
+    GiveUp(key, std::string(binding.why), now);
+  } else {  // somebody else was faster
+    queue_.Remove(key);
+    DropBinding(key, true, now);
+  }
+}
+
+// What became of a binding that was not answered.
+void Scheduler::Ask(Binding& binding, kube::Client& client) {
+  binding.until = Time::max();
+  auto call = [shared = shared_, pod = binding.pod](kube::Client& with) {
+    Answer answer{pod->Key(), pod->meta.uid, Answer::Of::kAsk, {}, {}};
+    const Result<Json> there = with.Get(kube::kPods, pod->meta.ns, pod->meta.name);
+    if (!there.ok()) {
+      answer.status = there.status();
+    } else if (FindString(*there, "metadata", "uid") != pod->meta.uid) {
+      answer.status = NotFound("another pod has its name");
+    } else {
+      answer.node = FindString(*there, "spec", "nodeName");
+    }
+    shared->answers.Put(std::move(answer));
+    shared->Wake();
+  };
+  Post(threads_.binders, client, std::move(call));
+}
+
+void Scheduler::Expire(kube::Client& client, Time now) {
+  for (auto& [key, binding] : bindings_) {
+    if (binding.stage == Binding::Stage::kDoubtful && binding.until <= now) Ask(binding, client);
+  }
+}
+
+// The watch shows what became of the pod.
+void Scheduler::Settle(const Pod& pod, Time now) {
+  const auto found = bindings_.find(pod->Key());
+  if (found == bindings_.end()) return;
+  const bool there = RunsSomewhere(pod) && pod->node_name == found->second.node &&
+                     pod->meta.uid == found->second.pod->meta.uid;
+  // The answer may come later than what it has brought about.
+  if (there && found->second.stage != Binding::Stage::kPreparing) Arrived(found->second, now);
+  DropBinding(pod->Key(), !there, now);
+}
+
+void Scheduler::Arrived(Binding& binding, Time now) {
+  if (std::exchange(binding.arrived, true)) return;
+  measures_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
+  Tell({binding.pod, "", "", binding.node}, now);
+}
+
+void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
+  const auto found = bindings_.find(key);
+  if (found == bindings_.end()) return;
+  Binding binding = std::move(found->second);
+  bindings_.erase(found);
+  preparing_.erase(key);
+  if (binding.cuts) {
+    cuts_.Drop(binding.node, *binding.pod, unreserve ? Cuts::End::kGivenUp : Cuts::End::kServed);
+  }
+  if (!unreserve) return;
+  engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
+  engine_.Forget(key);
+  Happened({ClusterEvent::Kind::kPodLeft, {}, {}, binding.pod, {}, {}}, now);
+  if (!binding.gang.empty()) {
+    GiveUpGang(binding.gang, binding.least, fmt::format("{} lost its place", key), now);
+  }
+}
+
+void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now) {
+  const auto found = bindings_.find(key);
+  if (found == bindings_.end()) return;
+  const Pod pod = found->second.pod;
+  Log(LogLevel::kWarn, "a decision is taken back",
+      {{"pod", key}, {"node", found->second.node}, {"error", why}});
+  measures_.End(*pod, SchedulerMeasures::Result::kError);
+  Tell({pod, "SchedulerError", fmt::format("{}: {}", found->second.node, why), ""}, now);
+  if (!pod->promised.empty()) unpromised_.push_back(pod);
+  DropBinding(key, true, now);
+  Promise(pod, "", now);
+  queue_.Failed(pod, now);
+}
+
+}  // namespace nos::controllers
