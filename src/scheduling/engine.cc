@@ -76,8 +76,8 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
 void Engine::RemoveNode(const std::string& name) {
   const NodeInfo* info = snapshot_.Find(name);
   if (info == nullptr) return;
-  std::vector<std::string>& homeless = homeless_[name];
-  for (const Pod& pod : info->pods) homeless.push_back(pod->Key());
+  std::set<std::string>& homeless = homeless_[name];
+  for (const Pod& pod : info->pods) homeless.insert(pod->Key());
   snapshot_.RemoveNode(name);
   domains_.Clear();
   ForgetKinds();
@@ -91,7 +91,7 @@ void Engine::ForgetKinds() {
 
 void Engine::Bind(const Pod& pod, const std::string& node) {
   if (!snapshot_.Bind(pod, node).ok()) {
-    homeless_[node].push_back(pod->Key());
+    homeless_[node].insert(pod->Key());
     return;
   }
   Note(node, pod, true);
@@ -99,7 +99,11 @@ void Engine::Bind(const Pod& pod, const std::string& node) {
 
 void Engine::Unbind(const cluster::Pod& pod, const std::string& node) {
   const Pod held = placed_.at(pod.Key()).pod;
-  if (snapshot_.Unbind(pod, node).ok()) Note(node, held, false);
+  if (snapshot_.Unbind(pod, node).ok()) return Note(node, held, false);
+  const auto homeless = homeless_.find(node);
+  if (homeless == homeless_.end()) return;
+  homeless->second.erase(pod.Key());
+  if (homeless->second.empty()) homeless_.erase(homeless);
 }
 
 void Engine::SetPod(const Pod& pod) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -123,9 +124,9 @@ class Engine {
   DomainIndex domains_;
   std::map<const Framework*, CycleState> learnt_;
   std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
-  std::unordered_map<std::string, std::vector<std::string>> homeless_;  // node -> pod keys
-  std::map<std::string, std::vector<Pod>, std::less<>> nominated_;      // node -> pods
-  std::unordered_map<std::string, std::string> nominations_;            // pod key -> node
+  std::unordered_map<std::string, std::set<std::string>> homeless_;  // node -> pod keys
+  std::map<std::string, std::vector<Pod>, std::less<>> nominated_;   // node -> pods
+  std::unordered_map<std::string, std::string> nominations_;         // pod key -> node
   // Changes since change number first_change_.
   std::deque<Change> changes_;
   uint64_t first_change_ = 0;

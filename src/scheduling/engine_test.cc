@@ -214,6 +214,16 @@ TEST_F(EngineBasicsTest, PodsOfNodesThatAreNotThereWaitForThem) {
   EXPECT_EQ(NodeFor(Waiting("q")), "a");
 }
 
+TEST_F(EngineBasicsTest, APodBoundToANodeThatWentMeanwhileCountsOnceWhenItIsBack) {
+  AddNode("a");
+  engine_.Assume(Waiting("p"), "a");
+  engine_.RemoveNode("a");
+  engine_.Forget("x/p");
+  engine_.SetPod(Bound("p", "a"));
+  AddNode("a");
+  EXPECT_EQ(engine_.snapshot().Find("a")->pods.size(), 1U);
+}
+
 TEST_F(EngineBasicsTest, ANominationKeepsRoomFromThosePodsThatDoNotGoFirst) {
   AddNode("a");
   const auto first = Waiting("first", 5);
