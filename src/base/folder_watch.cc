@@ -19,9 +19,9 @@ Status FolderWatch::Refresh() {
   }
   // Changes nothing for a folder that is watched already; another one in its place is watched from
   // here on.
-  const int added =
-      inotify_add_watch(inotify_.get(), folder_.c_str(),
-                        IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_ONLYDIR);
+  const int added = inotify_add_watch(
+      inotify_.get(), folder_.c_str(),
+      IN_CREATE | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_ONLYDIR);
   if (added >= 0) return Status::Ok();
   return {Code::kUnavailable, fmt::format("cannot watch the folder {}: {}", folder_,
                                           std::generic_category().message(errno))};

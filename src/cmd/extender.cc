@@ -46,6 +46,12 @@ Result<net::HttpServerOptions> OptionsOf(const ExtenderFlags& flags) {
     return Invalid("--extender needs --tls-cert-file and --tls-key-file");
   }
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(flags.address));
+  // Who asks it may have pods bound.
+  const bool loopback = options.address == "127.0.0.1" || options.address == "::1";
+  if (flags.client_ca.empty() && !loopback) {
+    return Invalid(
+        "--extender needs --client-ca-file, or an address that only this machine reaches");
+  }
   options.threads = kThreads;
   options.max_connections = 200;
   options.max_body_bytes = kMostBody;
@@ -56,16 +62,30 @@ Result<net::HttpServerOptions> OptionsOf(const ExtenderFlags& flags) {
 }  // namespace
 
 void AddExtenderFlags(CLI::App& command, ExtenderFlags& flags) {
-  command.add_flag("--extender{:8888}", flags.address,
-                   "Bind nothing by itself: serve a scheduler extender for kube-scheduler on "
-                   "HOST:PORT (:8888), see docs/scheduler.md");
+  CLI::Option* extender =
+      command
+          .add_option_function<std::string>(
+              "--extender",
+              [&flags](const std::string& address) {
+                flags.address = address.empty() ? ":8888" : address;
+              },
+              "Bind nothing by itself: serve a scheduler extender for kube-scheduler on "
+              "HOST:PORT, else :8888; see docs/scheduler.md")
+          ->expected(0, 1)
+          ->option_text("[HOST:PORT]");
   command.add_option("--tls-cert-file", flags.certificate, "Certificate of the extender, PEM")
-      ->option_text("FILE");
-  command.add_option("--tls-key-file", flags.key, "Its key, PEM")->option_text("FILE");
+      ->option_text("FILE")
+      ->needs(extender);
+  command.add_option("--tls-key-file", flags.key, "Its key, PEM")
+      ->option_text("FILE")
+      ->needs(extender);
   command
-      .add_option("--client-ca-file", flags.client_ca,
-                  "Only clients with a certificate of this authority may ask, PEM")
-      ->option_text("FILE");
+      .add_option(
+          "--client-ca-file", flags.client_ca,
+          "Only clients with a certificate of this authority may ask, PEM; needed unless it "
+          "listens on loopback alone")
+      ->option_text("FILE")
+      ->needs(extender);
 }
 
 Status RunExtender(const ExtenderFlags& flags, const DaemonFlags& daemon, const SchedulerFile& file,

@@ -40,6 +40,18 @@ TEST(OutsideEventsTest, AFileThatIsReplacedIsNoticedOnce) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(OutsideEventsTest, AFileThatIsWrittenInPlaceIsNoticed) {
+  std::string pattern = std::filesystem::temp_directory_path() / "nos-events-XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  std::ofstream(folder / "config.yaml") << "1";
+  Bell bell;
+  OutsideEvents events({folder / "config.yaml"}, [&] { bell.Ring(); });
+  std::ofstream(folder / "config.yaml", std::ios::app) << "2";
+  ASSERT_TRUE(bell.Wait(kLong));
+  EXPECT_TRUE(events.TakeFilesChanged());
+  std::filesystem::remove_all(folder);
+}
+
 TEST(OutsideEventsTest, HangUpMeansReadAnew) {
   Bell bell;
   OutsideEvents events({}, [&] { bell.Ring(); });

@@ -79,6 +79,7 @@ Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
   std::string text;
   if (!path.empty()) {
     NOS_ASSIGN(text, ReadFile(path, kMostFileBytes));
+    if (Trim(text).empty()) return Invalid(path + ": the file is empty");
   }
   auto file = ParseSchedulerFile(text, use);
   if (!file.ok()) return file.status().Within(path);

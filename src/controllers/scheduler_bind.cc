@@ -20,6 +20,19 @@ bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }
 
+// Where the API server has the pod, "" when nowhere. Listed, for a scheduler may not get pods.
+// Error: kNotFound.
+Result<std::string> NodeOf(const cluster::Pod& pod, kube::Client& client) {
+  kube::ListOptions options;
+  options.field_selector = "metadata.name=" + pod.meta.name;
+  NOS_ASSIGN(const kube::ObjectList list, client.List(kube::kPods, pod.meta.ns, options));
+  for (const Json& item : list.items) {
+    if (FindString(item, "metadata", "uid") != pod.meta.uid) continue;
+    return std::string(FindString(item, "spec", "nodeName"));
+  }
+  return NotFound(fmt::format("pod {} is gone", pod.Key()));
+}
+
 }  // namespace
 
 void Scheduler::PrepareAll(kube::Client& client, Time now) {
@@ -197,14 +210,8 @@ void Scheduler::Ask(Binding& binding, kube::Client& client) {
   binding.until = Time::max();
   auto call = [shared = shared_, pod = binding.pod](kube::Client& with) {
     Answer answer{pod->Key(), pod->meta.uid, Answer::Of::kAsk, {}, {}};
-    const Result<Json> there = with.Get(kube::kPods, pod->meta.ns, pod->meta.name);
-    if (!there.ok()) {
-      answer.status = there.status();
-    } else if (FindString(*there, "metadata", "uid") != pod->meta.uid) {
-      answer.status = NotFound("another pod has its name");
-    } else {
-      answer.node = FindString(*there, "spec", "nodeName");
-    }
+    const Result<std::string> node = NodeOf(*pod, with);
+    node.ok() ? void(answer.node = *node) : void(answer.status = node.status());
     shared->answers.Put(std::move(answer));
     shared->Wake();
   };

@@ -58,6 +58,7 @@ void ReadLeaderElection(const ConfigValue& from, Configuration::LeaderElection& 
   if (!lock.empty() && lock != "leases") {
     from.FailAt(from.PathOf("resourceLock"), fmt::format("must be leases, not '{}'", lock));
   }
+  if (!to.elect) return;  // nobody looks at the rest
   if (to.name.empty()) from.FailAt(from.PathOf("resourceName"), "must not be empty");
   if (to.renew >= to.lease) {
     from.FailAt(from.PathOf("renewDeadline"), "must be shorter than leaseDuration");

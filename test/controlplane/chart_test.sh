@@ -42,6 +42,9 @@ accepted --set gpuPartitioner.logLevel=1 --set gpuPartitioner.batchWindowTimeout
 
 refuse 'replicaCounts' render --set gpuPartitioner.replicaCounts=3
 refuse 'extenders' render --set-json 'scheduler.config.extenders=[]'
+refuse 'needs leader election' render --set scheduler.leaderElection.enabled=false
+refuse 'needs leader election' render --set gpuPartitioner.leaderElection.enabled=false
+accepted --set scheduler.leaderElection.enabled=false --set scheduler.replicaCount=1
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0

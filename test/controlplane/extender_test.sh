@@ -103,6 +103,10 @@ expect 'connection refused' k wait --for=jsonpath='{.status.conditions[0].reason
 # --- a certificate is needed
 refuse 'needs --tls-cert-file' "$build/nos" scheduler --extender=127.0.0.1:$port \
   --kubeconfig "$dir/kubeconfig"
+refuse 'needs --client-ca-file' "$build/nos" scheduler --extender :$port \
+  --kubeconfig "$dir/kubeconfig" --tls-cert-file "$pki/server.crt" --tls-key-file "$pki/server.key"
+refuse 'requires --extender' "$build/nos" scheduler --kubeconfig "$dir/kubeconfig" \
+  --tls-cert-file "$pki/server.crt"
 "$build/nos" scheduler --extender=127.0.0.1:$port --kubeconfig "$dir/kubeconfig" \
   --tls-cert-file "$pki/server.crt" --tls-key-file "$pki/server.key" --client-ca-file "$pki/ca.crt" \
   2>"$work/nos.log" &

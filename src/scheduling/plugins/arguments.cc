@@ -27,7 +27,7 @@ void ReadArguments(const ConfigValue& args, std::string_view kind,
                   [](const ConfigValue& version) {
                     std::string text;
                     version.Read(text);
-                    if (text.starts_with("kubescheduler.config.k8s.io/")) return;
+                    if (text == "kubescheduler.config.k8s.io/v1") return;
                     version.Fail("must be kubescheduler.config.k8s.io/v1");
                   }),
                At("kind",
@@ -329,6 +329,9 @@ PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {
       At("minCandidateNodesAbsolute", [&](const ConfigValue& value) {
         ReadRange(value, 0, std::numeric_limits<int>::max(), to.min_candidates);
       }));
+  if (args.Present() && to.min_candidate_percentage == 0 && to.min_candidates == 0) {
+    args.Fail("minCandidateNodesPercentage and minCandidateNodesAbsolute must not both be 0");
+  }
   return to;
 }
 

@@ -92,6 +92,15 @@ TEST(ArgumentsTest, PreemptionLooksAtAsManyNodesAsSaid) {
              "{minCandidateNodesPercentage: 101, minCandidateNodesAbsolute: -1}", problems);
   EXPECT_EQ(problems, (Problems{"args.minCandidateNodesPercentage: must be from 0 to 100, not 101",
                                 "args.minCandidateNodesAbsolute: must be at least 0, not -1"}));
+  problems.clear();
+  (void)Read(&ReadPreemptionArguments,
+             "{apiVersion: kubescheduler.config.k8s.io/v1beta3, minCandidateNodesPercentage: 0, "
+             "minCandidateNodesAbsolute: 0}",
+             problems);
+  EXPECT_EQ(problems,
+            (Problems{"args.apiVersion: must be kubescheduler.config.k8s.io/v1",
+                      "args: minCandidateNodesPercentage and minCandidateNodesAbsolute must not "
+                      "both be 0"}));
 }
 
 TEST(ArgumentsTest, FitScoresAndIgnoresAsSaid) {
