@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,33 +18,32 @@ using gpu::LayoutTable;
 using gpu::PlacementId;
 using gpu::ProfileId;
 
-constexpr int kMostInstances = 512;  // no node holds more
-constexpr int kMostTries = 2000;     // of one search; the first one nearly always does
+constexpr int kMostInstances = 512;       // no node holds more
+constexpr int kMostSteps = 4000;          // of one search
+constexpr size_t kMostRemembered = 4096;  // nodes, and states of GPUs
 
-using Asked = std::vector<std::pair<ResourceId, int64_t>>;
-
-Asked InstancesIn(const ResourceVector& requests) {
-  Asked asked;
+std::vector<ResourceId> InstancesIn(const ResourceVector& requests) {
+  std::vector<ResourceId> kinds;
   for (const auto& [id, amount] : requests.entries()) {
-    if (IsMigResource(id) && amount > 0) asked.emplace_back(id, amount);
+    if (IsMigResource(id) && amount > 0) kinds.push_back(id);
   }
-  return asked;
+  std::ranges::sort(kinds, {}, ResourceName);
+  return kinds;
 }
 
-// One GPU while places are looked for.
-struct Board {
-  const Gpu* gpu = nullptr;
-  LayoutId used = LayoutTable::kIllegal;  // with what has been placed
-  uint64_t free = 0;                      // placements of free instances
-};
-
-Board BoardOf(const Gpu& gpu) {
-  Board board{&gpu, gpu.UsedLayout(), 0};
-  for (const Instance& instance : gpu.instances) {
-    const auto placement = gpu.model->layouts().Find(instance.placement);
-    if (!instance.used && placement) board.free |= uint64_t{1} << *placement;
+std::vector<Board> BoardsOf(const NodeInfo& node) {
+  std::vector<Board> boards;
+  for (const Gpu& gpu : node.gpus.gpus) {
+    boards.push_back(BoardOf(gpu));
+    if (boards.back().used == LayoutTable::kIllegal) boards.pop_back();
   }
-  return board;
+  return boards;
+}
+
+std::vector<size_t> OffersOf(OfferBook& book, const std::vector<Board>& boards) {
+  std::vector<size_t> offers;
+  for (const Board& board : boards) offers.push_back(book.OffersOf(board));
+  return offers;
 }
 
 struct Choice {
@@ -60,74 +60,73 @@ bool Better(const Choice& a, const Choice& b) {
          std::tuple(b.changes, b.loss, b.board, a.placement);
 }
 
-// The free instances that can stay beside the used ones.
-uint64_t Staying(const LayoutTable& table, LayoutId used, uint64_t free) {
-  uint64_t staying = 0;
-  for (; free != 0; free &= free - 1) {
-    const auto placement = static_cast<PlacementId>(std::countr_zero(free));
-    const LayoutId with = table.Add(used, placement);
-    if (with == LayoutTable::kIllegal) continue;
-    used = with;
-    staying |= uint64_t{1} << placement;
-  }
-  return staying;
-}
-
-class Search {
+// Gives each instance the best place that leaves places for the others: `plan`, what each GPU is
+// to hold, tells that there are some.
+class Placing {
  public:
-  Search(const NodeInfo& node, const Asked& asked) {
-    for (const Gpu& gpu : node.gpus.gpus) {
-      boards_.push_back(BoardOf(gpu));
-      if (boards_.back().used == LayoutTable::kIllegal) boards_.pop_back();
-      const auto [plain, fresh] = plain_.try_emplace(gpu.model);
-      if (fresh) plain->second = gpu::PlainProfiles(*gpu.model);
+  Placing(OfferBook& book, std::vector<Board> boards, Share asked, std::vector<Share> plan)
+      : book_(book),
+        boards_(std::move(boards)),
+        sizes_(book.SizesOn(boards_)),
+        left_(std::move(asked)),
+        plan_(std::move(plan)) {
+    for (const Board& board : boards_) {
+      const auto [plain, fresh] = plain_.try_emplace(board.gpu->model);
+      if (fresh) plain->second = gpu::PlainProfiles(*board.gpu->model);
     }
-    for (const auto& [id, amount] : asked) {
-      for (int64_t i = 0; i < amount && wanted_.size() <= kMostInstances; ++i) {
-        wanted_.push_back(id);
-      }
-    }
-    std::ranges::stable_sort(
-        wanted_, [&](ResourceId a, ResourceId b) { return a != b && SlotsOf(a) > SlotsOf(b); });
   }
 
   std::optional<std::vector<PromisedInstance>> Run() {
-    if (wanted_.size() > kMostInstances || !Place(0)) return std::nullopt;
-    return found_;
+    // The large ones go first: what is left serves the small ones rather than the other way round.
+    std::vector<size_t> order(left_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater(), [&](size_t kind) { return sizes_[0][kind]; });
+    for (const size_t kind : order) {
+      while (left_[kind] > 0) {
+        if (!Place(kind)) return std::nullopt;
+      }
+    }
+    return std::move(found_);
   }
 
  private:
-  // The large ones go first: what is left serves the small ones rather than the other way round.
-  int SlotsOf(ResourceId id) const {
-    for (const Board& board : boards_) {
-      const auto profile = board.gpu->model->FindProfile(ResourceName(id));
-      if (profile) return board.gpu->model->profile(*profile).slots;
-    }
-    return 0;
-  }
-
-  bool Place(size_t next) {
-    if (next == wanted_.size()) return true;
-    for (const Choice& choice : Choices(wanted_[next])) {
-      if (++tries_ > kMostTries) return false;
+  // False never: the plan admits one at least.
+  bool Place(size_t kind) {
+    --left_[kind];
+    for (const Choice& choice : Choices(kind)) {
       Board& board = boards_[choice.board];
       const Board before = board;
       board.used = choice.used;
       board.free = choice.free;
-      found_.push_back(
-          {board.gpu->index, board.gpu->model->layouts().placements()[choice.placement]});
-      if (Place(next + 1)) return true;
-      found_.pop_back();
+      if (Keeps(choice.board, kind) || Replans()) {
+        found_.push_back(
+            {board.gpu->index, board.gpu->model->layouts().placements()[choice.placement]});
+        return true;
+      }
       board = before;
     }
     return false;
   }
 
-  std::vector<Choice> Choices(ResourceId id) const {
+  // Whether what the plan has for the GPU besides fits there still.
+  bool Keeps(size_t board, size_t kind) {
+    Share rest = plan_[board];
+    if (--rest[kind] < 0 || !book_.CanHold(book_.OffersOf(boards_[board]), rest)) return false;
+    plan_[board] = std::move(rest);
+    return true;
+  }
+
+  bool Replans() {
+    auto plan = book_.Divide(left_, OffersOf(book_, boards_), sizes_, steps_);
+    if (plan) plan_ = *std::move(plan);
+    return plan.has_value();
+  }
+
+  std::vector<Choice> Choices(size_t kind) const {
     std::vector<Choice> choices;
     for (size_t i = 0; i < boards_.size(); ++i) {
       const Board& board = boards_[i];
-      const auto profile = board.gpu->model->FindProfile(ResourceName(id));
+      const auto profile = book_.ProfilesOf(*board.gpu->model)[kind];
       if (!profile) continue;
       const LayoutTable& table = board.gpu->model->layouts();
       for (uint64_t left = table.Addable(board.used) & table.PlacementsOf(*profile); left != 0;
@@ -145,7 +144,7 @@ class Search {
     const LayoutTable& table = board.gpu->model->layouts();
     const uint64_t bit = uint64_t{1} << placement;
     const bool there = (board.free & bit) != 0;
-    if (!there && (board.gpu->fixed || !board.gpu->reported)) return std::nullopt;
+    if (!there && !board.MayBeCut()) return std::nullopt;
     Choice choice{0, 0, i, placement, table.Add(board.used, placement), 0};
     const uint64_t others = board.free & ~bit;
     choice.free = there ? others : Staying(table, choice.used, others);
@@ -162,11 +161,14 @@ class Search {
     return (potential(before) - potential(after)) / potential(LayoutTable::kEmpty);
   }
 
+  OfferBook& book_;
   std::vector<Board> boards_;
+  const std::vector<Share> sizes_;
   std::map<const gpu::Model*, std::vector<ProfileId>> plain_;
-  std::vector<ResourceId> wanted_;
+  Share left_;               // to be placed
+  std::vector<Share> plan_;  // of it, by GPU
   std::vector<PromisedInstance> found_;
-  int tries_ = 0;
+  int steps_ = kMostSteps;
 };
 
 // How many instances of one kind alone fit.
@@ -204,20 +206,52 @@ bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests) {
   });
 }
 
+CutFinder::CutFinder(const ResourceVector& requests) : book_(InstancesIn(requests)) {
+  for (const ResourceId kind : book_.kinds()) {
+    const int64_t amount = requests.Get(kind);
+    too_many_ = too_many_ || amount > kMostInstances;
+    asked_.push_back(static_cast<int>(std::min<int64_t>(amount, kMostInstances)));
+  }
+}
+
+// Keeps what it remembers within bounds.
+void CutFinder::Forget() {
+  if (std::max(book_.size(), known_.size()) < kMostRemembered) return;
+  book_ = OfferBook(book_.kinds());
+  known_.clear();
+}
+
+std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& node) {
+  if (!MayBeCut(node) || too_many_) return std::nullopt;
+  Forget();
+  std::vector<Board> boards = BoardsOf(node);
+  int steps = kMostSteps;
+  auto plan = book_.Divide(asked_, OffersOf(book_, boards), book_.SizesOn(boards), steps);
+  if (!plan) return std::nullopt;
+  return Placing(book_, std::move(boards), asked_, *std::move(plan)).Run();
+}
+
+bool CutFinder::Can(const NodeInfo& node) {
+  if (!MayBeCut(node) || too_many_) return false;
+  if (asked_.size() <= 1) return asked_.empty() || asked_[0] <= Capacity(node, book_.kinds()[0]);
+  Forget();
+  const std::vector<Board> boards = BoardsOf(node);
+  std::vector<size_t> offers = OffersOf(book_, boards);
+  std::ranges::sort(offers);
+  const auto [known, fresh] = known_.try_emplace(std::move(offers));
+  if (!fresh) return known->second;
+  int steps = kMostSteps;
+  known->second = book_.Divide(asked_, known->first, book_.SizesOn(boards), steps).has_value();
+  return known->second;
+}
+
 std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
                                                      const ResourceVector& requests) {
-  if (!MayBeCut(node)) return std::nullopt;
-  return Search(node, InstancesIn(requests)).Run();
+  return CutFinder(requests).Find(node);
 }
 
 bool CanCut(const NodeInfo& node, const ResourceVector& requests) {
-  if (!MayBeCut(node)) return false;
-  const Asked asked = InstancesIn(requests);
-  if (!std::ranges::all_of(
-          asked, [&](const auto& one) { return one.second <= Capacity(node, one.first); })) {
-    return false;
-  }
-  return asked.size() <= 1 || Search(node, asked).Run().has_value();
+  return CutFinder(requests).Can(node);
 }
 
 }  // namespace nos::cluster

@@ -10,12 +10,17 @@
 // A node that an agent does not manage, or that still has a plan of somebody else to carry out, is
 // not cut. `requests`: those of the pod (RequestsOf); what are no MIG instances do not matter.
 //
-// Pure functions; may be called from any thread.
+// What fits is found, however many GPUs and kinds there are, within a bound that only requests
+// reach which were made to: those are refused.
+//
+// The functions are pure and may be called from any thread.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
+#include "cluster/division.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"
@@ -34,5 +39,27 @@ std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
 
 // Whether FindCut finds something, faster.
 bool CanCut(const NodeInfo& node, const ResourceVector& requests);
+
+// The same for many nodes: it remembers what it learnt of GPUs in some state, and nodes whose GPUs
+// can hold the same are looked at once.
+//
+//   CutFinder finder(requests);
+//   for (const NodeInfo* node : nodes) if (finder.Can(*node)) ...
+//
+// One owner thread.
+class CutFinder {
+ public:
+  explicit CutFinder(const ResourceVector& requests);
+  std::optional<std::vector<PromisedInstance>> Find(const NodeInfo& node);
+  bool Can(const NodeInfo& node);
+
+ private:
+  void Forget();
+
+  OfferBook book_;
+  Share asked_;  // of the book's kinds
+  bool too_many_ = false;
+  std::map<std::vector<size_t>, bool> known_;  // by what the GPUs offer
+};
 
 }  // namespace nos::cluster

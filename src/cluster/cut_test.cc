@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <utility>
 
+#include "base/random.h"
 #include "base/text.h"
 
 namespace nos::cluster {
@@ -79,6 +82,161 @@ TEST(FindCutTest, SeveralKindsTogether) {
             "3g.20gb@4 of 0, 3g.20gb@4 of 1, 4g.20gb@0 of 0");
   EXPECT_EQ(Cut(NodeWith({""}), {{"1g.5gb", 1'000'000'000}}), "none");
   EXPECT_EQ(Cut(NodeWith({""}), {{"no.such", 1}}), "none");
+}
+
+TEST(FindCutTest, WhatFitsIsFoundOnManyGpus) {
+  using Asks = std::map<std::string, int64_t>;
+  for (const int64_t n : {1, 2, 4, 8, 16}) {
+    const NodeInfo node = NodeWith(std::vector<std::string>(static_cast<size_t>(n)));
+    for (const Asks& asks :
+         {Asks{{"3g.20gb", n}, {"1g.5gb", 4 * n}}, Asks{{"2g.10gb", 2 * n}, {"3g.20gb", n}},
+          Asks{{"3g.20gb", n}, {"4g.20gb", n - 1}, {"2g.10gb", 2}},
+          Asks{{"3g.20gb", n}, {"2g.10gb", n}, {"1g.5gb", 2 * n}},
+          Asks{{"2g.10gb", 2 * n}, {"1g.5gb", 3 * n}},
+          Asks{{"7g.40gb", n - 1}, {"3g.20gb", 1}, {"1g.10gb", 1}, {"1g.5gb", 2}}}) {
+      EXPECT_NE(Cut(node, asks), "none") << n << " GPUs, " << asks.begin()->first;
+    }
+    EXPECT_EQ(Cut(node, {{"2g.10gb", 3 * n}, {"1g.5gb", n + 1}}), "none") << n;
+    EXPECT_EQ(Cut(node, {{"3g.20gb", n}, {"4g.20gb", n}, {"1g.5gb", 1}}), "none") << n;
+    EXPECT_EQ(Cut(node, {{"3g.20gb", n}, {"2g.10gb", 2 * n + 1}}), "none") << n;
+  }
+}
+
+TEST(FindCutTest, FreeOnesServeFirstAlsoWhereTheOthersHardlyFit) {
+  EXPECT_EQ(Cut(NodeWith({"", "3g.20gb@4:free"}), {{"3g.20gb", 2}, {"1g.5gb", 8}}),
+            "1g.5gb@0 of 0, 1g.5gb@0 of 1, 1g.5gb@1 of 0, 1g.5gb@1 of 1, 1g.5gb@2 of 0, "
+            "1g.5gb@2 of 1, 1g.5gb@3 of 0, 1g.5gb@3 of 1, 3g.20gb@4 of 0, 3g.20gb@4 of 1");
+}
+
+// Looks for places one GPU and placement after the other.
+class BruteForce {
+ public:
+  BruteForce(const NodeInfo& node, const std::vector<std::string>& wanted) : wanted_(wanted) {
+    for (const Gpu& gpu : node.gpus.gpus) {
+      gpus_.push_back(&gpu);
+      layouts_.push_back(gpu.UsedLayout());
+    }
+  }
+  bool Fits() { return Place(0); }
+
+ private:
+  bool Place(size_t next) {
+    if (next == wanted_.size()) return true;
+    if (!seen_.emplace(next, layouts_).second) return false;
+    for (size_t i = 0; i < gpus_.size(); ++i) {
+      const gpu::LayoutTable& table = gpus_[i]->model->layouts();
+      for (size_t p = 0; p < table.placements().size(); ++p) {
+        const gpu::Placement& placement = table.placements()[p];
+        if (gpus_[i]->model->profile(placement.profile).name != wanted_[next]) continue;
+        const bool there = std::ranges::find(gpus_[i]->instances, Instance{placement, false, ""}) !=
+                           gpus_[i]->instances.end();
+        const gpu::LayoutId before = layouts_[i];
+        const gpu::LayoutId after = table.Add(before, static_cast<gpu::PlacementId>(p));
+        if (after == gpu::LayoutTable::kIllegal || (gpus_[i]->fixed && !there)) continue;
+        layouts_[i] = after;
+        const bool fits = Place(next + 1);
+        layouts_[i] = before;
+        if (fits) return true;
+      }
+    }
+    return false;
+  }
+
+  const std::vector<std::string>& wanted_;
+  std::vector<const Gpu*> gpus_;
+  std::vector<gpu::LayoutId> layouts_;
+  std::set<std::pair<size_t, std::vector<gpu::LayoutId>>> seen_;
+};
+
+class RandomCutTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  // "3g.20gb@4:used,1g.5gb@0:free"
+  std::string RandomLayout(const gpu::Model& model) {
+    const gpu::LayoutTable& table = model.layouts();
+    std::vector<std::string> parts;
+    gpu::LayoutId layout = gpu::LayoutTable::kEmpty;
+    for (uint64_t tries = random_.Below(6); tries > 0; --tries) {
+      const auto placement =
+          static_cast<gpu::PlacementId>(random_.Below(table.placements().size()));
+      if (table.Add(layout, placement) == gpu::LayoutTable::kIllegal) continue;
+      layout = table.Add(layout, placement);
+      parts.push_back(model.PlacementName(table.placements()[placement]) +
+                      (random_.Below(2) == 0 ? ":used" : ":free"));
+    }
+    return Join(parts, ",");
+  }
+  NodeInfo RandomNode() {
+    auto node = std::make_shared<Node>(*NodeWith({}).node);
+    for (uint64_t i = 0; i <= random_.Below(2); ++i) {
+      const std::string model = random_.Below(4) == 0 ? "A30" : "A100-40GB";
+      const std::string gpu = std::to_string(i);
+      node->meta.annotations["nos.nebuly.com/status-model-" + gpu] = model;
+      node->meta.annotations["nos.nebuly.com/status-layout-" + gpu] =
+          RandomLayout(*Models().FindByName(model));
+      if (random_.Below(8) == 0) node->resting_gpus.insert(static_cast<int>(i));
+    }
+    const auto snapshot = ClusterSnapshot::Build({node}, {}, Models());
+    return snapshot.node(0);
+  }
+  std::map<std::string, int64_t> RandomAsks() {
+    std::map<std::string, int64_t> asks;
+    const std::vector<std::string> names{"1g.5gb",  "1g.5gb",  "1g.5gb",  "1g.10gb",
+                                         "2g.10gb", "2g.10gb", "3g.20gb", "4g.20gb",
+                                         "7g.40gb", "1g.6gb",  "2g.12gb"};
+    for (uint64_t n = 1 + random_.Below(9); n > 0; --n) ++asks[names[random_.Below(names.size())]];
+    return asks;
+  }
+
+  Random random_{GetParam()};
+};
+
+// What of the asks is left when these instances are there beside the used ones; "illegal" when they
+// cannot be.
+std::string LeftOf(const NodeInfo& node, std::map<std::string, int64_t> asks,
+                   const std::vector<PromisedInstance>& promised) {
+  for (const Gpu& gpu : node.gpus.gpus) {
+    const gpu::LayoutTable& table = gpu.model->layouts();
+    gpu::LayoutId layout = gpu.UsedLayout();
+    for (const PromisedInstance& one : promised) {
+      if (one.gpu != gpu.index) continue;
+      layout = table.Add(layout, *table.Find(one.placement));
+      if (layout == gpu::LayoutTable::kIllegal) return "illegal";
+      const bool there = std::ranges::find(gpu.instances, Instance{one.placement, false, ""}) !=
+                         gpu.instances.end();
+      if (gpu.fixed && !there) return "illegal";
+      --asks[gpu.model->profile(one.placement.profile).name];
+    }
+  }
+  std::string left;
+  for (const auto& [profile, count] : asks) left += count == 0 ? "" : profile + " ";
+  return left;
+}
+
+TEST_P(RandomCutTest, FindsWhatFitsAndOnlyThat) {
+  for (int i = 0; i < 150; ++i) {
+    const NodeInfo node = RandomNode();
+    const auto asks = RandomAsks();
+    std::vector<std::string> wanted;
+    for (const auto& [profile, count] : asks) {
+      wanted.insert(wanted.end(), static_cast<size_t>(count), profile);
+    }
+    const auto found = FindCut(node, Asking(asks));
+    ASSERT_EQ(found.has_value(), BruteForce(node, wanted).Fits()) << Join(wanted, ",");
+    ASSERT_EQ(found.has_value(), CanCut(node, Asking(asks))) << Join(wanted, ",");
+    EXPECT_EQ(found ? LeftOf(node, asks, *found) : "", "");
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomCutTest, ::testing::Range(uint64_t{1}, uint64_t{9}));
+
+TEST(CutFinderTest, RemembersByWhatTheGpusCanHold) {
+  CutFinder finder(Asking({{"3g.20gb", 2}, {"1g.5gb", 8}}));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(finder.Can(NodeWith({"", ""})));
+    EXPECT_TRUE(finder.Can(NodeWith({"1g.5gb@3:free", ""})));
+    EXPECT_FALSE(finder.Can(NodeWith({"1g.5gb@3:used", ""})));
+    EXPECT_FALSE(finder.Can(NodeWith({"", "1g.5gb@3:used"})));
+    EXPECT_TRUE(finder.Can(NodeWith({"", "1g.5gb@3:used", ""})));
+  }
 }
 
 TEST(FindCutTest, APlanOfSomebodyElseGoesFirst) {

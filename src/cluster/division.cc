@@ -1,0 +1,241 @@
+#include "cluster/division.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace nos::cluster {
+namespace {
+
+using gpu::LayoutId;
+using gpu::LayoutTable;
+using gpu::PlacementId;
+
+bool Within(const Share& small, const Share& large) {
+  return std::ranges::equal(small, large, std::less_equal());
+}
+
+int Weigh(const Share& share, const Share& weights) {
+  return std::inner_product(share.begin(), share.end(), weights.begin(), 0);
+}
+
+// Those within no other.
+std::vector<Share> Largest(const std::set<Share>& shares) {
+  std::vector<Share> largest;
+  for (auto share = shares.rbegin(); share != shares.rend(); ++share) {  // the larger ones first
+    const bool within =
+        std::ranges::any_of(largest, [&](const Share& other) { return Within(*share, other); });
+    if (!within) largest.push_back(*share);
+  }
+  return largest;
+}
+
+// Walks all that instances of some kinds can be added to a layout, each set of placements once.
+class Filling {
+ public:
+  Filling(const LayoutTable& table, const std::vector<std::optional<gpu::ProfileId>>& profiles)
+      : table_(table), profiles_(profiles), count_(profiles.size()) {
+    for (const auto& profile : profiles) asked_ |= profile ? table.PlacementsOf(*profile) : 0;
+  }
+  std::set<Share> From(LayoutId layout) {
+    Visit(layout, asked_);
+    return std::move(full_);
+  }
+
+ private:
+  void Visit(LayoutId layout, uint64_t later) {
+    const uint64_t addable = table_.Addable(layout) & asked_;
+    if (addable == 0) full_.insert(count_);
+    for (uint64_t left = addable & later; left != 0; left &= left - 1) {
+      const auto placement = static_cast<PlacementId>(std::countr_zero(left));
+      const auto kind = std::ranges::find(profiles_, table_.placements()[placement].profile);
+      int& count = count_[static_cast<size_t>(kind - profiles_.begin())];
+      ++count;
+      Visit(table_.Add(layout, placement), left & (left - 1));
+      --count;
+    }
+  }
+
+  const LayoutTable& table_;
+  const std::vector<std::optional<gpu::ProfileId>>& profiles_;
+  uint64_t asked_ = 0;
+  Share count_;
+  std::set<Share> full_;
+};
+
+// Depth-first over GPUs, each with the most that it can still serve first. What could not be served
+// by the GPUs from some on, they cannot serve together with more, either.
+class Division {
+ public:
+  Division(std::vector<const std::vector<Share>*> gpus, const std::vector<Share>& sizes,
+           size_t kinds, int& steps)
+      : gpus_(std::move(gpus)),
+        sizes_(sizes),
+        weights_(sizes),
+        failed_(gpus_.size()),
+        shares_(gpus_.size(), Share(kinds)),
+        steps_(steps) {
+    for (size_t kind = 0; kind < kinds; ++kind) weights_.emplace_back(kinds)[kind] = 1;
+    FillMost();
+  }
+  bool Run(const Share& asked) { return Visit(0, asked); }
+  const Share& share(size_t gpu) const { return shares_[gpu]; }
+
+ private:
+  // By each weight, what the GPUs from one on can hold at most.
+  void FillMost() {
+    most_.assign(gpus_.size() + 1, Share(weights_.size()));
+    for (size_t i = gpus_.size(); i-- > 0;) {
+      for (size_t w = 0; w < weights_.size(); ++w) {
+        int most = 0;
+        for (const Share& share : *gpus_[i]) most = std::max(most, Weigh(share, weights_[w]));
+        most_[i][w] = most_[i + 1][w] + most;
+      }
+    }
+  }
+
+  bool IsTooMuch(size_t gpu, const Share& left) const {
+    for (size_t w = 0; w < weights_.size(); ++w) {
+      if (Weigh(left, weights_[w]) > most_[gpu][w]) return true;
+    }
+    return gpu < gpus_.size() &&
+           std::ranges::any_of(
+               failed_[gpu], [&](const Share& failed) { return Within(failed, left); });
+  }
+
+  bool Visit(size_t gpu, const Share& left) {
+    if (IsTooMuch(gpu, left)) return false;
+    if (gpu == gpus_.size()) return true;
+    if (--steps_ < 0) return false;
+    for (const Share& served : Served(gpu, left)) {
+      Share rest(left);
+      for (size_t kind = 0; kind < rest.size(); ++kind) rest[kind] -= served[kind];
+      shares_[gpu] = served;
+      if (Visit(gpu + 1, rest)) return true;
+      if (steps_ < 0) return false;
+    }
+    failed_[gpu].push_back(left);
+    return false;
+  }
+
+  std::vector<Share> Served(size_t gpu, const Share& left) const {
+    std::vector<Share> served = *gpus_[gpu];
+    for (Share& share : served) {
+      std::ranges::transform(share, left, share.begin(),
+                             [](int a, int b) { return std::min(a, b); });
+    }
+    std::ranges::stable_sort(served, std::greater(), [&](const Share& share) {
+      return std::accumulate(sizes_.begin(), sizes_.end(), 0, [&](int sum, const Share& sizes) {
+        return sum + Weigh(share, sizes);
+      });
+    });
+    return served;
+  }
+
+  std::vector<const std::vector<Share>*> gpus_;
+  const std::vector<Share>& sizes_;
+  std::vector<Share> weights_, most_;
+  std::vector<std::vector<Share>> failed_;
+  std::vector<Share> shares_;
+  int& steps_;
+};
+
+}  // namespace
+
+Board BoardOf(const Gpu& gpu) {
+  Board board{&gpu, gpu.UsedLayout(), 0};
+  for (const Instance& instance : gpu.instances) {
+    const auto placement = gpu.model->layouts().Find(instance.placement);
+    if (!instance.used && placement) board.free |= uint64_t{1} << *placement;
+  }
+  return board;
+}
+
+uint64_t Staying(const LayoutTable& table, LayoutId layout, uint64_t placements) {
+  uint64_t staying = 0;
+  for (; placements != 0; placements &= placements - 1) {
+    const auto placement = static_cast<PlacementId>(std::countr_zero(placements));
+    const LayoutId with = table.Add(layout, placement);
+    if (with == LayoutTable::kIllegal) continue;
+    layout = with;
+    staying |= uint64_t{1} << placement;
+  }
+  return staying;
+}
+
+const std::vector<std::optional<gpu::ProfileId>>& OfferBook::ProfilesOf(const gpu::Model& model) {
+  const auto [found, fresh] = profiles_.try_emplace(&model);
+  if (!fresh) return found->second;
+  for (const ResourceId kind : kinds_) {
+    found->second.push_back(model.FindProfile(ResourceName(kind)));
+  }
+  return found->second;
+}
+
+std::vector<Share> OfferBook::MostOf(const Board& board) {
+  const gpu::Model& model = *board.gpu->model;
+  const auto& profiles = ProfilesOf(model);
+  if (board.MayBeCut()) return Largest(Filling(model.layouts(), profiles).From(board.used));
+  Share share(kinds_.size());
+  for (uint64_t left = Staying(model.layouts(), board.used, board.free); left != 0;
+       left &= left - 1) {
+    const auto kind = std::ranges::find(
+        profiles,
+        model.layouts().placements()[static_cast<size_t>(std::countr_zero(left))].profile);
+    if (kind != profiles.end()) ++share[static_cast<size_t>(kind - profiles.begin())];
+  }
+  return {share};
+}
+
+size_t OfferBook::OffersOf(const Board& board) {
+  const bool may_be_cut = board.MayBeCut();
+  const State state(board.gpu->model, board.used, may_be_cut ? 0 : board.free, may_be_cut);
+  const auto [known, fresh] = known_.try_emplace(state);
+  if (!fresh) return known->second;
+  const auto [number, is_new] = numbers_.try_emplace(MostOf(board), offers_.size());
+  if (is_new) offers_.push_back(number->first);
+  return known->second = number->second;
+}
+
+bool OfferBook::CanHold(size_t offers, const Share& share) const {
+  return std::ranges::any_of(offers_[offers],
+                             [&](const Share& most) { return Within(share, most); });
+}
+
+std::vector<Share> OfferBook::SizesOn(std::span<const Board> boards) {
+  Share slots(kinds_.size()), compute(kinds_.size());
+  for (const Board& board : boards) {
+    const auto& profiles = ProfilesOf(*board.gpu->model);
+    for (size_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (!profiles[kind] || slots[kind] != 0) continue;
+      const gpu::Profile& profile = board.gpu->model->profile(*profiles[kind]);
+      slots[kind] = profile.slots;
+      compute[kind] = profile.compute;
+    }
+  }
+  return {slots, compute};
+}
+
+std::optional<std::vector<Share>> OfferBook::Divide(const Share& asked,
+                                                    std::span<const size_t> gpus,
+                                                    const std::vector<Share>& sizes,
+                                                    int& steps) const {
+  // GPUs that are alike come after each other: then it is soon seen that they are.
+  std::vector<size_t> order(gpus.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+    return gpus[a] != gpus[b] && offers_[gpus[a]] < offers_[gpus[b]];
+  });
+  std::vector<const std::vector<Share>*> offers;
+  for (const size_t i : order) offers.push_back(&offers_[gpus[i]]);
+  Division division(std::move(offers), sizes, kinds_.size(), steps);
+  if (!division.Run(asked)) return std::nullopt;
+  std::vector<Share> shares(gpus.size());
+  for (size_t i = 0; i < order.size(); ++i) shares[order[i]] = division.share(i);
+  return shares;
+}
+
+}  // namespace nos::cluster
