@@ -19,7 +19,7 @@ using gpu::PlacementId;
 using gpu::ProfileId;
 
 constexpr int kMostInstances = 512;       // no node holds more
-constexpr int kMostSteps = 4000;          // of one search
+constexpr int kMostSteps = 2000;          // of one search
 constexpr size_t kMostRemembered = 4096;  // nodes, and states of GPUs
 
 std::vector<ResourceId> InstancesIn(const ResourceVector& requests) {

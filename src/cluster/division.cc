@@ -14,6 +14,8 @@ using gpu::LayoutId;
 using gpu::LayoutTable;
 using gpu::PlacementId;
 
+constexpr size_t kMostPaired = 16;  // kinds; a model has ten at most
+
 bool Within(const Share& small, const Share& large) {
   return std::ranges::equal(small, large, std::less_equal());
 }
@@ -73,18 +75,32 @@ class Division {
   Division(std::vector<const std::vector<Share>*> gpus, const std::vector<Share>& sizes,
            size_t kinds, int& steps)
       : gpus_(std::move(gpus)),
-        sizes_(sizes),
         weights_(sizes),
+        size_(kinds),
         failed_(gpus_.size()),
         shares_(gpus_.size(), Share(kinds)),
         steps_(steps) {
-    for (size_t kind = 0; kind < kinds; ++kind) weights_.emplace_back(kinds)[kind] = 1;
+    for (const Share& each : sizes) {
+      std::ranges::transform(size_, each, size_.begin(), std::plus());
+    }
+    AddPairs(kinds);
     FillMost();
   }
   bool Run(const Share& asked) { return Visit(0, asked); }
   const Share& share(size_t gpu) const { return shares_[gpu]; }
 
  private:
+  // The number of each kind, and of any two: 3g and 4g together are two at most.
+  void AddPairs(size_t kinds) {
+    for (size_t a = 0; a < kinds; ++a) {
+      weights_.emplace_back(kinds)[a] = 1;
+      for (size_t b = 0; b < a && kinds <= kMostPaired; ++b) {
+        Share& pair = weights_.emplace_back(kinds);
+        pair[a] = pair[b] = 1;
+      }
+    }
+  }
+
   // By each weight, what the GPUs from one on can hold at most.
   void FillMost() {
     most_.assign(gpus_.size() + 1, Share(weights_.size()));
@@ -121,23 +137,31 @@ class Division {
     return false;
   }
 
+  // What each share still serves; first what fills the GPU best, and of that the larger instances.
   std::vector<Share> Served(size_t gpu, const Share& left) const {
-    std::vector<Share> served = *gpus_[gpu];
-    for (Share& share : served) {
-      std::ranges::transform(share, left, share.begin(),
-                             [](int a, int b) { return std::min(a, b); });
+    std::vector<std::pair<std::pair<int, int>, Share>> served;
+    for (const Share& share : *gpus_[gpu]) {
+      std::pair<int, int> worth;
+      Share all(share.size());
+      for (size_t kind = 0; kind < share.size(); ++kind) {
+        all[kind] = std::min(share[kind], left[kind]);
+        worth.first += all[kind] * size_[kind];
+        worth.second += all[kind] * size_[kind] * size_[kind];
+      }
+      served.emplace_back(worth, std::move(all));
     }
-    std::ranges::stable_sort(served, std::greater(), [&](const Share& share) {
-      return std::accumulate(sizes_.begin(), sizes_.end(), 0, [&](int sum, const Share& sizes) {
-        return sum + Weigh(share, sizes);
-      });
-    });
-    return served;
+    std::ranges::sort(served, std::greater());
+    const auto repeated = std::ranges::unique(served).begin();
+    std::vector<Share> shares;
+    std::transform(served.begin(), repeated, std::back_inserter(shares),
+                   [](auto& one) { return std::move(one.second); });
+    return shares;
   }
 
   std::vector<const std::vector<Share>*> gpus_;
-  const std::vector<Share>& sizes_;
-  std::vector<Share> weights_, most_;
+  std::vector<Share> weights_;
+  Share size_;
+  std::vector<Share> most_;
   std::vector<std::vector<Share>> failed_;
   std::vector<Share> shares_;
   int& steps_;
