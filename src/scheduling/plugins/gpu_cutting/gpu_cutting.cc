@@ -1,6 +1,9 @@
 #include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "cluster/cut.h"
@@ -9,9 +12,23 @@
 namespace nos::scheduling {
 namespace {
 
-// Only MIG instances.
+// Only MIG instances. What was found out about nodes is shared by the states of all cycles that
+// come of this one, whichever threads they are used from.
 struct Asked {
+  explicit Asked(cluster::ResourceVector requests)
+      : instances(std::move(requests)), finder(std::make_shared<Finder>(instances)) {}
+
+  struct Finder {
+    explicit Finder(const cluster::ResourceVector& requests) : cuts(requests) {}
+    bool CanCut(const cluster::NodeInfo& node) {
+      const std::lock_guard lock(mutex);
+      return cuts.Can(node);
+    }
+    std::mutex mutex;
+    cluster::CutFinder cuts;
+  };
   cluster::ResourceVector instances;
+  std::shared_ptr<Finder> finder;
 };
 
 cluster::ResourceVector InstancesOf(const cluster::Pod& pod) {
@@ -21,6 +38,15 @@ cluster::ResourceVector InstancesOf(const cluster::Pod& pod) {
     if (cluster::IsMigResource(id) && amount > 0) instances.Set(id, amount);
   }
   return instances;
+}
+
+// Instances, or whole GPUs, which may be cut when nobody holds them.
+bool HeldGpus(const cluster::Pod& pod) {
+  static const cluster::ResourceId kWhole = cluster::InternResource(cluster::kWholeGpuResource);
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  return std::ranges::any_of(requests.entries(), [](const auto& entry) {
+    return entry.second > 0 && (cluster::IsMigResource(entry.first) || entry.first == kWhole);
+  });
 }
 
 Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInfo& node) {
@@ -44,6 +70,7 @@ bool GpuCutting::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
   switch (event.kind) {
     case ClusterEvent::Kind::kPodLeft:
     case ClusterEvent::Kind::kPodChanged:
+      return event.pod_before == nullptr || HeldGpus(*event.pod_before);
     case ClusterEvent::Kind::kNodeAdded:
       return true;
     case ClusterEvent::Kind::kNodeChanged:
@@ -69,14 +96,13 @@ PreFilterPlugin::Outcome GpuCutting::PreFilter(const cluster::Pod& pod,
 Verdict GpuCutting::Filter(const CycleState& state, const cluster::Pod& pod,
                            const cluster::NodeInfo& node) const {
   if (!node.gpus.managed) return Verdict::Fits();
-  const auto* asked = state.Get<Asked>();
-  cluster::ResourceVector computed;
-  if (asked == nullptr) computed = InstancesOf(pod);
-  const cluster::ResourceVector& instances = asked != nullptr ? asked->instances : computed;
-  if (cluster::HasFreeInstances(node, instances) || cluster::CanCut(node, instances)) {
+  const auto* left = state.Get<Asked>();
+  std::optional<Asked> computed;
+  const Asked& asked = left != nullptr ? *left : computed.emplace(InstancesOf(pod));
+  if (cluster::HasFreeInstances(node, asked.instances) || asked.finder->CanCut(node)) {
     return Verdict::Fits();
   }
-  return Refusal(instances, node);
+  return Refusal(asked.instances, node);
 }
 
 }  // namespace nos::scheduling
