@@ -9,6 +9,22 @@
 
 namespace nos::scheduling {
 
+DiagnosisBuilder::DiagnosisBuilder(const Diagnosis& diagnosis)
+    : by_(diagnosis.by.begin(), diagnosis.by.end()),
+      nodes_(diagnosis.nodes),
+      feasible_(diagnosis.feasible),
+      asked_(diagnosis.asked) {
+  for (const Diagnosis::Entry& entry : diagnosis.entries) {
+    counts_[{entry.message, entry.code, entry.kind}] = entry.nodes;
+  }
+}
+
+void DiagnosisBuilder::Correct(const Verdict& verdict, const Plugin* by) {
+  --nodes_;
+  --feasible_;
+  Add(verdict, 1, by);
+}
+
 void DiagnosisBuilder::Add(const Verdict& verdict, int nodes, const Plugin* by) {
   nodes_ += nodes;
   if (by != nullptr && !verdict.fits()) by_.insert(by);

@@ -17,7 +17,12 @@ namespace nos::scheduling {
 
 class DiagnosisBuilder {
  public:
+  DiagnosisBuilder() = default;
+  // Goes on from there.
+  explicit DiagnosisBuilder(const Diagnosis& diagnosis);
   void Add(const Verdict& verdict, int nodes = 1, const Plugin* by = nullptr);
+  // One that was said to fit is refused after all.
+  void Correct(const Verdict& verdict, const Plugin* by);
   // No node need be asked: it is all the same to a pre-filter.
   void Refuse(const Verdict& verdict, int nodes, const Plugin* by);
   Diagnosis Finish() &&;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduling/diagnosis.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::scheduling {
@@ -270,53 +271,49 @@ KindTable& Engine::TableFor(const Framework& framework, const Pod& pod) {
   return *kind.table;
 }
 
-bool Engine::FitsBesideNominated(const Framework& framework, const Pod& pod, const NodeInfo& node,
-                                 const std::vector<Pod>& nominated) const {
-  cluster::ClusterSnapshot with = snapshot_;
-  for (const Pod& other : nominated) {
-    (void)with.Bind(other, node.node->meta.name);
-  }
-  const Cycle cycle = framework.PreFilter(*pod, with);
-  return framework.Filter(cycle, *pod, *with.Find(node.node->meta.name)).fits();
+// Why the node is kept from the pod: it would take what one that goes first was promised. Null: it
+// is not. Source: kube-scheduler's RunFilterPluginsWithNominatedPods: with those of the same
+// priority, too.
+const KindTable::Beside* Engine::WhyBarred(const Pod& pod, size_t node, KindTable& table) const {
+  std::vector<Pod> first = FirstOn(snapshot_.node(node).node->meta.name, *pod);
+  if (first.empty()) return nullptr;
+  const KindTable::Beside& beside = table.AskBeside(node, std::move(first), snapshot_);
+  return beside.verdict.fits() ? nullptr : &beside;
 }
 
-// Nodes on which the pod would take what one that goes first was promised. Source: kube-scheduler's
-// RunFilterPluginsWithNominatedPods: with those of the same priority, too.
-std::vector<size_t> Engine::BarredFor(const Framework& framework, const Pod& pod,
-                                      const KindTable& table) const {
-  std::vector<size_t> barred;
-  for (const auto& [name, pods] : nominated_) {
-    const auto node = snapshot_.IndexOf(name);
-    if (!node || !table.Fits(*node)) continue;
-    const std::vector<Pod> first = FirstOn(name, *pod);
-    if (!first.empty() && !FitsBesideNominated(framework, pod, snapshot_.node(*node), first)) {
-      barred.push_back(*node);
-    }
-  }
-  return barred;
-}
-
+// Only nodes that would be chosen are asked whether they are kept for others.
 Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
+  struct Barred {
+    size_t node;
+    ScoreTree::Entry entry;
+    const KindTable::Beside* why;
+  };
   KindTable& table = TableFor(framework, pod);
   ScoreTree& tree = table.tree();
-  const std::vector<size_t> barred = BarredFor(framework, pod, table);
-  std::vector<ScoreTree::Entry> entries;
-  for (const size_t node : barred) {
-    entries.push_back(tree.entry(node));
-    tree.Set(node, {});
-  }
-  std::optional<size_t> best = tree.Best();
+  std::optional<size_t> candidate;
   if (const auto own = nominations_.find(pod->Key()); own != nominations_.end()) {
-    const auto node = snapshot_.IndexOf(own->second);
-    if (node && tree.entry(*node).score != ScoreTree::kNever) best = node;
+    candidate = snapshot_.IndexOf(own->second);
+    if (candidate && !table.Fits(*candidate)) candidate.reset();
+  }
+  if (!candidate) candidate = tree.Best();
+  std::vector<Barred> barred;
+  for (; candidate; candidate = tree.Best()) {
+    const KindTable::Beside* why = WhyBarred(pod, *candidate, table);
+    if (why == nullptr) break;
+    barred.push_back({*candidate, tree.entry(*candidate), why});
+    tree.Set(*candidate, {});
   }
   Decision decision;
-  if (best) {
-    decision = {&snapshot_.node(*best), tree.entry(*best).score, {}};
-  } else {
+  if (candidate) {
+    decision = {&snapshot_.node(*candidate), tree.entry(*candidate).score, {}};
+  } else if (barred.empty()) {
     decision.diagnosis = table.Refusal(snapshot_);
+  } else {
+    DiagnosisBuilder builder(table.Refusal(snapshot_));
+    for (const Barred& one : barred) builder.Correct(one.why->verdict, one.why->by);
+    decision.diagnosis = std::move(builder).Finish();
   }
-  for (size_t i = 0; i < barred.size(); ++i) tree.Set(barred[i], entries[i]);
+  for (const Barred& one : barred) tree.Set(one.node, one.entry);
   return decision;
 }
 

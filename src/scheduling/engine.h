@@ -115,10 +115,7 @@ class Engine {
   void ForgetKinds();
   // Who was promised room on the node and goes before this pod.
   std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod) const;
-  std::vector<size_t> BarredFor(const Framework& framework, const Pod& pod,
-                                const KindTable& table) const;
-  bool FitsBesideNominated(const Framework& framework, const Pod& pod,
-                           const cluster::NodeInfo& node, const std::vector<Pod>& nominated) const;
+  const KindTable::Beside* WhyBarred(const Pod& pod, size_t node, KindTable& table) const;
 
   cluster::ClusterSnapshot snapshot_;
   DomainIndex domains_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/random.h"
 #include "scheduling/testing/build.h"
@@ -239,6 +240,78 @@ TEST_F(EngineBasicsTest, ANominationKeepsRoomFromThosePodsThatDoNotGoFirst) {
   EXPECT_EQ(NodeFor(Waiting("q", 4)), "a");
   engine_.Nominate(first, "");
   EXPECT_EQ(NodeFor(first), "a");
+}
+
+TEST_F(EngineBasicsTest, WhoeverIsRefusedForANominationIsToldSo) {
+  AddNode("a");
+  engine_.Nominate(Waiting("first", 5), "a");
+  Pod picky = *Waiting("q");
+  picky.node_selector["zone"] = "z1";
+  Node other = NodeOf("b", {{"cpu", "8"}});
+  engine_.SetNode(std::make_shared<const Node>(other));
+  const auto refused = [&](const Pod& pod) {
+    const Decision decision = engine_.Schedule(framework_, std::make_shared<const Pod>(pod));
+    std::string text = decision.diagnosis.ToString();
+    for (const Plugin* plugin : decision.diagnosis.by) text += " " + plugin->Name();
+    return text;
+  };
+  other.meta.name = "a";
+  other.allocatable["cpu"] = *Quantity::Parse("1");
+  other.meta.labels["zone"] = "z1";
+  engine_.SetNode(std::make_shared<const Node>(other));
+  const std::string text = refused(picky);
+  EXPECT_NE(text.find("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's "
+                      "node affinity/selector."),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(" NodeResourcesFit"), std::string::npos) << text;
+  EXPECT_NE(text.find(" NodeAffinity"), std::string::npos) << text;
+  engine_.Nominate(Waiting("first", 5), "b");
+  EXPECT_EQ(NodeFor(std::make_shared<const Pod>(picky)), "a");
+}
+
+// What is decided beside nominated pods is what the framework decides of a cluster in which those
+// nominated for a node run there, node by node.
+TEST_P(EngineTest, NominatedPodsKeepTheirNodes) {
+  std::vector<Pod> kinds;
+  for (int i = 0; i < 8; ++i) kinds.push_back(RandomPod());
+  std::map<std::string, Pod> nominated;  // by pod key
+  for (int step = 0; step < 150; ++step) {
+    for (uint64_t n = random_.Below(4); n > 0; --n) ChangeSomething();
+    const auto& snapshot = engine_.snapshot();
+    Pod other = kinds[random_.Below(kinds.size())];
+    other.meta.name = "nominee" + std::to_string(random_.Below(15));
+    other.meta.uid = other.meta.name;
+    other.node_name = random_.Below(4) == 0 || snapshot.size() == 0
+                          ? ""
+                          : snapshot.node(random_.Below(snapshot.size())).node->meta.name;
+    engine_.Nominate(std::make_shared<const Pod>(other), other.node_name);
+    nominated[other.Key()] = other;
+    Pod pod = kinds[random_.Below(kinds.size())];
+    pod.meta.name = "p" + std::to_string(++made_);
+    const auto bars = [&](const std::string& node) {
+      auto with = snapshot;
+      for (const auto& [key, nominee] : nominated) {
+        if (nominee.node_name != node || nominee.priority < pod.priority) continue;
+        (void)with.Bind(std::make_shared<const Pod>(nominee), node);
+      }
+      return !framework_.Filter(framework_.PreFilter(pod, with), pod, *with.Find(node)).fits();
+    };
+    const Cycle cycle = framework_.PreFilter(pod, snapshot);
+    std::set<std::string> free;
+    for (size_t i = 0; i < snapshot.size(); ++i) {
+      const std::string& node = snapshot.node(i).node->meta.name;
+      if (framework_.Filter(cycle, pod, snapshot.node(i)).fits() && !bars(node)) free.insert(node);
+    }
+    const Decision decision = engine_.Schedule(framework_, std::make_shared<const Pod>(pod));
+    ASSERT_EQ(decision.node != nullptr, !free.empty()) << step;
+    if (decision.node == nullptr) {
+      ASSERT_EQ(decision.diagnosis.feasible, 0) << step;
+      continue;
+    }
+    ASSERT_TRUE(free.contains(decision.node->node->meta.name)) << step;
+    Place(pod, decision.node->node->meta.name);
+  }
 }
 
 TEST(ScoreTreeTest, TheBestIsAlwaysTheBest) {

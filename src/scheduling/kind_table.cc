@@ -10,6 +10,7 @@ namespace nos::scheduling {
 
 using cluster::ClusterSnapshot;
 using cluster::NodeInfo;
+using cluster::Pod;
 
 const std::vector<uint32_t>& DomainIndex::NodesOf(const ClusterSnapshot& snapshot,
                                                   std::string_view key, std::string_view value) {
@@ -45,9 +46,43 @@ KindTable::KindTable(const Framework& framework, std::shared_ptr<const cluster::
 }
 
 void KindTable::Touch(size_t node) {
+  beside_.erase(node);
   if (is_touched_[node] != 0) return;
   is_touched_[node] = 1;
   touched_.push_back(static_cast<uint32_t>(node));
+}
+
+const KindTable::Beside& KindTable::AskBeside(size_t node,
+                                              std::vector<std::shared_ptr<const Pod>> others,
+                                              const ClusterSnapshot& snapshot) {
+  const bool looks_elsewhere = std::ranges::any_of(cycle_.filters, [](const FilterPlugin* filter) {
+    return filter->Dependence() == DependsOn::kCluster;
+  });
+  Beside& beside = beside_[node];
+  if (looks_elsewhere || beside.others != others) {
+    beside = BesideOthers(node, std::move(others), snapshot);
+  }
+  return beside;
+}
+
+KindTable::Beside KindTable::BesideOthers(size_t node,
+                                          std::vector<std::shared_ptr<const Pod>> others,
+                                          const ClusterSnapshot& snapshot) const {
+  const std::string& name = snapshot.node(node).node->meta.name;
+  ClusterSnapshot with = snapshot;
+  Cycle cycle = cycle_;
+  bool follows = true;
+  const auto touch = [](std::string_view, std::string_view) {};
+  for (const auto& other : others) {
+    (void)with.Bind(other, name);  // the node is there
+    for (const PreFilterPlugin* plugin : framework_.pre_filters()) {
+      follows = follows && plugin->Update(*pod_, *other, true, with.node(node), cycle.state, touch);
+    }
+  }
+  if (!follows) cycle = framework_.PreFilter(*pod_, with);
+  Beside beside{std::move(others), {}, nullptr};
+  beside.verdict = framework_.Filter(cycle, *pod_, with.node(node), &beside.by);
+  return beside;
 }
 
 bool KindTable::Follow(const cluster::Pod& other, bool came, size_t node,

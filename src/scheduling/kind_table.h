@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "scheduling/framework.h"
@@ -42,13 +44,23 @@ class KindTable {
   // What surrounds pods and nodes has changed. False: the table must be made anew.
   bool FollowAround(const cluster::ClusterSnapshot& snapshot) const;
 
+  // What a node says to the pod beside others, to whom it gave room before they are there.
+  struct Beside {
+    std::vector<std::shared_ptr<const cluster::Pod>> others;
+    Verdict verdict;
+    const Plugin* by = nullptr;  // whose verdict it is
+  };
+  // REQUIRES: Fits(node); there are others. Valid until the node or the others are touched.
+  const Beside& AskBeside(size_t node, std::vector<std::shared_ptr<const cluster::Pod>> others,
+                          const cluster::ClusterSnapshot& snapshot);
+
   // Brings verdicts and scores up to date; then the others may be asked.
   void Refresh(const cluster::ClusterSnapshot& snapshot);
   const ScoreTree& tree() const { return tree_; }
   ScoreTree& tree() { return tree_; }
   bool Fits(size_t node) const { return fits_[node] != 0; }
   const Cycle& cycle() const { return cycle_; }
-  // Why no node fits. REQUIRES: none does.
+  // What every node says.
   const Diagnosis& Refusal(const cluster::ClusterSnapshot& snapshot);
 
  private:
@@ -63,6 +75,8 @@ class KindTable {
     int64_t lowest = 0, highest = 0;
   };
 
+  Beside BesideOthers(size_t node, std::vector<std::shared_ptr<const cluster::Pod>> others,
+                      const cluster::ClusterSnapshot& snapshot) const;
   void AskTouched(const cluster::ClusterSnapshot& snapshot);
   // `fitted`: whether the touched nodes fitted before.
   ScorePlugin::Anew FollowFeasible(const Column& column, const std::vector<uint8_t>& fitted,
@@ -84,6 +98,7 @@ class KindTable {
   bool totals_outdated_ = true;
   ScoreTree tree_;
   std::optional<Diagnosis> refusal_;
+  std::unordered_map<size_t, Beside> beside_;
 };
 
 }  // namespace nos::scheduling
