@@ -102,5 +102,54 @@ NOS_DECISIONS(spread_by_host, kSpread);
 NOS_DECISIONS(spread_by_zone, kZoneSpread);
 #undef NOS_DECISIONS
 
+// Pods of two kinds in turn beside as many pods as there are nodes, each with a node that is kept
+// for it and has room for nobody else.
+void BM_BesideNominated(benchmark::State& state, Workload workload) {
+  const auto nodes = static_cast<int>(state.range(0));
+  const Framework framework = Framework::Default();
+  Engine engine(gpu::Catalogue::Builtin());
+  for (int i = 0; i < nodes; ++i) {
+    const auto node = MakeNode(i, false);
+    Pod large = *MakePod(1'000'000 + i, kPlain);
+    large.priority = 9;
+    large.containers[0].requests["cpu"] = Quantity::FromValue(32);
+    engine.SetNode(node);
+    engine.Nominate(std::make_shared<const Pod>(large), node->meta.name);
+  }
+  int i = 0;
+  for (auto _ : state) {
+    const Decision decision = engine.Schedule(framework, MakePod(i++ % 2, workload));
+    if (decision.node != nullptr) return state.SkipWithError("a pod took what was promised");
+  }
+}
+BENCHMARK_CAPTURE(BM_BesideNominated, plain, kPlain)->Arg(1000)->Arg(5000);
+BENCHMARK_CAPTURE(BM_BesideNominated, anti_affinity_by_host, kAntiAffinity)->Arg(1000);
+
+// A new kind of pod each time whose slices can be cut anywhere, but not together.
+void BM_SlicesThatDoNotFitTogether(benchmark::State& state) {
+  const Framework framework = Framework::Default(GpusCut::kHere);
+  Engine engine(gpu::Catalogue::Builtin());
+  for (int i = 0; i < state.range(0); ++i) {
+    Node node = *MakeNode(i, false);
+    node.meta.labels["nos.nebuly.com/gpu-partitioning"] = "mig";
+    node.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
+    node.meta.labels["nvidia.com/gpu.count"] = "8";
+    for (int gpu = 0; gpu < 8; ++gpu) {
+      node.meta.annotations["nos.nebuly.com/status-layout-" + std::to_string(gpu)] = "";
+    }
+    engine.SetNode(std::make_shared<const Node>(std::move(node)));
+  }
+  int i = 0;
+  for (auto _ : state) {
+    Pod pod = *MakePod(i++, kPlain);
+    pod.meta.labels["kind"] = std::to_string(i);
+    pod.containers[0].requests["nvidia.com/mig-2g.10gb"] = Quantity::FromValue(24);
+    pod.containers[0].requests["nvidia.com/mig-1g.5gb"] = Quantity::FromValue(9);
+    const auto decision = engine.Schedule(framework, std::make_shared<const Pod>(pod));
+    if (decision.node != nullptr) return state.SkipWithError("too many slices fit");
+  }
+}
+BENCHMARK(BM_SlicesThatDoNotFitTogether)->Arg(1000)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace nos::scheduling
