@@ -42,6 +42,7 @@ std::vector<Board> BoardsOf(const NodeInfo& node) {
 
 std::vector<size_t> OffersOf(OfferBook& book, const std::vector<Board>& boards) {
   std::vector<size_t> offers;
+  offers.reserve(boards.size());
   for (const Board& board : boards) offers.push_back(book.OffersOf(board));
   return offers;
 }
@@ -118,8 +119,9 @@ class Placing {
 
   bool Replans() {
     auto plan = book_.Divide(left_, OffersOf(book_, boards_), sizes_, steps_);
-    if (plan) plan_ = *std::move(plan);
-    return plan.has_value();
+    if (!plan) return false;
+    plan_ = *std::move(plan);
+    return true;
   }
 
   std::vector<Choice> Choices(size_t kind) const {

@@ -234,8 +234,9 @@ std::vector<Share> OfferBook::SizesOn(std::span<const Board> boards) {
   for (const Board& board : boards) {
     const auto& profiles = ProfilesOf(*board.gpu->model);
     for (size_t kind = 0; kind < kinds_.size(); ++kind) {
-      if (!profiles[kind] || slots[kind] != 0) continue;
-      const gpu::Profile& profile = board.gpu->model->profile(*profiles[kind]);
+      const std::optional<gpu::ProfileId>& id = profiles[kind];
+      if (!id || slots[kind] != 0) continue;
+      const gpu::Profile& profile = board.gpu->model->profile(*id);
       slots[kind] = profile.slots;
       compute[kind] = profile.compute;
     }
@@ -254,6 +255,7 @@ std::optional<std::vector<Share>> OfferBook::Divide(const Share& asked,
     return gpus[a] != gpus[b] && offers_[gpus[a]] < offers_[gpus[b]];
   });
   std::vector<const std::vector<Share>*> offers;
+  offers.reserve(order.size());
   for (const size_t i : order) offers.push_back(&offers_[gpus[i]]);
   Division division(std::move(offers), sizes, kinds_.size(), steps);
   if (!division.Run(asked)) return std::nullopt;
