@@ -46,6 +46,10 @@ GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around
   return {found->min_member, ""};
 }
 
+bool CountsInGang(const cluster::Pod& pod) { return pod.phase != "Failed" && !pod.meta.deleted; }
+
+bool IsPlacedInGang(const cluster::Pod& pod) { return !pod.node_name.empty() && CountsInGang(pod); }
+
 void Gangs::Set(const Pod& before, const Pod& after) {
   if (before != nullptr) {
     const auto gang = members_.find(GangOf(*before));
@@ -54,7 +58,7 @@ void Gangs::Set(const Pod& before, const Pod& after) {
       if (gang->second.empty()) members_.erase(gang);
     }
   }
-  if (after == nullptr || after->Finished() || after->meta.deleted) return;
+  if (after == nullptr || !CountsInGang(*after)) return;
   const std::string gang = GangOf(*after);
   if (!gang.empty()) members_[gang][after->Key()] = after;
 }
@@ -71,9 +75,15 @@ std::vector<Gangs::Pod> Gangs::Of(const std::string& gang) const {
   return pods;
 }
 
-// A new pod is tried by itself, and takes the others along.
+// A new pod is tried by itself, and takes the others along. One that somebody else has bound is one
+// fewer to wait for.
 bool GangScheduling::MayHelp(const scheduling::ClusterEvent& event, const cluster::Pod& pod) const {
-  if (event.kind != scheduling::ClusterEvent::Kind::kAround) return false;
+  using Kind = scheduling::ClusterEvent::Kind;
+  if (event.kind == Kind::kPodBound || event.kind == Kind::kPodChanged) {
+    const std::string gang = GangOf(*event.pod);
+    return !gang.empty() && gang == GangOf(pod);
+  }
+  if (event.kind != Kind::kAround) return false;
   if (event.around == "PodGroup") return !pod.workload;
   return event.around == "Workload" && pod.workload.has_value();
 }

@@ -33,13 +33,18 @@ struct GangSize {
 };
 GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around);
 
+// It has neither failed nor is it being deleted.
+bool CountsInGang(const cluster::Pod& pod);
+// It counts, and has a node: one that has succeeded has done what the others needed it for.
+bool IsPlacedInGang(const cluster::Pod& pod);
+
 class Gangs {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
   // Null: it was not there before, or is gone.
   void Set(const Pod& before, const Pod& after);
-  // Those that are neither finished nor being deleted: more important ones first, then older ones.
+  // Those that count: more important ones first, then older ones.
   std::vector<Pod> Of(const std::string& gang) const;
 
  private:

@@ -73,6 +73,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   }
   PrepareAll(client, now);
   Expire(client, now);
+  LookAtGangs(client, now);
   HeedRests(now);
   LearnIfDue();
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
@@ -80,6 +81,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
     if (!pod) break;
     Decide(*pod, client, now);
   }
+  LookAtGangs(client, now);
   WriteCuts(view, client);
   TakeAnswers(now);  // of calls made on the spot
   TellSome(client, now);
@@ -99,7 +101,8 @@ bool Scheduler::IsQuiet() const {
 }
 
 Outcome Scheduler::Rest(Time now) const {
-  if (!retired_ && (answered_ || (queue_.ready() > 0 && HasRoomForDecisions()))) {
+  if (!retired_ &&
+      (answered_ || !stirred_.empty() || (queue_.ready() > 0 && HasRoomForDecisions()))) {
     return Outcome::Again(Duration::zero());
   }
   std::optional<Time> next = retired_ ? std::nullopt : queue_.NextDue();
@@ -168,7 +171,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     Promise(known, "", now);
   }
   if (after == nullptr || after->meta.deleted || successor) going_.erase(key);
-  gangs_.Set(before, after);
+  TakeInMember(before, after, now);
   if (after == nullptr) {
     engine_.RemovePod(key);
   } else {
@@ -306,13 +309,13 @@ void Scheduler::HeedRests(Time now) {
 
 void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
                        const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now) {
+  queue_.Refused(pod, diagnosis.by, now);  // first: what is set free for it may wake it
   std::string why = diagnosis.ToString();
   if (const std::string preemption = Preempt(profile, pod, client, now); !preemption.empty()) {
     why += " preemption: " + preemption;
   }
   measures_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
   Tell({pod, "Unschedulable", std::move(why), "", true}, now);
-  queue_.Refused(pod, diagnosis.by, now);
 }
 
 }  // namespace nos::controllers

@@ -135,6 +135,13 @@ class Scheduler final : public Reconciler {
     size_t least = 0, placed = 0;  // members that must have a node, and those that have one
     std::vector<Pod> waiting;
   };
+  using Refusals = std::vector<std::pair<Pod, scheduling::Diagnosis>>;
+  // Where its members would go, and who would have to go for them.
+  struct GangRoom {
+    std::vector<std::pair<Pod, std::string>> places;
+    std::map<std::string, std::pair<Pod, std::string>> victims;  // by key, with their node
+    std::string why_not;                                         // it may not be made now
+  };
   // What calls need that may end after this object.
   struct Shared;
 
@@ -175,12 +182,18 @@ class Scheduler final : public Reconciler {
   void LearnIfDue();
   bool DecideWithGang(const Pod& pod, kube::Client& client, Time now);
   void PlaceGang(const Gang& gang, kube::Client& client, Time now);
-  void RefuseGang(const std::vector<Pod>& pods, const std::string& why,
-                  const std::vector<const scheduling::Plugin*>& by, Time now);
+  void RefuseWhole(const Gang& gang, size_t found, const Refusals& refusals, kube::Client& client,
+                   Time now);
+  void RefuseGang(const std::vector<Pod>& pods, const std::string& why, Time now);
+  void LetSleep(const std::vector<Pod>& pods, const std::vector<const scheduling::Plugin*>& by,
+                Time now);
+  GangRoom FindRoom(const Gang& gang, Time now);
   std::string PreemptForGang(const Gang& gang, kube::Client& client, Time now);
-  bool MayBindWithGang(const Binding& binding) const;
-  void BindGang(const std::string& gang, kube::Client& client);
-  void GiveUpGang(const std::string& gang, size_t least, const std::string& why, Time now);
+  void TakeInMember(const Pod& before, const Pod& after, Time now);
+  // It is to be looked at; `why` it may have to give its places back.
+  void Stir(const std::string& gang, const std::string& why);
+  void LookAtGangs(kube::Client& client, Time now);
+  void LookAtGang(const std::string& gang, const std::string& why, kube::Client& client, Time now);
   void Refuse(const SchedulerProfile& profile, const Pod& pod,
               const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now);
   // Makes room for the pod if that is possible. Returns why not, or what was done.
@@ -191,6 +204,8 @@ class Scheduler final : public Reconciler {
   bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now);
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
+  std::vector<Pod> LesserNominated(const cluster::Pod& pod, const std::string& node) const;
+  void TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now);
   void WriteNominee(const Pod& pod, const std::string& node, kube::Client& client);
   void Evict(const Pod& victim, const Pod& preemptor, const std::string& node, kube::Client& client,
              Time now);
@@ -212,6 +227,7 @@ class Scheduler final : public Reconciler {
   std::map<std::string, Binding> bindings_;   // by pod key
   std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
   std::set<std::string> preparing_;           // of them
+  std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
   // Pods for which others were evicted, by key: how long they wait for the nominated node's agent
   // to tell that instances are free. None: not yet known, the others are still there.
   std::map<std::string, std::optional<Time>> made_room_;

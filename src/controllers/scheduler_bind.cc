@@ -70,7 +70,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
     return GiveUp(key, "too many pods wait for their volumes or for GPUs to be cut", now);
   }
   if (binding.ready && binding.gang.empty()) return Send(binding, client);
-  if (binding.ready && MayBindWithGang(binding)) return BindGang(std::string(binding.gang), client);
+  if (binding.ready) Stir(binding.gang, "");
   for (kube::ApiRequest& write : writes) {
     ++binding.writes;
     auto call = [shared = shared_, key, uid = binding.pod->meta.uid,
@@ -254,9 +254,7 @@ void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
   engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
   engine_.Forget(key);
   Happened({ClusterEvent::Kind::kPodLeft, {}, {}, binding.pod, {}, {}}, now);
-  if (!binding.gang.empty()) {
-    GiveUpGang(binding.gang, binding.least, fmt::format("{} lost its place", key), now);
-  }
+  if (!binding.gang.empty()) Stir(binding.gang, fmt::format("{} lost its place", key));
 }
 
 void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now) {

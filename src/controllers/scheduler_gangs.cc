@@ -1,6 +1,7 @@
 // How the scheduler places gangs (gangs.h): all members that wait are decided in one go, and kept
 // only if enough of them find a node. Nothing is held while a gang waits, so that no two of them
-// can wait for each other. Those that were placed are bound when enough of them are ready to be.
+// can wait for each other. Those that were placed are bound when enough of them are ready to be,
+// and give their places back when too few are left, whyever.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,41 +26,40 @@ bool Scheduler::DecideWithGang(const Pod& pod, kube::Client& client, Time now) {
   const auto around = engine_.snapshot().ShareAround();
   if (gang.empty() || around == nullptr) return false;
   const GangSize size = SizeOfGang(*pod, *around);
-  if (!size.problem.empty()) {
-    RefuseGang({pod}, fmt::format("{}: {}", gang, size.problem), {&gang_scheduling_}, now);
-    return true;
-  }
-  if (size.least <= 1) return false;
+  if (size.problem.empty() && size.least <= 1) return false;
   size_t placed = 0;
   std::vector<Pod> waiting;
   for (const Pod& member : gangs_.Of(gang)) {
     const std::string key = member->Key();
-    if (RunsSomewhere(member) || bindings_.contains(key)) {
+    if (IsPlacedInGang(*member) || bindings_.contains(key)) {
       ++placed;
     } else if (const auto taken = queue_.TakeThis(key)) {
       waiting.push_back(*taken);
     }
   }
   const size_t there = placed + waiting.size();
-  if (there < AtLeast(size)) {
-    RefuseGang(waiting,
-               fmt::format("{}: {} of the {} pods that are placed together are there", gang, there,
-                           size.least),
-               {&gang_scheduling_}, now);
+  if (size.problem.empty() && there >= AtLeast(size)) {
+    PlaceGang({gang, AtLeast(size), placed, std::move(waiting)}, client, now);
     return true;
   }
-  PlaceGang({gang, AtLeast(size), placed, std::move(waiting)}, client, now);
+  const std::string why =
+      size.problem.empty()
+          ? fmt::format("{} of the {} pods that are placed together are there", there, size.least)
+          : size.problem;
+  LetSleep(waiting, {&gang_scheduling_}, now);
+  TakeBackPromises(waiting, client, now);
+  RefuseGang(waiting, fmt::format("{}: {}", gang, why), now);
   return true;
 }
 
 void Scheduler::PlaceGang(const Gang& gang, kube::Client& client, Time now) {
   std::vector<std::string> chosen;
-  std::vector<std::pair<Pod, scheduling::Diagnosis>> refused;
+  Refusals refusals;
   for (const Pod& member : gang.waiting) {
     measures_.Begin(*member);
     scheduling::Diagnosis diagnosis;
     if (!Place(member, diagnosis, now)) {
-      refused.emplace_back(member, std::move(diagnosis));
+      refusals.emplace_back(member, std::move(diagnosis));
       continue;
     }
     const auto binding = bindings_.find(member->Key());
@@ -68,49 +68,65 @@ void Scheduler::PlaceGang(const Gang& gang, kube::Client& client, Time now) {
     binding->second.least = gang.least;
     chosen.push_back(member->Key());
   }
-  if (gang.placed + chosen.size() >= gang.least) {
-    for (const auto& [member, diagnosis] : refused) {
-      Refuse(*ProfileFor(*member), member, diagnosis, client, now);
-    }
-    for (const std::string& key : chosen) {
-      const auto binding = bindings_.find(key);
-      if (binding != bindings_.end()) Commit(binding->second, client, now);
-    }
-    return;
+  if (gang.placed + chosen.size() < gang.least) {
+    for (auto key = chosen.rbegin(); key != chosen.rend(); ++key) TakeBack(*key);
+    return RefuseWhole(gang, gang.placed + chosen.size(), refusals, client, now);
   }
-  for (auto key = chosen.rbegin(); key != chosen.rend(); ++key) TakeBack(*key);
-  std::string why = fmt::format("{}: {} of its pods find a node together, and {} must; {}: {}",
-                                gang.name, gang.placed + chosen.size(), gang.least,
-                                refused.front().first->Key(), refused.front().second.ToString());
-  if (const std::string preemption = PreemptForGang(gang, client, now); !preemption.empty()) {
-    why += " preemption: " + preemption;
+  for (const auto& [member, diagnosis] : refusals) {
+    Refuse(*ProfileFor(*member), member, diagnosis, client, now);
   }
-  std::set<const scheduling::Plugin*> by{&gang_scheduling_};  // fewer may be asked for
-  for (const auto& [member, diagnosis] : refused)
-    by.insert(diagnosis.by.begin(), diagnosis.by.end());
-  RefuseGang(gang.waiting, why, {by.begin(), by.end()}, now);
+  for (const std::string& key : chosen) {
+    const auto binding = bindings_.find(key);
+    if (binding != bindings_.end()) Commit(binding->second, client, now);
+  }
 }
 
-void Scheduler::RefuseGang(const std::vector<Pod>& pods, const std::string& why,
-                           const std::vector<const scheduling::Plugin*>& by, Time now) {
+// Only `found` of its pods have a node.
+void Scheduler::RefuseWhole(const Gang& gang, size_t found, const Refusals& refusals,
+                            kube::Client& client, Time now) {
+  std::set<const scheduling::Plugin*> by{&gang_scheduling_};  // fewer may be asked for
+  for (const auto& [member, diagnosis] : refusals) {
+    by.insert(diagnosis.by.begin(), diagnosis.by.end());
+  }
+  LetSleep(gang.waiting, {by.begin(), by.end()}, now);
+  std::string why = fmt::format("{}: {} of its pods find a node together, and {} must", gang.name,
+                                found, gang.least);
+  if (!refusals.empty()) {
+    const auto& [member, diagnosis] = refusals.front();
+    why += fmt::format("; {}: {}", member->Key(), diagnosis.ToString());
+  }
+  const std::string preemption = PreemptForGang(gang, client, now);
+  if (!preemption.empty()) why += " preemption: " + preemption;
+  RefuseGang(gang.waiting, why, now);
+}
+
+// Before anything is set free for them, which may wake them.
+void Scheduler::LetSleep(const std::vector<Pod>& pods,
+                         const std::vector<const scheduling::Plugin*>& by, Time now) {
+  for (const Pod& pod : pods) queue_.Refused(pod, by, now);
+}
+
+void Scheduler::RefuseGang(const std::vector<Pod>& pods, const std::string& why, Time now) {
   for (const Pod& pod : pods) {
     measures_.End(*pod, SchedulerMeasures::Result::kUnschedulable);
     Tell({pod, "Unschedulable", why, ""}, now);
-    queue_.Refused(pod, by, now);
   }
 }
 
-// Room for all that are needed, or none at all.
-std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
+// Members find their places one after the other, as if nothing had been promised to any of them.
+Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
   const SchedulerProfile& profile = *ProfileFor(*gang.waiting.front());
-  if (!profile.preemption) return "";
   const Framework& framework = *profile.framework;
+  GangRoom room;
   cluster::ClusterSnapshot snapshot = engine_.WithPromises(*gang.waiting.front());
-  std::vector<std::pair<Pod, std::string>> places;
-  std::map<std::string, std::pair<Pod, std::string>> victims;  // with their node
   for (const Pod& member : gang.waiting) {
-    if (gang.placed + places.size() >= gang.least) break;
-    if (const std::string why = WhyNotMakeRoom(framework, member, now); !why.empty()) return why;
+    const std::string nominee = engine_.NomineeNode(member->Key());
+    if (!nominee.empty()) (void)snapshot.Unbind(*member, nominee);  // if it is there
+  }
+  for (const Pod& member : gang.waiting) {
+    if (gang.placed + room.places.size() >= gang.least) break;
+    room.why_not = WhyNotMakeRoom(framework, member, now);
+    if (!room.why_not.empty()) break;
     std::string node;
     if (const auto fits = framework.Schedule(*member, snapshot, {}); fits.node != nullptr) {
       node = fits.node->node->meta.name;
@@ -118,65 +134,97 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
                    scheduling::FindPreemption(framework, snapshot, *member, *profile.preemption)) {
       node = found->node;
       for (const Pod& victim : found->victims) {
-        victims[victim->Key()] = {victim, node};
+        room.victims[victim->Key()] = {victim, node};
         (void)snapshot.Vacate(*victim, node);  // it is there
       }
     } else {
       continue;
     }
     (void)snapshot.Bind(member, node);
-    places.emplace_back(member, node);
+    room.places.emplace_back(member, node);
   }
-  if (victims.empty() || gang.placed + places.size() < gang.least) return "";
-  measures_.Preempted(victims.size());
-  for (const auto& [key, victim] : victims) {
-    Evict(victim.first, gang.waiting.front(), victim.second, client, now);
+  return room;
+}
+
+// Room for all that are needed, or none at all: then nothing is kept for those that wait, either.
+std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
+  if (!ProfileFor(*gang.waiting.front())->preemption) return "";
+  const GangRoom room = FindRoom(gang, now);
+  if (!room.why_not.empty()) return room.why_not;
+  if (room.victims.empty() || gang.placed + room.places.size() < gang.least) {
+    TakeBackPromises(gang.waiting, client, now);
+    return "";
   }
-  for (const auto& [member, node] : places) {
+  const Pod& first = gang.waiting.front();
+  measures_.Preempted(room.victims.size());
+  for (const auto& [key, victim] : room.victims) {
+    TakeBackPromises(LesserNominated(*first, victim.second), client, now);
+    Evict(victim.first, first, victim.second, client, now);
+  }
+  for (const auto& [member, node] : room.places) {
     made_room_[member->Key()] = std::nullopt;
     SetNominee(member, node, client, now);
   }
-  return fmt::format("{} pods of lower priority are evicted.", victims.size());
+  return fmt::format("{} pods of lower priority are evicted.", room.victims.size());
 }
 
-// Whether enough of the gang are bound, or about to be.
-bool Scheduler::MayBindWithGang(const Binding& binding) const {
-  size_t ready = 0;
-  for (const Pod& member : gangs_.Of(binding.gang)) {
-    const auto other = bindings_.find(member->Key());
-    const bool here = other != bindings_.end() &&
-                      (other->second.ready || other->second.stage != Binding::Stage::kPreparing);
-    if (here || RunsSomewhere(member)) ++ready;
-  }
-  return ready >= binding.least;
-}
-
-void Scheduler::BindGang(const std::string& gang, kube::Client& client) {
-  for (const Pod& member : gangs_.Of(gang)) {
-    const auto found = bindings_.find(member->Key());
-    if (found == bindings_.end() || !found->second.ready) continue;
-    if (found->second.stage == Binding::Stage::kPreparing) Send(found->second, client);
+void Scheduler::TakeInMember(const Pod& before, const Pod& after, Time now) {
+  gangs_.Set(before, after);
+  if (before == nullptr) return;
+  const std::string gang = GangOf(*before);
+  if (gang.empty()) return;
+  const std::string key = before->Key();
+  const bool stays = after != nullptr && CountsInGang(*after) && GangOf(*after) == gang;
+  const auto found = bindings_.find(key);
+  const bool was_chosen = found != bindings_.end() && found->second.gang == gang &&
+                          found->second.stage == Binding::Stage::kPreparing;
+  if (!stays && was_chosen) {
+    GiveUp(key, fmt::format("it has left {}", gang), now);
+  } else if (!stays || (IsPlacedInGang(*before) && !IsPlacedInGang(*after))) {
+    Stir(gang, fmt::format("{} has left it", key));
   }
 }
 
-// One of its members has lost its place: too few are left, unless others are bound already.
-void Scheduler::GiveUpGang(const std::string& gang, size_t least, const std::string& why,
+void Scheduler::Stir(const std::string& gang, const std::string& why) {
+  std::string& reason = stirred_[gang];
+  if (reason.empty()) reason = why;
+}
+
+void Scheduler::LookAtGangs(kube::Client& client, Time now) {
+  while (!stirred_.empty()) {
+    const auto next = stirred_.extract(stirred_.begin());
+    LookAtGang(next.key(), next.mapped(), client, now);
+  }
+}
+
+// Binds those that are ready if enough are, and gives their places back if too few are left.
+void Scheduler::LookAtGang(const std::string& gang, const std::string& why, kube::Client& client,
                            Time now) {
-  std::vector<std::string> preparing;
-  size_t left = 0;
+  size_t placed = 0, least = 0;
+  std::vector<std::string> preparing, ready;
   for (const Pod& member : gangs_.Of(gang)) {
-    const auto found = bindings_.find(member->Key());
-    if (found != bindings_.end() || RunsSomewhere(member)) ++left;
-    if (found != bindings_.end() && found->second.stage == Binding::Stage::kPreparing) {
-      preparing.push_back(member->Key());
-    }
-  }
-  if (left >= least) return;
-  for (const std::string& key : preparing) {
+    const std::string key = member->Key();
     const auto found = bindings_.find(key);
-    if (found == bindings_.end()) continue;
-    found->second.gang.clear();  // the others are given up right here
-    GiveUp(key, fmt::format("{} is placed together or not at all: {}", gang, why), now);
+    if (found == bindings_.end()) {
+      placed += IsPlacedInGang(*member) ? 1 : 0;
+      continue;
+    }
+    const Binding& binding = found->second;
+    if (binding.stage != Binding::Stage::kPreparing || binding.gang != gang) {
+      ++placed;
+      continue;
+    }
+    least = std::max(least, binding.least);
+    preparing.push_back(key);
+    if (binding.ready) ready.push_back(key);
+  }
+  if (placed + preparing.size() < least) {
+    for (const std::string& key : preparing) {
+      bindings_.at(key).gang.clear();  // the others are given up right here
+      GiveUp(key, fmt::format("{} is placed together or not at all: {}", gang, why), now);
+    }
+  } else if (placed + ready.size() >= least) {
+    for (const std::string& key : ready) Send(bindings_.at(key), client);
   }
 }
 

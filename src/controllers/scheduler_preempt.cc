@@ -19,16 +19,13 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
   if (const std::string why = WhyNotMakeRoom(framework, pod, now); !why.empty()) return why;
   const auto found =
       scheduling::FindPreemption(framework, engine_.WithPromises(*pod), *pod, *profile.preemption);
-  if (!found) {  // what was promised before serves nobody
-    if (!engine_.NomineeNode(pod->Key()).empty()) SetNominee(pod, "", client, now);
+  if (!found) {
+    TakeBackPromises({pod}, client, now);
     return "";
   }
   measures_.Preempted(found->victims.size());
   for (const Pod& victim : found->victims) Evict(victim, pod, found->node, client, now);
-  // Whoever was promised room there and goes after it is promised nothing any more.
-  for (const Pod& other : engine_.Nominated(found->node)) {
-    if (other->priority < pod->priority) Promise(other, "", now);
-  }
+  TakeBackPromises(LesserNominated(*pod, found->node), client, now);
   made_room_[pod->Key()] = std::nullopt;
   SetNominee(pod, found->node, client, now);
   return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
@@ -81,6 +78,23 @@ void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client
   WriteNominee(pod, node, client);
 }
 
+// They serve nobody any more.
+void Scheduler::TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now) {
+  for (const Pod& pod : pods) {
+    if (!engine_.NomineeNode(pod->Key()).empty()) SetNominee(pod, "", client, now);
+  }
+}
+
+// Those that were promised room there and go after the pod that takes it.
+std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
+                                                       const std::string& node) const {
+  std::vector<Pod> lesser = engine_.Nominated(node);
+  std::erase_if(lesser, [&](const Pod& other) {
+    return other->priority >= pod.priority || engine_.IsAssumed(other->Key());
+  });
+  return lesser;
+}
+
 void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Client& client) {
   Post(threads_.binders, client, [pod, node](kube::Client& with) {
     const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
@@ -95,10 +109,18 @@ void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Clie
   });
 }
 
-// By the same steps as kube-scheduler: the condition that tells why, then the deletion.
+// By the same steps as kube-scheduler: one that only waits to be bound loses its place and is tried
+// again; of others, the condition that tells why, by which schedulers know whom they wait for, then
+// the deletion.
 void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string& node,
                       kube::Client& client, Time now) {
   const std::string key = victim->Key();
+  const auto binding = bindings_.find(key);
+  if (binding != bindings_.end() && binding->second.stage == Binding::Stage::kPreparing &&
+      binding->second.writes == 0) {
+    return GiveUp(
+        key, fmt::format("its place is taken by {}, of higher priority", preemptor->Key()), now);
+  }
   if (victim->meta.deleted || !going_.emplace(key, victim->meta.uid).second) return;
   Post(threads_.binders, client,
        [shared = shared_, victim, preemptor, node, key, now](kube::Client& with) {
@@ -106,10 +128,11 @@ void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string
                                          fmt::format("{}: preempting to accommodate a higher "
                                                      "priority pod",
                                                      preemptor->scheduler_name)};
-         (void)WriteCondition(with, *victim, condition, now);  // it tells, and decides nothing
          const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
-         const Status deleted =
-             with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
+         Status deleted = WriteCondition(with, *victim, condition, now);
+         if (deleted.ok()) {
+           deleted = with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
+         }
          const bool gone =
              deleted.ok() || deleted.code() == Code::kNotFound || deleted.code() == Code::kConflict;
          if (gone) {

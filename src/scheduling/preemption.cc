@@ -14,6 +14,14 @@ using cluster::NodeInfo;
 using cluster::Pod;
 using SharedPod = std::shared_ptr<const Pod>;
 
+// A scheduler has evicted it, and it takes its time to end. Source: kube-scheduler 1.34's
+// DefaultPreemption; one that ends for another reason may take hours, and makes room for nobody.
+bool EndsByPreemption(const Pod& pod) {
+  const cluster::Condition* target = pod.FindCondition("DisruptionTarget");
+  return pod.meta.deleted && target != nullptr && target->status == "True" &&
+         target->reason == "PreemptionByScheduler";
+}
+
 Time StartOf(const Pod& pod) { return pod.started.value_or(Time::max()); }
 
 // Of higher priority, else running for longer.
@@ -149,7 +157,7 @@ std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& sna
   const Verdict verdict = framework.Filter(cycle, pod, *node);
   if (verdict.kind == Verdict::Kind::kUnresolvable) return "";
   const bool ending = std::ranges::any_of(node->pods, [&](const SharedPod& other) {
-    return other->meta.deleted && other->priority < pod.priority;
+    return other->priority < pod.priority && EndsByPreemption(*other);
   });
   return ending ? "not eligible due to a terminating pod on the nominated node." : "";
 }

@@ -5,6 +5,21 @@
 #include "scheduling/pod_kind.h"
 
 namespace nos::scheduling {
+namespace {
+
+// Of pods that wait, those that no event can tell apart. Which gang a pod belongs to matters to no
+// node, and so not to KindOf; a gang by label has that among its labels.
+std::string WaitingKindOf(const cluster::Pod& pod) {
+  std::string kind = KindOf(pod);
+  if (!pod.workload) return kind;
+  for (const std::string& part :
+       {pod.workload->name, pod.workload->pod_group, pod.workload->replica_key}) {
+    kind += part + '\n';
+  }
+  return kind;
+}
+
+}  // namespace
 
 SchedulingQueue::Rank SchedulingQueue::RankOf(const cluster::Pod& pod) {
   return {-int64_t{pod.priority}, pod.meta.created, pod.Key()};
@@ -65,7 +80,7 @@ void SchedulingQueue::Set(const Pod& pod, const Verdict& gate, Time now) {
   const std::string key = pod->Key();
   Entry& entry = entries_[key];
   const bool known = entry.pod != nullptr && entry.pod->meta.uid == pod->meta.uid;
-  std::string kind = KindOf(*pod);
+  std::string kind = WaitingKindOf(*pod);
   const bool alike = known && entry.kind == kind && entry.pod->priority == pod->priority &&
                      (entry.place == Place::kGated) == !gate.fits();
   if (alike || (known && entry.place == Place::kTaken)) {
