@@ -55,7 +55,7 @@ std::string GangProblem(const ClusterObjects& objects, const cluster::Pod& pod) 
   const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
   if (!size.problem.empty()) return gang + ": " + size.problem;
   const auto there = std::ranges::count_if(objects.pods, [&](const auto& other) {
-    return controllers::GangOf(*other) == gang && !other->Finished() && !other->meta.deleted;
+    return controllers::GangOf(*other) == gang && controllers::CountsInGang(*other);
   });
   if (there >= size.least) return "";
   return fmt::format("{}: {} of the {} pods that are placed together are there", gang, there,

@@ -16,9 +16,6 @@ class SchedulerCutsTest : public SchedulerFixture {
   void Pod(const std::string& name, const std::string& profile, int count = 1, int priority = 0) {
     PutPod(name, "nvidia.com/mig-" + profile, std::to_string(count), priority);
   }
-  std::string Nominee(const std::string& name) {
-    return std::string(FindString(*api_.Find("pods", "ml/" + name), "status", "nominatedNodeName"));
-  }
   int PlansWritten() {
     return static_cast<int>(
         std::count_if(api_.writes.begin(), api_.writes.end(), [](const kube::ApiRequest& request) {
@@ -267,6 +264,27 @@ TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
   Tell("n", {{"note", "wakes it"}});
   Run();
   EXPECT_EQ(Nominee("p"), "n");
+}
+
+// It was never bound: to take its place is enough.
+TEST_F(SchedulerCutsTest, WhoWaitsForASliceGivesWayWithoutBeingDeleted) {
+  Node("n", 1);
+  Pod("low", "7g.40gb");
+  ChangePod("low", [](Json& pod) {
+    Json& container = pod.at("spec").at("containers").at(0);
+    MakeObject(container, "resources", "limits")["cpu"] = "60";
+  });
+  Run();
+  ASSERT_EQ(Spec("n", 0), "7g.40gb@0");
+  PutPod("high", "cpu", "60", 9);
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n");
+  EXPECT_EQ(NodeOf("low"), "");
+  EXPECT_EQ(Nominee("low"), "");
+  EXPECT_EQ(Spec("n", 0), "") << "what was asked for is taken back";
+  Node("m", 1);
+  Run();
+  EXPECT_EQ(Spec("m", 0), "7g.40gb@0") << "it is tried again";
 }
 
 TEST_F(SchedulerCutsTest, FreeSlicesAreTakenBeforeOthersAreCut) {

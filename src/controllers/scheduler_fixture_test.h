@@ -40,6 +40,11 @@ class SchedulerFixture : public ::testing::Test {
     }
     ADD_FAILURE() << "does not come to rest";
   }
+  void CpuNode(const std::string& name, const std::string& cpu) {
+    api_.Put({{"kind", "Node"},
+              {"metadata", {{"name", name}}},
+              {"status", {{"allocatable", {{"cpu", cpu}, {"pods", "110"}}}}}});
+  }
   // A node of A100-40GBs that its agent has reported as empty.
   void GpuNode(const std::string& name, int gpus) {
     JsonObject annotations;
@@ -73,8 +78,48 @@ class SchedulerFixture : public ::testing::Test {
                                           {"resources", {{"limits", {{resource, amount}}}}}}}}}},
               {"status", {{"phase", "Pending"}}}});
   }
+  // Changes a pod as somebody else does.
+  template <typename Change>
+  void ChangePod(const std::string& name, Change change) {
+    Json pod = *api_.Find("pods", "ml/" + name);
+    change(pod);
+    api_.Put(pod);
+  }
+  void SetPhase(const std::string& name, const std::string& phase) {
+    ChangePod(name, [&](Json& pod) { MakeObject(pod, "status")["phase"] = phase; });
+  }
+  void BindElsewhere(const std::string& name, const std::string& node) {
+    ChangePod(name, [&](Json& pod) { MakeObject(pod, "spec")["nodeName"] = node; });
+  }
+  // From now on pods that are deleted take their time to end: until they are removed.
+  void LetPodsEndSlowly() {
+    api_.intercept = [this](const kube::ApiRequest& request) {
+      std::optional<Result<kube::ApiResponse>> answer;
+      if (request.method != "DELETE") return answer;
+      ChangePod(request.path.substr(request.path.rfind('/') + 1), [](Json& pod) {
+        MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+      });
+      answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
+      return answer;
+    };
+  }
+  bool IsEnding(const std::string& pod) {
+    return nos::Find(*api_.Find("pods", "ml/" + pod), "metadata", "deletionTimestamp") != nullptr;
+  }
+  // "": it is not bound; "gone".
   std::string NodeOf(const std::string& pod) {
-    return std::string(FindString(*api_.Find("pods", "ml/" + pod), "spec", "nodeName"));
+    const Json* found = api_.Find("pods", "ml/" + pod);
+    return found == nullptr ? "gone" : std::string(FindString(*found, "spec", "nodeName"));
+  }
+  std::string Nominee(const std::string& pod) {
+    return std::string(FindString(*api_.Find("pods", "ml/" + pod), "status", "nominatedNodeName"));
+  }
+  // What the pod's condition says.
+  std::string Why(const std::string& name) {
+    const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + name), "status", "conditions");
+    return conditions == nullptr
+               ? ""
+               : std::string(FindString(conditions->get_array().at(0), "message"));
   }
   std::string Annotation(const std::string& node, const std::string& key) {
     return std::string(FindString(*api_.Find("nodes", node), "metadata", "annotations", key));

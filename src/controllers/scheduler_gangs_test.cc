@@ -8,11 +8,7 @@ namespace {
 
 class GangTest : public SchedulerFixture {
  protected:
-  void Node(const std::string& name, const std::string& cpu) {
-    api_.Put({{"kind", "Node"},
-              {"metadata", {{"name", name}}},
-              {"status", {{"allocatable", {{"cpu", cpu}, {"pods", "110"}}}}}});
-  }
+  void Node(const std::string& name, const std::string& cpu) { CpuNode(name, cpu); }
   void Group(const std::string& name, int least) {
     api_.Put({{"kind", "PodGroup"},
               {"metadata", {{"namespace", "ml"}, {"name", name}}},
@@ -40,11 +36,23 @@ class GangTest : public SchedulerFixture {
       Pod(prefix + std::to_string(i), group, resource, amount, priority);
     }
   }
-  std::string Why(const std::string& name) {
-    const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + name), "status", "conditions");
-    return conditions == nullptr
-               ? ""
-               : std::string(FindString(conditions->get_array().at(0), "message"));
+  // Members p0 and p1, of which two are needed, run; p2 waits for its slice on node "a".
+  void TwoRunAndOneWaits() {
+    Node("n", "2");
+    Group("g", 2);
+    Pods("p", 2, "g");
+    Run();
+    ASSERT_EQ(Bound("p", 2), 2);
+    GpuNode("a", 1);
+    Pod("p2", "g", "nvidia.com/mig-7g.40gb");
+    Run();
+    ASSERT_EQ(Spec("a"), "7g.40gb@0");
+  }
+  void Cut(const std::string& node) {
+    Tell(node,
+         {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
+          {"nos.nebuly.com/status-partitioning-plan", Plan(node)}},
+         {{"nvidia.com/mig-7g.40gb", "1"}});
   }
 };
 
@@ -158,16 +166,10 @@ TEST_F(GangTest, IsBoundWhenAllItsSlicesAreThere) {
   Run();
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
-  const auto cut = [&](const std::string& node) {
-    Tell(node,
-         {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
-          {"nos.nebuly.com/status-partitioning-plan", Plan(node)}},
-         {{"nvidia.com/mig-7g.40gb", "1"}});
-  };
-  cut("a");
+  Cut("a");
   Run();
   EXPECT_EQ(Bound("p", 2), 0);
-  cut("b");
+  Cut("b");
   Run();
   EXPECT_EQ(Bound("p", 2), 2);
 }
@@ -188,6 +190,180 @@ TEST_F(GangTest, WhatOneDoesNotGetTheOthersGiveBack) {
   Tell("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
   Run();
   EXPECT_EQ(Spec("a") + Spec("c"), "7g.40gb@07g.40gb@0") << "b rests";
+}
+
+// What they were needed for has been done.
+TEST_F(GangTest, WhoHasSucceededCounts) {
+  TwoRunAndOneWaits();
+  for (const char* name : {"p0", "p1"}) SetPhase(name, "Succeeded");
+  Run();
+  Cut("a");
+  Run();
+  EXPECT_EQ(NodeOf("p2"), "a");
+  Pod("p3", "g");
+  Run();
+  EXPECT_EQ(NodeOf("p3"), "n") << "one more is like any pod";
+}
+
+TEST_F(GangTest, WhenTooFewAreLeftPlacesAreGivenBack) {
+  TwoRunAndOneWaits();
+  SetPhase("p0", "Failed");
+  Run();
+  EXPECT_EQ(Spec("a"), "");
+  EXPECT_EQ(Why("p2"), "pod group ml/g: 1 of the 2 pods that are placed together are there")
+      << "p1";
+  Pod("other", "", "nvidia.com/mig-7g.40gb");
+  Tell("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
+  Run();
+  EXPECT_EQ(Spec("a"), "7g.40gb@0");
+  Cut("a");
+  Run();
+  EXPECT_EQ(NodeOf("other"), "a");
+  Pod("p3", "g");
+  GpuNode("b", 1);
+  Run();
+  Cut("b");
+  Run();
+  EXPECT_EQ(NodeOf("p2") + NodeOf("p3"), "bn");
+}
+
+// A member that is given another group waits no longer for its former one.
+TEST_F(GangTest, WhoLeavesForAnotherGangIsDecidedAnew) {
+  TwoRunAndOneWaits();
+  SetPhase("p0", "Failed");
+  ChangePod("p2", [](Json& pod) { MakeObject(pod, "metadata")["labels"] = JsonObject{}; });
+  Run();
+  Cut("a");
+  Run();
+  EXPECT_EQ(NodeOf("p2"), "a");
+}
+
+// One node goes before the pods on it have ended: the gang needs more than is left.
+TEST_F(GangTest, WhatServesNobodyIsPromisedToNobody) {
+  Node("n1", "1");
+  Node("n2", "1");
+  Pods("low", 2, "");
+  Run();
+  ASSERT_EQ(Bound("low", 2), 2);
+  LetPodsEndSlowly();
+  Group("g", 2);
+  Pods("p", 2, "g", "cpu", "1", 9);
+  Run();
+  ASSERT_EQ(Nominee("p0") + Nominee("p1"), "n1n2");
+  api_.Remove("nodes", "n2");
+  Run();
+  for (const char* name : {"low0", "low1"}) api_.Remove("pods", std::string("ml/") + name);
+  Run();
+  EXPECT_EQ(Nominee("p0") + Nominee("p1"), "");
+  Pod("other", "", "cpu", "1", 5);
+  Run();
+  EXPECT_EQ(NodeOf("other"), "n1");
+}
+
+// As above, but one of them goes: fewer than are needed are there.
+TEST_F(GangTest, AGangThatLacksPodsIsPromisedNothing) {
+  Node("n", "2");
+  Pods("low", 2, "");
+  Run();
+  LetPodsEndSlowly();
+  Group("g", 2);
+  Pods("p", 2, "g", "cpu", "1", 9);
+  Run();
+  ASSERT_EQ(Nominee("p0") + Nominee("p1"), "nn");
+  api_.Remove("pods", "ml/p1");
+  api_.Remove("pods", "ml/low0");
+  Run();
+  EXPECT_EQ(Nominee("p0"), "");
+  Pod("other", "", "cpu", "1", 5);
+  Run();
+  EXPECT_EQ(NodeOf("other"), "n");
+}
+
+// Somebody more important takes one of the places that were made: another one is, and only that.
+TEST_F(GangTest, ItsOwnPromisesAreNotInItsWay) {
+  for (const char* node : {"n1", "n2", "n3"}) Node(node, "1");
+  Pods("low", 3, "");
+  Run();
+  ASSERT_EQ(Bound("low", 3), 3);
+  LetPodsEndSlowly();
+  Group("g", 2);
+  Pods("p", 2, "g", "cpu", "1", 9);
+  Run();
+  std::map<std::string, std::string> on;
+  for (const char* low : {"low0", "low1", "low2"}) on[NodeOf(low)] = low;
+  const std::string lost = Nominee("p0"), kept = Nominee("p1");
+  ASSERT_FALSE(lost.empty() || kept.empty());
+  Pod("rival", "", "cpu", "1", 100);
+  BindElsewhere("rival", lost);
+  api_.Remove("pods", "ml/" + on[lost]);
+  api_.Remove("pods", "ml/" + on[kept]);
+  Run();
+  for (const auto& [node, low] : on) {
+    if (node != lost && node != kept) {
+      ASSERT_TRUE(IsEnding(low)) << Why("p0");
+      api_.Remove("pods", "ml/" + low);
+    }
+  }
+  Run();
+  EXPECT_EQ(Bound("p", 2), 2) << Why("p0");
+}
+
+TEST_F(GangTest, OneThatSomebodyElseBindsIsOneFewerToWaitFor) {
+  Node("n", "9");
+  for (const char* name : {"v", "w"}) {
+    api_.Put({{"kind", "Workload"},
+              {"metadata", {{"namespace", "ml"}, {"name", name}}},
+              {"spec",
+               {{"podGroups",
+                 JsonArray{{{"name", "all"}, {"policy", {{"gang", {{"minCount", 2}}}}}}}}}}});
+    for (const char* member : {"0", "1"}) {
+      const std::string pod = std::string(name) + member;
+      Pod(pod, "");
+      ChangePod(pod, [&](Json& json) {
+        MakeObject(json, "spec")["workloadRef"] = {{"name", name}, {"podGroup", "all"}};
+        if (pod.ends_with('1')) MakeObject(json, "spec")["schedulerName"] = "other";
+      });
+    }
+  }
+  Run();
+  ASSERT_EQ(Why("w0"),
+            "group all of workload ml/w: 1 of the 2 pods that are placed together are there");
+  BindElsewhere("w1", "n");
+  Run();
+  EXPECT_EQ(NodeOf("w0"), "n");
+  EXPECT_EQ(NodeOf("v0"), "");
+}
+
+// Reserves nothing.
+class Stubborn final : public scheduling::ReservePlugin {
+ public:
+  std::string Name() const override { return "Stubborn"; }
+  scheduling::Verdict Reserve(const cluster::Pod&, std::string_view, cluster::ClusterSnapshot&,
+                              scheduling::CycleState&) const override {
+    return scheduling::Verdict::Unschedulable("Stubborn", "not now");
+  }
+  void Unreserve(const cluster::Pod&, std::string_view, cluster::ClusterSnapshot&,
+                 scheduling::CycleState&) const override {}
+};
+
+TEST_F(GangTest, WhatCannotBeReservedIsNoPlace) {
+  std::vector<scheduling::Framework::Entry> entries;
+  entries.push_back({std::make_unique<Stubborn>()});
+  const scheduling::Framework stubborn(std::move(entries));
+  scheduler_ = std::make_unique<Scheduler>(
+      SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &stubborn}},
+      gpu::Catalogue::Builtin());
+  RunnerOptions options;
+  options.watch_around = true;
+  runner_ = std::make_unique<Runner>(*scheduler_, api_, options);
+  Node("n", "2");
+  Group("g", 2);
+  Pods("p", 2, "g");
+  for (int i = 0; i < 50; ++i) runner_->Step(clock_);
+  EXPECT_EQ(Bound("p", 2), 0);
+  EXPECT_EQ(Why("p0"), "pod group ml/g: 0 of its pods find a node together, and 2 must");
+  runner_.reset();
+  scheduler_.reset();
 }
 
 }  // namespace

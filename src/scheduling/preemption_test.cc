@@ -138,6 +138,10 @@ TEST_F(PreemptionTest, WhoMayNotPreempt) {
   Pod ending = Running("low", "a", 1, "2");
   EXPECT_EQ(why(pod, {ending}), "");
   ending.meta.deleted = Time{};
+  EXPECT_EQ(why(pod, {ending}), "") << "somebody else has deleted it, who may have time";
+  ending.conditions = {{"DisruptionTarget", "True", "EvictionByEvictionAPI", "", {}}};
+  EXPECT_EQ(why(pod, {ending}), "");
+  ending.conditions[0].reason = "PreemptionByScheduler";
   EXPECT_EQ(why(pod, {ending}), "not eligible due to a terminating pod on the nominated node.");
   ending.priority = 5;
   EXPECT_EQ(why(pod, {ending}), "");

@@ -105,6 +105,20 @@ TEST_F(QueueTest, OneQuestionServesAllPodsOfAKind) {
   EXPECT_EQ(queue_.ready(), 100U);
 }
 
+// What helps one gang does not help another, however alike their pods are.
+TEST_F(QueueTest, PodsOfDifferentWorkloadsAreAskedApart) {
+  for (const char* workload : {"v", "v", "w"}) {
+    Pod pod = *Waiting("p" + std::to_string(queue_.asleep()));
+    pod.workload = {workload, "workers", ""};
+    const auto shared = std::make_shared<const Pod>(pod);
+    queue_.Set(shared, Verdict::Fits(), now_);
+    Take();
+    queue_.Refused(shared, {&picky_}, now_);
+  }
+  Happened(ClusterEvent::Kind::kPodBound);
+  EXPECT_EQ(picky_.asked, 2);
+}
+
 TEST_F(QueueTest, NobodySleepsForEver) {
   const auto pod = Put("p");
   Take();

@@ -1,0 +1,75 @@
+// How schedulers make room for more important pods, and what becomes of what they have promised.
+#include <string>
+
+#include "controllers/scheduler_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+class SchedulerPreemptTest : public SchedulerFixture {
+ protected:
+  void Pod(const std::string& name, int priority, const std::string& cpu = "1") {
+    PutPod(name, "cpu", cpu, priority);
+  }
+};
+
+// A more important one takes what a lesser one was promised: that is written, too, for the next
+// update of the lesser one would bring the promise back.
+TEST_F(SchedulerPreemptTest, APromiseThatIsOutrankedIsTakenBack) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  LetPodsEndSlowly();
+  Pod("mid", 5);
+  Run();
+  ASSERT_EQ(Nominee("mid"), "n");
+  Pod("high", 9);
+  Run();
+  EXPECT_EQ(Nominee("high"), "n");
+  EXPECT_EQ(Nominee("mid"), "");
+}
+
+// Somebody has deleted it, and has given it hours to end.
+TEST_F(SchedulerPreemptTest, OnlyEvictedPodsAreWaitedFor) {
+  for (const char* node : {"n1", "n2"}) CpuNode(node, "2");
+  Pod("guard", 100);
+  BindElsewhere("guard", "n1");
+  Pod("ending", 0);
+  BindElsewhere("ending", "n1");
+  ChangePod("ending", [](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  });
+  Pod("low", 0, "2");
+  BindElsewhere("low", "n2");
+  Pod("high", 9, "2");
+  ChangePod("high", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
+  Run();
+  EXPECT_EQ(NodeOf("low"), "gone");
+  EXPECT_EQ(NodeOf("high"), "n2");
+}
+
+// By the condition other schedulers, and this one when it starts anew, know whom they wait for.
+TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  bool busy = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (busy && request.method == "PATCH" && request.path.ends_with("/low/status")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "busy"));
+    }
+    return answer;
+  };
+  Pod("high", 9);
+  Run();
+  EXPECT_EQ(NodeOf("low"), "n");
+  busy = false;
+  clock_.Advance(std::chrono::minutes(6));
+  Run();
+  EXPECT_EQ(NodeOf("low"), "gone");
+  EXPECT_EQ(NodeOf("high"), "n");
+}
+
+}  // namespace
+}  // namespace nos::controllers
