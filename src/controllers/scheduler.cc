@@ -170,7 +170,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     measures_.Forget(key);
     Promise(known, "", now);
   }
-  if (after == nullptr || after->meta.deleted || successor) going_.erase(key);
+  if (after == nullptr || successor || scheduling::EndsByPreemption(*after)) going_.erase(key);
   TakeInMember(before, after, now);
   if (after == nullptr) {
     engine_.RemovePod(key);

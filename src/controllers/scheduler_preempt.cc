@@ -121,7 +121,8 @@ void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string
     return GiveUp(
         key, fmt::format("its place is taken by {}, of higher priority", preemptor->Key()), now);
   }
-  if (victim->meta.deleted || !going_.emplace(key, victim->meta.uid).second) return;
+  if (scheduling::EndsByPreemption(*victim)) return;
+  if (!going_.emplace(key, victim->meta.uid).second) return;
   Post(threads_.binders, client,
        [shared = shared_, victim, preemptor, node, key, now](kube::Client& with) {
          const WantedCondition condition{"DisruptionTarget", "True", "PreemptionByScheduler",

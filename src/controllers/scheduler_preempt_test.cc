@@ -48,6 +48,32 @@ TEST_F(SchedulerPreemptTest, OnlyEvictedPodsAreWaitedFor) {
   EXPECT_EQ(NodeOf("high"), "n2");
 }
 
+// Who is on its way out already is marked as evicted, too: nobody else has to go meanwhile.
+TEST_F(SchedulerPreemptTest, APodThatEndsAlreadyIsTakenForOneThatIsEvicted) {
+  for (const char* node : {"n1", "n2"}) CpuNode(node, "1");
+  Pod("ending", 0);
+  BindElsewhere("ending", "n1");
+  ChangePod("ending", [](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  });
+  Pod("low", 1);
+  BindElsewhere("low", "n2");
+  LetPodsEndSlowly();
+  Pod("high", 9);
+  Run();
+  ASSERT_EQ(Nominee("high"), "n1") << "its pod is the least important one";
+  CpuNode("n3", "1");
+  Pod("lesser", -1);
+  BindElsewhere("lesser", "n3");
+  clock_.Advance(std::chrono::minutes(6));
+  Run();
+  EXPECT_FALSE(IsEnding("lesser"));
+  EXPECT_EQ(Nominee("high"), "n1");
+  api_.Remove("pods", "ml/ending");
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n1");
+}
+
 // By the condition other schedulers, and this one when it starts anew, know whom they wait for.
 TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
   CpuNode("n", "1");

@@ -14,14 +14,6 @@ using cluster::NodeInfo;
 using cluster::Pod;
 using SharedPod = std::shared_ptr<const Pod>;
 
-// A scheduler has evicted it, and it takes its time to end. Source: kube-scheduler 1.34's
-// DefaultPreemption; one that ends for another reason may take hours, and makes room for nobody.
-bool EndsByPreemption(const Pod& pod) {
-  const cluster::Condition* target = pod.FindCondition("DisruptionTarget");
-  return pod.meta.deleted && target != nullptr && target->status == "True" &&
-         target->reason == "PreemptionByScheduler";
-}
-
 Time StartOf(const Pod& pod) { return pod.started.value_or(Time::max()); }
 
 // Of higher priority, else running for longer.
@@ -147,6 +139,12 @@ auto CostOf(const Preemption& p) {
 }
 
 }  // namespace
+
+bool EndsByPreemption(const Pod& pod) {
+  const cluster::Condition* target = pod.FindCondition("DisruptionTarget");
+  return pod.meta.deleted && target != nullptr && target->status == "True" &&
+         target->reason == "PreemptionByScheduler";
+}
 
 std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& snapshot,
                           const Pod& pod) {

@@ -34,6 +34,10 @@ struct Preemption {
   int violations = 0;                                        // of disruption budgets
 };
 
+// A scheduler has evicted it, and it takes its time to end. Who ends for another reason may take
+// hours, and is not waited for (kube-scheduler 1.34's DefaultPreemption).
+bool EndsByPreemption(const cluster::Pod& pod);
+
 // Why a pod may not preempt; empty: it may. One that has made room already waits for it: its
 // victims take their time to end.
 std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
