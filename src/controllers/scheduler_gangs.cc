@@ -149,6 +149,7 @@ Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
 // Room for all that are needed, or none at all: then nothing is kept for those that wait, either.
 std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
   if (!ProfileFor(*gang.waiting.front())->preemption) return "";
+  measures_.LooksForVictims();
   const GangRoom room = FindRoom(gang, now);
   if (!room.why_not.empty()) return room.why_not;
   if (room.victims.empty() || gang.placed + room.places.size() < gang.least) {

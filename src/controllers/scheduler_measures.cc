@@ -44,9 +44,12 @@ void SchedulerMeasures::End(const cluster::Pod& pod, Result result) {
 
 void SchedulerMeasures::Forget(const std::string& key) { attempts_.erase(key); }
 
+void SchedulerMeasures::LooksForVictims() {
+  if (metrics_ != nullptr) metrics_->Count(kPreemptions, {});
+}
+
 void SchedulerMeasures::Preempted(size_t victims) {
   if (metrics_ == nullptr) return;
-  metrics_->Count(kPreemptions, {});
   metrics_->ObserveSize(kVictims, {}, victims);
 }
 

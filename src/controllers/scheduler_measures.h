@@ -24,7 +24,7 @@ inline constexpr MetricFamily kPendingPods{
     "Pods that wait, by queue: active, backoff, unschedulable, gated."};
 inline constexpr MetricFamily kPreemptions{
     MetricFamily::Kind::kCounter, "scheduler_preemption_attempts_total",
-    "Times that pods were evicted for a more important one."};
+    "Times that a pod that was refused looked for less important ones in its way."};
 inline constexpr MetricFamily kVictims{MetricFamily::Kind::kSize, "scheduler_preemption_victims",
                                        "Pods evicted for a more important one, each time."};
 
@@ -38,6 +38,7 @@ class SchedulerMeasures {
   void End(const cluster::Pod& pod, Result result);
   // It waits no longer, for whatever reason.
   void Forget(const std::string& key);
+  void LooksForVictims();
   void Preempted(size_t victims);
   void Pending(const scheduling::SchedulingQueue& queue);
 

@@ -15,6 +15,7 @@ using scheduling::ClusterEvent;
 std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
                                kube::Client& client, Time now) {
   if (!profile.preemption) return "";
+  measures_.LooksForVictims();
   const Framework& framework = *profile.framework;
   if (const std::string why = WhyNotMakeRoom(framework, pod, now); !why.empty()) return why;
   const auto found =
