@@ -151,9 +151,10 @@ void Scheduler::TakeAnswers(Time now) {
     cuts_.Written(write, status);
     answered_ = true;
   }
-  for (const std::string& key : shared_->not_evicted.TakeAll()) {
-    going_.erase(key);
-    answered_ = true;
+  for (const auto& [victim, preemptor] : shared_->not_evicted.TakeAll()) {
+    going_.erase(victim);
+    if (bindings_.contains(preemptor)) continue;
+    if (const auto pod = queue_.TakeThis(preemptor)) queue_.Failed(*pod, now);
   }
   for (auto& portion : shared_->told.TakeAll()) {
     telling_ = false;

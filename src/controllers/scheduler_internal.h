@@ -19,7 +19,7 @@ struct Scheduler::Shared {
   };
   kube::Inbox<Answer> answers;
   kube::Inbox<std::vector<Told>> told;
-  kube::Inbox<std::string> not_evicted;
+  kube::Inbox<std::pair<std::string, std::string>> not_evicted;  // keys: who, for whom
   kube::Inbox<std::pair<CutWrite, Status>> cut;
   kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
   std::function<void()> wake;

@@ -135,13 +135,11 @@ void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string
          if (deleted.ok()) {
            deleted = with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
          }
-         const bool gone =
-             deleted.ok() || deleted.code() == Code::kNotFound || deleted.code() == Code::kConflict;
-         if (gone) {
+         if (deleted.ok() || deleted.code() == Code::kNotFound) {
            Log(LogLevel::kInfo, "a pod is evicted for a more important one",
                {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
          } else {
-           shared->not_evicted.Put(key);
+           shared->not_evicted.Put({key, preemptor->Key()});
          }
          shared->Wake();
        });
