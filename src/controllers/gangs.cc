@@ -14,14 +14,15 @@ std::string PodGroupOf(const cluster::Pod& pod) {
   return label == pod.meta.labels.end() ? "" : label->second;
 }
 
-GangSize SizeByWorkload(const cluster::Pod& pod, const cluster::Surroundings& around) {
-  const std::string key = pod.meta.ns + "/" + pod.workload->name;
+GangSize SizeByWorkload(const std::string& ns, const cluster::WorkloadRef& ref,
+                        const cluster::Surroundings& around) {
+  const std::string key = ns + "/" + ref.name;
   const cluster::Workload* workload = around.workloads.Find(key);
   if (workload == nullptr) return {1, fmt::format("there is no Workload {}", key)};
   for (const cluster::Workload::Group& group : workload->groups) {
-    if (group.name == pod.workload->pod_group) return {group.min_count.value_or(1), ""};
+    if (group.name == ref.pod_group) return {group.min_count.value_or(1), ""};
   }
-  return {1, fmt::format("Workload {} has no group \"{}\"", key, pod.workload->pod_group)};
+  return {1, fmt::format("Workload {} has no group \"{}\"", key, ref.pod_group)};
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ std::string GangOf(const cluster::Pod& pod) {
 }
 
 GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around) {
-  if (pod.workload) return SizeByWorkload(pod, around);
+  if (pod.workload) return SizeByWorkload(pod.meta.ns, *pod.workload, around);
   const std::string group = PodGroupOf(pod);
   if (group.empty()) return {};
   const std::string key = pod.meta.ns + "/" + group;

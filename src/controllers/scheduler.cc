@@ -167,6 +167,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   if (after == nullptr || successor || !scheduling::IsPending(*after)) {
     Settle(known, now);
     queue_.Remove(key);
+    if (after == nullptr || successor) tellings_.erase(key);
     measures_.Forget(key);
     Promise(known, "", now);
   }
@@ -240,6 +241,7 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
   }
   Binding& binding = bindings_[key];
   binding = {pod, &framework, decision.node->node->meta.name, {}};
+  binding.attempt = ++attempts_;
   if (framework.gpus_cut() == scheduling::GpusCut::kHere) PromiseInstances(*decision.node, binding);
   engine_.Assume(binding.pod, binding.node);
   const scheduling::Verdict reserved =

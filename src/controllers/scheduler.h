@@ -108,6 +108,7 @@ class Scheduler final : public Reconciler {
     std::shared_ptr<const cluster::NodeInfo> seen = {};  // as the pod was last found to fit there
     std::string why = {};                                // of kDoubtful: the answer to the binding
     int asked = 0;                                       // times, since
+    uint64_t attempt = 0;                                // no other binding has it, of whatever pod
     size_t writes = 0;                                   // of pre-bind plugins, not answered yet
     bool cuts = false;                                   // waits for its instances
     bool ready = false;     // nothing is left to be done before it is bound
@@ -117,7 +118,8 @@ class Scheduler final : public Reconciler {
     Time until = Time::max();
   };
   struct Answer {
-    std::string key, uid;
+    std::string key;
+    uint64_t attempt = 0;  // of which it is
     enum class Of { kPreBind, kBind, kAsk } of = Of::kPreBind;
     Status status;
     std::string node;  // kAsk: where the pod is bound, if it is
@@ -125,9 +127,10 @@ class Scheduler final : public Reconciler {
   // What is to be said of a pod.
   struct Telling {
     Pod pod;
-    std::string reason, message;  // of the condition PodScheduled
-    std::string node;             // not empty: it was bound there
+    std::string reason, message;  // of the condition PodScheduled and the Event, or of the latter
+    std::string node;             // not empty: of an Event alone; it was bound, or evicted there
     bool explain = false;         // what would help is to be added to the message
+    int conflicts = 0;            // met while it was being told
   };
   // One that is about to be placed.
   struct Gang {
@@ -236,6 +239,7 @@ class Scheduler final : public Reconciler {
   kube::WorkQueue untold_;                   // pod keys
   bool telling_ = false;                     // some are being told
   bool retired_ = false;
+  uint64_t attempts_ = 0;  // at bindings
   bool answered_ = false;  // what a pre-bind plugin wrote, since it was asked
   size_t changes_since_learning_ = 1, pods_known_ = 0;
   std::shared_ptr<Shared> shared_;

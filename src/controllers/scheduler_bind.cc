@@ -73,9 +73,9 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   if (binding.ready) Stir(binding.gang, "");
   for (kube::ApiRequest& write : writes) {
     ++binding.writes;
-    auto call = [shared = shared_, key, uid = binding.pod->meta.uid,
+    auto call = [shared = shared_, key, attempt = binding.attempt,
                  write = std::move(write)](kube::Client& with) {
-      shared->answers.Put({key, uid, Answer::Of::kPreBind, with.Send(write).status(), {}});
+      shared->answers.Put({key, attempt, Answer::Of::kPreBind, with.Send(write).status(), {}});
       shared->Wake();
     };
     Post(threads_.binders, client, std::move(call));
@@ -125,9 +125,10 @@ void Scheduler::Send(Binding& binding, kube::Client& client) {
   preparing_.erase(binding.pod->Key());
   binding.stage = Binding::Stage::kSent;
   binding.until = Time::max();
-  auto call = [shared = shared_, pod = binding.pod, node = binding.node](kube::Client& with) {
+  auto call = [shared = shared_, pod = binding.pod, node = binding.node,
+               attempt = binding.attempt](kube::Client& with) {
     Status bound = with.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
-    shared->answers.Put({pod->Key(), pod->meta.uid, Answer::Of::kBind, std::move(bound), {}});
+    shared->answers.Put({pod->Key(), attempt, Answer::Of::kBind, std::move(bound), {}});
     shared->Wake();
   };
   Post(threads_.binders, client, std::move(call));
@@ -136,7 +137,7 @@ void Scheduler::Send(Binding& binding, kube::Client& client) {
 void Scheduler::TakeAnswers(Time now) {
   for (const Answer& answer : shared_->answers.TakeAll()) {
     const auto found = bindings_.find(answer.key);
-    if (found == bindings_.end() || found->second.pod->meta.uid != answer.uid) continue;
+    if (found == bindings_.end() || found->second.attempt != answer.attempt) continue;
     if (answer.of == Answer::Of::kBind) {
       TakeBindAnswer(found->second, answer.status, now);
     } else if (answer.of == Answer::Of::kAsk) {
@@ -209,8 +210,8 @@ void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) 
 // What became of a binding that was not answered.
 void Scheduler::Ask(Binding& binding, kube::Client& client) {
   binding.until = Time::max();
-  auto call = [shared = shared_, pod = binding.pod](kube::Client& with) {
-    Answer answer{pod->Key(), pod->meta.uid, Answer::Of::kAsk, {}, {}};
+  auto call = [shared = shared_, pod = binding.pod, attempt = binding.attempt](kube::Client& with) {
+    Answer answer{pod->Key(), attempt, Answer::Of::kAsk, {}, {}};
     const Result<std::string> node = NodeOf(*pod, with);
     node.ok() ? void(answer.node = *node) : void(answer.status = node.status());
     shared->answers.Put(std::move(answer));
@@ -239,7 +240,10 @@ void Scheduler::Settle(const Pod& pod, Time now) {
 void Scheduler::Arrived(Binding& binding, Time now) {
   if (std::exchange(binding.arrived, true)) return;
   measures_.End(*binding.pod, SchedulerMeasures::Result::kScheduled);
-  Tell({binding.pod, "", "", binding.node}, now);
+  Tell({binding.pod, "Scheduled",
+        fmt::format("Successfully assigned {} to {}", binding.pod->Key(), binding.node),
+        binding.node},
+       now);
 }
 
 void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {

@@ -118,6 +118,8 @@ Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
   const SchedulerProfile& profile = *ProfileFor(*gang.waiting.front());
   const Framework& framework = *profile.framework;
   GangRoom room;
+  if (!profile.preemption) return room;
+  measures_.LooksForVictims();
   cluster::ClusterSnapshot snapshot = engine_.WithPromises(*gang.waiting.front());
   for (const Pod& member : gang.waiting) {
     const std::string nominee = engine_.NomineeNode(member->Key());
@@ -148,8 +150,6 @@ Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
 
 // Room for all that are needed, or none at all: then nothing is kept for those that wait, either.
 std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
-  if (!ProfileFor(*gang.waiting.front())->preemption) return "";
-  measures_.LooksForVictims();
   const GangRoom room = FindRoom(gang, now);
   if (!room.why_not.empty()) return room.why_not;
   if (room.victims.empty() || gang.placed + room.places.size() < gang.least) {

@@ -42,7 +42,7 @@ std::string Scheduler::WhyNotMakeRoom(const Framework& framework, const Pod& pod
                        return p->priority < pod->priority && going_.contains(p->Key());
                      });
   if (waits) return "the pods in its way on the nominated node are being evicted.";
-  const std::string why = scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
+  std::string why = scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
   if (!why.empty() || nominee == nullptr || !AwaitsAgent(pod, *nominee, now)) return why;
   return "the nominated node's agent has not told yet that the instances of evicted pods are free.";
 }
@@ -57,8 +57,9 @@ bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Ti
     });
   });
   if (!behind) return false;
-  if (!made->second) made->second = now + config_.agent_patience;
-  return now < *made->second;
+  const Time until = made->second.value_or(now + config_.agent_patience);
+  made->second = until;
+  return now < until;
 }
 
 // Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
@@ -124,6 +125,11 @@ void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string
   }
   if (scheduling::EndsByPreemption(*victim)) return;
   if (!going_.emplace(key, victim->meta.uid).second) return;
+  Tell({victim, "Preempted",
+        fmt::format("Preempted by pod {} ({}) on node {}", preemptor->meta.uid, preemptor->Key(),
+                    node),
+        node},
+       now);
   Post(threads_.binders, client,
        [shared = shared_, victim, preemptor, node, key, now](kube::Client& with) {
          const WantedCondition condition{"DisruptionTarget", "True", "PreemptionByScheduler",

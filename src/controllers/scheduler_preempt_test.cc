@@ -2,6 +2,7 @@
 #include <string>
 
 #include "controllers/scheduler_fixture_test.h"
+#include "controllers/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -27,6 +28,17 @@ TEST_F(SchedulerPreemptTest, APromiseThatIsOutrankedIsTakenBack) {
   Run();
   EXPECT_EQ(Nominee("high"), "n");
   EXPECT_EQ(Nominee("mid"), "");
+}
+
+TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  Run();
+  EXPECT_NE(
+      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      std::string::npos);
 }
 
 // Somebody has deleted it, and has given it hours to end.

@@ -16,6 +16,8 @@ kube::ObjectReference Reference(const cluster::Pod& pod) {
   return {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid};
 }
 
+constexpr int kMostConflicts = 3;
+
 // What stands between the words of kube-scheduler and what would help.
 constexpr std::string_view kRemedy = " Remedy: ";
 
@@ -85,8 +87,8 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
     for (const Telling& telling : portion) {
       const cluster::Pod& pod = *telling.pod;
       if (!telling.node.empty()) {
-        notes.push_back({Reference(pod), kube::EventType::kNormal, "Scheduled",
-                         fmt::format("Successfully assigned {} to {}", pod.Key(), telling.node)});
+        notes.push_back(
+            {Reference(pod), kube::EventType::kNormal, telling.reason, telling.message});
         continue;
       }
       conditions.push_back(
@@ -102,8 +104,10 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
     for (size_t i = 0; i < portion.size(); ++i) {
       if (!portion[i].node.empty()) continue;
       const Status& status = written[next++].status();
+      const bool conflict = status.code() == Code::kConflict;  // perhaps it is another pod
+      told[i].telling.conflicts += conflict ? 1 : 0;
       told[i].ok = status.ok() || status.code() == Code::kNotFound ||
-                   status.code() == Code::kConflict;  // it is gone
+                   told[i].telling.conflicts > kMostConflicts;
     }
     (void)shared->events.RecordAll(with, notes, now);  // best effort
     shared->told.Put(std::move(told));
