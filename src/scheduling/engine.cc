@@ -206,10 +206,12 @@ std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
 }
 
 std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod) const {
-  std::vector<Pod> first = Nominated(node);
-  std::erase_if(first, [&](const Pod& other) {
-    return other->priority < pod.priority || other->Key() == pod.Key() ||
-           placed_.contains(other->Key());
+  std::vector<Pod> first;
+  const auto found = nominated_.find(node);
+  if (found == nominated_.end()) return first;
+  std::ranges::copy_if(found->second, std::back_inserter(first), [&](const Pod& other) {
+    const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
+    return other->priority >= pod.priority && !itself && !placed_.contains(other->Key());
   });
   return first;
 }
