@@ -189,7 +189,7 @@ void ClusterSnapshot::Arrange(std::vector<std::shared_ptr<const NodeInfo>> infos
     pages.push_back(std::move(page));
   }
   pages_ = std::make_shared<Pages>(std::move(pages));
-  index_ = std::make_shared<const Index>(std::move(index));
+  index_ = std::make_shared<Index>(std::move(index));
 }
 
 std::vector<std::shared_ptr<const NodeInfo>> ClusterSnapshot::Infos() const {
@@ -215,6 +215,7 @@ void ClusterSnapshot::SetNode(std::shared_ptr<const Node> node) {
     return Replace(*i, MakeNode(std::move(node), this->node(*i).pods, catalogue()));
   }
   auto info = std::make_shared<const NodeInfo>(MakeNode(node, {}, catalogue()));
+  if (size_ > 0 && this->node(size_ - 1).node->meta.name < name) return Append(std::move(info));
   std::vector<std::shared_ptr<const NodeInfo>> infos = Infos();
   const auto at = std::lower_bound(
       infos.begin(), infos.end(), name,
@@ -382,11 +383,26 @@ std::optional<size_t> ClusterSnapshot::IndexOf(std::string_view name) const {
 
 // What no other copy shares is changed in place.
 void ClusterSnapshot::Replace(size_t i, NodeInfo info) {
-  auto fresh = std::make_shared<const NodeInfo>(std::move(info));
+  OwnPlace(i) = std::make_shared<const NodeInfo>(std::move(info));
+}
+
+// To be changed: no other copy of the snapshot has it.
+std::shared_ptr<const NodeInfo>& ClusterSnapshot::OwnPlace(size_t i) {
   if (pages_.use_count() > 1) pages_ = std::make_shared<Pages>(*pages_);
   std::shared_ptr<Page>& page = (*pages_)[i / kPageSize];
   if (page.use_count() > 1) page = std::make_shared<Page>(*page);
-  (*page)[i % kPageSize] = std::move(fresh);
+  return (*page)[i % kPageSize];
+}
+
+// REQUIRES: there are nodes, and its name comes after theirs.
+void ClusterSnapshot::Append(std::shared_ptr<const NodeInfo> info) {
+  if (size_ % kPageSize == 0) {
+    pages_ = std::make_shared<Pages>(*pages_);
+    pages_->push_back(std::make_shared<Page>());
+  }
+  if (index_.use_count() > 1) index_ = std::make_shared<Index>(*index_);
+  index_->emplace(info->node->meta.name, size_);
+  OwnPlace(size_++) = std::move(info);
 }
 
 }  // namespace nos::cluster

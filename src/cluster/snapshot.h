@@ -84,7 +84,7 @@ class ClusterSnapshot {
   // ChangeAround): then what is not found may well exist.
   std::shared_ptr<const Surroundings> ShareAround() const { return around_; }
   // Puts a node in the place of the one of its name, whose pods it takes over, or beside the
-  // others, which costs with the number of nodes.
+  // others, which costs with the number of nodes unless its name comes after theirs.
   void SetNode(std::shared_ptr<const Node> node);
   // Its pods go with it.
   void RemoveNode(std::string_view name);
@@ -118,13 +118,15 @@ class ClusterSnapshot {
   using Index = std::unordered_map<std::string, size_t, NameHash, std::equal_to<>>;
 
   void Replace(size_t i, NodeInfo info);
+  std::shared_ptr<const NodeInfo>& OwnPlace(size_t i);
+  void Append(std::shared_ptr<const NodeInfo> info);
   void Arrange(std::vector<std::shared_ptr<const NodeInfo>> infos);
   std::vector<std::shared_ptr<const NodeInfo>> Infos() const;
 
   const gpu::Catalogue* catalogue_ = nullptr;
   size_t size_ = 0;
   std::shared_ptr<Pages> pages_;
-  std::shared_ptr<const Index> index_;
+  std::shared_ptr<Index> index_;
   std::shared_ptr<Surroundings> around_;
   uint64_t around_version_ = 0;
 };

@@ -191,6 +191,29 @@ TEST(SnapshotTest, AForkDoesNotChangeTheOriginal) {
   EXPECT_EQ(fork.Bind(MakePod("p", "", {}), "gone").code(), Code::kNotFound);
 }
 
+TEST(SnapshotTest, NodesThatComeInAnyOrderAreSortedAndForksKeepTheirs) {
+  ClusterSnapshot snapshot;
+  std::vector<ClusterSnapshot> forks;
+  const auto name = [](int i) { return "n" + std::to_string(1000 + i); };
+  const auto set = [&](int i) {
+    auto node = std::make_shared<Node>();
+    node->meta.name = name(i);
+    snapshot.SetNode(node);
+    if (i % 20 == 0) forks.push_back(snapshot);
+  };
+  for (int i = 1; i < 150; ++i) set(i);
+  set(0);
+  for (int i = 150; i < 200; ++i) set(i);
+  for (const ClusterSnapshot& one : forks) {
+    EXPECT_FALSE(one.IndexOf(name(static_cast<int>(one.size()) + 1)).has_value());
+  }
+  ASSERT_EQ(snapshot.size(), 200u);
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    EXPECT_EQ(snapshot.node(i).node->meta.name, name(static_cast<int>(i)));
+    EXPECT_EQ(snapshot.IndexOf(name(static_cast<int>(i))), i);
+  }
+}
+
 TEST(SnapshotTest, NewGpusChangeWhatIsAllocatable) {
   ClusterSnapshot snapshot = Build({MakeNode("a", 1, {{"status-layout-0", "7g.40gb@0:free"}})});
   const Node recut = *MakeNode("a", 1, {{"status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}});
