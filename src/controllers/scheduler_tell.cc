@@ -50,15 +50,16 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
   for (Telling& telling : tellings) {
     const SchedulerProfile* profile = ProfileFor(*telling.pod);
     if (!std::exchange(telling.explain, false) || profile == nullptr) continue;
+    if (!engine_.NomineeNode(telling.pod->Key()).empty()) continue;  // room is made for it
     const std::pair key(
         fmt::format("{} {}", telling.pod->priority, scheduling::KindOf(*telling.pod)),
         telling.message);
     auto found = known.find(key);
     if (found == known.end()) {
       if (known.size() >= config_.remedies_per_call) continue;
-      const scheduling::Explanation why =
-          scheduling::Explain({*profile->framework, *profile->framework, engine_.snapshot(),
-                               *telling.pod, profile->preemption});
+      const auto with = engine_.WithPromises(*telling.pod);
+      const scheduling::Explanation why = scheduling::Explain(
+          {*profile->framework, *profile->framework, with, *telling.pod, profile->preemption});
       const bool helps = !why.place && !why.preemption;  // else it is on its way
       found = known.emplace(key, helps ? why.remedy : "").first;
     }

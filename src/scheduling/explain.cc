@@ -7,9 +7,12 @@
 #include <tuple>
 #include <utility>
 
-#include "base/text.h"
 #include "cluster/cut.h"
+#include "scheduling/explain_promises.h"
+#include "scheduling/explain_remedy.h"
+#include "scheduling/explain_steps.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
+#include "scheduling/pod_state.h"
 
 namespace nos::scheduling {
 namespace {
@@ -21,8 +24,6 @@ using Cut = Explanation::Cut;
 using Lack = Explanation::Lack;
 using Nearest = Explanation::Nearest;
 using Room = Explanation::Room;
-
-constexpr size_t kMostNamed = 3;
 
 bool IsMig(const Lack& lack) { return lack.resource.starts_with(cluster::kMigResourcePrefix); }
 
@@ -81,6 +82,7 @@ class Obstacles {
       : requests_(cluster::RequestsOf(pod)),
         shortfalls_(Shortfalls(requests_, node.allocatable, node.requested)) {
     nearest_.node = node.node->meta.name;
+    nearest_.out = IsOut(*node.node, pod);
     if (cycle.nodes && !cycle.nodes->contains(nearest_.node)) Add(cycle.elsewhere, node);
     for (const FilterPlugin* plugin : cycle.filters) {
       Add(plugin->Filter(cycle.state, pod, node), node);
@@ -103,7 +105,8 @@ class Obstacles {
       shortfall += 1 - std::min(1.0, free / static_cast<double>(lack.asked));
     }
     const auto never = std::ranges::count_if(nearest_.lacks, &Lack::never);
-    return std::tuple(never, objections() + lacks(), nearest_.cut.has_value(), shortfall);
+    return std::tuple(nearest_.out, never, objections() + lacks(), nearest_.cut.has_value(),
+                      shortfall);
   }
   const Nearest& nearest() const { return nearest_; }
 
@@ -132,19 +135,49 @@ class Obstacles {
 };
 
 Room RoomOf(const Preemption& preemption) {
-  Room room{preemption.node, {}, std::numeric_limits<int32_t>::min()};
+  Room room{preemption.node, {}, std::numeric_limits<int32_t>::min(), {}, true};
   for (const auto& victim : preemption.victims) {
     room.pods.push_back(victim->Key());
     room.priority = std::max(room.priority, victim->priority);
+    if (victim->node_name.empty()) room.coming.push_back(victim->Key());
+    room.ending = room.ending && (victim->node_name.empty() || victim->meta.deleted);
   }
   return room;
+}
+
+bool Lasts(const Preemption& preemption) {
+  return std::ranges::any_of(preemption.victims,
+                             [](const auto& victim) { return IsTiedToNode(*victim); });
+}
+
+constexpr auto kHighest = std::numeric_limits<int32_t>::max();
+
+// Pods that their owner starts there again cannot go, on the nodes of these candidates.
+cluster::ClusterSnapshot WithLasting(const cluster::ClusterSnapshot& snapshot,
+                                     const std::vector<Preemption>& candidates) {
+  cluster::ClusterSnapshot with = snapshot;
+  for (const Preemption& candidate : candidates) {
+    if (!Lasts(candidate)) continue;
+    for (const auto& there : snapshot.Find(candidate.node)->pods) {
+      if (!IsTiedToNode(*there)) continue;
+      auto stays = std::make_shared<Pod>(*there);
+      stays->priority = kHighest;
+      (void)with.UpdatePod(std::move(stays));  // it is there
+    }
+  }
+  return with;
 }
 
 // As if it went before all others.
 std::optional<Room> InTheWay(const ExplainInput& input) {
   Pod first = input.pod;
-  first.priority = std::numeric_limits<int32_t>::max();
-  const auto candidates = PreemptionCandidates(input.cutting, input.snapshot, first, {});
+  first.priority = kHighest;
+  auto candidates = PreemptionCandidates(input.cutting, input.snapshot, first, {});
+  if (std::ranges::any_of(candidates, Lasts)) {
+    const auto with = WithLasting(input.snapshot, candidates);
+    candidates = PreemptionCandidates(input.cutting, with, first, {});
+    std::erase_if(candidates, Lasts);  // of nodes that were no candidates before
+  }
   const auto fewest =
       std::ranges::min_element(candidates, [](const Preemption& a, const Preemption& b) {
         return a.victims.size() != b.victims.size() ? a.victims.size() < b.victims.size()
@@ -154,103 +187,33 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
   return RoomOf(*fewest);
 }
 
-bool WouldPreempt(const ExplainInput& input, const Room& room) {
-  constexpr auto kHighest = std::numeric_limits<int32_t>::max();
-  if (!input.preemption || input.pod.preemption_policy == "Never" || room.priority == kHighest) {
-    return false;
+// What is ending on the node that the pod is promised, if it fits there then.
+std::optional<Room> AwaitedBy(const ExplainInput& input) {
+  const NodeInfo* node = input.snapshot.Find(input.pod.nominated_node);
+  if (node == nullptr) return std::nullopt;
+  Preemption ending{node->node->meta.name, {}, 0};
+  cluster::ClusterSnapshot after = input.snapshot;
+  for (const auto& there : node->pods) {
+    if (!there->meta.deleted || there->priority >= input.pod.priority) continue;
+    ending.victims.push_back(there);
+    (void)after.Vacate(*there, ending.node);  // it is there
   }
+  if (ending.victims.empty()) return std::nullopt;
+  const Cycle cycle = input.framework.PreFilter(input.pod, after);
+  const bool fits = cycle.verdict.fits() && (!cycle.nodes || cycle.nodes->contains(ending.node)) &&
+                    input.framework.Filter(cycle, input.pod, *after.Find(ending.node)).fits();
+  return fits ? std::optional(RoomOf(ending)) : std::nullopt;
+}
+
+bool WouldPreempt(const ExplainInput& input, const Room& room) {
+  const bool may = input.preemption && input.pod.preemption_policy != "Never";
+  const bool ends = room.ending && room.coming.empty();  // without that
+  if (!may || ends || room.priority == kHighest) return false;
   Pod above = input.pod;
   above.priority = std::max(above.priority, room.priority + 1);
   const auto candidates =
       PreemptionCandidates(input.framework, input.snapshot, above, *input.preemption);
   return std::ranges::find(candidates, room.node, &Preemption::node) != candidates.end();
-}
-
-std::string PodsText(const std::vector<std::string>& pods) {
-  std::vector<std::string> named(
-      pods.begin(), pods.begin() + static_cast<std::ptrdiff_t>(std::min(pods.size(), kMostNamed)));
-  if (pods.size() > kMostNamed) named.push_back(fmt::format("{} more", pods.size() - kMostNamed));
-  return Join(named, ", ");
-}
-
-std::string StepFor(const Reason& objection, const std::string& node) {
-  if (objection.code == "NodeUnschedulable") return "uncordon node " + node;
-  if (objection.code == "Tainted") return "tolerate or remove the taints of node " + node;
-  if (objection.code == "GpusBeingCut") return "wait until the GPUs of node " + node + " are cut";
-  return fmt::format("let the pod on node {} ({})", node, objection.message);
-}
-
-// Everything that would have to change on this node.
-std::string StepsOn(const Nearest& nearest) {
-  std::vector<std::string> steps, missing;
-  for (const Reason& objection : nearest.objections) {
-    steps.push_back(StepFor(objection, nearest.node));
-  }
-  for (const Lack& lack : nearest.lacks) {
-    if (nearest.cut && IsMig(lack)) continue;
-    missing.push_back(AmountText(lack.resource, lack.asked - std::max<int64_t>(lack.free, 0)));
-  }
-  if (!missing.empty()) {
-    steps.push_back(fmt::format("free {} on node {}", Join(missing, " and "), nearest.node));
-  }
-  if (nearest.cut) {
-    steps.push_back(
-        fmt::format("have {} cut on node {}", InstancesText(nearest.cut->made), nearest.node));
-  }
-  return Join(steps, ", and ");
-}
-
-std::string BiggerNode(const Nearest& nearest) {
-  std::vector<std::string> asked, there;
-  for (const Lack& lack : nearest.lacks) {
-    if (!lack.never) continue;
-    asked.push_back(AmountText(lack.resource, lack.asked));
-    there.push_back(AmountText(lack.resource, lack.most));
-  }
-  return fmt::format("add a node with at least {}: {}, the nearest, has {} in all",
-                     Join(asked, " and "), nearest.node, Join(there, " and "));
-}
-
-// Of a pod that its own scheduler will place without anybody's help; "": it will not.
-std::string NoneNeeded(const Explanation& why) {
-  if (why.place) {
-    return why.place->cut.made.empty()
-               ? fmt::format("none needed: it fits on node {} now", why.place->node)
-               : fmt::format("none needed: nos scheduler has {} cut on node {} for it",
-                             InstancesText(why.place->cut.made), why.place->node);
-  }
-  if (!why.preemption) return "";
-  return fmt::format("none needed: its priority makes room on node {}, where {} {} evicted",
-                     why.preemption->node, PodsText(why.preemption->pods),
-                     why.preemption->pods.size() == 1 ? "is" : "are");
-}
-
-// `liftable`: the node with the fewest objections of those that lack nothing.
-std::string RemedyOf(const Explanation& why, const std::optional<Nearest>& liftable) {
-  if (!why.gate.empty()) return "lift what it waits for before it is queued: " + why.gate;
-  if (!why.gang.empty()) return "complete its group: " + why.gang;
-  if (std::string none = NoneNeeded(why); !none.empty()) return none;
-  if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
-  if (!why.nearest) {
-    return "change what keeps it from all nodes: " +
-           (why.diagnosis.entries.empty() ? "" : why.diagnosis.entries.front().message);
-  }
-  const Nearest& nearest = *why.nearest;
-  if (nearest.cut && nearest.objections.empty() && std::ranges::all_of(nearest.lacks, IsMig)) {
-    return StepsOn(nearest) + ": the partitioner does so, or nos scheduler if the pod names it";
-  }
-  const size_t lifts = liftable ? liftable->objections.size() : SIZE_MAX;
-  if (why.in_the_way && why.in_the_way->pods.size() <= lifts) {
-    const Room& room = *why.in_the_way;
-    const std::string ends =
-        fmt::format("wait for the end of {} on node {}", PodsText(room.pods), room.node);
-    return !why.priority_helps
-               ? ends
-               : ends + fmt::format(", or give it a priority above {}", room.priority);
-  }
-  if (liftable) return StepsOn(*liftable) + ": it has room";
-  if (std::ranges::any_of(nearest.lacks, &Lack::never)) return BiggerNode(nearest);
-  return StepsOn(nearest);
 }
 
 std::string GateOf(const Framework& framework, const Pod& pod) {
@@ -259,6 +222,47 @@ std::string GateOf(const Framework& framework, const Pod& pod) {
     if (!verdict.fits()) return verdict.message;
   }
   return "";
+}
+
+// Who would have to go for it, or goes.
+void AddRoom(const ExplainInput& input, Explanation& why) {
+  if (input.preemption) {
+    why.no_preemption = WhyNotPreempt(input.framework, input.snapshot, input.pod);
+    if (!why.no_preemption.empty()) why.awaited = AwaitedBy(input);
+  }
+  if (why.no_preemption.empty() && input.preemption) {
+    const auto found =
+        FindPreemption(input.framework, input.snapshot, input.pod, *input.preemption);
+    if (found) why.preemption = RoomOf(*found);
+  }
+  if (why.awaited) return;
+  why.in_the_way = InTheWay(input);
+  why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
+}
+
+std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
+  const Decision decision = input.framework.Schedule(input.pod, input.snapshot);
+  if (decision.node == nullptr) return std::nullopt;
+  Explanation::Place place{decision.node->node->meta.name, {}};
+  const ResourceVector requests = cluster::RequestsOf(input.pod);
+  if (input.framework.gpus_cut() == GpusCut::kHere &&
+      !cluster::HasFreeInstances(*decision.node, requests)) {
+    place.cut = CutOn(*decision.node, requests).value_or(Cut());
+  }
+  return place;
+}
+
+std::optional<Explanation::Place> BeingCut(const ExplainInput& input) {
+  const auto promised = BeingCutFor(input.pod, input.snapshot);
+  if (!promised) return std::nullopt;
+  Explanation::Place place{input.pod.nominated_node, {}};
+  for (const cluster::Gpu& gpu : input.snapshot.Find(place.node)->gpus.gpus) {
+    for (const cluster::PromisedInstance& one : *promised) {
+      if (one.gpu != gpu.index) continue;
+      place.cut.made.push_back({gpu.index, gpu.model->PlacementName(one.placement)});
+    }
+  }
+  return place;
 }
 
 }  // namespace
@@ -271,14 +275,9 @@ Explanation Explain(const ExplainInput& input) {
   why.cuts_here = framework.gpus_cut() == GpusCut::kHere;
   why.gate = GateOf(framework, input.pod);
   why.gang = input.gang;
-  const Decision decision = framework.Schedule(input.pod, input.snapshot);
-  if (decision.node != nullptr) {
-    const ResourceVector requests = cluster::RequestsOf(input.pod);
-    why.place = {decision.node->node->meta.name, {}};
-    if (why.cuts_here && !cluster::HasFreeInstances(*decision.node, requests)) {
-      why.place->cut = CutOn(*decision.node, requests).value_or(Cut());
-    }
-  }
+  why.beside = input.beside;
+  why.being_cut = BeingCut(input);
+  if (!why.being_cut) why.place = PlaceFor(input);
   why.diagnosis = framework.Diagnose(input.pod, input.snapshot);
   std::optional<Obstacles> nearest, liftable;
   const Cycle cycle = framework.PreFilter(input.pod, input.snapshot);
@@ -289,19 +288,10 @@ Explanation Explain(const ExplainInput& input) {
     if (here.lacks() > 0 || here.objections() == 0) continue;
     if (!liftable || here.Distance() < liftable->Distance()) liftable.emplace(here);
   }
-  if (nearest && !why.place) why.nearest = nearest->nearest();
-  if (!why.place && why.gate.empty()) {
-    if (input.preemption) {
-      why.no_preemption = WhyNotPreempt(framework, input.snapshot, input.pod);
-      if (why.no_preemption.empty()) {
-        const auto found = FindPreemption(framework, input.snapshot, input.pod, *input.preemption);
-        if (found) why.preemption = RoomOf(*found);
-      }
-    }
-    why.in_the_way = InTheWay(input);
-    why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
-  }
-  why.remedy = RemedyOf(why, liftable ? std::optional(liftable->nearest()) : std::nullopt);
+  const bool on_its_way = why.place || why.being_cut;
+  if (nearest && !on_its_way) why.nearest = nearest->nearest();
+  if (!on_its_way && why.gate.empty()) AddRoom(input, why);
+  why.remedy = RemedyOf(why, liftable ? std::optional(liftable->nearest()) : std::nullopt, input);
   return why;
 }
 

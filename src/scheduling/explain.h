@@ -22,6 +22,8 @@
 
 namespace nos::scheduling {
 
+// In `snapshot` are also those that were promised a node and go first: Engine::WithPromises or
+// WithPromises (explain_promises.h).
 struct ExplainInput {
   const Framework& framework;  // that decides for the pod
   // As that one, but with GPUs cut for the pod where need be (GpusCut::kHere); may be the same.
@@ -31,6 +33,8 @@ struct ExplainInput {
   std::optional<PreemptionOptions> preemption = PreemptionOptions();  // none: it may not preempt
   // What keeps the group of pods waiting that it is placed together with.
   std::string gang = {};
+  // The group is complete, and this is the pod of it that finds no node beside the others.
+  bool beside = false;
 };
 
 struct Explanation {
@@ -55,6 +59,7 @@ struct Explanation {
     std::vector<Reason> objections;  // beside lacking resources
     std::vector<Lack> lacks;
     std::optional<Cut> cut;  // makes all MIG instances that it lacks
+    bool out = false;        // its taints say that nothing can be run there for now
   };
   struct Place {
     std::string node;
@@ -64,20 +69,26 @@ struct Explanation {
     std::string node;
     std::vector<std::string> pods;  // keys; those that would have to go, the most important first
     int32_t priority = 0;           // the highest of theirs
+    std::vector<std::string> coming = {};  // of them: they have yet to run there, and go first
+    bool ending = false;                   // all the others are being deleted already
   };
 
   std::string pod;  // key
   int32_t priority = 0;
   bool cuts_here = false;          // its scheduler has GPUs cut
-  std::string gate, gang;          // not empty: what it waits for before any node is asked
+  std::string gate, gang;          // not empty: what it, or its group, waits for
+  bool beside = false;             // as in ExplainInput
   Diagnosis diagnosis;             // of its own scheduler
   std::optional<Place> place;      // it fits now
+  std::optional<Place> being_cut;  // has been chosen for it; its GPUs are being cut
   std::optional<Nearest> nearest;  // of the nodes that refuse it
+  std::optional<Room> awaited;     // which is being made for it already
   std::optional<Room> preemption;  // which its priority makes
   std::string no_preemption;       // why it may not preempt
-  std::optional<Room> in_the_way;  // the fewest pods without which it would fit
-  bool priority_helps = false;     // they would be evicted for it if its priority were above theirs
-  std::string remedy;              // one sentence
+  // The fewest pods without which it would fit. None that their owner starts there again.
+  std::optional<Room> in_the_way;
+  bool priority_helps = false;  // they would be evicted for it if its priority were above theirs
+  std::string remedy;           // one sentence
 };
 
 Explanation Explain(const ExplainInput& input);

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "scheduling/explain_gang.h"
+#include "scheduling/explain_promises.h"
+#include "scheduling/explain_steps.h"
 #include "scheduling/testing/build.h"
+#include "scheduling/testing/volumes.h"
 
 namespace nos::scheduling {
 namespace {
@@ -80,18 +84,197 @@ TEST_F(ExplainTest, ObjectionsAreLifted) {
   Node tainted = NodeOf("b", {{"cpu", "8"}});
   tainted.taints.push_back({"key", "value", "NoSchedule"});
   EXPECT_EQ(Why({tainted}, {}, PodOf("p", {{"cpu", "4"}})).remedy,
-            "tolerate or remove the taints of node b: it has room");
+            "tolerate or remove the taint key=value:NoSchedule of node b: it has room");
   Pod picky = PodOf("p", {{"cpu", "4"}});
   picky.node_selector["zone"] = "z";
   EXPECT_EQ(Why({NodeOf("c", {{"cpu", "8"}})}, {}, picky).remedy,
-            "let the pod on node c (node(s) didn't match Pod's node affinity/selector): it has "
-            "room");
+            "label node c with zone=z, or have the pod not select that: it has room");
   tainted.unschedulable = true;
   const auto both = Why({tainted, NodeOf("a", {{"cpu", "1"}})}, {}, PodOf("p", {{"cpu", "4"}}));
   EXPECT_EQ(both.nearest->objections.size(), 2u) << "all of them, not the first alone";
   EXPECT_EQ(both.remedy,
-            "uncordon node b, and tolerate or remove the taints of node b: it has "
-            "room");
+            "uncordon node b, and tolerate or remove the taint key=value:NoSchedule of node b: it "
+            "has room");
+}
+
+TEST_F(ExplainTest, NodesThatAreDownComeLastAndAreNotTolerated) {
+  Node down = NodeOf("a", {{"cpu", "8"}});
+  down.taints = {{"node.kubernetes.io/unreachable", "", "NoSchedule"},
+                 {"node.kubernetes.io/unreachable", "", "NoExecute"}};
+  const Pod pod = PodOf("p", {{"cpu", "4"}});
+  EXPECT_EQ(Why({down}, {}, pod).remedy, "node a is not ready: look at its kubelet");
+  const auto why = Why({down, NodeOf("b", {{"cpu", "8"}})},
+                       {Running("x", "b", {{"cpu", "3"}}), Running("y", "b", {{"cpu", "3"}})}, pod);
+  EXPECT_EQ(why.nearest->node, "b");
+  EXPECT_EQ(why.remedy, "wait for the end of x/y on node b, or give it a priority above 0");
+  down.taints = {{"node.kubernetes.io/memory-pressure", "", "NoSchedule"}};
+  EXPECT_EQ(Why({down}, {}, pod).remedy, "relieve node a, which is short of memory: it has room");
+}
+
+TEST_F(ExplainTest, WhatGoesFirstIsNotRoom) {
+  Pod urgent = PodOf("hi", {{"cpu", "3"}});
+  urgent.priority = 100;
+  urgent.nominated_node = "a";
+  Pod ending = Running("v", "a", {{"cpu", "3"}});
+  ending.meta.deleted = Time(std::chrono::seconds(1));
+  const Pod low = PodOf("lo", {{"cpu", "3"}});
+  const std::vector<Node> nodes = {NodeOf("a", {{"cpu", "4"}})};
+  const auto base = testing::Snap(nodes, {ending});
+  const auto explain = [&](const Pod& pod) {
+    const std::vector<std::shared_ptr<const Pod>> pods = {std::make_shared<const Pod>(urgent),
+                                                          std::make_shared<const Pod>(low)};
+    const auto with = WithPromises(base, pods, pod);
+    return Explain({cutting_, cutting_, with, pod});
+  };
+  EXPECT_EQ(explain(low).remedy,
+            "wait for the end of x/hi, x/v on node a, where x/hi goes first, or give it a priority "
+            "above 100");
+  const auto first = explain(urgent);
+  EXPECT_EQ(first.remedy, "none needed: it gets its room on node a when x/v has ended");
+  EXPECT_THAT(ToText(first, 100), HasSubstr("waits for the room that is made for it on node a\n"));
+  urgent.nominated_node.clear();
+  EXPECT_EQ(explain(low).remedy, "wait for the end of x/v on node a, which is ending");
+}
+
+TEST_F(ExplainTest, ASliceThatIsBeingCutBelongsToWhomItIsCutFor) {
+  Node node = GpuNode("g", "");
+  node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "3g.20gb@4";
+  node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "2";
+  node.meta.annotations["nos.nebuly.com/status-partitioning-plan"] = "1";
+  Pod cut = PodOf("cut", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Pod whole = PodOf("whole", {{"nvidia.com/mig-7g.40gb", "1"}});
+  whole.priority = 1;
+  whole.preemption_policy = "Never";
+  const auto base = testing::Snap({node});
+  const auto explain = [&](const Pod& pod) {
+    const std::vector<std::shared_ptr<const Pod>> pods = {std::make_shared<const Pod>(cut)};
+    const auto with = WithPromises(base, pods, pod);
+    return Explain({cutting_, cutting_, with, pod});
+  };
+  EXPECT_EQ(explain(whole).remedy,
+            "the agent of node g has a plan to carry out (plan 2); if that lasts, look at the "
+            "agent's pod there")
+      << "for whom is not known";
+  cut.nominated_node = "g";
+  EXPECT_EQ(explain(whole).remedy, "free 1 nvidia.com/mig-7g.40gb on node g");
+  EXPECT_EQ(explain(cut).remedy,
+            "none needed: the agent of node g is asked to cut 3g.20gb@4 of GPU 0 for it; if that "
+            "lasts, look at the agent's pod there");
+}
+
+TEST_F(ExplainTest, PodsThatComeBackAreNotWaitedFor) {
+  Pod daemon = Running("ds", "a", {{"cpu", "2"}});
+  daemon.meta.owners = {{"apps/v1", "DaemonSet", "ds", "u", true}};
+  Pod other = Running("x", "a", {{"cpu", "2"}}, 7);
+  const Pod pod = PodOf("p", {{"cpu", "2"}});
+  const std::vector<Node> nodes = {NodeOf("a", {{"cpu", "4"}})};
+  EXPECT_EQ(Why(nodes, {daemon, other}, pod).remedy,
+            "wait for the end of x/x on node a, or give it a priority above 7");
+  other.meta.owners = {{"v1", "Node", "a", "u", true}};
+  const auto why = Why(nodes, {daemon, other}, pod);
+  EXPECT_FALSE(why.in_the_way);
+  EXPECT_EQ(why.remedy, "free 2 cpu on node a");
+}
+
+TEST_F(ExplainTest, SaysWhatToDoAboutEachReason) {
+  Node node = NodeOf("a", {{"cpu", "8"}}, {{"zone", "z"}});
+  Pod web = Running("web", "a", {{"cpu", "1"}});
+  web.meta.labels["app"] = "web";
+  web.containers[0].host_ports = {{80, "", "TCP"}};
+  Pod pod = PodOf("p", {{"cpu", "1"}});
+  pod.preemption_policy = "Never";
+  const cluster::PodAffinityTerm near_web{
+      cluster::LabelSelector{{{"app", "web"}}, {}}, {}, {}, "zone"};
+  const auto remedy = [&](const Pod& of) {  // of the one node that objects
+    const auto snapshot = testing::Snap({node}, {web});
+    const cluster::NodeInfo& info = snapshot.node(0);
+    const Cycle cycle = cutting_.PreFilter(of, snapshot);
+    const Verdict verdict = cutting_.Filter(cycle, of, info);
+    EXPECT_FALSE(verdict.fits());
+    return StepsFor({verdict.code, verdict.message}, of, info, snapshot).at(0).text;
+  };
+  Pod ports = pod;
+  ports.containers[0].host_ports = {{80, "", "TCP"}};
+  EXPECT_EQ(remedy(ports), "wait for the end of x/web on node a, which has port 80/TCP");
+  Pod apart = pod;
+  apart.pod_anti_affinity.required = {near_web};
+  EXPECT_EQ(remedy(apart),
+            "wait for the end of x/web, with which its anti-affinity rules out the same zone (node "
+            "a)");
+  Pod close = pod;
+  close.pod_affinity.required = {near_web};
+  close.pod_affinity.required[0].selector->match_labels["app"] = "db";
+  EXPECT_EQ(remedy(close), "run what its pod affinity asks for in the same zone as node a");
+  web.pod_anti_affinity.required = {near_web};
+  Pod repelled = pod;
+  repelled.meta.labels["app"] = "web";
+  EXPECT_EQ(remedy(repelled),
+            "wait for the end of x/web, whose anti-affinity rules it out in the same zone (node "
+            "a)");
+  web.pod_anti_affinity.required.clear();
+  Pod spread = repelled;
+  spread.spread.emplace_back();
+  spread.spread[0].topology_key = "rack";
+  spread.spread[0].when_unsatisfiable = "DoNotSchedule";
+  EXPECT_EQ(remedy(spread), "label node a with rack, over which the pod is spread");
+}
+
+TEST_F(ExplainTest, SaysWhatToDoAboutVolumes) {
+  auto snapshot = testing::Snap({NodeOf("a", {{"cpu", "8"}}, {{"zone", "y"}})});
+  testing::Put(snapshot, testing::BoundClaimOf("bound", "pv"), testing::ClaimOf("open", "slow"),
+               testing::ClaimOf("late", "wait"), testing::VolumeOf("pv", "", "1Gi", {"z"}),
+               testing::StorageClassOf("slow", "d.io", false),
+               testing::StorageClassOf("wait", "kubernetes.io/no-provisioner"));
+  const auto remedy = [&](const std::string& claim) {
+    const Pod pod = testing::WithClaims(PodOf("p", {{"cpu", "1"}}), {claim});
+    return Explain({cutting_, cutting_, snapshot, pod}).remedy;
+  };
+  EXPECT_EQ(remedy("bound"), "replace PersistentVolume pv, which node a cannot reach: it has room");
+  EXPECT_EQ(remedy("open"),
+            "have PersistentVolumeClaim x/open bound: its events say what it waits for");
+  EXPECT_EQ(remedy("late"), "make a volume available to it that node a can reach: it has room");
+  EXPECT_EQ(remedy("none"),
+            "create its PersistentVolumeClaim: persistentvolumeclaim \"none\" not found");
+}
+
+class ExplainTogetherTest : public ExplainTest {
+ protected:
+  Explanation Of(const std::string& name, const std::vector<Node>& nodes,
+                 const testing::Amounts& asks, size_t least, int members,
+                 const std::vector<Pod>& running = {}) {
+    Together together{"pod group x/train", least, 0, {}};
+    for (int i = 0; i < members; ++i) {
+      together.waiting.push_back(
+          std::make_shared<const Pod>(PodOf(std::string(1, static_cast<char>('a' + i)), asks)));
+    }
+    const auto snapshot = testing::Snap(nodes, running);
+    const Pod pod = PodOf(name, asks);
+    return ExplainTogether({cutting_, cutting_, snapshot, pod}, together);
+  }
+};
+
+TEST_F(ExplainTogetherTest, TheGroupFindsPlacesTogether) {
+  const std::vector<Node> two = {NodeOf("n1", {{"cpu", "4"}}), NodeOf("n2", {{"cpu", "4"}})};
+  const auto why = Of("a", two, {{"cpu", "3"}}, 3, 3);
+  EXPECT_FALSE(why.place);
+  EXPECT_EQ(why.gang,
+            "pod group x/train: 2 of its pods find a node together, and 3 must; x/c: 0/2 nodes are "
+            "available: 2 Insufficient cpu.");
+  EXPECT_EQ(why.remedy, "for x/c: free 2 cpu on node n1") << "no member is in another's way";
+  EXPECT_THAT(ToText(why, 100),
+              HasSubstr("x/a waits for others: pod group x/train: 2 of its pods"));
+  const auto enough = Of("b", two, {{"cpu", "3"}}, 2, 2);
+  ASSERT_TRUE(enough.place);
+  EXPECT_EQ(enough.place->node, "n2") << "beside the one before it";
+  EXPECT_EQ(Of("a", two, {{"cpu", "3"}}, 3, 2).remedy,
+            "complete its group: pod group x/train: 2 of the 3 pods that are placed together are "
+            "there");
+}
+
+TEST_F(ExplainTogetherTest, CutsCount) {
+  const std::vector<Node> node = {GpuNode("g", "")};
+  EXPECT_TRUE(Of("b", node, {{"nvidia.com/mig-3g.20gb", "1"}}, 2, 2).place);
+  EXPECT_FALSE(Of("b", node, {{"nvidia.com/mig-3g.20gb", "1"}}, 3, 3).place);
 }
 
 TEST_F(ExplainTest, APriorityThatMakesRoomNeedsNoRemedy) {

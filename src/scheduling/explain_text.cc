@@ -74,6 +74,14 @@ std::string RoomText(const Room& room) {
 std::string Headline(const Explanation& why) {
   if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
   if (!why.gang.empty()) return fmt::format("{} waits for others: {}", why.pod, why.gang);
+  if (why.being_cut) {
+    return fmt::format("{} waits for GPUs of node {} to be cut for it", why.pod,
+                       why.being_cut->node);
+  }
+  if (why.awaited) {
+    return fmt::format("{} waits for the room that is made for it on node {}", why.pod,
+                       why.awaited->node);
+  }
   if (!why.place) {
     return fmt::format("{} waits: {}/{} nodes are available", why.pod, why.diagnosis.feasible,
                        why.diagnosis.nodes);
@@ -142,6 +150,8 @@ std::string ToText(const Explanation& why, size_t width) {
   };
   if (why.place) {
     if (!why.place->cut.made.empty()) add("to be cut", CutText(why.place->cut));
+  } else if (why.being_cut) {
+    add("being cut", InstancesText(why.being_cut->cut.made));
   } else {
     for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
       add(why.diagnosis.asked ? fmt::format("{} of {}", entry.nodes, why.diagnosis.nodes)
@@ -155,6 +165,7 @@ std::string ToText(const Explanation& why, size_t width) {
     for (const Reason& reason : why.nearest->objections) add("  objects", reason.message);
     if (why.nearest->cut) add("  to be cut", CutText(*why.nearest->cut));
   }
+  if (why.awaited) add("ending", RoomText(*why.awaited));
   if (why.preemption) add("evicted", RoomText(*why.preemption));
   if (why.in_the_way && !why.preemption) add("in the way", RoomText(*why.in_the_way));
   if (why.in_the_way && !why.preemption) {
@@ -182,7 +193,12 @@ Json ToJson(const Explanation& why) {
   if (why.place) {
     out["place"] = JsonObject{{"node", why.place->node}, {"cut", CutJson(why.place->cut)}};
   }
+  if (why.being_cut) {
+    out["beingCut"] =
+        JsonObject{{"node", why.being_cut->node}, {"cut", CutJson(why.being_cut->cut)}};
+  }
   if (why.nearest) out["nearest"] = NearestJson(*why.nearest);
+  if (why.awaited) out["awaited"] = RoomJson(*why.awaited);
   if (why.preemption) out["preemption"] = RoomJson(*why.preemption);
   if (!why.no_preemption.empty()) out["mayNotPreempt"] = why.no_preemption;
   if (why.in_the_way) out["inTheWay"] = RoomJson(*why.in_the_way);

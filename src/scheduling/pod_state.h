@@ -18,13 +18,17 @@ inline bool IsGated(const cluster::Pod& pod) { return !pod.scheduling_gates.empt
 // The scheduler may bind it now.
 inline bool IsSchedulable(const cluster::Pod& pod) { return IsPending(pod) && !IsGated(pod); }
 
-// Somebody else sees to where it runs: it is tied to a node by what owns it, or the scheduler makes
-// room for it on one.
-inline bool IsPlacedElsewhere(const cluster::Pod& pod) {
-  const auto ties = [](const cluster::OwnerReference& owner) {
+// What owns it starts it on its node, and again there when it ends: a DaemonSet, or the node itself
+// (a static pod).
+inline bool IsTiedToNode(const cluster::Pod& pod) {
+  return std::ranges::any_of(pod.meta.owners, [](const cluster::OwnerReference& owner) {
     return owner.kind == "DaemonSet" || owner.kind == "Node";
-  };
-  return !pod.nominated_node.empty() || std::ranges::any_of(pod.meta.owners, ties);
+  });
+}
+
+// Somebody else sees to where it runs: what owns it, or the scheduler makes room for it on a node.
+inline bool IsPlacedElsewhere(const cluster::Pod& pod) {
+  return !pod.nominated_node.empty() || IsTiedToNode(pod);
 }
 
 // Cutting GPUs could help it: a planner may plan for it.

@@ -1,0 +1,82 @@
+#include "scheduling/explain_promises.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "cluster/annotations.h"
+#include "cluster/cut.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::scheduling {
+
+using cluster::NodeInfo;
+using cluster::Pod;
+using cluster::PromisedInstance;
+
+namespace {
+
+// Those that the node is asked for and that nobody has: those to be made first, then free ones.
+std::vector<std::pair<PromisedInstance, const gpu::Model*>> Asked(const NodeInfo& node) {
+  std::vector<std::pair<PromisedInstance, const gpu::Model*>> made, free;
+  for (const cluster::TargetLayout& target : cluster::ReadSpec(*node.node, node.gpus)) {
+    const auto gpu = std::ranges::find(node.gpus.gpus, target.index, &cluster::Gpu::index);
+    if (gpu == node.gpus.gpus.end()) continue;
+    for (const gpu::Placement& placement : target.placements) {
+      const auto there =
+          std::ranges::find(gpu->instances, placement, &cluster::Instance::placement);
+      const bool missing = there == gpu->instances.end();
+      if (!missing && there->used) continue;
+      (missing ? made : free).push_back({{target.index, placement}, target.model});
+    }
+  }
+  made.insert(made.end(), free.begin(), free.end());
+  return made;
+}
+
+}  // namespace
+
+std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
+                                                         const cluster::ClusterSnapshot& snapshot) {
+  const NodeInfo* node = snapshot.Find(pod.nominated_node);
+  const bool under_way = node != nullptr && node->gpus.managed &&
+                         cluster::SpecPlan(*node->node) != cluster::StatusPlan(*node->node);
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  if (!under_way || cluster::HasFreeInstances(*node, requests)) return std::nullopt;
+  auto asked = Asked(*node);
+  std::vector<PromisedInstance> promised;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (!cluster::IsMigResource(id)) continue;
+    for (int64_t i = 0; i < amount; ++i) {
+      const auto found = std::ranges::find_if(asked, [&, id = id](const auto& one) {
+        return one.second->FindProfile(cluster::ResourceName(id)) == one.first.placement.profile;
+      });
+      if (found == asked.end()) return std::nullopt;
+      promised.push_back(found->first);
+      asked.erase(found);
+    }
+  }
+  return promised.empty() ? std::nullopt : std::optional(std::move(promised));
+}
+
+cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, Pods pods,
+                                      const Pod& pod, const std::set<std::string>& except) {
+  cluster::ClusterSnapshot with = snapshot;
+  std::vector<std::shared_ptr<const Pod>> first;
+  for (const auto& other : pods) {
+    const bool nominated = IsPending(*other) && !other->nominated_node.empty();
+    if (!nominated || other->Key() == pod.Key() || except.contains(other->Key())) continue;
+    if (auto promised = BeingCutFor(*other, with)) {
+      auto holds = std::make_shared<Pod>(*other);
+      holds->promised = *std::move(promised);
+      (void)with.Bind(std::move(holds), other->nominated_node);  // the node is there
+    } else if (other->priority >= pod.priority) {
+      first.push_back(other);
+    }
+  }
+  // Beside those that have theirs.
+  for (const auto& other : first) (void)with.Bind(other, other->nominated_node);  // if it is there
+  return with;
+}
+
+}  // namespace nos::scheduling

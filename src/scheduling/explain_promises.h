@@ -1,0 +1,31 @@
+// What has been promised to pods that wait, as far as the cluster's objects tell: somebody who has
+// only those sees what the scheduler keeps in mind (Engine::WithPromises, and its reservations).
+//
+//   const ClusterSnapshot with = WithPromises(snapshot, pods, pod);
+//   Explain({framework, cutting, with, pod});
+//
+// Pure functions.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scheduling/plugin.h"
+
+namespace nos::scheduling {
+
+// The snapshot with every other pod that is nominated for a node (status.nominatedNodeName) and
+// goes before `pod`: those of at least its priority, and those for which GPUs are being cut there.
+// Not those of `except` (keys).
+cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, Pods pods,
+                                      const cluster::Pod& pod,
+                                      const std::set<std::string>& except = {});
+
+// The instances that are being cut for the pod on its nominated node: the node is asked for them,
+// its agent has not answered, and nobody else in the snapshot has them. None: that is not so.
+std::optional<std::vector<cluster::PromisedInstance>> BeingCutFor(
+    const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot);
+
+}  // namespace nos::scheduling
