@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -165,9 +166,13 @@ struct Objects {
   std::vector<Node> nodes;
   size_t ignored = 0;  // objects of other kinds
 };
+// Takes an object of another kind; false: it is to be ignored.
+using TakeOther = std::function<Result<bool>(std::string_view api_version, std::string_view kind,
+                                             const Json& object)>;
 // `source` names the text in errors. Error: kInvalid: "nodes.yaml: document 2, item 7 (Pod a/b):
 // ...".
-Result<Objects> ReadObjects(std::string_view text, std::string_view source);
+Result<Objects> ReadObjects(std::string_view text, std::string_view source,
+                            const TakeOther& take_other = {});
 
 // The ports that the pod takes of its node: those of containers and sidecars.
 std::vector<HostPort> HostPortsOf(const Pod& pod);

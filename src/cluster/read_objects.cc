@@ -133,20 +133,30 @@ Status ReadNode(const Json& object, Objects& objects) {
   return Status::Ok();
 }
 
-Status ReadObject(const Json& object, const Type& type, Objects& objects) {
+// What is read of a text.
+struct Reading {
+  Objects objects;
+  const TakeOther& take_other;
+};
+
+Status ReadObject(const Json& object, const Type& type, Reading& reading) {
   const std::string within = " " + Describe(object, type.kind);
   const Result<bool> read = IsRead(type);
   if (!read.ok()) return read.status().Within(within);
+  Objects& objects = reading.objects;
   if (!*read) {
-    ++objects.ignored;
+    Result<bool> taken = false;
+    if (reading.take_other) taken = reading.take_other(type.version, type.kind, object);
+    if (!taken.ok()) return taken.status().Within(within);
+    objects.ignored += *taken ? 0 : 1;
     return Status::Ok();
   }
   return (type.kind == "Pod" ? ReadPod(object, objects) : ReadNode(object, objects)).Within(within);
 }
 
-Status ReadAny(const Json& object, const Type& fallback, int depth, Objects& objects);
+Status ReadAny(const Json& object, const Type& fallback, int depth, Reading& reading);
 
-Status ReadList(const Json& list, std::string_view kind, int depth, Objects& objects) {
+Status ReadList(const Json& list, std::string_view kind, int depth, Reading& reading) {
   if (depth > kMaxListDepth) return Invalid(": Lists are nested too deeply");
   const Json* items = Find(list, "items");
   if (items == nullptr || items->is_null()) return Status::Ok();
@@ -154,35 +164,36 @@ Status ReadList(const Json& list, std::string_view kind, int depth, Objects& obj
   // The items of a PodList need not say that they are Pods.
   const Type fallback = kind == "List" ? Type{} : Type{"v1", kind.substr(0, kind.size() - 4)};
   for (size_t i = 0; i < items->get_array().size(); ++i) {
-    const Status status = ReadAny(items->get_array()[i], fallback, depth, objects);
+    const Status status = ReadAny(items->get_array()[i], fallback, depth, reading);
     if (!status.ok()) return {status.code(), fmt::format(", item {}{}", i + 1, status.message())};
   }
   return Status::Ok();
 }
 
 // Errors begin with what follows "document 1": the item, the object's name, or a colon.
-Status ReadAny(const Json& object, const Type& fallback, int depth, Objects& objects) {
+Status ReadAny(const Json& object, const Type& fallback, int depth, Reading& reading) {
   const Result<Type> type = TypeOf(object, fallback);
   if (!type.ok()) return type.status().Within("");
   if (IsReadList(type->kind) && type->version == "v1")
-    return ReadList(object, type->kind, depth + 1, objects);
-  return ReadObject(object, *type, objects);
+    return ReadList(object, type->kind, depth + 1, reading);
+  return ReadObject(object, *type, reading);
 }
 
 }  // namespace
 
-Result<Objects> ReadObjects(std::string_view text, std::string_view source) {
+Result<Objects> ReadObjects(std::string_view text, std::string_view source,
+                            const TakeOther& take_other) {
   Result<std::vector<Json>> documents = ParseDocuments(text);
   if (!documents.ok()) return documents.status().Within(source);
-  Objects objects;
+  Reading reading{{}, take_other};
   for (size_t i = 0; i < documents->size(); ++i) {
-    const Status status = ReadAny((*documents)[i], {}, 0, objects);
+    const Status status = ReadAny((*documents)[i], {}, 0, reading);
     if (!status.ok()) {
       return Status(status.code(),
                     fmt::format("{}: document {}{}", source, i + 1, status.message()));
     }
   }
-  return objects;
+  return std::move(reading.objects);
 }
 
 }  // namespace nos::cluster

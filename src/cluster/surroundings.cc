@@ -1,5 +1,9 @@
 #include "cluster/surroundings.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "cluster/fields.h"
 #include "cluster/read_parts.h"
 
@@ -156,6 +160,33 @@ Status ReadWorkload(JsonSource json, Workload& to) {
   return ReadObject(json, to, [&](Field& root, const auto& meta) {
     root.Members(meta, Within("spec", At("podGroups", to.groups, ReadGroup)));
   });
+}
+
+Result<bool> AddAround(std::string_view api_version, std::string_view kind, JsonSource json,
+                       Surroundings& to) {
+  Result<bool> added = false;
+  ForEachAroundKind([&]<typename T>(const AroundKind& known, Status (*read)(JsonSource, T&),
+                                    Table<T> Surroundings::* table) {
+    const std::string version = known.group.empty()
+                                    ? std::string(known.version)
+                                    : fmt::format("{}/{}", known.group, known.version);
+    if (known.kind != kind || version != api_version) return;
+    T object;
+    if (const Status status = read(json, object); !status.ok()) {
+      added = status;
+      return;
+    }
+    if (known.namespaced && object.meta.ns.empty()) object.meta.ns = "default";
+    const std::string key =
+        known.namespaced ? object.meta.ns + "/" + object.meta.name : object.meta.name;
+    if ((to.*table).Find(key) != nullptr) {
+      added = Invalid("is given twice; give every object once");
+      return;
+    }
+    (to.*table).Set(key, std::make_shared<const T>(std::move(object)));
+    added = true;
+  });
+  return added;
 }
 
 }  // namespace nos::cluster

@@ -189,4 +189,43 @@ Status ReadBudget(JsonSource json, PodDisruptionBudget& to);
 Status ReadPodGroup(JsonSource json, PodGroup& to);
 Status ReadWorkload(JsonSource json, Workload& to);
 
+// What an API server calls the objects of one of the tables.
+struct AroundKind {
+  std::string_view group, version, plural, kind;
+  bool namespaced;
+};
+// Calls visit(AroundKind, reader, member of Surroundings) for each table.
+template <typename Visit>
+void ForEachAroundKind(Visit visit) {
+  using S = Surroundings;
+  const std::string_view storage = "storage.k8s.io", apps = "apps";
+  visit({"", "v1", "namespaces", "Namespace", false}, ReadNamespace, &S::namespaces);
+  visit({"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true}, ReadClaim, &S::claims);
+  visit({"", "v1", "persistentvolumes", "PersistentVolume", false}, ReadVolume, &S::volumes);
+  visit({storage, "v1", "storageclasses", "StorageClass", false}, ReadStorageClass,
+        &S::storage_classes);
+  visit({storage, "v1", "csinodes", "CSINode", false}, ReadCsiNode, &S::csi_nodes);
+  visit({storage, "v1", "csidrivers", "CSIDriver", false}, ReadCsiDriver, &S::csi_drivers);
+  visit({storage, "v1", "csistoragecapacities", "CSIStorageCapacity", true}, ReadCsiStorageCapacity,
+        &S::csi_capacities);
+  visit({storage, "v1", "volumeattachments", "VolumeAttachment", false}, ReadVolumeAttachment,
+        &S::attachments);
+  visit({"", "v1", "services", "Service", true}, ReadEqualitySelector, &S::services);
+  visit({"", "v1", "replicationcontrollers", "ReplicationController", true}, ReadEqualitySelector,
+        &S::replication_controllers);
+  visit({apps, "v1", "replicasets", "ReplicaSet", true}, ReadLabelSelector, &S::replica_sets);
+  visit({apps, "v1", "statefulsets", "StatefulSet", true}, ReadLabelSelector, &S::stateful_sets);
+  visit({"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true}, ReadBudget,
+        &S::budgets);
+  visit({"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true}, ReadPodGroup,
+        &S::pod_groups);
+  visit({"scheduling.k8s.io", "v1alpha1", "workloads", "Workload", true}, ReadWorkload,
+        &S::workloads);
+}
+
+// Reads an object of one of these kinds, in this version, and puts it into its table. False: it is
+// of none. Error: kInvalid, also when it is there already.
+Result<bool> AddAround(std::string_view api_version, std::string_view kind, JsonSource json,
+                       Surroundings& to);
+
 }  // namespace nos::cluster

@@ -151,5 +151,18 @@ TEST(SurroundingsTest, CopiesOfTablesChangeApart) {
   EXPECT_EQ(copy.rows().size(), 1U);
 }
 
+TEST(AddAroundTest, PutsObjectsIntoTheirTables) {
+  Surroundings around;
+  const Json claim = {{"metadata", {{"name", "c"}}}};
+  EXPECT_TRUE(*AddAround("v1", "PersistentVolumeClaim", claim, around));
+  EXPECT_NE(around.claims.Find("default/c"), nullptr);
+  EXPECT_FALSE(AddAround("v1", "PersistentVolumeClaim", claim, around).ok()) << "twice";
+  EXPECT_TRUE(*AddAround("storage.k8s.io/v1", "StorageClass", claim, around));
+  EXPECT_NE(around.storage_classes.Find("c"), nullptr);
+  EXPECT_FALSE(*AddAround("v1", "StorageClass", claim, around)) << "of another group";
+  EXPECT_FALSE(*AddAround("scheduling.volcano.sh/v1beta1", "PodGroup", claim, around));
+  EXPECT_FALSE(AddAround("v1", "Service", Json(JsonObject()), around).ok());
+}
+
 }  // namespace
 }  // namespace nos::cluster

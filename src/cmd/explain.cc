@@ -6,17 +6,21 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "base/table.h"
 #include "base/text.h"
 #include "cluster/snapshot.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
+#include "cmd/missing_kinds.h"
 #include "cmd/read_cluster.h"
 #include "cmd/scheduler_file.h"
 #include "cmd/terminal.h"
 #include "controllers/gangs.h"
-#include "scheduling/explain.h"
+#include "scheduling/explain_gang.h"
+#include "scheduling/explain_promises.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::cmd {
@@ -48,18 +52,30 @@ Result<std::shared_ptr<const cluster::Pod>> FindWaiting(const ClusterObjects& ob
   return Invalid(fmt::format("pod {} does not wait: it is bound to node {}", key, pod.node_name));
 }
 
-// What keeps the group that the pod is placed together with from being tried; "" nothing.
-std::string GangProblem(const ClusterObjects& objects, const cluster::Pod& pod) {
+using SharedPod = std::shared_ptr<const cluster::Pod>;
+
+// The group that the pod is placed together with, as far as its scheduler sees it; none: there is
+// none. `problem`: why that cannot be told.
+std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const cluster::Pod& pod,
+                                            std::string& problem) {
   const std::string gang = controllers::GangOf(pod);
-  if (gang.empty() || !objects.around) return "";
+  if (gang.empty() || !objects.around) return std::nullopt;
+  const bool told = pod.workload ? !objects.around->workloads.rows().empty()
+                                 : !objects.around->pod_groups.rows().empty();
+  if (objects.is_dump && !told) return std::nullopt;  // and that was said
   const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
-  if (!size.problem.empty()) return gang + ": " + size.problem;
-  const auto there = std::ranges::count_if(objects.pods, [&](const auto& other) {
-    return controllers::GangOf(*other) == gang && controllers::CountsInGang(*other);
-  });
-  if (there >= size.least) return "";
-  return fmt::format("{}: {} of the {} pods that are placed together are there", gang, there,
-                     size.least);
+  if (!size.problem.empty()) problem = gang + ": " + size.problem;
+  if (!size.problem.empty() || size.least <= 1) return std::nullopt;
+  controllers::Gangs gangs;
+  for (const SharedPod& other : objects.pods) gangs.Set(nullptr, other);
+  scheduling::Together group{gang, static_cast<size_t>(size.least), 0, {}};
+  for (const SharedPod& member : gangs.Of(gang)) {
+    if (controllers::IsPlacedInGang(*member)) ++group.placed;
+    const bool waits =
+        scheduling::IsSchedulable(*member) && member->scheduler_name == pod.scheduler_name;
+    if (waits) group.waiting.push_back(member);
+  }
+  return group;
 }
 
 // The scheduler that the pod names, as far as it is known, or nos scheduler.
@@ -95,6 +111,42 @@ Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,
   return deciders;
 }
 
+scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const cluster::Pod& pod,
+                                       const Deciders& deciders, const gpu::Catalogue& catalogue) {
+  auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
+  if (objects.around) snapshot.ChangeAround() = *objects.around;
+  std::string problem;
+  const auto group = GroupOf(objects, pod, problem);
+  std::set<std::string> members;
+  if (group) {
+    for (const SharedPod& member : group->waiting) members.insert(member->Key());
+  }
+  const auto with = scheduling::WithPromises(snapshot, objects.pods, pod, members);
+  const scheduling::ExplainInput input{deciders.of_pod->framework,
+                                       deciders.with_cuts->framework,
+                                       with,
+                                       pod,
+                                       deciders.of_pod->preemption,
+                                       problem};
+  return group && members.contains(pod.Key()) ? scheduling::ExplainTogether(input, *group)
+                                              : scheduling::Explain(input);
+}
+
+// What its scheduler said last is no secret where something else comes out here.
+void NoteContradiction(const ExplainFlags& flags, const cluster::Pod& pod,
+                       const scheduling::Explanation& why) {
+  const cluster::Condition* said = pod.FindCondition("PodScheduled");
+  const bool refused = said != nullptr && said->status == "False" &&
+                       said->reason == "Unschedulable" && !said->message.empty();
+  if (!refused || !why.place || flags.what_if) return;
+  const std::string_view hint = flags.config.empty()
+                                    ? "if it runs with a configuration, give that with --config"
+                                    : "the cluster may have changed since";
+  std::cerr << Printable(
+                   fmt::format("note: its scheduler itself said: {} ({})", said->message, hint))
+            << "\n";
+}
+
 Status RunExplain(const ExplainFlags& flags) {
   const auto slash = flags.pod.find('/');
   if (slash == 0 || slash == std::string::npos || slash + 1 == flags.pod.size() ||
@@ -102,16 +154,14 @@ Status RunExplain(const ExplainFlags& flags) {
     return Invalid("'" + flags.pod + "' is not NAMESPACE/NAME");
   }
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
-  NOS_ASSIGN(const ClusterObjects objects, flags.files.empty()
-                                               ? ReadLiveCluster(flags.kubeconfig, flags.context)
-                                               : ReadDump(flags.files));
-  NOS_ASSIGN(const std::shared_ptr<const cluster::Pod> pod, FindWaiting(objects, flags.pod));
+  NOS_ASSIGN(ClusterObjects objects, flags.files.empty()
+                                         ? ReadLiveCluster(flags.kubeconfig, flags.context)
+                                         : ReadDump(flags.files));
+  NOS_ASSIGN(SharedPod pod, FindWaiting(objects, flags.pod));
   NOS_ASSIGN(const std::unique_ptr<Deciders> deciders, ChooseDeciders(flags, *pod));
-  auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
-  if (objects.around) snapshot.ChangeAround() = *objects.around;
-  const scheduling::Explanation why =
-      scheduling::Explain({deciders->of_pod->framework, deciders->with_cuts->framework, snapshot,
-                           *pod, deciders->of_pod->preemption, GangProblem(objects, *pod)});
+  if (objects.is_dump) pod = LeaveOutMissing(pod, objects.around);
+  const scheduling::Explanation why = ExplainWaiting(objects, *pod, *deciders, catalogue);
+  NoteContradiction(flags, *pod, why);
   if (flags.output == "json") {
     std::cout << WriteJsonPretty(scheduling::ToJson(why)) << "\n";
     return Status::Ok();
@@ -140,8 +190,10 @@ void AddExplainCommand(CLI::App& root, Chosen& chosen) {
       "--what-if", flags->what_if,
       "Where it would go, and what be cut or evicted, if nos scheduler placed it now");
   command
-      ->add_option("-f,--file", flags->files,
-                   "A dump instead of a cluster: YAML or JSON of nodes and pods; - is stdin")
+      ->add_option(
+          "-f,--file", flags->files,
+          "A dump instead of a cluster: YAML or JSON of nodes, pods and what they refer to; "
+          "- is stdin")
       ->option_text("FILE");
   command->add_option("-o,--output", flags->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
@@ -157,7 +209,7 @@ void AddExplainCommand(CLI::App& root, Chosen& chosen) {
       "Examples:\n"
       "  nos explain pod default/trainer\n"
       "  nos explain pod default/trainer --what-if -o json\n"
-      "  kubectl get nodes,pods -A -o yaml | nos explain pod default/trainer -f -");
+      "  kubectl get nodes,pods,pvc,pv,sc -A -o yaml | nos explain pod default/trainer -f -");
   command->callback([&chosen, flags] {
     chosen.action = [flags] {
       const Status status = RunExplain(*flags);

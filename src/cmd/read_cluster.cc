@@ -72,6 +72,14 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
 
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   ClusterObjects all;
+  all.is_dump = true;
+  cluster::Surroundings around;
+  const auto take_around = [&](std::string_view version, std::string_view kind,
+                               const Json& object) -> Result<bool> {
+    NOS_ASSIGN(const bool taken, cluster::AddAround(version, kind, object, around));
+    if (taken) all.around = cluster::Surroundings();
+    return taken;
+  };
   std::set<std::string> seen;  // "node n1", "pod a/b"
   const auto first = [&](const std::string& object, const std::string& path) {
     return seen.insert(object).second
@@ -80,7 +88,8 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   };
   for (const std::string& path : files) {
     NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
-    NOS_ASSIGN(cluster::Objects objects, cluster::ReadObjects(text, path == "-" ? "stdin" : path));
+    NOS_ASSIGN(cluster::Objects objects,
+               cluster::ReadObjects(text, path == "-" ? "stdin" : path, take_around));
     for (cluster::Node& node : objects.nodes) {
       NOS_RETURN_IF_ERROR(first("node " + node.meta.name, path));
       all.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
@@ -90,6 +99,7 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
       all.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
     }
   }
+  if (all.around) all.around = std::move(around);
   if (all.nodes.empty()) {
     return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
   }

@@ -16,14 +16,16 @@ namespace nos::cmd {
 struct ClusterObjects {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
-  std::optional<cluster::Surroundings> around;  // none: a dump does not tell
+  // None: it may not be read, or the dump has nothing of it.
+  std::optional<cluster::Surroundings> around;
+  bool is_dump = false;  // of which nobody knows what it leaves out
 };
 
 // Objects that cannot be read are reported on stderr and left out; so is all that surrounds pods
 // when some of it may not be read.
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context);
-// What `kubectl get nodes,pods -A -o yaml` printed; "-": standard input. Error: kInvalid, also when
-// an object is given twice, or no node.
+// What `kubectl get nodes,pods -A -o yaml` printed, with other kinds of `Surroundings` or without;
+// "-": standard input. Error: kInvalid, also when an object is given twice, or no node.
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files);
 
 // Lists and decodes; an object that cannot be read is reported and left out.

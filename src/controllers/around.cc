@@ -59,35 +59,12 @@ void AroundCaches::Watch(const kube::ReflectorOptions& options, kube::Resource r
 AroundCaches::AroundCaches(const kube::ReflectorOptions& options) {
   kube::ReflectorOptions all = options;
   all.may_be_unknown = true;
-  const std::string storage = "storage.k8s.io", apps = "apps";
-  using S = Surroundings;
-  Watch(all, kube::kNamespaces, cluster::ReadNamespace, &S::namespaces);
-  Watch(all, {"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true},
-        cluster::ReadClaim, &S::claims);
-  Watch(all, {"", "v1", "persistentvolumes", "PersistentVolume", false}, cluster::ReadVolume,
-        &S::volumes);
-  Watch(all, {storage, "v1", "storageclasses", "StorageClass", false}, cluster::ReadStorageClass,
-        &S::storage_classes);
-  Watch(all, {storage, "v1", "csinodes", "CSINode", false}, cluster::ReadCsiNode, &S::csi_nodes);
-  Watch(all, {storage, "v1", "csidrivers", "CSIDriver", false}, cluster::ReadCsiDriver,
-        &S::csi_drivers);
-  Watch(all, {storage, "v1", "csistoragecapacities", "CSIStorageCapacity", true},
-        cluster::ReadCsiStorageCapacity, &S::csi_capacities);
-  Watch(all, {storage, "v1", "volumeattachments", "VolumeAttachment", false},
-        cluster::ReadVolumeAttachment, &S::attachments);
-  Watch(all, {"", "v1", "services", "Service", true}, cluster::ReadEqualitySelector, &S::services);
-  Watch(all, {"", "v1", "replicationcontrollers", "ReplicationController", true},
-        cluster::ReadEqualitySelector, &S::replication_controllers);
-  Watch(all, {apps, "v1", "replicasets", "ReplicaSet", true}, cluster::ReadLabelSelector,
-        &S::replica_sets);
-  Watch(all, {apps, "v1", "statefulsets", "StatefulSet", true}, cluster::ReadLabelSelector,
-        &S::stateful_sets);
-  Watch(all, {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
-        cluster::ReadBudget, &S::budgets);
-  Watch(all, {"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true},
-        cluster::ReadPodGroup, &S::pod_groups);
-  Watch(all, {"scheduling.k8s.io", "v1alpha1", "workloads", "Workload", true},
-        cluster::ReadWorkload, &S::workloads);
+  cluster::ForEachAroundKind([&](const cluster::AroundKind& kind, auto read, auto table) {
+    Watch(all,
+          {std::string(kind.group), std::string(kind.version), std::string(kind.plural),
+           std::string(kind.kind), kind.namespaced},
+          read, table);
+  });
 }
 
 AroundCaches::~AroundCaches() = default;

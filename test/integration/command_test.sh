@@ -165,6 +165,52 @@ call 0 "$nos" explain pod default/mine "${dump[@]}"
 grep -q "^default/mine fits on node n, whose GPUs are cut for it$" "$work/out" || fail "nos cuts"
 call 0 "$nos" explain pod default/small --what-if -o json "${dump[@]}"
 grep -q '"instance": "1g.5gb@' "$work/out" || fail "--what-if says what is cut"
+# What surrounds pods counts where the dump has it; where it has not, that is said.
+cat >"$work/around.yaml" <<'EOF'
+apiVersion: v1
+kind: Pod
+metadata: {name: stateful}
+spec:
+  containers: [{name: c}]
+  volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]
+status: {conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: so it was}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: m1, labels: {scheduling.x-k8s.io/pod-group: train}}
+spec: {containers: [{name: c, resources: {requests: {cpu: "5"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: m2, labels: {scheduling.x-k8s.io/pod-group: train}}
+spec: {containers: [{name: c, resources: {requests: {cpu: "5"}}}]}
+EOF
+cat >"$work/claims.yaml" <<'EOF'
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {storageClassName: s}}
+- {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: s}, provisioner: p,
+   volumeBindingMode: Immediate}
+- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: train},
+   spec: {minMember: 2}}
+EOF
+around=(-f "$work/starving.yaml" -f "$work/around.yaml")
+call 0 "$nos" explain pod default/stateful "${around[@]}"
+grep -q "PersistentVolumeClaim; add them with: kubectl get nodes,pods,persistentvolumeclaims" "$work/err" ||
+  fail "claims that the dump leaves out are noted"
+grep -q "note: its scheduler itself said: so it was (.*--config)" "$work/err" ||
+  fail "what its scheduler said is told where it says otherwise"
+call 0 "$nos" explain pod default/m1 "${around[@]}"
+grep -q "has none of it: PodGroup;" "$work/err" || fail "groups that the dump leaves out are noted"
+around+=(-f "$work/claims.yaml")
+call 0 "$nos" explain pod default/stateful "${around[@]}"
+[ ! -s "$work/err" ] || fail "nothing is to be noted"
+grep -q "^remedy        have PersistentVolumeClaim default/data bound" "$work/out" || fail "claims count"
+call 0 "$nos" explain pod default/m1 "${around[@]}"
+grep -q "default/m1 waits for others: pod group default/train: 1 of its pods find a node together" \
+  "$work/out" || fail "a group is placed together"
+grep -q "^remedy        for default/m2: free 2 cpu on node n$" "$work/out" || fail "a group's remedy"
 refuse 2 "there is no pod default/nope" "$nos" explain pod default/nope "${dump[@]}"
 refuse 2 "'big' is not NAMESPACE/NAME" "$nos" explain pod big "${dump[@]}"
 refuse 2 "'a/b/c' is not NAMESPACE/NAME" "$nos" explain pod a/b/c "${dump[@]}"
