@@ -54,6 +54,7 @@ struct SchedulerConfig {
   // Pods that wait for what has to be done before; others that would have to are tried again later.
   size_t most_preparing = 10'000;
   Cuts::Options cuts{};
+  Duration tell_of_cuts_after = std::chrono::seconds(10);  // most GPUs are cut by then
   // Conditions, and Events as many, at once; fewer while pods are being bound, which goes first at
   // the API server, too.
   size_t tellings_per_call = 16;
@@ -111,6 +112,7 @@ class Scheduler final : public Reconciler {
     uint64_t attempt = 0;                                // no other binding has it, of whatever pod
     size_t writes = 0;                                   // of pre-bind plugins, not answered yet
     bool cuts = false;                                   // waits for its instances
+    bool told_of_cuts = false;                           // and its condition says so
     bool ready = false;     // nothing is left to be done before it is bound
     std::string gang = {};  // bound together with at least so many of it
     size_t least = 0;
@@ -215,6 +217,7 @@ class Scheduler final : public Reconciler {
   void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
   void Tell(Telling telling, Time now);
   void TellSome(kube::Client& client, Time now);
+  void TellOfCut(Binding& binding, scheduling::Progress& progress, Time now);
   void AddRemedies(std::vector<Telling>& tellings) const;
   Outcome Rest(Time now) const;
 

@@ -92,6 +92,8 @@ scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
   if (progress.kind == scheduling::Progress::Kind::kReady) {
     binding.cuts = false;
     cuts_.Drop(binding.node, *binding.pod, Cuts::End::kServed);
+  } else {
+    TellOfCut(binding, progress, now);
   }
   return progress;
 }

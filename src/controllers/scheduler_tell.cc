@@ -1,6 +1,7 @@
 // How the scheduler says what became of pods: conditions and Events, after decisions and bindings.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -20,6 +21,10 @@ constexpr int kMostConflicts = 3;
 
 // What stands between the words of kube-scheduler and what would help.
 constexpr std::string_view kRemedy = " Remedy: ";
+
+// The reason of the condition while a pod waits for its GPUs to be cut: it has a node, and no
+// autoscaler is to make another one for it.
+constexpr std::string_view kCuttingGpus = "CuttingGpus";
 
 // With the remedy that was told first: another one alone is not told, for it changes with every
 // pod that comes and goes.
@@ -42,6 +47,21 @@ void Scheduler::Tell(Telling telling, Time now) {
   if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
   tellings_[key] = std::move(telling);
   untold_.Add(key, now);
+}
+
+// What a pod waits for whose slices take longer than most to be cut: once, and else when to.
+void Scheduler::TellOfCut(Binding& binding, scheduling::Progress& progress, Time now) {
+  const bool waits = progress.kind == scheduling::Progress::Kind::kWaits && progress.until;
+  if (!waits || binding.told_of_cuts) return;
+  const Time due = *progress.until - config_.cuts.deadline + config_.tell_of_cuts_after;
+  if (now < due) {
+    progress.until = std::min(*progress.until, due);
+    return;
+  }
+  binding.told_of_cuts = true;
+  Tell({binding.pod, std::string(kCuttingGpus),
+        fmt::format("waits for node {}: {}", binding.node, progress.message), ""},
+       now);
 }
 
 // Pods of one kind that are refused with the same words are helped by the same.
@@ -94,6 +114,7 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
       }
       conditions.push_back(
           ConditionPatch(pod, {"PodScheduled", "False", telling.reason, telling.message}, now));
+      if (telling.reason == kCuttingGpus) continue;  // nothing failed
       notes.push_back(
           {Reference(pod), kube::EventType::kWarning, "FailedScheduling", telling.message});
     }

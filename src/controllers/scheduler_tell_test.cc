@@ -1,0 +1,67 @@
+// What the scheduler says of pods that wait, beyond the words of kube-scheduler.
+#include "controllers/scheduler_fixture_test.h"
+
+#include <gmock/gmock.h>
+
+namespace nos::controllers {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SchedulerTellTest : public SchedulerFixture {
+ protected:
+  std::string Said(const std::string& pod, const std::string& field = "message") {
+    const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + pod), "status", "conditions");
+    if (conditions == nullptr || conditions->get_array().empty()) return "";
+    return std::string(FindString(conditions->get_array().at(0), field));
+  }
+  void Change(const std::string& pod, const std::string& part, const JsonObject& fields) {
+    Json changed = *api_.Find("pods", "ml/" + pod);
+    for (const auto& [key, value] : fields) MakeObject(changed, part)[key] = value;
+    api_.Put(changed);
+  }
+};
+
+TEST_F(SchedulerTellTest, RoomThatWasPromisedIsNoRemedy) {
+  api_.Put({{"kind", "Node"},
+            {"metadata", {{"name", "a"}}},
+            {"status", {{"allocatable", {{"cpu", "4"}, {"pods", "110"}}}}}});
+  PutPod("v", "cpu", "3", 0);
+  Change("v", "spec", {{"nodeName", "a"}});
+  Change("v", "status", {{"phase", "Running"}});
+  Change("v", "metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}});
+  PutPod("hi", "cpu", "3", 100);
+  Change("hi", "status", {{"nominatedNodeName", "a"}});
+  PutPod("lo", "cpu", "3", 0);
+  Run();
+  EXPECT_THAT(Said("lo"), HasSubstr("Remedy: wait for the end of ml/hi, ml/v on node a, where "
+                                    "ml/hi goes first, or give it a priority above 100."));
+  EXPECT_THAT(Said("hi"), Not(HasSubstr("Remedy"))) << "its room is being made";
+}
+
+TEST_F(SchedulerTellTest, ASilentAgentIsNamedFromEarlyOn) {
+  GpuNode("n", 1);
+  PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);
+  Run();
+  EXPECT_EQ(Said("p"), "") << "most GPUs are cut soon";
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(Said("p"), "waits for node n: 3g.20gb@4 of GPU 0 is being cut");
+  EXPECT_EQ(Said("p", "reason"), "CuttingGpus");
+  const size_t writes = api_.writes.size();
+  clock_.Advance(seconds(20));
+  Run();
+  EXPECT_EQ(api_.writes.size(), writes) << "said once";
+  clock_.Advance(seconds(40));
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("look at the agent's pod there"));
+  clock_.Advance(seconds(9));
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("Remedy: the agent of node n has a plan to carry out (plan 2); "
+                                   "if that lasts, look at the agent's pod there."))
+      << "as long as nothing else is known";
+}
+
+}  // namespace
+}  // namespace nos::controllers
