@@ -78,8 +78,10 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
     if (found == known.end()) {
       if (known.size() >= config_.remedies_per_call) continue;
       const auto with = engine_.WithPromises(*telling.pod);
+      cluster::Pod pod = *telling.pod;
+      pod.nominated_node.clear();  // as it is by now, the watch may show later
       const scheduling::Explanation why = scheduling::Explain(
-          {*profile->framework, *profile->framework, with, *telling.pod, profile->preemption});
+          {*profile->framework, *profile->framework, with, pod, profile->preemption});
       const bool helps = !why.place && !why.preemption;  // else it is on its way
       found = known.emplace(key, helps ? why.remedy : "").first;
     }
