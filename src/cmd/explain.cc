@@ -138,7 +138,8 @@ void NoteContradiction(const ExplainFlags& flags, const cluster::Pod& pod,
   const cluster::Condition* said = pod.FindCondition("PodScheduled");
   const bool refused = said != nullptr && said->status == "False" &&
                        said->reason == "Unschedulable" && !said->message.empty();
-  if (!refused || !why.place || flags.what_if) return;
+  const bool waits = !why.place || !why.gang.empty() || !why.gate.empty();
+  if (!refused || waits || flags.what_if) return;
   const std::string_view hint = flags.config.empty()
                                     ? "if it runs with a configuration, give that with --config"
                                     : "the cluster may have changed since";

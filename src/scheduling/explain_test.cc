@@ -262,7 +262,7 @@ TEST_F(ExplainTogetherTest, TheGroupFindsPlacesTogether) {
             "available: 2 Insufficient cpu.");
   EXPECT_EQ(why.remedy, "for x/c: free 2 cpu on node n1") << "no member is in another's way";
   EXPECT_THAT(ToText(why, 100),
-              HasSubstr("x/a waits for others: pod group x/train: 2 of its pods"));
+              HasSubstr("x/a waits for others\ngroup         pod group x/train: 2 of its pods"));
   const auto enough = Of("b", two, {{"cpu", "3"}}, 2, 2);
   ASSERT_TRUE(enough.place);
   EXPECT_EQ(enough.place->node, "n2") << "beside the one before it";

@@ -73,7 +73,7 @@ std::string RoomText(const Room& room) {
 
 std::string Headline(const Explanation& why) {
   if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
-  if (!why.gang.empty()) return fmt::format("{} waits for others: {}", why.pod, why.gang);
+  if (!why.gang.empty()) return why.pod + " waits for others";
   if (why.being_cut) {
     return fmt::format("{} waits for GPUs of node {} to be cut for it", why.pod,
                        why.being_cut->node);
@@ -148,6 +148,7 @@ std::string ToText(const Explanation& why, size_t width) {
   const auto add = [&](const std::string& label, const std::string& text) {
     AddLines(out, label, text, width);
   };
+  if (!why.gang.empty()) add("group", why.gang);
   if (why.place) {
     if (!why.place->cut.made.empty()) add("to be cut", CutText(why.place->cut));
   } else if (why.being_cut) {

@@ -208,8 +208,8 @@ call 0 "$nos" explain pod default/stateful "${around[@]}"
 [ ! -s "$work/err" ] || fail "nothing is to be noted"
 grep -q "^remedy        have PersistentVolumeClaim default/data bound" "$work/out" || fail "claims count"
 call 0 "$nos" explain pod default/m1 "${around[@]}"
-grep -q "default/m1 waits for others: pod group default/train: 1 of its pods find a node together" \
-  "$work/out" || fail "a group is placed together"
+grep -q "^group         pod group default/train: 1 of its pods find a node together" "$work/out" ||
+  fail "a group is placed together"
 grep -q "^remedy        for default/m2: free 2 cpu on node n$" "$work/out" || fail "a group's remedy"
 refuse 2 "there is no pod default/nope" "$nos" explain pod default/nope "${dump[@]}"
 refuse 2 "'big' is not NAMESPACE/NAME" "$nos" explain pod big "${dump[@]}"
