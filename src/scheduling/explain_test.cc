@@ -117,6 +117,7 @@ TEST_F(ExplainTest, WhatGoesFirstIsNotRoom) {
   urgent.nominated_node = "a";
   Pod ending = Running("v", "a", {{"cpu", "3"}});
   ending.meta.deleted = Time(std::chrono::seconds(1));
+  ending.conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler", "", {}}};
   const Pod low = PodOf("lo", {{"cpu", "3"}});
   const std::vector<Node> nodes = {NodeOf("a", {{"cpu", "4"}})};
   const auto base = testing::Snap(nodes, {ending});
