@@ -90,6 +90,8 @@ class Scheduler final : public Reconciler {
   bool IsQuiet() const;
 
   const scheduling::SchedulingQueue& queue() const { return queue_; }
+  // Pods that have a node, and are not seen to be bound there.
+  size_t bindings() const { return bindings_.size(); }
   // The cluster as it takes it to be, with what is reserved for pods on their way to a binding.
   const cluster::ClusterSnapshot& snapshot() const { return engine_.snapshot(); }
 

@@ -202,7 +202,9 @@ class Chaos {
       const bool up = pod->phase == "Running" && endless;
       return !pod->node_name.empty() && !pod->Finished() && !up;
     });
-    return !busy && Neglected(pods).empty();
+    const controllers::Scheduler* scheduler = world_.scheduler();
+    if (busy || (scheduler != nullptr && scheduler->bindings() > 0)) return false;
+    return Neglected(pods).empty();
   }
 
   // Nobody is on the way to a binding any more: what is reserved is what bound pods hold.
@@ -216,9 +218,15 @@ class Chaos {
       const std::string& name = truth.node(i).node->meta.name;
       const cluster::NodeInfo* known = scheduler->snapshot().Find(name);
       if (known != nullptr && known->requested == truth.node(i).requested) continue;
-      report_.violations.push_back(
-          fmt::format("{}: the scheduler takes it for {}", name,
-                      known == nullptr ? "gone" : "used otherwise than by the pods bound there"));
+      const auto names = [](const cluster::NodeInfo& info) {
+        std::vector<std::string> keys;
+        for (const auto& pod : info.pods) keys.push_back(pod->Key());
+        std::ranges::sort(keys);
+        return fmt::format("{}", fmt::join(keys, " "));
+      };
+      report_.violations.push_back(fmt::format(
+          "{}: the scheduler takes it for {}, and bound there are: {}", name,
+          known == nullptr ? "gone" : "the node of: " + names(*known), names(truth.node(i))));
     }
   }
 

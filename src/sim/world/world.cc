@@ -43,8 +43,9 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       pods_(kube::kPods, cluster::ReadPod),
       nodes_(kube::kNodes, cluster::ReadNode),
       keeper_(api_, clock_, log_, options_.keep_finished) {
-  pods_.AddHandler([this](const std::string&, const auto&, const auto& after) {
-    if (after != nullptr && !after->node_name.empty()) CheckBinding(*after);
+  pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
+    if (after == nullptr || after->node_name.empty()) return;
+    CheckBinding(*after, before != nullptr && before->node_name.empty());
   });
   ScheduleRivals();
   nodes_.AddHandler([this](const std::string& name, const auto&, const auto& after) {
@@ -131,15 +132,15 @@ void World::BindAsRival() {
   log_.Note("rival", fmt::format("binds {} to {}: {}", pod->Key(), node, bound.ToString()));
 }
 
-// Of each pod that is shown bound: it stays where it is, and there was room for it.
-void World::CheckBinding(const cluster::Pod& pod) {
+// It stays where it is, and if it is `scheduled` there now, there was room for it.
+void World::CheckBinding(const cluster::Pod& pod, bool scheduled) {
   if (!options_.check_invariants) return;
-  const auto [place, fresh] = places_.emplace(pod.meta.uid, pod.node_name);
+  const auto place = places_.emplace(pod.meta.uid, pod.node_name).first;
   if (place->second != pod.node_name) {
     Violation(
         fmt::format("{} was bound to {} and then to {}", pod.Key(), place->second, pod.node_name));
   }
-  if (!fresh) return;
+  if (!scheduled) return;
   const auto rival = rival_at_.find(pod.node_name);
   if (rival != rival_at_.end() && clock_.Now() - rival->second <= kFaultsLinger) return;
   const auto node = nodes_.Get(pod.node_name);

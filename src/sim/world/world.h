@@ -126,7 +126,7 @@ class World {
   void ScheduleLosses(const std::string& node);
   void ScheduleRivals();
   void BindAsRival();
-  void CheckBinding(const cluster::Pod& pod);
+  void CheckBinding(const cluster::Pod& pod, bool scheduled);
   void SettleMachines();
   void UntilNothingIsDone(const std::function<bool()>& act);
   std::vector<Acting> OnNodes() const;
