@@ -71,7 +71,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
     Expire(client, now);
     return Rest(now);
   }
-  PrepareAll(client, now);
+  PrepareAll(view, client, now);
   Expire(client, now);
   LookAtGangs(client, now);
   HeedRests(now);
@@ -246,6 +246,7 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
   engine_.Assume(binding.pod, binding.node);
   const scheduling::Verdict reserved =
       engine_.Reserve(framework, *pod, binding.node, binding.state);
+  binding.fits = engine_.snapshot().Share(binding.node);
   if (!reserved.fits()) GiveUp(key, reserved.message, now);
   return true;
 }

@@ -108,15 +108,17 @@ class Scheduler final : public Reconciler {
     scheduling::CycleState state;
     // kBound: the watch has yet to show it; kDoubtful: nobody knows whether it is.
     enum class Stage { kPreparing, kSent, kBound, kDoubtful } stage = Stage::kPreparing;
-    std::shared_ptr<const cluster::NodeInfo> seen = {};  // as the pod was last found to fit there
-    std::string why = {};                                // of kDoubtful: the answer to the binding
-    int asked = 0;                                       // times, since
-    uint64_t attempt = 0;                                // no other binding has it, of whatever pod
-    size_t writes = 0;                                   // of pre-bind plugins, not answered yet
-    bool cuts = false;                                   // waits for its instances
-    bool told_of_cuts = false;                           // and its condition says so
-    bool ready = false;     // nothing is left to be done before it is bound
-    std::string gang = {};  // bound together with at least so many of it
+    // The node as it was when this was last looked at, and when the pod was last found to fit.
+    std::shared_ptr<const cluster::NodeInfo> seen = {}, fits = {};
+    bool answered = false;      // something that was written for it, since
+    std::string why = {};       // of kDoubtful: the answer to the binding
+    int asked = 0;              // times, since
+    uint64_t attempt = 0;       // no other binding has it, of whatever pod
+    size_t writes = 0;          // of pre-bind plugins, not answered yet
+    bool cuts = false;          // waits for its instances
+    bool told_of_cuts = false;  // and its condition says so
+    bool ready = false;         // nothing is left to be done before it is bound
+    std::string gang = {};      // bound together with at least so many of it
     size_t least = 0;
     bool arrived = false;  // it is bound, and that was told
     Time until = Time::max();
@@ -184,7 +186,7 @@ class Scheduler final : public Reconciler {
   void DropBinding(const std::string& key, bool unreserve, Time now);
   void Settle(const Pod& pod, Time now);
   void Arrived(Binding& binding, Time now);
-  void PrepareAll(kube::Client& client, Time now);
+  void PrepareAll(const View& view, kube::Client& client, Time now);
   void Expire(kube::Client& client, Time now);
   void LearnIfDue();
   bool DecideWithGang(const Pod& pod, kube::Client& client, Time now);

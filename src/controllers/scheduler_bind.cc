@@ -35,11 +35,18 @@ Result<std::string> NodeOf(const cluster::Pod& pod, kube::Client& client) {
 
 }  // namespace
 
-void Scheduler::PrepareAll(kube::Client& client, Time now) {
+// Those for which something may be otherwise than when they were last looked at.
+void Scheduler::PrepareAll(const View& view, kube::Client& client, Time now) {
   answered_ = false;
+  const bool all = view.changes->everything || !view.changes->around.empty();
   for (const std::string& key : std::vector(preparing_.begin(), preparing_.end())) {
     const auto found = bindings_.find(key);
-    if (found != bindings_.end()) Prepare(found->second, client, now);
+    if (found == bindings_.end()) continue;
+    Binding& binding = found->second;
+    if (all || binding.answered || binding.until <= now ||
+        binding.seen != engine_.snapshot().Share(binding.node)) {
+      Prepare(binding, client, now);
+    }
   }
 }
 
@@ -47,6 +54,9 @@ void Scheduler::PrepareAll(kube::Client& client, Time now) {
 void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   if (binding.writes > 0) return;
   const std::string key = binding.pod->Key();
+  binding.answered = false;
+  binding.seen = engine_.snapshot().Share(binding.node);
+  if (binding.seen == nullptr) return GiveUp(key, "the node is gone", now);
   std::vector<kube::ApiRequest> writes;
   binding.until = Time::max();
   const scheduling::Progress cut = LookAtCuts(binding, now);
@@ -65,7 +75,8 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
     if (progress.until) binding.until = std::min(binding.until, *progress.until);
   }
   binding.ready = ready && writes.empty();
-  if (const std::string why = WhyNotThere(binding); !why.empty()) return GiveUp(key, why, now);
+  const std::string why = binding.ready ? WhyNotThere(binding) : "";
+  if (!why.empty()) return GiveUp(key, why, now);
   if (!binding.ready && preparing_.size() > config_.most_preparing) {
     return GiveUp(key, "too many pods wait for their volumes or for GPUs to be cut", now);
   }
@@ -84,11 +95,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
 
 scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
   if (!binding.cuts) return {};
-  const cluster::NodeInfo* node = engine_.snapshot().Find(binding.node);
-  if (node == nullptr) {
-    return {scheduling::Progress::Kind::kFailed, "NodeGone", "the node is gone", {}, {}};
-  }
-  scheduling::Progress progress = cuts_.Look(*binding.pod, *node, now);
+  scheduling::Progress progress = cuts_.Look(*binding.pod, *binding.seen, now);
   if (progress.kind == scheduling::Progress::Kind::kReady) {
     binding.cuts = false;
     cuts_.Drop(binding.node, *binding.pod, Cuts::End::kServed);
@@ -101,12 +108,7 @@ scheduling::Progress Scheduler::LookAtCuts(Binding& binding, Time now) {
 // Much may have happened on the node while the pod was prepared. Those are not asked again who have
 // reserved something there for it, as GPU instances are: they would take that for somebody else's.
 std::string Scheduler::WhyNotThere(Binding& binding) const {
-  auto node = engine_.snapshot().Share(binding.node);
-  if (node == nullptr) return "the node is gone";
-  if (node == binding.seen) return "";
-  const bool fresh = binding.seen == nullptr;
-  binding.seen = std::move(node);
-  if (fresh) return "";
+  if (binding.seen == binding.fits) return "";
   cluster::ClusterSnapshot without = engine_.snapshot();
   if (!without.Vacate(*binding.pod, binding.node).ok()) return "";
   const scheduling::Cycle cycle = binding.framework->PreFilter(*binding.pod, without);
@@ -120,6 +122,7 @@ std::string Scheduler::WhyNotThere(Binding& binding) const {
         plugin->Filter(cycle.state, *binding.pod, *without.Find(binding.node));
     if (!verdict.fits()) return verdict.message;
   }
+  binding.fits = binding.seen;
   return "";
 }
 
@@ -146,13 +149,18 @@ void Scheduler::TakeAnswers(Time now) {
       TakeAskAnswer(found->second, answer, now);
     } else {
       --found->second.writes;
-      answered_ = true;
+      found->second.answered = answered_ = true;
       if (!answer.status.ok()) GiveUp(answer.key, answer.status.ToString(), now);
     }
   }
   for (const auto& [write, status] : shared_->cut.TakeAll()) {
     cuts_.Written(write, status);
     answered_ = true;
+    for (const std::string& key : write.pods) {
+      if (const auto found = bindings_.find(key); found != bindings_.end()) {
+        found->second.answered = true;
+      }
+    }
   }
   for (const auto& [victim, preemptor] : shared_->not_evicted.TakeAll()) {
     going_.erase(victim);
