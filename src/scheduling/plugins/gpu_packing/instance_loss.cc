@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <optional>
-#include <tuple>
 
 #include "gpu/fragmentation.h"
 
@@ -16,6 +15,33 @@ const std::vector<gpu::ProfileId>& InstanceLosses::PlainOf(const gpu::Model& mod
   return found->second;
 }
 
+InstanceLoss InstanceLosses::LossOf(const gpu::Model& model, gpu::LayoutId used,
+                                    gpu::LayoutId after) {
+  const auto& plain = PlainOf(model);
+  const auto potential = [&](gpu::LayoutId layout) {
+    return static_cast<double>(gpu::Potential(model, plain, layout));
+  };
+  return {(potential(used) - potential(after)) / potential(LayoutTable::kEmpty),
+          static_cast<double>(model.slots() - std::popcount(model.layouts().Slots(after)))};
+}
+
+// None: it does not fit.
+const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Model& model,
+                                                           gpu::LayoutId used,
+                                                           gpu::ProfileId profile) {
+  const auto [found, fresh] = best_cuts_.try_emplace({&model, used, profile});
+  std::optional<InstanceLoss>& best = found->second;
+  if (!fresh) return best;
+  const LayoutTable& table = model.layouts();
+  for (uint64_t left = table.Addable(used) & table.PlacementsOf(profile); left != 0;
+       left &= left - 1) {
+    const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(left));
+    const InstanceLoss loss = LossOf(model, used, table.Add(used, placement));
+    if (!best || loss < *best) best = loss;
+  }
+  return best;
+}
+
 InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::ResourceId resource,
                                 int64_t count) {
   if (!node.gpus.managed) return {};
@@ -27,34 +53,19 @@ InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::Resource
     const gpu::LayoutId used = gpu.UsedLayout();
     if (!profile || used == LayoutTable::kIllegal) continue;
     const LayoutTable& table = gpu.model->layouts();
-    const auto& plain = PlainOf(*gpu.model);
-    const auto potential = [&](gpu::LayoutId layout) {
-      return static_cast<double>(gpu::Potential(*gpu.model, plain, layout));
-    };
-    const auto loss_of = [&](gpu::LayoutId after) {
-      return InstanceLoss{
-          (potential(used) - potential(after)) / potential(LayoutTable::kEmpty),
-          static_cast<double>(gpu.model->slots() - std::popcount(table.Slots(after)))};
-    };
     for (const cluster::Instance& instance : gpu.instances) {
       if (instance.used || instance.placement.profile != *profile) continue;
       const auto placement = table.Find(instance.placement);
       const gpu::LayoutId after = placement ? table.Add(used, *placement) : LayoutTable::kIllegal;
       if (after == LayoutTable::kIllegal) continue;
-      const InstanceLoss loss = loss_of(after);
+      const InstanceLoss loss = LossOf(*gpu.model, used, after);
       sum.gpus += loss.gpus;
       sum.free_slots += loss.free_slots;
       ++choices;
     }
     if (choices > 0 || gpu.fixed) continue;
-    for (uint64_t left = table.Addable(used) & table.PlacementsOf(*profile); left != 0;
-         left &= left - 1) {
-      const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(left));
-      const InstanceLoss loss = loss_of(table.Add(used, placement));
-      if (!cut || std::tie(loss.gpus, loss.free_slots) < std::tie(cut->gpus, cut->free_slots)) {
-        cut = loss;
-      }
-    }
+    const std::optional<InstanceLoss>& best = BestCut(*gpu.model, used, *profile);
+    if (best && (!cut || *best < *cut)) cut = best;
   }
   const auto wanted = static_cast<double>(count);
   if (choices == 0 && cut) return {(1 + cut->gpus) * wanted, cut->free_slots};

@@ -1,8 +1,11 @@
 // What taking free MIG instances of a node costs what its GPUs can still serve.
 #pragma once
 
+#include <compare>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cluster/snapshot.h"
@@ -13,6 +16,7 @@ namespace nos::scheduling {
 struct InstanceLoss {
   double gpus = 0;        // of potential (gpu/fragmentation.h), in whole GPUs of the model
   double free_slots = 0;  // not in use beside the instances, on the GPUs that have them
+  auto operator<=>(const InstanceLoss&) const = default;
 };
 
 // Which free instance a pod gets is the kubelet's choice, out of a set without order, so the loss
@@ -32,7 +36,15 @@ class InstanceLosses {
  private:
   const std::vector<gpu::ProfileId>& PlainOf(const gpu::Model& model);
 
+  InstanceLoss LossOf(const gpu::Model& model, gpu::LayoutId used, gpu::LayoutId after);
+  const std::optional<InstanceLoss>& BestCut(const gpu::Model& model, gpu::LayoutId used,
+                                             gpu::ProfileId profile);
+
   std::map<const gpu::Model*, std::vector<gpu::ProfileId>> plain_;
+  // As many as models have layouts and profiles.
+  std::map<std::tuple<const gpu::Model*, gpu::LayoutId, gpu::ProfileId>,
+           std::optional<InstanceLoss>>
+      best_cuts_;
 };
 
 }  // namespace nos::scheduling
