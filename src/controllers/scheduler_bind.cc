@@ -201,17 +201,17 @@ void Scheduler::TakeBindAnswer(Binding& binding, const Status& answer, Time now)
 
 void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) {
   const std::string key = binding.pod->Key();
-  if (IsUncertain(answer.status)) {
+  const bool gone = answer.status.code() == Code::kNotFound;
+  if (!answer.status.ok() && !gone) {  // nothing is known of the pod, and so it is kept
+    Log(LogLevel::kWarn, "what became of a binding is not known",
+        {{"pod", key}, {"node", binding.node}, {"error", answer.status.ToString()}});
     binding.until = now + config_.asks.After(++binding.asked);
-  } else if (!answer.status.ok()) {  // gone, and the watch will say so
-    queue_.Remove(key);
-    DropBinding(key, true, now);
-  } else if (answer.node == binding.node) {
+  } else if (!gone && answer.node == binding.node) {
     binding.stage = Binding::Stage::kBound;
     Arrived(binding, now);
-  } else if (answer.node.empty()) {
+  } else if (!gone && answer.node.empty()) {
     GiveUp(key, std::string(binding.why), now);
-  } else {  // somebody else was faster
+  } else {  // the watch will say so, or somebody else was faster
     queue_.Remove(key);
     DropBinding(key, true, now);
   }

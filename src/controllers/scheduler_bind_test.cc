@@ -93,6 +93,26 @@ TEST_F(SchedulerBindTest, AMomentOfErrorsCostsAMoment) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(NodeOf("p" + std::to_string(i)), "n");
 }
 
+TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
+  Node("n", "1");
+  Pod("p");
+  watches_.pods_silent = true;
+  Restart();
+  int asked = 0;
+  api_.intercept =
+      [&asked](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (Binds(request)) return Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+    if (request.Query("fieldSelector").empty()) return std::nullopt;
+    ++asked;
+    return Result<kube::ApiResponse>(Status(Code::kPermission, "HTTP 403"));
+  };
+  RunFor(seconds(10));
+  EXPECT_GT(asked, 1);
+  api_.intercept = nullptr;
+  RunFor(std::chrono::minutes(2));
+  EXPECT_EQ(NodeOf("p"), "n");
+}
+
 TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {
   Node("a", "1");
   Node("b", "1");

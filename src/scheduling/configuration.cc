@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kVersion = "kubescheduler.config.k8s.io/v1";
 constexpr std::string_view kKind = "KubeSchedulerConfiguration";
-constexpr int64_t kMostPause = 24L * 3600;  // seconds
+constexpr int64_t kMostPause = 100'000'000;  // seconds: three years, far from where Duration ends
 
 void ReadSeconds(const ConfigValue& from, Duration& to) {
   int64_t seconds = -1;

@@ -128,7 +128,7 @@ TEST(ConfigurationTest, WhoIsEnabledAndDisabledAtOnceIsEnabledLast) {
 TEST(ConfigurationTest, EveryProfileHasItsOwn) {
   const auto read = Read(R"(
 podInitialBackoffSeconds: 2
-podMaxBackoffSeconds: 60
+podMaxBackoffSeconds: 172800
 clientConnection: {qps: 300.5, burst: 400, kubeconfig: /etc/kubeconfig}
 leaderElection: {resourceName: other, resourceNamespace: x, leaseDuration: 1m, leaderElect: false}
 profiles:
@@ -145,7 +145,7 @@ profiles:
   EXPECT_EQ(read->profiles[1].preemption->min_candidate_percentage, 20);
   EXPECT_EQ(read->profiles[1].preemption->min_candidates, 5);
   EXPECT_EQ(read->queue.initial_pause, std::chrono::seconds(2));
-  EXPECT_EQ(read->queue.most_pause, std::chrono::seconds(60));
+  EXPECT_EQ(read->queue.most_pause, std::chrono::days(2));
   EXPECT_EQ(read->client.requests_per_second, 300.5);
   EXPECT_EQ(read->client.burst, 400);
   EXPECT_EQ(read->client.kubeconfig, "/etc/kubeconfig");
@@ -174,6 +174,7 @@ profiles:
   - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}
   - {name: InterPodAffinity}
   - {name: NodeResourcesFit, args: {kind: NodeAffinityArgs}}
+  - {name: DynamicResources, args: {filterTimeout: -1s, filters: 1}}
 - percentageOfNodesToScore: x
 )");
   ASSERT_FALSE(read.ok());
@@ -195,6 +196,8 @@ profiles:
             "profiles[1].pluginConfig[2].args.kind: must be NodeResourcesFitArgs; "
             "profiles[1].pluginConfig[0].args.hardPodAffinityWeight: must be from 0 to 100, not "
             "101; "
+            "profiles[1].pluginConfig[3].args.filterTimeout: must not be negative; "
+            "profiles[1].pluginConfig[3].args.filters: there is no such field; "
             "profiles[2].percentageOfNodesToScore: must be a whole number, not a string; "
             "profiles[1].schedulerName: 'a' is the name of profiles[0] already; "
             "profiles[2].schedulerName: is missing: by it the profiles are told apart",

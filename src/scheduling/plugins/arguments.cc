@@ -320,6 +320,14 @@ Duration ReadVolumeBindingArguments(const ConfigValue& args) {
   return std::chrono::seconds(seconds);
 }
 
+void ReadDynamicResourcesArguments(const ConfigValue& args) {
+  Duration timeout{};
+  ReadArguments(args, "DynamicResourcesArgs", At("filterTimeout", [&](const ConfigValue& value) {
+                  value.Read(timeout);
+                  if (timeout < Duration::zero()) value.Fail("must not be negative");
+                }));
+}
+
 PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {
   PreemptionOptions to;
   ReadArguments(

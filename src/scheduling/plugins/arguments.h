@@ -21,6 +21,8 @@ InterPodAffinityOptions ReadInterPodAffinityArguments(const ConfigValue& args);
 PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args);
 // bindTimeoutSeconds; `shape` is refused, as where the gate StorageCapacityScoring is off.
 Duration ReadVolumeBindingArguments(const ConfigValue& args);
+// filterTimeout is checked and has no effect: nothing is allocated here that could take time.
+void ReadDynamicResourcesArguments(const ConfigValue& args);
 PreemptionOptions ReadPreemptionArguments(const ConfigValue& args);
 
 }  // namespace nos::scheduling

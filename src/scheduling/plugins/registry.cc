@@ -30,6 +30,10 @@ template <typename T, auto ReadArguments>
 Made MakeWith(const ConfigValue& args, const ProfileTraits&) {
   return std::make_unique<const T>(ReadArguments(args));
 }
+Made MakeDynamicResources(const ConfigValue& args, const ProfileTraits&) {
+  ReadDynamicResourcesArguments(args);
+  return std::make_unique<const DynamicResources>();
+}
 Made MakeFit(const ConfigValue& args, const ProfileTraits& traits) {
   FitOptions options = ReadFitArguments(args);
   options.leaves_gpus = traits.packs_gpus;
@@ -61,7 +65,7 @@ constexpr RegisteredPlugin kPlugins[] = {
     {"VolumeZone", 0, &Make<VolumeZone>},
     {"PodTopologySpread", 2, &MakeWith<PodTopologySpread, &ReadTopologySpreadArguments>, true},
     {"InterPodAffinity", 2, &MakeWith<InterPodAffinity, &ReadInterPodAffinityArguments>, true},
-    {"DynamicResources", 0, &Make<DynamicResources>},
+    {"DynamicResources", 0, &MakeDynamicResources, true},
     {"NodeResourcesBalancedAllocation", 1,
      &MakeBesideGpuPacking<NodeResourcesBalancedAllocation, &ReadBalanceArguments>, true},
     {"ImageLocality", 1, &Make<ImageLocality>},
