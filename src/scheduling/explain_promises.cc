@@ -47,9 +47,10 @@ std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
   std::vector<PromisedInstance> promised;
   for (const auto& [id, amount] : requests.entries()) {
     if (!cluster::IsMigResource(id)) continue;
+    const std::string& resource = cluster::ResourceName(id);
     for (int64_t i = 0; i < amount; ++i) {
-      const auto found = std::ranges::find_if(asked, [&, id = id](const auto& one) {
-        return one.second->FindProfile(cluster::ResourceName(id)) == one.first.placement.profile;
+      const auto found = std::ranges::find_if(asked, [&](const auto& one) {
+        return one.second->FindProfile(resource) == one.first.placement.profile;
       });
       if (found == asked.end()) return std::nullopt;
       promised.push_back(found->first);
