@@ -1,6 +1,8 @@
 #include "cluster/objects.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "cluster/fields.h"
 #include "cluster/read_parts.h"
@@ -100,10 +102,51 @@ void ReadPodSpec(Field& from, Pod& to) {
                   [&](Field& claims) { claims.Each([&](Field&) { to.claims_devices = true; }); }));
 }
 
-void ReadPodStatus(Field& from, Pod& to) {
+// Of a ContainerStatus: what its node has set aside. Without `resources` it does not tell.
+struct Allocation {
+  std::string name;
+  bool told = false;
+  ResourceList most;
+};
+
+void RaiseTo(ResourceList& total, const ResourceList& least) {
+  for (const auto& [name, quantity] : least) total[name] = std::max(total[name], quantity);
+}
+
+void ReadAllocation(Field& from, Allocation& to) {
+  ResourceList allocated, set;
+  from.Members(At("name", to.name), At("allocatedResources", allocated),
+               At("resources", [&](Field& resources) {
+                 to.told = resources.Present();
+                 if (to.told) resources.Members(At("requests", set));
+               }));
+  to.most = std::move(set);
+  RaiseTo(to.most, allocated);
+}
+
+// Source: k8s.io/component-helpers resource.PodRequests with UseStatusResources.
+void SetResizing(const std::vector<Allocation>& allocations, bool infeasible, Pod& pod) {
+  const auto set = [&](Container& container) {
+    const auto found = std::ranges::find(allocations, container.name, &Allocation::name);
+    if (found == allocations.end() || !found->told) return;
+    ResourceList counts = found->most;
+    if (!infeasible) RaiseTo(counts, container.requests);
+    if (counts != container.requests) container.resizing = std::move(counts);
+  };
+  std::ranges::for_each(pod.containers, set);
+  for (Container& container : pod.init_containers) {
+    if (container.restart_always) set(container);
+  }
+}
+
+void ReadPodStatus(Field& from, Pod& to, std::vector<Allocation>& allocations) {
+  std::vector<Allocation> of_sidecars;
   from.Members(At("phase", to.phase), At("nominatedNodeName", to.nominated_node),
                At("reason", to.reason), At("message", to.message), At("startTime", to.started),
-               At("conditions", to.conditions, ReadCondition));
+               At("conditions", to.conditions, ReadCondition),
+               At("containerStatuses", allocations, ReadAllocation),
+               At("initContainerStatuses", of_sidecars, ReadAllocation));
+  std::ranges::move(of_sidecars, std::back_inserter(allocations));
 }
 
 void ReadImages(Field& from, std::vector<NodeImage>& to) {
@@ -127,9 +170,8 @@ void ReadNodeStatus(Field& from, Node& to) {
                At("images", [&](Field& images) { ReadImages(images, to.images); }));
 }
 
-template <typename T>
-Status ReadObject(JsonSource json, T& to, void (*read_spec)(Field&, T&),
-                  void (*read_status)(Field&, T&)) {
+template <typename T, typename ReadStatus>
+Status ReadObject(JsonSource json, T& to, void (*read_spec)(Field&, T&), ReadStatus read_status) {
   NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
     root.Members(At("metadata", to.meta, ReadMeta), At("spec", to, read_spec),
                  At("status", to, read_status));
@@ -152,7 +194,13 @@ Status ReadPod(JsonSource json, Pod& to) {
   to.meta.ns = "default";
   to.scheduler_name = "default-scheduler";
   to.phase = "Pending";
-  return ReadObject(json, to, ReadPodSpec, ReadPodStatus);
+  std::vector<Allocation> allocations;
+  const Status read = ReadObject(json, to, ReadPodSpec, [&](Field& status, Pod& pod) {
+    ReadPodStatus(status, pod, allocations);
+  });
+  const Condition* resize = to.FindCondition("PodResizePending");
+  SetResizing(allocations, resize != nullptr && resize->reason == "Infeasible", to);
+  return read;
 }
 
 Status ReadNode(JsonSource json, Node& to) {

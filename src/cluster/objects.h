@@ -49,6 +49,9 @@ struct Container {
   bool restart_always = false;  // an init container that keeps running (sidecar)
   std::string image{};
   std::vector<HostPort> host_ports{};  // only those with a host port
+  // What counts in place of `requests` while it is not resized to them: what its node has set aside
+  // for it, and `requests` unless they can never be met there.
+  std::optional<ResourceList> resizing{};
 };
 
 // Where a volume of a pod comes from, as far as a scheduler looks.
@@ -173,9 +176,6 @@ using TakeOther = std::function<Result<bool>(std::string_view api_version, std::
 // ...".
 Result<Objects> ReadObjects(std::string_view text, std::string_view source,
                             const TakeOther& take_other = {});
-
-// The ports that the pod takes of its node: those of containers and sidecars.
-std::vector<HostPort> HostPortsOf(const Pod& pod);
 
 // What the pod asks of a node in all: the sum of its containers and sidecars, or the most that any
 // init container needs beside the sidecars started before it, if that is more; pod-level cpu,

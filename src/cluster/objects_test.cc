@@ -341,6 +341,49 @@ status: {startTime: "2026-01-01T00:00:00Z"})");
   EXPECT_TRUE(pod->started.has_value());
 }
 
+// What the container counts for: "cpu" of the pod.
+Quantity Resized(const std::string& spec, const std::string& status) {
+  const auto documents = ParseYaml(
+      "metadata: {name: p}\nspec: {containers: [{name: main, resources: {requests: {cpu: " + spec +
+      "}}}]}\nstatus: {" + status + "}");
+  const auto pod = DecodePod(documents->front());
+  EXPECT_TRUE(pod.ok()) << pod.status().message();
+  return PodRequests(*pod)["cpu"];
+}
+
+TEST(DecodePodTest, WhileItIsResizedWhatItsNodeHasSetAsideCounts) {
+  const auto cpu = [](int64_t cores) { return Quantity::FromValue(cores); };
+  const std::string held =
+      "containerStatuses: [{name: main, allocatedResources: {cpu: 3}, resources: {requests: {cpu: "
+      "2}}}]";
+  EXPECT_EQ(Resized("1", held), cpu(3)) << "not given back yet";
+  EXPECT_EQ(Resized("5", held), cpu(5)) << "not had yet";
+  const std::string reason = ", conditions: [{type: PodResizePending, status: 'True', reason: ";
+  EXPECT_EQ(Resized("5", held + reason + "Deferred}]"), cpu(5));
+  EXPECT_EQ(Resized("5", held + reason + "Infeasible}]"), cpu(3)) << "never to be had";
+  EXPECT_EQ(Resized("1", "containerStatuses: [{name: main, allocatedResources: {cpu: 3}}]"), cpu(1))
+      << "its node does not tell";
+  EXPECT_EQ(Resized("1", "containerStatuses: [{name: other, resources: {requests: {cpu: 3}}}]"),
+            cpu(1));
+}
+
+TEST(DecodePodTest, OfInitContainersOnlySidecarsAreResized) {
+  const auto documents = ParseYaml(R"(
+metadata: {name: p}
+spec:
+  initContainers:
+  - {name: once, resources: {requests: {cpu: 1}}}
+  - {name: sidecar, restartPolicy: Always, resources: {requests: {cpu: 1}}}
+  containers: [{name: main, resources: {requests: {cpu: 1}}}]
+status:
+  initContainerStatuses:
+  - {name: once, resources: {requests: {cpu: 50}}}
+  - {name: sidecar, resources: {requests: {cpu: 4}}})");
+  const auto pod = DecodePod(documents->front());
+  ASSERT_TRUE(pod.ok());
+  EXPECT_EQ(PodRequests(*pod)["cpu"], Quantity::FromValue(5));
+}
+
 TEST(DecodeNodeTest, ReadsImages) {
   const auto documents = ParseYaml(
       "{metadata: {name: n}, status: {images: [{names: [a, b], sizeBytes: 5000000000}]}}");

@@ -15,7 +15,7 @@ void RaiseTo(ResourceList& total, const ResourceList& least) {
 
 // The API server stores requests defaulted from limits; a file may not have passed through it.
 ResourceList ContainerRequests(const Container& container, const ResourceList& when_missing) {
-  ResourceList requests = container.requests;
+  ResourceList requests = container.resizing.value_or(container.requests);
   requests.insert(container.limits.begin(), container.limits.end());
   requests.insert(when_missing.begin(), when_missing.end());
   return requests;
@@ -37,18 +37,6 @@ void ApplyPodLevel(const Pod& pod, ResourceList& total) {
 }
 
 }  // namespace
-
-std::vector<HostPort> HostPortsOf(const Pod& pod) {
-  std::vector<HostPort> ports;
-  const auto add = [&](const Container& container) {
-    ports.insert(ports.end(), container.host_ports.begin(), container.host_ports.end());
-  };
-  for (const Container& container : pod.init_containers) {
-    if (container.restart_always) add(container);
-  }
-  for (const Container& container : pod.containers) add(container);
-  return ports;
-}
 
 ResourceList PodRequests(const Pod& pod, const ResourceList& when_missing) {
   ResourceList total;

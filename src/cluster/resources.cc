@@ -68,6 +68,11 @@ int64_t SaturatingSubtract(int64_t a, int64_t b) {
   return b < 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
 }
 
+bool IsEnd(int64_t amount) {
+  using Limits = std::numeric_limits<int64_t>;
+  return amount == Limits::max() || amount == Limits::min();
+}
+
 constexpr auto kById = [](const auto& entry, ResourceId id) { return entry.first < id; };
 
 }  // namespace
@@ -110,6 +115,12 @@ void ResourceVector::Add(const ResourceVector& other) {
 void ResourceVector::Subtract(const ResourceVector& other) {
   for (const auto& [id, amount] : other.entries_) Set(id, SaturatingSubtract(Get(id), amount));
 }
+
+bool ResourceVector::HasStopped() const {
+  return std::ranges::any_of(entries_, [](const auto& entry) { return IsEnd(entry.second); });
+}
+
+bool ScoredRequests::HasStopped() const { return IsEnd(cpu) || IsEnd(memory); }
 
 void ScoredRequests::Add(const ScoredRequests& other, int sign) {
   const auto add = sign > 0 ? SaturatingAdd : SaturatingSubtract;

@@ -41,6 +41,8 @@ class ResourceVector {
   void Add(const ResourceVector& other);
   void Subtract(const ResourceVector& other);
   const std::vector<std::pair<ResourceId, int64_t>>& entries() const { return entries_; }
+  // Whether a sum stands at an end of int64_t: what was added cannot be taken off it again.
+  bool HasStopped() const;
   friend bool operator==(const ResourceVector&, const ResourceVector&) = default;
 
  private:
@@ -53,6 +55,7 @@ class ResourceVector {
 struct ScoredRequests {
   int64_t cpu = 0, memory = 0;  // thousandths of a core, bytes
   void Add(const ScoredRequests& other, int sign = 1);
+  bool HasStopped() const;
   friend bool operator==(const ScoredRequests&, const ScoredRequests&) = default;
 };
 ScoredRequests ScoredRequestsOf(const Pod& pod);

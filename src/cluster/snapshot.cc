@@ -12,18 +12,11 @@
 namespace nos::cluster {
 namespace {
 
+using Nodes = std::vector<std::shared_ptr<const Node>>;
+using Pods = std::vector<std::shared_ptr<const Pod>>;
+
 bool HasAffinity(const Pod& pod) {
   return !pod.pod_affinity.empty() || !pod.pod_anti_affinity.empty();
-}
-
-void CountPorts(const Pod& pod, int sign, std::vector<HostPort>& ports) {
-  for (HostPort& port : HostPortsOf(pod)) {
-    if (sign > 0) {
-      ports.push_back(std::move(port));
-    } else if (const auto taken = std::ranges::find(ports, port); taken != ports.end()) {
-      ports.erase(taken);
-    }
-  }
 }
 
 // All but what the pod takes of GPUs.
@@ -34,9 +27,24 @@ void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& i
     info.requested.Subtract(requests);
   }
   info.scored.Add(ScoredRequestsOf(pod), sign);
-  CountPorts(pod, sign, info.ports);
+  sign > 0 ? AddPorts(HostPortsOf(pod), info.ports) : RemovePorts(HostPortsOf(pod), info.ports);
   if (HasAffinity(pod)) info.with_affinity += sign;
   if (!pod.pod_anti_affinity.required.empty()) info.with_required_anti_affinity += sign;
+}
+
+// Sums that have stopped at their end do not tell any more what they are made of.
+void TakeOff(Pods::iterator at, NodeInfo& info) {
+  const std::shared_ptr<const Pod> pod = *at;
+  const bool forgotten = info.requested.HasStopped() || info.scored.HasStopped();
+  info.pods.erase(at);
+  Count(*pod, RequestsOf(*pod), -1, info);
+  if (!forgotten) return;
+  info.requested = {};
+  info.scored = {};
+  for (const auto& other : info.pods) {
+    info.requested.Add(RequestsOf(*other));
+    info.scored.Add(ScoredRequestsOf(*other));
+  }
 }
 
 // Where instances are promised that are not there yet, as many can be had as are free and stay so;
@@ -82,9 +90,6 @@ void SortUnique(std::vector<T>& items, Less less) {
   });
   items.erase(items.begin(), first_kept.base());
 }
-
-using Nodes = std::vector<std::shared_ptr<const Node>>;
-using Pods = std::vector<std::shared_ptr<const Pod>>;
 
 // Where no instance is known, the GPU may be handed out whole, as nvidia.com/gpu: its MIG mode may
 // be off, which no status tells.
@@ -282,8 +287,7 @@ Status ClusterSnapshot::Unbind(const Pod& pod, std::string_view name) {
     return Status::Ok();
   }
   NodeInfo info = node(*i);
-  Count(**at, RequestsOf(**at), -1, info);
-  info.pods.erase(info.pods.begin() + offset);
+  TakeOff(info.pods.begin() + offset, info);
   Replace(*i, std::move(info));
   return Status::Ok();
 }
@@ -313,8 +317,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
       if (IsMigResource(id)) info.allocatable.Set(id, told.Get(id));
     }
   }
-  Count(**at, RequestsOf(**at), -1, info);
-  info.pods.erase(at);
+  TakeOff(at, info);
   CountPromised(info);
   Replace(*i, std::move(info));
   return held;

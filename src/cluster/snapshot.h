@@ -29,6 +29,7 @@
 
 #include "base/status.h"
 #include "cluster/annotations.h"
+#include "cluster/host_ports.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
 #include "cluster/surroundings.h"
@@ -47,7 +48,7 @@ struct NodeInfo {
   // Those of `pods` with affinity to other pods or anti-affinity, and those of them whose
   // anti-affinity is required: others are of no interest to pods that have none themselves.
   int with_affinity = 0, with_required_anti_affinity = 0;
-  std::vector<HostPort> ports;  // of `pods`; twice when two have the same
+  HostPorts ports;  // of `pods`; twice when two have the same
 };
 
 class ClusterSnapshot {

@@ -408,7 +408,7 @@ TEST(SnapshotTest, CountsPodsWithoutContainersAndPortsThatStayTaken) {
   pod->containers = {{"c", {}, {}, false, "", {{80, "", "TCP"}}}};
   pod->init_containers = {{"once", {}, {}, false, "", {{81, "", "TCP"}}},
                           {"sidecar", {}, {}, true, "", {{82, "", "UDP"}}}};
-  EXPECT_THAT(HostPortsOf(*pod), ElementsAre(HostPort{82, "", "UDP"}, HostPort{80, "", "TCP"}));
+  EXPECT_THAT(HostPortsOf(*pod), ElementsAre(HostPort{80, "", "TCP"}, HostPort{82, "", "UDP"}));
   ClusterSnapshot snapshot = Build({MakeNode("a", 0)}, {pod});
   auto twin = std::make_shared<Pod>(*pod);
   twin->meta.name = "q";
@@ -416,7 +416,30 @@ TEST(SnapshotTest, CountsPodsWithoutContainersAndPortsThatStayTaken) {
   EXPECT_EQ(snapshot.node(0).ports.size(), 4U);
   ASSERT_TRUE(snapshot.Unbind(*pod, "a").ok());
   EXPECT_THAT(snapshot.node(0).ports,
-              ElementsAre(HostPort{82, "", "UDP"}, HostPort{80, "", "TCP"}));
+              ElementsAre(HostPort{80, "", "TCP"}, HostPort{82, "", "UDP"}));
+}
+
+TEST(SnapshotTest, WhatOthersHoldIsKnownAfterAHugePodHasGone) {
+  auto honest = MakePod("honest", "a", {{"memory", Quantity::FromValue(int64_t{6} << 30)}});
+  auto huge = MakePod("huge", "a", {{"memory", Quantity::FromValue(INT64_MAX)}});
+  for (const bool vacated : {false, true}) {
+    ClusterSnapshot snapshot = Build({MakeNode("a", 0)}, {honest, huge});
+    const Status gone =
+        vacated ? snapshot.Vacate(*huge, "a").status() : snapshot.Unbind(*huge, "a");
+    ASSERT_TRUE(gone.ok());
+    EXPECT_EQ(snapshot.node(0).requested.Get(kMemory), int64_t{6} << 30);
+    EXPECT_EQ(snapshot.node(0).scored, ScoredRequestsOf(*honest));
+  }
+}
+
+TEST(HostPortsTest, APortOnEveryAddressIsTakenWhenItIsOnAny) {
+  const HostPorts taken = {{80, "", "TCP"}, {81, "1.1.1.1", "TCP"}, {81, "3.3.3.3", "TCP"}};
+  EXPECT_TRUE(IsTaken({80, "2.2.2.2", "TCP"}, taken));
+  EXPECT_FALSE(IsTaken({80, "", "UDP"}, taken));
+  EXPECT_TRUE(IsTaken({81, "", "TCP"}, taken));
+  EXPECT_TRUE(IsTaken({81, "3.3.3.3", "TCP"}, taken));
+  EXPECT_FALSE(IsTaken({81, "2.2.2.2", "TCP"}, taken));
+  EXPECT_FALSE(IsTaken({82, "", "TCP"}, taken));
 }
 
 TEST(SnapshotTest, ForksHaveSurroundingsOfTheirOwn) {

@@ -24,7 +24,8 @@ using JsonObject = boost::json::object;
 using JsonArray = boost::json::array;
 
 // Error: kInvalid with the byte offset, or for a number beyond double. Depth is limited to 100 so
-// that hostile input cannot exhaust the stack. Duplicate keys: the last wins.
+// that hostile input cannot exhaust the stack. Duplicate keys: the last wins. What is too small for
+// a double is 0.
 Result<Json> ParseJson(std::string_view text);
 std::string WriteJson(const Json& value);
 // Indented by two spaces, for people.

@@ -202,6 +202,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     Happened({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
   } else if (ran && runs &&
              (before->meta.labels != after->meta.labels ||
+              before->meta.deleted.has_value() != after->meta.deleted.has_value() ||
               cluster::RequestsOf(*before) != cluster::RequestsOf(*after))) {
     Happened({ClusterEvent::Kind::kPodChanged, {}, {}, before, after, {}}, now);
   }

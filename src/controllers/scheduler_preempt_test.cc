@@ -111,5 +111,35 @@ TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
   EXPECT_EQ(NodeOf("high"), "n");
 }
 
+// Pods that are being deleted do not count for topology spread any more.
+TEST_F(SchedulerPreemptTest, WhoIsSpreadIsLookedAtWhenTheEndOfAnotherBegins) {
+  for (const char* name : {"a", "b"}) {
+    api_.Put({{"kind", "Node"},
+              {"metadata", {{"name", name}, {"labels", {{"zone", name}}}}},
+              {"spec", {{"unschedulable", std::string(name) == "b"}}},
+              {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}});
+  }
+  const auto spread = [&](const std::string& name) {
+    PutPod(name, "cpu", "1", 0, {{"app", "web"}});
+    ChangePod(name, [](Json& pod) {
+      MakeObject(pod, "spec")["topologySpreadConstraints"] =
+          JsonArray{{{"maxSkew", 1},
+                     {"topologyKey", "zone"},
+                     {"whenUnsatisfiable", "DoNotSchedule"},
+                     {"labelSelector", {{"matchLabels", {{"app", "web"}}}}}}};
+    });
+  };
+  spread("first");
+  BindElsewhere("first", "a");
+  spread("second");  // a has one already, and b none, which is cordoned
+  Run();
+  ASSERT_EQ(NodeOf("second"), "");
+  ChangePod("first", [](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  });
+  Run();
+  EXPECT_EQ(NodeOf("second"), "a");
+}
+
 }  // namespace
 }  // namespace nos::controllers

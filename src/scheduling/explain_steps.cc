@@ -16,7 +16,6 @@ namespace nos::scheduling {
 namespace {
 
 using cluster::ClusterSnapshot;
-using cluster::HostPort;
 using cluster::NodeInfo;
 using cluster::Pod;
 using cluster::PodAffinityTerm;
@@ -215,13 +214,13 @@ std::string SpreadStep(const Pod& pod, const cluster::Node& node) {
 
 std::string PortStep(const Pod& pod, const NodeInfo& node) {
   std::set<std::string> pods, ports;
+  const cluster::HostPorts wanted = cluster::HostPortsOf(pod);
   for (const auto& other : node.pods) {
-    for (const HostPort& held : cluster::HostPortsOf(*other)) {
-      for (const HostPort& wanted : cluster::HostPortsOf(pod)) {
-        if (held.port != wanted.port || held.protocol != wanted.protocol) continue;
-        pods.insert(other->Key());
-        ports.insert(fmt::format("{}/{}", held.port, held.protocol));
-      }
+    const cluster::HostPorts held = cluster::HostPortsOf(*other);
+    for (const cluster::HostPort& port : wanted) {
+      if (!cluster::IsTaken(port, held)) continue;
+      pods.insert(other->Key());
+      ports.insert(fmt::format("{}/{}", port.port, port.protocol));
     }
   }
   return fmt::format("wait for the end of {} on node {}, which {} port {}", Listed(pods),

@@ -65,7 +65,7 @@ struct ClusterEvent {
     kNodeChanged,
     kNodeRemoved,
     kPodBound,    // a pod was bound, by whomever
-    kPodChanged,  // one that is bound: labels, or requests resized
+    kPodChanged,  // one that is bound: labels, requests resized, or its end has begun
     kPodLeft,     // one that was bound is finished or gone
     kAround,      // of `around`: one of the Surroundings came, changed or went
   } kind;

@@ -169,11 +169,14 @@ std::vector<Preemption> PreemptionCandidates(const Framework& framework,
   const auto nodes = static_cast<int64_t>(snapshot.size());
   const auto enough = static_cast<size_t>(
       std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
-  for (size_t i = 0; i < snapshot.size() && candidates.size() < enough; ++i) {
+  bool harmless = false;  // there is one that violates no budget
+  for (size_t i = 0; i < snapshot.size() && !(harmless && candidates.size() >= enough); ++i) {
     const NodeInfo& node = snapshot.node(i);
     if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
     std::optional<Preemption> preemption = TryNode(framework, snapshot, cycle, pod, node);
-    if (preemption) candidates.push_back(*std::move(preemption));
+    if (!preemption) continue;
+    harmless = harmless || preemption->violations == 0;
+    candidates.push_back(*std::move(preemption));
   }
   return candidates;
 }

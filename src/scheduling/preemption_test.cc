@@ -178,5 +178,20 @@ TEST(SlicePreemptionTest, ThoseGoThatStandWhereTheSliceFits) {
   EXPECT_EQ(victims, "ba") << "a 4g.20gb starts at 0 alone";
 }
 
+// kube-scheduler looks on until there is one without harm, however many there are with.
+TEST_F(PreemptionTest, BudgetsAreKeptThoughTheNodesThatBreakThemComeFirst) {
+  Budget("guarded", 0);
+  std::vector<Node> nodes;
+  std::vector<Pod> pods;
+  for (int i = 0; i < 5; ++i) {
+    const std::string node = "n" + std::to_string(i);
+    nodes.push_back(NodeOf(node, {{"cpu", "1"}}));
+    pods.push_back(Running("v" + std::to_string(i), node, 1));
+    pods.back().meta.labels["app"] = i < 3 ? "guarded" : "free";
+  }
+  EXPECT_EQ(Find(nodes, pods, Waiting(5), {.min_candidate_percentage = 0, .min_candidates = 2}),
+            "n3: v3");
+}
+
 }  // namespace
 }  // namespace nos::scheduling

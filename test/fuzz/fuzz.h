@@ -22,4 +22,16 @@ inline void Require(bool promise, std::string_view what) {
   std::abort();
 }
 
+// Whether the text may have a number that is 0 as a double and more than that as it is written
+// ("1e-400"): a tree has the double. For each such number an exponent of three digits follows.
+inline bool HasTinyNumbers(std::string_view text) {
+  for (size_t i = 0; i + 4 < text.size(); ++i) {
+    if ((text[i] == 'e' || text[i] == 'E') && text[i + 1] == '-' &&
+        text.substr(i + 2, 3).find_first_not_of("0123456789") == std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace nos

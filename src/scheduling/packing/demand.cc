@@ -1,5 +1,7 @@
 #include "scheduling/packing/demand.h"
 
+#include <algorithm>
+
 namespace nos::scheduling::packing {
 
 void Demand::Learn(const PodKind& kind) {
@@ -11,6 +13,10 @@ void Demand::Learn(const PodKind& kind) {
   ++found->second;
   ++total_;
   ++learned_;
+}
+
+bool Demand::WantsGpus() const {
+  return std::ranges::any_of(counts_, [](const auto& kind) { return kind.first.gpus > 0; });
 }
 
 void Demand::Halve() {

@@ -25,6 +25,7 @@ class Demand {
 
   const std::map<PodKind, int64_t>& counts() const { return counts_; }
   int64_t total() const { return total_; }      // sum of counts()
+  bool WantsGpus() const;                       // some kind does
   int64_t learned() const { return learned_; }  // pods ever learnt; never falls
 
  private:

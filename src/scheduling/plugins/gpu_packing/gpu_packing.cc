@@ -16,10 +16,12 @@ constexpr double kSlotUnit = 1024;  // means of slots keep ten binary digits as 
 // Of the cluster. The tables inside grow while they are asked; each learnt state has its own.
 struct Learnt {
   explicit Learnt(const cluster::ClusterSnapshot& snapshot, Pods waiting)
-      : view(snapshot), value(view.DemandOf(snapshot, waiting)) {}
+      : view(snapshot), demand(view.DemandOf(snapshot, waiting)), value(demand) {}
 
   packing::View view;
+  packing::Demand demand;
   packing::NodeValue value;
+  const bool wants_gpus = demand.WantsGpus();
   InstanceLosses losses;
 };
 
@@ -50,6 +52,17 @@ int64_t StepsOf(const Asked& asked, const cluster::NodeInfo& info) {
   const packing::Node node = asked.learnt->view.NodeOf(info);
   const double loss = value.Worth(node) - value.AfterPlacing(node, asked.kind).worth;
   return packing::LossSteps(asked.kind, node, loss);
+}
+
+// The share of its cpu or memory, in 1/1024, that pods are taken to need, whichever is more.
+uint64_t FillOf(const cluster::NodeInfo& node) {
+  const auto share = [&](int64_t taken, cluster::ResourceId resource) {
+    const auto all = static_cast<double>(node.allocatable.Get(resource));
+    const double part = all > 0 ? static_cast<double>(taken) / all : 0;
+    return static_cast<uint64_t>(std::clamp(part, 0.0, 1.0) * kSlotUnit);
+  };
+  return std::max(share(node.scored.cpu, cluster::kCpu),
+                  share(node.scored.memory, cluster::kMemory));
 }
 
 }  // namespace
@@ -86,7 +99,9 @@ uint64_t GpuPacking::Order(const CycleState& state, const cluster::Pod&,
                            const cluster::NodeInfo& node) const {
   const Asked* asked = AskedOf(state);
   if (asked == nullptr || !packing::HasGpus(node)) return 0;
-  if (asked->instances.empty()) return packing::TieOrder(node.node->meta.name);
+  const uint64_t tie = packing::TieOrder(node.node->meta.name);
+  if (asked->instances.empty() && !asked->learnt->wants_gpus) return FillOf(node) << 32 | tie;
+  if (asked->instances.empty()) return tie;
   return static_cast<uint64_t>(LossOf(*asked, node).free_slots * kSlotUnit);
 }
 

@@ -7,7 +7,9 @@
 //
 // The score is kMaxScore on the best node and falls by one for each step more that is lost. Of
 // equal nodes MIG pods take the one whose GPUs have fewest slots left, others the first of the
-// fixed order (packing::TieOrder). Without Learn all nodes are the same to it.
+// fixed order (packing::TieOrder). As long as nobody wants a GPU, nothing says what pods without
+// would take from those who will: they are spread, so that each node keeps something for its GPUs.
+// Without Learn all nodes are the same to it.
 #pragma once
 
 #include "scheduling/plugin.h"

@@ -76,7 +76,7 @@ class SameAsPacker : public ::testing::TestWithParam<int> {};
 
 TEST_P(SameAsPacker, OnAClusterOfWholeGpus) {
   Random random(static_cast<uint64_t>(GetParam()));
-  auto snapshot = Snap(MixedNodes(9));
+  auto snapshot = Snap(MixedNodes(9), {PodOf("first", {{"nvidia.com/gpu", "1"}}, "node-1")});
   int placed = 0, refused = 0;
   for (int i = 0; i < 60; ++i) {
     const Pod pod = RandomPod(i, random);
@@ -120,6 +120,20 @@ TEST(GpuPackingTest, PodsWithoutGpuPreferNodesWithoutEvenFullOnes) {
       {NodeOf("gpu", {{"cpu", "64"}, {"nvidia.com/gpu", "1"}}), NodeOf("full", {{"cpu", "8"}})},
       {PodOf("q", {{"cpu", "7"}}, "full")});
   EXPECT_EQ(Chosen(pod, only_full), "full");
+}
+
+TEST(GpuPackingTest, WhileNobodyWantsGpusPodsWithoutAreSpreadOverTheirNodes) {
+  auto snapshot = Snap({NodeOf("a", {{"cpu", "16"}, {"nvidia.com/gpu", "2"}}),
+                        NodeOf("b", {{"cpu", "16"}, {"nvidia.com/gpu", "2"}}),
+                        NodeOf("c", {{"cpu", "32"}, {"nvidia.com/gpu", "2"}})});
+  std::map<std::string, int> counts;
+  for (int i = 0; i < 16; ++i) {
+    const Pod pod = PodOf("p" + std::to_string(i), {{"cpu", "1"}});
+    const std::string node = Chosen(pod, snapshot);
+    ASSERT_TRUE(snapshot.Bind(std::make_shared<const Pod>(pod), node).ok());
+    ++counts[node];
+  }
+  EXPECT_EQ(counts, (std::map<std::string, int>{{"a", 4}, {"b", 4}, {"c", 8}}));
 }
 
 TEST(GpuPackingTest, AWholeGpuComesFromTheNodeThatCannotFeedMore) {
