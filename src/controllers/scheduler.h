@@ -41,6 +41,8 @@ struct SchedulerProfile {
   const scheduling::Framework* framework;
   // None: pods of this profile take no other pod's place.
   std::optional<scheduling::PreemptionOptions> preemption = scheduling::PreemptionOptions();
+  // As that one, but with GPUs cut where need be: for what would help. Null: it has them cut.
+  const scheduling::Framework* cutting = nullptr;
 };
 
 struct SchedulerConfig {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "controllers/condition.h"
 #include "controllers/scheduler_internal.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::controllers {
 
@@ -120,14 +121,17 @@ void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string
   const auto binding = bindings_.find(key);
   if (binding != bindings_.end() && binding->second.stage == Binding::Stage::kPreparing &&
       binding->second.writes == 0) {
-    return GiveUp(
-        key, fmt::format("its place is taken by {}, of higher priority", preemptor->Key()), now);
+    return GiveUp(key,
+                  fmt::format("its place is taken by {}, of higher priority",
+                              scheduling::NamesOf({preemptor->Key()}, victim->meta.ns)),
+                  now);
   }
   if (scheduling::EndsByPreemption(*victim)) return;
   if (!going_.emplace(key, victim->meta.uid).second) return;
+  const bool related = preemptor->meta.ns == victim->meta.ns;  // it may know the name
   Tell({victim, "Preempted",
-        fmt::format("Preempted by pod {} ({}) on node {}", preemptor->meta.uid, preemptor->Key(),
-                    node),
+        fmt::format("Preempted by pod {}{} on node {}", preemptor->meta.uid,
+                    related ? fmt::format(" ({})", preemptor->Key()) : "", node),
         node},
        now);
   Post(threads_.binders, client,

@@ -41,6 +41,20 @@ TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
       std::string::npos);
 }
 
+TEST_F(SchedulerPreemptTest, AVictimIsNotToldTheNamesOfOthersPods) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  Json other = *api_.Find("pods", "ml/high");
+  MakeObject(other, "metadata")["namespace"] = "acme";
+  api_.Remove("pods", "ml/high");
+  api_.Put(other);
+  Run();
+  EXPECT_NE(testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
+            std::string::npos);
+}
+
 // Somebody has deleted it, and has given it hours to end.
 TEST_F(SchedulerPreemptTest, OnlyEvictedPodsAreWaitedFor) {
   for (const char* node : {"n1", "n2"}) CpuNode(node, "2");

@@ -80,8 +80,10 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
       const auto with = engine_.WithPromises(*telling.pod);
       cluster::Pod pod = *telling.pod;
       pod.nominated_node.clear();  // as it is by now, the watch may show later
+      const Framework& framework = *profile->framework;
+      const Framework& cutting = profile->cutting != nullptr ? *profile->cutting : framework;
       const scheduling::Explanation why = scheduling::Explain(
-          {*profile->framework, *profile->framework, with, pod, profile->preemption});
+          {framework, cutting, with, pod, profile->preemption, "", false, pod.meta.ns});
       const bool helps = !why.place && !why.preemption;  // else it is on its way
       found = known.emplace(key, helps ? why.remedy : "").first;
     }

@@ -40,6 +40,41 @@ TEST_F(SchedulerTellTest, RoomThatWasPromisedIsNoRemedy) {
   EXPECT_THAT(Said("hi"), Not(HasSubstr("Remedy"))) << "its room is being made";
 }
 
+TEST_F(SchedulerTellTest, PodsOfOtherNamespacesAreNotNamed) {
+  CpuNode("a", "3");
+  PutPod("project-merger", "cpu", "3", 0);
+  Json other = *api_.Find("pods", "ml/project-merger");
+  MakeObject(other, "metadata")["namespace"] = "acme";
+  MakeObject(other, "spec")["nodeName"] = "a";
+  api_.Remove("pods", "ml/project-merger");
+  api_.Put(other);
+  PutPod("p", "cpu", "3", 0);
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("Remedy: wait for the end of 1 pod of another namespace on node "
+                                   "a, or give it a priority above 0."));
+}
+
+// Its profile leaves the cutting to the partitioner, which can do it.
+TEST_F(SchedulerTellTest, WhatThePartitionerCanCutIsNotToBeFreed) {
+  const auto waiting = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  scheduler_ = std::make_unique<Scheduler>(
+      config_,
+      std::vector<SchedulerProfile>{
+          {"default-scheduler", &waiting, scheduling::PreemptionOptions(), &framework_}},
+      gpu::Catalogue::Builtin());
+  runner_->Use(scheduler_.get());
+  GpuNode("n", 1);
+  PutPod("holder", "nvidia.com/mig-7g.40gb", "1", 0);
+  BindElsewhere("holder", "n");
+  Tell("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"}},
+       {{"nvidia.com/mig-7g.40gb", "1"}});
+  PutPod("p", "nvidia.com/mig-4g.20gb", "1", 0);
+  Run();
+  EXPECT_THAT(Said("p"), HasSubstr("Remedy: wait for the end of ml/holder on node n."));
+  runner_.reset();  // it refers to the framework
+  scheduler_.reset();
+}
+
 TEST_F(SchedulerTellTest, ASilentAgentIsNamedFromEarlyOn) {
   GpuNode("n", 1);
   PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "controllers/condition.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::controllers {
 namespace {
@@ -34,9 +35,12 @@ WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
     return {std::move(type), "False", "NotPlaced", "no GPU can serve it"};
   std::vector<std::string> parts;
   parts.reserve(outcome.reasons.size());
-  for (const planning::Reason& reason : outcome.reasons) parts.push_back(reason.message);
+  const auto told = [&](const std::string& text) {
+    return scheduling::NamesOnlyFor(outcome.pod->meta.ns, text);
+  };
+  for (const planning::Reason& reason : outcome.reasons) parts.push_back(told(reason.message));
   std::string message = Shortened(Join(parts, "; "), kMaxReasons);
-  if (!outcome.remedy.empty()) message += "; what would help: " + outcome.remedy;
+  if (!outcome.remedy.empty()) message += "; what would help: " + told(outcome.remedy);
   return {std::move(type), "False", outcome.reasons.front().code, std::move(message)};
 }
 

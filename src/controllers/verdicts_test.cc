@@ -51,6 +51,13 @@ TEST_F(VerdictsTest, TellsReasonAndRemedyInConditionAndEvent) {
   EXPECT_EQ(Writes(), 2U) << "nothing is new";
 }
 
+TEST_F(VerdictsTest, PodsOfOtherNamespacesAreNotNamed) {
+  Plan("NoRoom", "it is kept until the end of pod acme/merger (1g.5gb@0 of GPU 0), pod ml/q");
+  EXPECT_EQ(Events(),
+            "SliceNotPlanned: it is kept until the end of a pod of another namespace (1g.5gb@0 of "
+            "GPU 0), pod ml/q; what would help: do this\n");
+}
+
 TEST_F(VerdictsTest, OtherWordsForOneReasonAreNotSaidAtOnce) {
   Plan("NoRoom", "2 nodes are full");
   now_ += minutes(1);

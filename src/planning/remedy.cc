@@ -13,6 +13,7 @@
 #include "cluster/annotations.h"
 #include "cluster/selectors.h"
 #include "planning/wording.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::planning {
 
@@ -244,8 +245,9 @@ class RemedyFinder {
       kept = true;
       if (!IsBetter(1, Kind::kWait)) continue;
       Offer(1, Kind::kWait,
-            fmt::format("wait until pod {} is served: room on node {} is kept for it",
-                        t_.pending[t_.members[r.cls].back()]->Key(), NameOf(node)));
+            fmt::format("wait until {} is served: room on node {} is kept for it",
+                        scheduling::PodText(t_.pending[t_.members[r.cls].back()]->Key()),
+                        NameOf(node)));
     }
     if (kept || !IsBetter(1, Kind::kWait)) return;
     Offer(1, Kind::kWait,

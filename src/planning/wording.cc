@@ -6,6 +6,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::planning {
 namespace {
@@ -93,7 +94,8 @@ std::string InTheWayText(const Translation& translation, const StagedResult& res
       break;
     }
     const std::string holder = HolderOf(translation, result, slot);
-    parts.push_back(fmt::format("{} ({})", holder.empty() ? "its unknown user" : "pod " + holder,
+    parts.push_back(fmt::format("{} ({})",
+                                holder.empty() ? "its unknown user" : scheduling::PodText(holder),
                                 SlotText(translation, slot)));
   }
   if (place.short_of_resources) parts.emplace_back("other resources in use");

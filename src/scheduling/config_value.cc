@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace nos::scheduling {
@@ -38,8 +39,9 @@ std::string ConfigValue::PathOf(size_t element) const {
 }
 
 void ConfigValue::FailAt(const std::string& path, std::string_view what) const {
-  if (problems_.size() >= kMostProblems) return;
-  problems_.push_back(path.empty() ? std::string(what) : fmt::format("{}: {}", path, what));
+  std::string problem = path.empty() ? std::string(what) : fmt::format("{}: {}", path, what);
+  if (problems_.size() >= kMostProblems || std::ranges::count(problems_, problem) > 0) return;
+  problems_.push_back(std::move(problem));
 }
 
 bool ConfigValue::Expect(bool fulfilled, std::string_view expected) const {

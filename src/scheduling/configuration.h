@@ -32,7 +32,10 @@ struct Profile {
   std::optional<PreemptionOptions> preemption;  // none: DefaultPreemption is disabled
   // What it was made from: for printing.
   Lineup lineup;
-  std::map<std::string, Json> arguments;  // of plugins, as they were given
+  std::map<std::string, Json> arguments;    // of plugins, as they were given
+  std::optional<Framework> with_cuts = {};  // none: `framework` has GPUs cut
+  // As `framework`, but with GPUs cut where need be: for what would help its pods, whoever cuts.
+  const Framework& Cutting() const { return with_cuts ? *with_cuts : framework; }
 };
 
 struct Configuration {

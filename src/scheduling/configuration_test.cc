@@ -282,5 +282,22 @@ profiles:
   EXPECT_EQ(again->client.requests_per_second, -1);
 }
 
+// Whoever cuts for its pods, what they wait for can be told.
+TEST(ConfigurationTest, AProfileHasATwinThatCuts) {
+  const auto read = Read(
+      "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {preFilter: {disabled: [{name: "
+      "GpuCutting}]}, filter: {disabled: [{name: GpuCutting}]}}}]",
+      {.gpus_cut = GpusCut::kHere});
+  ASSERT_TRUE(read.ok()) << ErrorOf(read);
+  EXPECT_EQ(&read->profiles[0].Cutting(), &read->profiles[0].framework);
+  EXPECT_EQ(read->profiles[1].framework.gpus_cut(), GpusCut::kElsewhere);
+  EXPECT_EQ(read->profiles[1].Cutting().gpus_cut(), GpusCut::kHere);
+  EXPECT_EQ(ErrorOf(Read("profiles: [{pluginConfig: [{name: InterPodAffinity, args: "
+                         "{hardPodAffinityWeight: -1}}]}]"))
+                .find("; "),
+            std::string::npos)
+      << "what is wrong is told once";
+}
+
 }  // namespace
 }  // namespace nos::scheduling

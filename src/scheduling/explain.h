@@ -35,6 +35,9 @@ struct ExplainInput {
   std::string gang = {};
   // The group is complete, and this is the pod of it that finds no node beside the others.
   bool beside = false;
+  // The namespace of those who read the remedy: pods of others are counted there, not named (see
+  // pod_names.h). Empty: they may know of all.
+  std::string reader = {};
 };
 
 struct Explanation {
@@ -42,7 +45,9 @@ struct Explanation {
     std::string resource;
     // In thousandths of a core, or whole units. What is free may be less than nothing.
     int64_t asked = 0, free = 0, allocatable = 0;
-    int64_t most = 0;    // of the empty node, however its GPUs are cut
+    int64_t held = 0;    // by pods that may end
+    int64_t kept = 0;    // by those that a DaemonSet or the node itself would start there again
+    int64_t most = 0;    // beside these, however the node's GPUs are cut
     bool never = false;  // asked > most
   };
   struct Instance {

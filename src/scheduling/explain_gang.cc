@@ -34,16 +34,22 @@ struct Trial {
   ClusterSnapshot beside;  // all that found a node
 };
 
+const Framework& FrameworkFor(const cluster::Pod& pod, const ExplainInput& input,
+                              const Together& together) {
+  return together.frameworks != nullptr ? together.frameworks->For(pod) : input.framework;
+}
+
 Trial Try(const ExplainInput& input, const Together& together) {
   Trial trial{0, input.snapshot, {}, {}, input.snapshot};
   const CycleState learnt = input.framework.Learn(input.snapshot, together.waiting);
   const std::string asked = input.pod.Key();
   for (const SharedPod& member : together.waiting) {
     if (member->Key() == asked) trial.at_turn = trial.beside;
-    Decision decision = input.framework.Schedule(*member, trial.beside, learnt);
+    const Framework& framework = FrameworkFor(*member, input, together);
+    Decision decision = framework.Schedule(*member, trial.beside, learnt);
     if (decision.node != nullptr) {
       ++trial.found;
-      BindWithCut(input.framework, member, *decision.node, trial.beside);
+      BindWithCut(framework, member, *decision.node, trial.beside);
       continue;
     }
     if (trial.refused.empty()) trial.why = std::move(decision.diagnosis);
@@ -65,14 +71,16 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
   const Trial trial = Try(input, together);
   const size_t found = together.placed + trial.found;
   if (found >= together.least || trial.refused.empty()) {
-    return Explain({input.framework, input.cutting, trial.at_turn, input.pod, input.preemption});
+    return Explain({input.framework, input.cutting, trial.at_turn, input.pod, input.preemption, "",
+                    false, input.reader});
   }
   const cluster::Pod& refused = *trial.refused.front();
   const std::string why =
       fmt::format("{}: {} of its pods find a node together, and {} must; {}: {}", together.name,
                   found, together.least, refused.Key(), trial.why.ToString());
   Explanation explanation =
-      Explain({input.framework, input.cutting, trial.beside, refused, input.preemption, why, true});
+      Explain({FrameworkFor(refused, input, together), input.cutting, trial.beside, refused,
+               input.preemption, why, true, input.reader});
   explanation.pod = input.pod.Key();
   explanation.priority = input.pod.priority;
   if (refused.Key() != explanation.pod) {

@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/text.h"
-#include "cluster/resources.h"
+#include "scheduling/explain_obstacles.h"
 #include "scheduling/explain_steps.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::scheduling {
 namespace {
@@ -15,60 +18,109 @@ using Lack = Explanation::Lack;
 using Nearest = Explanation::Nearest;
 using Room = Explanation::Room;
 
-constexpr size_t kMostNamed = 3;
+constexpr int kMostRounds = 5;  // of looking what else is in the way
 
-bool IsMig(const Lack& lack) { return lack.resource.starts_with(cluster::kMigResourcePrefix); }
+// What would have to change on one node, tried as far as it can be.
+class Changes {
+ public:
+  Changes(const std::string& node, const ExplainInput& input)
+      : input_(input), scene_{input.snapshot, input.pod, node, input.reader}, left_(Left()) {
+    for (int round = 0; round < kMostRounds && CarryOutNext(); ++round) left_ = Left();
+    for (const Reason& reason : Unsolved()) {
+      Add({fmt::format("change what keeps it from node {}: {}", node, reason.message), false});
+      fails_ = true;
+    }
+    AddLacks();
+  }
 
-std::string PodsText(const std::vector<std::string>& pods) {
-  std::vector<std::string> named(
-      pods.begin(), pods.begin() + static_cast<std::ptrdiff_t>(std::min(pods.size(), kMostNamed)));
-  if (pods.size() > kMostNamed) named.push_back(fmt::format("{} more", pods.size() - kMostNamed));
-  return Join(named, ", ");
-}
+  // All is said, but even with all that it would not fit.
+  bool fails() const { return fails_; }
+  size_t size() const { return steps_.size(); }
+  std::string Text() const {
+    std::vector<std::string> texts;
+    for (const Step& step : steps_) texts.push_back(step.text);
+    return Join(texts, ", and ");
+  }
+  bool MakeRoom() const { return std::ranges::all_of(steps_, &Step::opens); }
 
-// Everything that would have to change on this node.
-std::vector<Step> StepsOn(const Nearest& nearest, const ExplainInput& input) {
-  std::vector<Step> steps;
-  const auto add = [&](Step step) {
-    if (std::ranges::find(steps, step) == steps.end()) steps.push_back(std::move(step));
-  };
-  const cluster::NodeInfo& node = *input.snapshot.Find(nearest.node);  // it was asked
-  for (const Reason& objection : nearest.objections) {
-    for (Step& step : StepsFor(objection, input.pod, node, input.snapshot)) add(std::move(step));
+ private:
+  Nearest Left() const {
+    const Cycle cycle = input_.framework.PreFilter(scene_.pod, scene_.snapshot);
+    if (!cycle.verdict.fits()) {
+      return {scene_.node, {{cycle.verdict.code, cycle.verdict.message}}, {}, {}};
+    }
+    return Obstacles(cycle, scene_.pod, *scene_.snapshot.Find(scene_.node)).nearest();
   }
-  std::vector<std::string> missing;
-  for (const Lack& lack : nearest.lacks) {
-    if (nearest.cut && IsMig(lack)) continue;
-    missing.push_back(AmountText(lack.resource, lack.asked - std::max<int64_t>(lack.free, 0)));
+  // Objections but for those whose steps nobody can try.
+  std::vector<Reason> Unsolved() const {
+    std::vector<Reason> reasons = left_.objections;
+    std::erase_if(reasons, [&](const Reason& reason) { return untried_.contains(reason.code); });
+    return reasons;
   }
-  if (!missing.empty()) {
-    add({fmt::format("free {} on node {}", Join(missing, " and "), nearest.node)});
+  bool Add(Step step) {
+    const bool fresh = std::ranges::find(steps_, step) == steps_.end();
+    if (fresh) steps_.push_back(std::move(step));
+    return fresh;
   }
-  if (nearest.cut) {
-    add({fmt::format("have {} cut on node {}", InstancesText(nearest.cut->made), nearest.node)});
+  // Steps that bring to light what else there is. False: they have been tried.
+  bool CarryOutNext() {
+    std::vector<Step> next;
+    bool fresh = false;
+    for (const Reason& reason : Unsolved()) {
+      for (Step& step : StepsFor(reason, scene_)) {
+        if (!step.carry_out) untried_.insert(reason.code);
+        fresh = Add(step) || fresh;
+        next.push_back(std::move(step));
+      }
+    }
+    for (const Step& step : next) {
+      if (step.carry_out) step.carry_out(scene_);
+    }
+    return fresh;
   }
-  return steps;
-}
+  void AddLacks() {
+    std::vector<std::string> held, missing;
+    for (const Lack& lack : left_.lacks) {
+      if (left_.cut && IsMig(lack)) continue;
+      const int64_t amount = lack.asked - lack.free;
+      (lack.held < amount ? missing : held).push_back(AmountText(lack.resource, amount));
+    }
+    const std::string& node = scene_.node;
+    if (!held.empty()) {
+      Add({fmt::format("free {} on node {}", Join(held, " and "), node), false});
+    }
+    if (!missing.empty()) {
+      Add({fmt::format("make room for {} on node {}", Join(missing, " and "), node), false});
+    }
+    if (left_.cut) {
+      Add({fmt::format("have {} cut on node {}", InstancesText(left_.cut->made), node)});
+    }
+  }
 
-std::string Joined(const std::vector<Step>& steps) {
-  std::vector<std::string> texts;
-  for (const Step& step : steps) texts.push_back(step.text);
-  return Join(texts, ", and ");
-}
+  const ExplainInput& input_;
+  Scene scene_;
+  Nearest left_;
+  std::vector<Step> steps_;
+  std::set<std::string> untried_;  // codes
+  bool fails_ = false;
+};
 
 std::string BiggerNode(const Nearest& nearest) {
   std::vector<std::string> asked, there;
+  bool kept = false;
   for (const Lack& lack : nearest.lacks) {
     if (!lack.never) continue;
     asked.push_back(AmountText(lack.resource, lack.asked));
     there.push_back(AmountText(lack.resource, lack.most));
+    kept = kept || lack.kept > 0;
   }
-  return fmt::format("add a node with at least {}: {}, the nearest, has {} in all",
-                     Join(asked, " and "), nearest.node, Join(there, " and "));
+  return fmt::format("add a node with at least {}: {}, the nearest, has {} {}",
+                     Join(asked, " and "), nearest.node, Join(there, " and "),
+                     kept ? "beside its DaemonSet and static pods" : "in all");
 }
 
 // Of a pod that its own scheduler will place without anybody's help; "": it will not.
-std::string NoneNeeded(const Explanation& why) {
+std::string NoneNeeded(const Explanation& why, const std::string& reader) {
   if (why.being_cut) {
     return fmt::format(
         "none needed: the agent of node {} is asked to cut {} for it; if that lasts, "
@@ -83,20 +135,20 @@ std::string NoneNeeded(const Explanation& why) {
   }
   if (why.awaited) {
     return fmt::format("none needed: it gets its room on node {} when {} {} ended",
-                       why.awaited->node, PodsText(why.awaited->pods),
+                       why.awaited->node, NamesOf(why.awaited->pods, reader),
                        why.awaited->pods.size() == 1 ? "has" : "have");
   }
   if (!why.preemption) return "";
   return fmt::format("none needed: its priority makes room on node {}, where {} {} evicted",
-                     why.preemption->node, PodsText(why.preemption->pods),
+                     why.preemption->node, NamesOf(why.preemption->pods, reader),
                      why.preemption->pods.size() == 1 ? "is" : "are");
 }
 
-std::string WaitFor(const Explanation& why, const Room& room) {
+std::string WaitFor(const Explanation& why, const Room& room, const std::string& reader) {
   std::string text =
-      fmt::format("wait for the end of {} on node {}", PodsText(room.pods), room.node);
+      fmt::format("wait for the end of {} on node {}", NamesOf(room.pods, reader), room.node);
   if (!room.coming.empty()) {
-    text += fmt::format(", where {} {} first", PodsText(room.coming),
+    text += fmt::format(", where {} {} first", NamesOf(room.coming, reader),
                         room.coming.size() == 1 ? "goes" : "go");
   }
   if (room.ending && room.coming.empty()) {
@@ -115,31 +167,29 @@ std::string RemedyForAll(const Explanation& why, const ExplainInput& input) {
   return step.empty() ? "change what keeps it from all nodes: " + entry.message : step;
 }
 
-std::string Lifted(const Nearest& liftable, const ExplainInput& input) {
-  const std::vector<Step> steps = StepsOn(liftable, input);
-  const bool opens = std::ranges::all_of(steps, &Step::opens);
-  return Joined(steps) + (opens ? ": it has room" : "");
-}
-
 }  // namespace
 
 std::string RemedyOf(const Explanation& why, const std::optional<Nearest>& liftable,
                      const ExplainInput& input) {
   if (!why.gate.empty()) return "lift what it waits for before it is queued: " + why.gate;
   if (!why.gang.empty() && !why.beside) return "complete its group: " + why.gang;
-  if (std::string none = NoneNeeded(why); !none.empty()) return none;
+  if (std::string none = NoneNeeded(why, input.reader); !none.empty()) return none;
   if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
   if (nearest.cut && nearest.objections.empty() && std::ranges::all_of(nearest.lacks, IsMig)) {
-    return Joined(StepsOn(nearest, input)) +
+    return Changes(nearest.node, input).Text() +
            ": the partitioner does so, or nos scheduler if the pod names it";
   }
-  const size_t lifts = liftable && !liftable->out ? liftable->objections.size() : SIZE_MAX;
-  if (why.in_the_way && why.in_the_way->pods.size() <= lifts) return WaitFor(why, *why.in_the_way);
-  if (liftable) return Lifted(*liftable, input);
+  std::optional<Changes> lifted;
+  if (liftable) lifted.emplace(liftable->node, input);
+  const size_t lifts = lifted && !liftable->out && !lifted->fails() ? lifted->size() : SIZE_MAX;
+  if (why.in_the_way && why.in_the_way->pods.size() <= lifts) {
+    return WaitFor(why, *why.in_the_way, input.reader);
+  }
+  if (lifted) return lifted->Text() + (lifted->MakeRoom() ? ": it has room" : "");
   if (std::ranges::any_of(nearest.lacks, &Lack::never)) return BiggerNode(nearest);
-  return Joined(StepsOn(nearest, input));
+  return Changes(nearest.node, input).Text();
 }
 
 }  // namespace nos::scheduling

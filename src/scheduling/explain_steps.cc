@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
 #include <set>
+#include <utility>
 
-#include "base/text.h"
 #include "cluster/annotations.h"
 #include "cluster/selectors.h"
-#include "cluster/volumes.h"
+#include "scheduling/explain_volume_steps.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::scheduling {
 namespace {
@@ -21,16 +24,12 @@ using cluster::Pod;
 using cluster::PodAffinityTerm;
 using cluster::Taint;
 
-constexpr size_t kMostNamed = 3;
+// Kubernetes puts it on cordoned nodes and takes it off with the cordon
+// (kubernetes.io/docs/reference/labels-annotations-taints).
+constexpr std::string_view kCordonTaint = "node.kubernetes.io/unschedulable";
 
 std::string Listed(const std::set<std::string>& names, std::string_view conjunction = " and ") {
-  std::vector<std::string> named;
-  for (const std::string& name : names) {
-    if (named.size() == kMostNamed) break;
-    named.push_back(name);
-  }
-  if (names.size() > kMostNamed) named.push_back(fmt::format("{} more", names.size() - kMostNamed));
-  return Join(named, conjunction);
+  return NamesOf({names.begin(), names.end()}, "", conjunction);
 }
 
 // The taints by which node controllers and kubelets tell of a node's state. Source: k8s.io/api
@@ -58,7 +57,7 @@ constexpr std::array kNodeStates = {
               true, false},
     NodeState{"node.kubernetes.io/pid-pressure", "relieve node {}, which is short of process ids",
               true, false},
-    NodeState{"node.kubernetes.io/unschedulable", "uncordon node {}", true, false},
+    NodeState{kCordonTaint, "uncordon node {}", true, false},
 };
 
 const NodeState* StateOf(const Taint& taint) {
@@ -75,23 +74,82 @@ std::vector<Taint> KeepingAway(const cluster::Node& node, const Pod& pod) {
   return taints;
 }
 
-std::vector<Step> TaintSteps(const Pod& pod, const cluster::Node& node) {
+// Changes its node.
+template <typename Change>
+void ChangeNode(Scene& scene, Change change) {
+  auto node = std::make_shared<cluster::Node>(*scene.snapshot.Find(scene.node)->node);
+  change(*node);
+  scene.snapshot.SetNode(std::move(node));
+}
+
+auto Removing(std::vector<Taint> taints) {
+  return [taints = std::move(taints)](Scene& scene) {
+    ChangeNode(scene, [&](cluster::Node& node) {
+      std::erase_if(node.taints, [&](const Taint& taint) {
+        return std::ranges::any_of(taints, [&](const Taint& gone) {
+          return gone.key == taint.key && gone.value == taint.value && gone.effect == taint.effect;
+        });
+      });
+    });
+  };
+}
+
+Step Uncordon(const cluster::Node& node) {
+  return {"uncordon node " + node.meta.name, true, [](Scene& scene) {
+            ChangeNode(scene, [](cluster::Node& changed) {
+              changed.unschedulable = false;
+              std::erase_if(changed.taints,
+                            [](const Taint& taint) { return taint.key == kCordonTaint; });
+            });
+          }};
+}
+
+auto Labelling(cluster::StringMap labels) {
+  return [labels = std::move(labels)](Scene& scene) {
+    ChangeNode(scene, [&](cluster::Node& node) {
+      for (const auto& [key, value] : labels) node.meta.labels[key] = value;
+    });
+  };
+}
+
+// By key, with their nodes.
+using Neighbours = std::map<std::string, std::pair<std::string, std::shared_ptr<const Pod>>>;
+
+std::vector<std::string> KeysOf(const Neighbours& pods) {
+  std::vector<std::string> keys;
+  for (const auto& [key, pod] : pods) keys.push_back(key);
+  return keys;
+}
+
+auto Ending(Neighbours pods) {
+  return [pods = std::move(pods)](Scene& scene) {
+    for (const auto& [key, there] : pods) (void)scene.snapshot.Vacate(*there.second, there.first);
+  };
+}
+
+Step StateStep(const NodeState& state, const Taint& taint, const cluster::Node& node) {
+  if (taint.key == kCordonTaint) return Uncordon(node);
+  return {fmt::format(fmt::runtime(state.step), node.meta.name), state.opens, Removing({taint})};
+}
+
+std::vector<Step> TaintSteps(const Scene& scene, const cluster::Node& node) {
   std::vector<Step> steps;
-  std::set<std::string> others;
-  for (const Taint& taint : KeepingAway(node, pod)) {
+  std::vector<Taint> others;
+  std::set<std::string> named;
+  for (const Taint& taint : KeepingAway(node, scene.pod)) {
     if (const NodeState* state = StateOf(taint)) {
-      const Step step{fmt::format(fmt::runtime(state->step), node.meta.name), state->opens};
-      if (std::ranges::find(steps, step) == steps.end()) steps.push_back(step);
-    } else {
-      others.insert(fmt::format("{}{}{}:{}", taint.key, taint.value.empty() ? "" : "=", taint.value,
-                                taint.effect));
+      steps.push_back(StateStep(*state, taint, node));
+      continue;
     }
+    others.push_back(taint);
+    named.insert(fmt::format("{}{}{}:{}", taint.key, taint.value.empty() ? "" : "=", taint.value,
+                             taint.effect));
   }
-  if (!others.empty()) {
-    steps.push_back({fmt::format("tolerate or remove {} {} of node {}",
-                                 others.size() == 1 ? "the taint" : "the taints", Listed(others),
-                                 node.meta.name)});
-  }
+  if (others.empty()) return steps;
+  steps.push_back(
+      {fmt::format("tolerate or remove {} {} of node {}",
+                   named.size() == 1 ? "the taint" : "the taints", Listed(named), node.meta.name),
+       true, Removing(std::move(others))});
   return steps;
 }
 
@@ -103,95 +161,124 @@ Step CutStep(const cluster::Node& node) {
           false};
 }
 
-// "their end" of the pods that `is_meant` finds where the label `key` is as on the node.
+bool InSameDomain(const cluster::Node& a, const cluster::Node& b, const std::string& key) {
+  const auto here = a.meta.labels.find(key), there = b.meta.labels.find(key);
+  return here != a.meta.labels.end() && there != b.meta.labels.end() &&
+         here->second == there->second;
+}
+
+// Adds the pods that `is_meant` finds where the label `key` is as on the node.
 template <typename IsMeant>
 void AddNeighbours(const ClusterSnapshot& snapshot, const NodeInfo& node, const std::string& key,
-                   IsMeant is_meant, std::set<std::string>& pods) {
-  const auto value = node.node->meta.labels.find(key);
-  if (value == node.node->meta.labels.end()) return;
+                   IsMeant is_meant, Neighbours& pods) {
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const NodeInfo& other = snapshot.node(i);
-    const auto there = other.node->meta.labels.find(key);
-    if (there == other.node->meta.labels.end() || there->second != value->second) continue;
+    if (!InSameDomain(*node.node, *other.node, key)) continue;
     for (const auto& neighbour : other.pods) {
-      if (is_meant(*neighbour)) pods.insert(neighbour->Key());
+      if (is_meant(*neighbour)) pods[neighbour->Key()] = {other.node->meta.name, neighbour};
     }
   }
 }
 
-std::string AntiAffinityStep(const Pod& pod, const NodeInfo& node,
-                             const ClusterSnapshot& snapshot) {
-  std::set<std::string> pods, keys;
-  for (const PodAffinityTerm& term : pod.pod_anti_affinity.required) {
-    const TermMatcher matcher(term, pod, snapshot.around());
+Step AntiAffinityStep(const Scene& scene, const NodeInfo& node) {
+  Neighbours pods;
+  std::set<std::string> keys;
+  for (const PodAffinityTerm& term : scene.pod.pod_anti_affinity.required) {
+    const TermMatcher matcher(term, scene.pod, scene.snapshot.around());
     const size_t before = pods.size();
     AddNeighbours(
-        snapshot, node, term.topology_key, [&](const Pod& other) { return matcher.Matches(other); },
-        pods);
+        scene.snapshot, node, term.topology_key,
+        [&](const Pod& other) { return matcher.Matches(other); }, pods);
     if (pods.size() > before) keys.insert(term.topology_key);
   }
-  const std::string& name = node.node->meta.name;
-  if (pods.empty()) return fmt::format("relax its anti-affinity, which rules out node {}", name);
-  return fmt::format(
-      "wait for the end of {}, with which its anti-affinity rules out the same {} (node {})",
-      Listed(pods), Listed(keys), name);
+  if (pods.empty()) {
+    return {fmt::format("relax its anti-affinity, which rules out node {}", scene.node), true,
+            [](Scene& relaxed) { relaxed.pod.pod_anti_affinity.required.clear(); }};
+  }
+  return {fmt::format(
+              "wait for the end of {}, with which its anti-affinity rules out the same {} (node "
+              "{})",
+              NamesOf(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
+          true, Ending(pods)};
 }
 
-std::string RepelledStep(const Pod& pod, const NodeInfo& node, const ClusterSnapshot& snapshot) {
-  const cluster::StringMap& labels = NamespaceLabels(snapshot.around(), pod.meta.ns);
-  std::set<std::string> pods, keys;
-  for (size_t i = 0; i < snapshot.size(); ++i) {
-    const NodeInfo& other = snapshot.node(i);
+Step RepelledStep(const Scene& scene, const NodeInfo& node) {
+  const cluster::StringMap& labels = NamespaceLabels(scene.snapshot.around(), scene.pod.meta.ns);
+  Neighbours pods;
+  std::set<std::string> keys;
+  for (size_t i = 0; i < scene.snapshot.size(); ++i) {
+    const NodeInfo& other = scene.snapshot.node(i);
     if (other.with_required_anti_affinity == 0) continue;
     for (const auto& neighbour : other.pods) {
       for (const PodAffinityTerm& term : neighbour->pod_anti_affinity.required) {
-        const auto here = node.node->meta.labels.find(term.topology_key);
-        const auto there = other.node->meta.labels.find(term.topology_key);
-        const bool same = here != node.node->meta.labels.end() &&
-                          there != other.node->meta.labels.end() && here->second == there->second;
-        if (!same || !Selects(term, *neighbour, pod, labels)) continue;
-        pods.insert(neighbour->Key());
+        const bool same = InSameDomain(*node.node, *other.node, term.topology_key);
+        if (!same || !Selects(term, *neighbour, scene.pod, labels)) continue;
+        pods[neighbour->Key()] = {other.node->meta.name, neighbour};
         keys.insert(term.topology_key);
       }
     }
   }
-  const std::string& name = node.node->meta.name;
-  if (pods.empty()) return fmt::format("end the pods whose anti-affinity rules out node {}", name);
-  return fmt::format(
-      "wait for the end of {}, whose anti-affinity rules it out in the same {} "
-      "(node {})",
-      Listed(pods), Listed(keys), name);
+  if (pods.empty()) {
+    return {fmt::format("end the pods whose anti-affinity rules out node {}", scene.node)};
+  }
+  return {fmt::format("wait for the end of {}, whose anti-affinity rules it out in the same {} "
+                      "(node {})",
+                      NamesOf(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
+          true, Ending(pods)};
 }
 
-std::string AffinityStep(const Pod& pod, const NodeInfo& node) {
+// Where the label `key` is as on a node with pods that all its terms mean; "": nowhere.
+std::string DomainOfAffinity(const Scene& scene, const std::string& key) {
+  for (size_t i = 0; i < scene.snapshot.size(); ++i) {
+    const NodeInfo& other = scene.snapshot.node(i);
+    const auto value = other.node->meta.labels.find(key);
+    const bool meant = value != other.node->meta.labels.end() &&
+                       std::ranges::any_of(other.pods, [&](const auto& there) {
+                         return IsAttractedBy(scene.pod, *there, scene.snapshot.around());
+                       });
+    if (meant) return value->second;
+  }
+  return "";
+}
+
+Step AffinityStep(const Scene& scene, const NodeInfo& node) {
   std::set<std::string> keys, unlabelled;
-  for (const PodAffinityTerm& term : pod.pod_affinity.required) {
-    keys.insert(term.topology_key);
-    if (!node.node->meta.labels.contains(term.topology_key)) unlabelled.insert(term.topology_key);
+  cluster::StringMap labels;
+  for (const PodAffinityTerm& term : scene.pod.pod_affinity.required) {
+    const std::string& key = term.topology_key;
+    keys.insert(key);
+    if (node.node->meta.labels.contains(key)) continue;
+    const std::string domain = DomainOfAffinity(scene, key);
+    unlabelled.insert(domain.empty() ? key : fmt::format("{}={}", key, domain));
+    labels[key] = domain.empty() ? scene.node : domain;
   }
-  const std::string& name = node.node->meta.name;
   if (!unlabelled.empty()) {
-    return fmt::format("label node {} with {}, by which its affinity goes", name,
-                       Listed(unlabelled));
+    return {fmt::format("label node {} with {}, by which its affinity goes", scene.node,
+                        Listed(unlabelled)),
+            true, Labelling(std::move(labels))};
   }
-  return fmt::format("run what its pod affinity asks for in the same {} as node {}", Listed(keys),
-                     name);
+  return {fmt::format("run what its pod affinity asks for in the same {} as node {}", Listed(keys),
+                      scene.node),
+          true, [](Scene& there) { there.pod.pod_affinity.required.clear(); }};
 }
 
-std::string NodeAffinityStep(const Pod& pod, const cluster::Node& node) {
+Step NodeAffinityStep(const Scene& scene, const cluster::Node& node) {
   std::set<std::string> missing;
-  for (const auto& [key, value] : pod.node_selector) {
+  cluster::StringMap labels;
+  for (const auto& [key, value] : scene.pod.node_selector) {
     const auto label = node.meta.labels.find(key);
-    if (label == node.meta.labels.end() || label->second != value) {
-      missing.insert(fmt::format("{}={}", key, value));
-    }
+    if (label != node.meta.labels.end() && label->second == value) continue;
+    missing.insert(fmt::format("{}={}", key, value));
+    labels[key] = value;
   }
   if (missing.empty()) {
-    return fmt::format("label node {} as the pod's node affinity asks, or relax that",
-                       node.meta.name);
+    return {
+        fmt::format("label node {} as the pod's node affinity asks, or relax that", node.meta.name),
+        true, [](Scene& relaxed) { relaxed.pod.node_affinity = {}; }};
   }
-  return fmt::format("label node {} with {}, or have the pod not select that", node.meta.name,
-                     Listed(missing));
+  return {fmt::format("label node {} with {}, or have the pod not select that", node.meta.name,
+                      Listed(missing)),
+          true, Labelling(std::move(labels))};
 }
 
 std::set<std::string> SpreadKeys(const Pod& pod, const cluster::Node* without) {
@@ -212,143 +299,64 @@ std::string SpreadStep(const Pod& pod, const cluster::Node& node) {
       keys.empty() ? "topology domain" : Listed(keys, " or "), node.meta.name);
 }
 
-std::string PortStep(const Pod& pod, const NodeInfo& node) {
-  std::set<std::string> pods, ports;
-  const cluster::HostPorts wanted = cluster::HostPortsOf(pod);
+Step PortStep(const Scene& scene, const NodeInfo& node) {
+  Neighbours pods;
+  std::set<std::string> ports;
+  const cluster::HostPorts wanted = cluster::HostPortsOf(scene.pod);
   for (const auto& other : node.pods) {
     const cluster::HostPorts held = cluster::HostPortsOf(*other);
     for (const cluster::HostPort& port : wanted) {
       if (!cluster::IsTaken(port, held)) continue;
-      pods.insert(other->Key());
+      pods[other->Key()] = {scene.node, other};
       ports.insert(fmt::format("{}/{}", port.port, port.protocol));
     }
   }
-  return fmt::format("wait for the end of {} on node {}, which {} port {}", Listed(pods),
-                     node.node->meta.name, pods.size() == 1 ? "has" : "have", Listed(ports));
+  return {fmt::format("wait for the end of {} on node {}, which {} port {}",
+                      NamesOf(KeysOf(pods), scene.reader, " and "), scene.node,
+                      pods.size() == 1 ? "has" : "have", Listed(ports)),
+          true, Ending(pods)};
 }
 
-// Pods beside it with a claim of its own.
-std::string ExclusiveClaimStep(const Pod& pod, const ClusterSnapshot& snapshot) {
-  std::set<std::string> claims, pods;
-  for (const cluster::Volume& volume : pod.volumes) {
-    if (volume.kind == cluster::Volume::Kind::kClaim) claims.insert(volume.source);
-  }
-  for (size_t i = 0; i < snapshot.size(); ++i) {
-    for (const auto& other : snapshot.node(i).pods) {
-      const bool shares =
-          other->meta.ns == pod.meta.ns &&
-          std::ranges::any_of(other->volumes, [&](const cluster::Volume& volume) {
-            return volume.kind == cluster::Volume::Kind::kClaim && claims.contains(volume.source);
-          });
-      if (shares) pods.insert(other->Key());
-    }
-  }
-  return fmt::format(
-      "wait for the end of {}: its volume is for one pod at a time (ReadWriteOncePod)",
-      pods.empty() ? "the pod that uses it" : Listed(pods));
+Step TopologyLabelStep(const Scene& scene, const cluster::Node& node) {
+  const std::set<std::string> keys = SpreadKeys(scene.pod, &node);
+  cluster::StringMap labels;
+  for (const std::string& key : keys) labels[key] = scene.node;
+  return {fmt::format("label node {} with {}, over which the pod is spread", scene.node,
+                      keys.empty() ? "the topology key" : Listed(keys)),
+          true, Labelling(std::move(labels))};
 }
 
-// Volumes that its claims are bound to and that are not for this node, or not there at all.
-std::set<std::string> BoundVolumes(const Pod& pod, const cluster::Node& node,
-                                   const cluster::Surroundings& around, bool missing) {
-  std::set<std::string> names;
-  for (const cluster::Volume& volume : pod.volumes) {
-    if (!cluster::IsClaim(volume)) continue;
-    const auto* claim = around.claims.Find(pod.meta.ns + "/" + cluster::ClaimName(pod, volume));
-    if (claim == nullptr || claim->volume_name.empty()) continue;
-    const auto* bound = around.volumes.Find(claim->volume_name);
-    const bool meant =
-        bound == nullptr ? missing : !missing && !cluster::Reaches(node.meta.labels, *bound);
-    if (meant) names.insert(claim->volume_name);
-  }
-  return names;
-}
-
-std::string UnboundStep(const Pod& pod, const cluster::Surroundings& around) {
-  std::set<std::string> names;
-  for (const cluster::Volume& volume : pod.volumes) {
-    if (!cluster::IsClaim(volume)) continue;
-    const std::string name = cluster::ClaimName(pod, volume);
-    const auto* claim = around.claims.Find(pod.meta.ns + "/" + name);
-    if (claim != nullptr && !cluster::IsBound(*claim)) names.insert(pod.meta.ns + "/" + name);
-  }
-  return names.empty() ? ""
-                       : fmt::format(
-                             "have PersistentVolumeClaim {} bound: its events say what it "
-                             "waits for",
-                             Listed(names));
-}
-
-std::string VolumeStep(const Reason& reason, const Pod& pod, const NodeInfo& node,
-                       const ClusterSnapshot& snapshot) {
-  const std::string& name = node.node->meta.name;
-  const auto bound = [&](bool missing) {
-    const auto names = BoundVolumes(pod, *node.node, snapshot.around(), missing);
-    return names.empty() ? std::string("the volume") : "PersistentVolume " + Listed(names);
-  };
-  if (reason.code == "NoVolumeToBind") {
-    return fmt::format("make a volume available to it that node {} can reach", name);
-  }
-  if (reason.code == "NotEnoughStorage") {
-    return fmt::format("free storage of its class that node {} can reach", name);
-  }
-  if (reason.code == "VolumeOutOfReach") {
-    return fmt::format("replace {}, which node {} cannot reach", bound(false), name);
-  }
-  if (reason.code == "VolumeNotFound") {
-    return fmt::format("restore {}, to which its claim is bound, or replace the claim",
-                       bound(true));
-  }
-  if (reason.code == "VolumeZoneConflict") {
-    return fmt::format("replace its volume by one in the zone of node {}", name);
-  }
-  if (reason.code == "TooManyVolumes") {
-    return fmt::format("detach volumes from node {}, which holds as many as it can", name);
-  }
-  if (reason.code == "DiskConflict") {
-    return fmt::format("wait for the end of the pods that use its disk on node {}", name);
-  }
-  if (reason.code == "ReadWriteOncePodConflict") return ExclusiveClaimStep(pod, snapshot);
-  return "";
-}
-
-std::string PlacementStep(const Reason& reason, const Pod& pod, const NodeInfo& node,
-                          const ClusterSnapshot& snapshot) {
+// An empty text: not about where pods may be.
+Step PlacementStep(const Reason& reason, const Scene& scene, const NodeInfo& node) {
   const std::string& code = reason.code;
-  const std::string& name = node.node->meta.name;
-  if (code == "NodeUnschedulable") return "uncordon node " + name;
-  if (code == "PodAffinityMismatch") return AffinityStep(pod, node);
-  if (code == "PodAntiAffinity") return AntiAffinityStep(pod, node, snapshot);
-  if (code == "ExistingPodsAntiAffinity") return RepelledStep(pod, node, snapshot);
-  if (code == "NodeAffinityMismatch") return NodeAffinityStep(pod, *node.node);
+  if (code == "NodeUnschedulable") return Uncordon(*node.node);
+  if (code == "PodAffinityMismatch") return AffinityStep(scene, node);
+  if (code == "PodAntiAffinity") return AntiAffinityStep(scene, node);
+  if (code == "ExistingPodsAntiAffinity") return RepelledStep(scene, node);
+  if (code == "NodeAffinityMismatch") return NodeAffinityStep(scene, *node.node);
   if (code == "AddedAffinityMismatch") {
-    return fmt::format(
-        "label node {} as addedAffinity in its scheduler's configuration asks, or "
-        "change that",
-        name);
+    return {
+        fmt::format("label node {} as addedAffinity in its scheduler's configuration asks, or "
+                    "change that",
+                    scene.node)};
   }
-  if (code == "TopologySpread") return SpreadStep(pod, *node.node);
-  if (code == "TopologyLabelMissing") {
-    const std::set<std::string> keys = SpreadKeys(pod, node.node.get());
-    return fmt::format("label node {} with {}, over which the pod is spread", name,
-                       keys.empty() ? "the topology key" : Listed(keys));
-  }
-  if (code == "PortTaken") return PortStep(pod, node);
-  return "";
+  if (code == "TopologySpread") return {SpreadStep(scene.pod, *node.node)};
+  if (code == "TopologyLabelMissing") return TopologyLabelStep(scene, *node.node);
+  if (code == "PortTaken") return PortStep(scene, node);
+  return {};
 }
 
 }  // namespace
 
-std::vector<Step> StepsFor(const Reason& reason, const Pod& pod, const NodeInfo& node,
-                           const ClusterSnapshot& snapshot) {
-  if (reason.code == "Tainted") return TaintSteps(pod, *node.node);
+std::vector<Step> StepsFor(const Reason& reason, const Scene& scene) {
+  const NodeInfo& node = *scene.snapshot.Find(scene.node);
+  if (reason.code == "Tainted") return TaintSteps(scene, *node.node);
   if (reason.code == "GpusBeingCut") return {CutStep(*node.node)};
-  std::string text = PlacementStep(reason, pod, node, snapshot);
-  if (text.empty()) text = VolumeStep(reason, pod, node, snapshot);
-  if (text.empty()) text = StepForAll(reason, pod, snapshot);
+  if (Step step = PlacementStep(reason, scene, node); !step.text.empty()) return {step};
+  std::string text = VolumeStep(reason, scene.pod, node, scene.snapshot);
+  if (text.empty()) text = StepForAll(reason, scene.pod, scene.snapshot);
   if (!text.empty()) return {{text}};
-  return {
-      {fmt::format("change what keeps it from node {}: {}", node.node->meta.name, reason.message)}};
+  return {{fmt::format("change what keeps it from node {}: {}", scene.node, reason.message)}};
 }
 
 std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapshot& snapshot) {

@@ -1,10 +1,15 @@
-// What somebody would have to do so that a node takes a pod, for each reason that filters give.
+// What somebody would have to do so that a node takes a pod, for each reason that filters give, and
+// what the cluster is then, as far as that can be tried.
 //
-//   for (const Step& step : StepsFor(reason, pod, node, snapshot)) Say(step.text);
+//   for (const Step& step : StepsFor(reason, scene)) {
+//     Say(step.text);
+//     if (step.carry_out) step.carry_out(scene);
+//   }
 //
 // Pure functions.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,15 +17,23 @@
 
 namespace nos::scheduling {
 
+// Copies, in which steps are carried out.
+struct Scene {
+  cluster::ClusterSnapshot snapshot;
+  cluster::Pod pod;    // waits
+  std::string node;    // is in the snapshot
+  std::string reader;  // of the texts (pod_names.h)
+};
+
 struct Step {
   std::string text;   // "uncordon node a"
   bool opens = true;  // once it is done, nothing of this reason is left; else: look there first
-  friend bool operator==(const Step&, const Step&) = default;
+  std::function<void(Scene&)> carry_out = {};  // empty: nobody can try it
+  friend bool operator==(const Step& a, const Step& b) { return a.text == b.text; }
 };
 
-// `node` gave the reason to `pod`.
-std::vector<Step> StepsFor(const Reason& reason, const cluster::Pod& pod,
-                           const cluster::NodeInfo& node, const cluster::ClusterSnapshot& snapshot);
+// The scene's node gave the reason to its pod.
+std::vector<Step> StepsFor(const Reason& reason, const Scene& scene);
 // The reason is the same for all nodes: "" when nothing better is known than its message.
 std::string StepForAll(const Reason& reason, const cluster::Pod& pod,
                        const cluster::ClusterSnapshot& snapshot);

@@ -157,7 +157,7 @@ TEST_F(ExplainTest, ASliceThatIsBeingCutBelongsToWhomItIsCutFor) {
             "agent's pod there")
       << "for whom is not known";
   cut.nominated_node = "g";
-  EXPECT_EQ(explain(whole).remedy, "free 1 nvidia.com/mig-7g.40gb on node g");
+  EXPECT_EQ(explain(whole).remedy, "make room for 1 nvidia.com/mig-7g.40gb on node g");
   EXPECT_EQ(explain(cut).remedy,
             "none needed: the agent of node g is asked to cut 3g.20gb@4 of GPU 0 for it; if that "
             "lasts, look at the agent's pod there");
@@ -174,7 +174,90 @@ TEST_F(ExplainTest, PodsThatComeBackAreNotWaitedFor) {
   other.meta.owners = {{"v1", "Node", "a", "u", true}};
   const auto why = Why(nodes, {daemon, other}, pod);
   EXPECT_FALSE(why.in_the_way);
-  EXPECT_EQ(why.remedy, "free 2 cpu on node a");
+  EXPECT_EQ(why.remedy,
+            "add a node with at least 2 cpu: a, the nearest, has 0 cpu beside its DaemonSet and "
+            "static pods");
+}
+
+cluster::PodAffinityTerm Near(const std::string& app, const std::string& key) {
+  return {cluster::LabelSelector{{{"app", app}}, {}}, {}, {}, key};
+}
+
+Pod Labelled(Pod pod, const std::string& app) {
+  pod.meta.labels["app"] = app;
+  return pod;
+}
+
+TEST_F(ExplainTest, ALabelThatWouldNotHelpAloneIsNotAll) {
+  Pod pod = PodOf("p", {{"cpu", "1"}});
+  pod.pod_affinity.required = {Near("cache", "zone")};
+  const Node bare = NodeOf("n", {{"cpu", "4"}});
+  EXPECT_EQ(Why({bare}, {}, pod).remedy,
+            "label node n with zone, by which its affinity goes, and run what its pod affinity "
+            "asks for in the same zone as node n: it has room");
+  const Node full = NodeOf("a", {{"cpu", "1"}}, {{"zone", "z"}});
+  Pod cache = Labelled(Running("cache", "a", {{"cpu", "1"}}, 3), "cache");
+  cache.meta.owners = {{"apps/v1", "DaemonSet", "ds", "u", true}};
+  EXPECT_EQ(Why({bare, full}, {cache}, pod).remedy,
+            "label node n with zone=z, by which its affinity goes: it has room");
+}
+
+TEST_F(ExplainTest, WhatIsBehindTheFirstObjectionIsNamedToo) {
+  Node node = NodeOf("n", {{"cpu", "4"}}, {{"host", "n"}});
+  node.unschedulable = true;
+  node.taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
+  const Pod x = Labelled(Running("x", "n", {{"cpu", "1"}}), "x");
+  Pod repels = Running("repels", "n", {{"cpu", "1"}});
+  repels.pod_anti_affinity.required = {Near("p", "host")};
+  Pod pod = Labelled(PodOf("p", {{"cpu", "1"}}), "p");
+  pod.pod_anti_affinity.required = {Near("x", "host")};
+  EXPECT_EQ(Why({node}, {x, repels}, pod).remedy,
+            "uncordon node n, and wait for the end of x/x, with which its anti-affinity rules out "
+            "the same host (node n), and wait for the end of x/repels, whose anti-affinity rules "
+            "it out in the same host (node n): it has room");
+}
+
+TEST_F(ExplainTest, OneBigPodIsFewerThanTwoSmallOnes) {
+  const std::vector<Node> nodes = {NodeOf("n", {{"cpu", "6"}})};
+  const Pod pod = PodOf("p", {{"cpu", "2"}});
+  const Pod s1 = Running("s1", "n", {{"cpu", "1"}}, 5), s2 = Running("s2", "n", {{"cpu", "1"}}, 5);
+  const Pod big = Running("big", "n", {{"cpu", "2"}}, 10);
+  const Pod aide = Running("aide", "n", {{"cpu", "2"}}, 10);
+  EXPECT_EQ(Why(nodes, {s1, s2, big, aide}, pod).remedy,
+            "wait for the end of x/big on node n, or give it a priority above 10");
+  Pod four = PodOf("p", {{"cpu", "4"}});
+  EXPECT_THAT(Why(nodes, {s1, s2, big, aide}, four).in_the_way->pods,
+              ElementsAre("x/aide", "x/big"))
+      << "and a pair is fewer than three";
+}
+
+TEST_F(ExplainTest, PodsThatItIsToRunNearAreNotInItsWay) {
+  const std::vector<Node> nodes = {NodeOf("n", {{"cpu", "5"}}, {{"host", "n"}})};
+  std::vector<Pod> pods = {Labelled(Running("cache", "n", {{"cpu", "2"}}), "cache"),
+                           Running("hog", "n", {{"cpu", "3"}})};
+  Pod pod = PodOf("p", {{"cpu", "3"}});
+  pod.pod_affinity.required = {Near("cache", "host")};
+  EXPECT_EQ(Why(nodes, pods, pod).remedy, "wait for the end of x/hog on node n");
+  pods.pop_back();
+  for (const char* name : {"h1", "h2", "h3"}) pods.push_back(Running(name, "n", {{"cpu", "1"}}));
+  EXPECT_EQ(Why(nodes, pods, pod).remedy, "wait for the end of x/h1, x/h2, x/h3 on node n");
+}
+
+TEST_F(ExplainTest, OfOthersPodsOnlyTheirNumberIsTold) {
+  std::vector<Pod> pods;
+  for (const char* name : {"a", "b", "c"}) pods.push_back(Running(name, "n", {{"cpu", "1"}}));
+  pods[0].meta.ns = "acme";
+  pods[1].meta.ns = "other";
+  const auto snapshot = testing::Snap({NodeOf("n", {{"cpu", "3"}}, {{"host", "n"}})}, pods);
+  Pod pod = PodOf("p", {{"cpu", "3"}});
+  const auto remedy = [&](const std::string& reader) {
+    return Explain({cutting_, cutting_, snapshot, pod, PreemptionOptions(), "", false, reader})
+        .remedy;
+  };
+  EXPECT_EQ(remedy("x"),
+            "wait for the end of x/c, 2 pods of other namespaces on node n, or give it a priority "
+            "above 0");
+  EXPECT_THAT(remedy(""), HasSubstr("acme/a, other/b, x/c"));
 }
 
 TEST_F(ExplainTest, SaysWhatToDoAboutEachReason) {
@@ -192,7 +275,7 @@ TEST_F(ExplainTest, SaysWhatToDoAboutEachReason) {
     const Cycle cycle = cutting_.PreFilter(of, snapshot);
     const Verdict verdict = cutting_.Filter(cycle, of, info);
     EXPECT_FALSE(verdict.fits());
-    return StepsFor({verdict.code, verdict.message}, of, info, snapshot).at(0).text;
+    return StepsFor({verdict.code, verdict.message}, {snapshot, of, "a", ""}).at(0).text;
   };
   Pod ports = pod;
   ports.containers[0].host_ports = {{80, "", "TCP"}};

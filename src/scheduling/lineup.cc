@@ -158,4 +158,16 @@ Lineup LineUp(const PluginSets& sets, GpusCut gpus_cut) {
   return lineup;
 }
 
+Lineup WithCuts(Lineup lineup) {
+  for (const KnownPlugin& known : KnownPlugins()) {
+    if (!known.cuts) continue;
+    for (size_t i = 0; i < kPoints; ++i) {
+      const auto point = static_cast<Point>(i);
+      if (!known.takes_part[i] || lineup.Has(point, known.name)) continue;
+      lineup.At(point).push_back({std::string(known.name), 1});
+    }
+  }
+  return lineup;
+}
+
 }  // namespace nos::scheduling

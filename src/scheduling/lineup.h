@@ -87,5 +87,7 @@ bool TakesPart(std::string_view plugin, Point point);
 // REQUIRES: nobody is enabled twice in one set. Plugins that nobody knows are left out, and, where
 // GPUs are cut elsewhere, those that cut them.
 Lineup LineUp(const PluginSets& sets, GpusCut gpus_cut);
+// With those that cut GPUs, after all others where they are not there yet.
+Lineup WithCuts(Lineup lineup);
 
 }  // namespace nos::scheduling

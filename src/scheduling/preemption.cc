@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "cluster/selectors.h"
@@ -13,6 +14,8 @@ using cluster::ClusterSnapshot;
 using cluster::NodeInfo;
 using cluster::Pod;
 using SharedPod = std::shared_ptr<const Pod>;
+
+constexpr int kMostTrials = 10'000;
 
 Time StartOf(const Pod& pod) { return pod.started.value_or(Time::max()); }
 
@@ -92,13 +95,22 @@ class Trial {
   std::map<std::string, std::vector<cluster::PromisedInstance>> held_;  // by pods that are away
 };
 
+using MayGo = FunctionRef<bool(const Pod&)>;
+
+// The most important first.
+std::vector<SharedPod> ThoseThat(MayGo may_go, const NodeInfo& node) {
+  std::vector<SharedPod> pods;
+  std::ranges::copy_if(node.pods, std::back_inserter(pods),
+                       [&](const SharedPod& other) { return may_go(*other); });
+  std::ranges::sort(pods, MoreImportant);
+  return pods;
+}
+
 std::optional<Preemption> TryNode(const Framework& framework, const ClusterSnapshot& snapshot,
-                                  const Cycle& cycle, const Pod& pod, const NodeInfo& node) {
-  std::vector<SharedPod> lesser;
-  std::ranges::copy_if(node.pods, std::back_inserter(lesser),
-                       [&](const SharedPod& other) { return other->priority < pod.priority; });
+                                  const Cycle& cycle, const Pod& pod, const NodeInfo& node,
+                                  MayGo may_go) {
+  const std::vector<SharedPod> lesser = ThoseThat(may_go, node);
   if (lesser.empty()) return std::nullopt;
-  std::ranges::sort(lesser, MoreImportant);
   Trial trial(framework, snapshot, cycle, pod, node.node->meta.name);
   for (const SharedPod& other : lesser) trial.Remove(other);
   if (!trial.Fits()) return std::nullopt;
@@ -123,6 +135,26 @@ std::optional<Preemption> TryNode(const Framework& framework, const ClusterSnaps
   return preemption;
 }
 
+std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnapshot& snapshot,
+                                   const Pod& pod, const PreemptionOptions& options, MayGo may_go) {
+  const Cycle cycle = framework.PreFilter(pod, snapshot);
+  std::vector<Preemption> candidates;
+  if (!cycle.verdict.fits()) return candidates;
+  const auto nodes = static_cast<int64_t>(snapshot.size());
+  const auto enough = static_cast<size_t>(
+      std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
+  bool harmless = false;  // there is one that violates no budget
+  for (size_t i = 0; i < snapshot.size() && !(harmless && candidates.size() >= enough); ++i) {
+    const NodeInfo& node = snapshot.node(i);
+    if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
+    std::optional<Preemption> preemption = TryNode(framework, snapshot, cycle, pod, node, may_go);
+    if (!preemption) continue;
+    harmless = harmless || preemption->violations == 0;
+    candidates.push_back(*std::move(preemption));
+  }
+  return candidates;
+}
+
 // The less, the better; the first victim is the most important.
 auto CostOf(const Preemption& p) {
   int64_t sum = 0;
@@ -137,6 +169,57 @@ auto CostOf(const Preemption& p) {
   return std::tuple(p.violations, highest, sum, p.victims.size(),
                     -youngest_start.time_since_epoch().count());
 }
+
+// Tries all sets of so many pods on every node, as long as trials are left.
+class FewestSearch {
+ public:
+  FewestSearch(const Framework& framework, const ClusterSnapshot& snapshot, const Pod& pod,
+               MayGo may_go)
+      : framework_(framework),
+        snapshot_(snapshot),
+        pod_(pod),
+        may_go_(may_go),
+        cycle_(framework.PreFilter(pod, snapshot)) {}
+
+  std::optional<Preemption> Find(size_t count) {
+    std::optional<Preemption> best;
+    for (size_t i = 0; i < snapshot_.size() && trials_ > 0 && cycle_.verdict.fits(); ++i) {
+      const NodeInfo& node = snapshot_.node(i);
+      if (framework_.Filter(cycle_, pod_, node).kind != Verdict::Kind::kUnschedulable) continue;
+      std::vector<SharedPod> pods = ThoseThat(may_go_, node);
+      if (pods.size() < count) continue;
+      std::ranges::reverse(pods);
+      Trial trial(framework_, snapshot_, cycle_, pod_, node.node->meta.name);
+      Preemption found{node.node->meta.name, {}, 0};
+      if (!TryEach(pods, count, trial, found.victims)) continue;
+      std::ranges::sort(found.victims, MoreImportant);
+      if (!best || CostOf(found) < CostOf(*best)) best = std::move(found);
+    }
+    return best;
+  }
+
+ private:
+  // Takes so many of the pods away until it fits.
+  bool TryEach(std::span<const SharedPod> pods, size_t count, Trial& trial,
+               std::vector<SharedPod>& gone) {
+    if (count == 0) return trials_-- > 0 && trial.Fits();
+    for (size_t i = 0; i < pods.size() && trials_ > 0; ++i) {
+      trial.Remove(pods[i]);
+      gone.push_back(pods[i]);
+      if (TryEach(pods.subspan(i + 1), count - 1, trial, gone)) return true;
+      gone.pop_back();
+      trial.Add(pods[i]);
+    }
+    return false;
+  }
+
+  const Framework& framework_;
+  const ClusterSnapshot& snapshot_;
+  const Pod& pod_;
+  const MayGo may_go_;
+  const Cycle cycle_;
+  int trials_ = kMostTrials;
+};
 
 }  // namespace
 
@@ -163,22 +246,8 @@ std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& sna
 std::vector<Preemption> PreemptionCandidates(const Framework& framework,
                                              const ClusterSnapshot& snapshot, const Pod& pod,
                                              const PreemptionOptions& options) {
-  const Cycle cycle = framework.PreFilter(pod, snapshot);
-  std::vector<Preemption> candidates;
-  if (!cycle.verdict.fits()) return candidates;
-  const auto nodes = static_cast<int64_t>(snapshot.size());
-  const auto enough = static_cast<size_t>(
-      std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
-  bool harmless = false;  // there is one that violates no budget
-  for (size_t i = 0; i < snapshot.size() && !(harmless && candidates.size() >= enough); ++i) {
-    const NodeInfo& node = snapshot.node(i);
-    if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
-    std::optional<Preemption> preemption = TryNode(framework, snapshot, cycle, pod, node);
-    if (!preemption) continue;
-    harmless = harmless || preemption->violations == 0;
-    candidates.push_back(*std::move(preemption));
-  }
-  return candidates;
+  const auto is_lesser = [&](const Pod& other) { return other.priority < pod.priority; };
+  return Candidates(framework, snapshot, pod, options, is_lesser);
 }
 
 bool IsGentler(const Preemption& a, const Preemption& b) { return CostOf(a) < CostOf(b); }
@@ -190,6 +259,24 @@ std::optional<Preemption> FindPreemption(const Framework& framework,
   const auto best = std::ranges::min_element(candidates, IsGentler);
   if (best == candidates.end()) return std::nullopt;
   return std::move(*best);
+}
+
+std::optional<Preemption> FindFewest(const Framework& framework, const ClusterSnapshot& snapshot,
+                                     const Pod& pod, MayGo may_go) {
+  constexpr size_t kTriedWhole = 2;
+  FewestSearch search(framework, snapshot, pod, may_go);
+  for (size_t count = 1; count <= kTriedWhole; ++count) {
+    if (auto found = search.Find(count)) return found;
+  }
+  auto candidates = Candidates(framework, snapshot, pod, {}, may_go);
+  std::erase_if(candidates, [](const Preemption& one) { return one.victims.empty(); });
+  const auto fewest =
+      std::ranges::min_element(candidates, [](const Preemption& a, const Preemption& b) {
+        return a.victims.size() != b.victims.size() ? a.victims.size() < b.victims.size()
+                                                    : IsGentler(a, b);
+      });
+  if (fewest == candidates.end()) return std::nullopt;
+  return std::move(*fewest);
 }
 
 }  // namespace nos::scheduling

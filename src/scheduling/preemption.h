@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "scheduling/framework.h"
 
 namespace nos::scheduling {
@@ -54,6 +55,14 @@ std::vector<Preemption> PreemptionCandidates(const Framework& framework,
                                              const cluster::ClusterSnapshot& snapshot,
                                              const cluster::Pod& pod,
                                              const PreemptionOptions& options);
+// The fewest pods of one node without which the pod fits there, whatever their priorities, of those
+// that `may_go`; the least important ones of equally many. Each alone is tried, then each pair, in
+// at most some thousand trials; beyond that, and for more, all that may go are taken away and taken
+// back as above, on as many nodes as a preemption looks at. None: that would not help, or it fits.
+std::optional<Preemption> FindFewest(const Framework& framework,
+                                     const cluster::ClusterSnapshot& snapshot,
+                                     const cluster::Pod& pod,
+                                     FunctionRef<bool(const cluster::Pod&)> may_go);
 // Whether `a` does less harm than `b`.
 bool IsGentler(const Preemption& a, const Preemption& b);
 

@@ -27,6 +27,9 @@ class Reader {
     const PreemptionOptions preemption = ReadPreemptionArguments(ArgumentsOf(kDefaultPreemption));
     Profile profile{std::move(name), MakeFramework(lineup), {}, std::move(lineup), {}};
     if (profile.lineup.Has(Point::kPostFilter, kDefaultPreemption)) profile.preemption = preemption;
+    if (profile.framework.gpus_cut() == GpusCut::kElsewhere) {
+      profile.with_cuts = MakeFramework(WithCuts(profile.lineup));
+    }
     for (const auto& [plugin, value] : arguments_) {
       if (value.Present()) profile.arguments[plugin] = value.json();
     }

@@ -46,6 +46,13 @@ bool TermMatcher::Matches(const Pod& other) const {
          Picks(selector_, other);
 }
 
+bool IsAttractedBy(const Pod& pod, const Pod& other, const cluster::Surroundings& around) {
+  const auto& terms = pod.pod_affinity.required;
+  return !terms.empty() && std::ranges::all_of(terms, [&](const PodAffinityTerm& term) {
+    return TermMatcher(term, pod, around).Matches(other);
+  });
+}
+
 const cluster::StringMap& NamespaceLabels(const cluster::Surroundings& around,
                                           std::string_view ns) {
   static const cluster::StringMap kNone;

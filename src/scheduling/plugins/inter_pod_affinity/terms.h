@@ -27,6 +27,10 @@ class TermMatcher {
   std::vector<std::string> namespaces_;  // sorted
 };
 
+// Whether `pod` is to run near others, and all that it asks for of them means this one.
+bool IsAttractedBy(const cluster::Pod& pod, const cluster::Pod& other,
+                   const cluster::Surroundings& around);
+
 // Empty when the namespace is not known.
 const cluster::StringMap& NamespaceLabels(const cluster::Surroundings& around, std::string_view ns);
 

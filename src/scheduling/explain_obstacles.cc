@@ -1,0 +1,132 @@
+#include "scheduling/explain_obstacles.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cluster/cut.h"
+#include "scheduling/explain_steps.h"
+#include "scheduling/plugins/node_resources_fit/fit.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::NodeInfo;
+using cluster::ResourceVector;
+using Cut = Explanation::Cut;
+using Lack = Explanation::Lack;
+
+// What the empty node could offer, however its GPUs are cut.
+int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
+  if (!cluster::IsMigResource(shortfall.resource) || !node.gpus.managed) {
+    return shortfall.allocatable;
+  }
+  int64_t most = 0;
+  for (const cluster::Gpu& gpu : node.gpus.gpus) {
+    const auto profile = gpu.model->FindProfile(cluster::ResourceName(shortfall.resource));
+    if (!profile || !gpu.model->Allows(*profile)) continue;
+    most += gpu.model->layouts().Copies(gpu::LayoutTable::kEmpty, *profile);
+  }
+  return most;
+}
+
+// By pods that their owner starts there again.
+int64_t LastinglyHeld(const NodeInfo& node, cluster::ResourceId resource) {
+  int64_t held = 0;
+  for (const auto& pod : node.pods) {
+    if (IsTiedToNode(*pod)) held += cluster::RequestsOf(*pod).Get(resource);
+  }
+  return held;
+}
+
+Lack LackOf(const NodeInfo& node, const Shortfall& shortfall) {
+  Lack lack{cluster::ResourceName(shortfall.resource), shortfall.requested,
+            shortfall.allocatable - shortfall.used, shortfall.allocatable};
+  lack.kept = LastinglyHeld(node, shortfall.resource);
+  lack.held = shortfall.used - lack.kept;
+  lack.most = MostOf(node, shortfall) - lack.kept;
+  lack.never = lack.asked > lack.most;
+  return lack;
+}
+
+}  // namespace
+
+bool IsMig(const Lack& lack) { return lack.resource.starts_with(cluster::kMigResourcePrefix); }
+
+std::optional<Cut> CutOn(const NodeInfo& node, const ResourceVector& requests) {
+  const auto promised = cluster::FindCut(node, requests);
+  if (!promised) return std::nullopt;
+  Cut cut;
+  for (const cluster::Gpu& gpu : node.gpus.gpus) {
+    const gpu::LayoutTable& table = gpu.model->layouts();
+    gpu::LayoutId layout = gpu.UsedLayout();
+    const auto add = [&](const gpu::Placement& placement) {
+      const auto id = table.Find(placement);
+      const auto with = id && layout != gpu::LayoutTable::kIllegal ? table.Add(layout, *id)
+                                                                   : gpu::LayoutTable::kIllegal;
+      if (with != gpu::LayoutTable::kIllegal) layout = with;
+      return with != gpu::LayoutTable::kIllegal;
+    };
+    std::vector<gpu::Placement> here;
+    for (const cluster::PromisedInstance& one : *promised) {
+      if (one.gpu != gpu.index) continue;
+      here.push_back(one.placement);
+      add(one.placement);
+      const bool there = std::ranges::any_of(gpu.instances, [&](const cluster::Instance& instance) {
+        return instance.placement == one.placement;
+      });
+      if (!there) cut.made.push_back({gpu.index, gpu.model->PlacementName(one.placement)});
+    }
+    for (const cluster::Instance& instance : gpu.instances) {
+      const bool taken = std::ranges::find(here, instance.placement) != here.end();
+      if (here.empty() || instance.used || taken || add(instance.placement)) continue;
+      cut.destroyed.push_back({gpu.index, gpu.model->PlacementName(instance.placement)});
+    }
+  }
+  return cut;
+}
+
+Obstacles::Obstacles(const Cycle& cycle, const cluster::Pod& pod, const NodeInfo& node)
+    : requests_(cluster::RequestsOf(pod)) {
+  nearest_.node = node.node->meta.name;
+  nearest_.out = IsOut(*node.node, pod);
+  if (cycle.nodes && !cycle.nodes->contains(nearest_.node)) Add(cycle.elsewhere, node);
+  for (const FilterPlugin* plugin : cycle.filters) {
+    Add(plugin->Filter(cycle.state, pod, node), node);
+  }
+  if (std::ranges::any_of(nearest_.lacks, IsMig)) nearest_.cut = CutOn(node, requests_);
+}
+
+size_t Obstacles::lacks() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      nearest_.lacks, [&](const Lack& lack) { return !nearest_.cut || !IsMig(lack); }));
+}
+
+std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {
+  double shortfall = 0;
+  for (const Lack& lack : nearest_.lacks) {
+    const double free = static_cast<double>(std::max<int64_t>(lack.free, 0));
+    shortfall += 1 - std::min(1.0, free / static_cast<double>(lack.asked));
+  }
+  const auto never = static_cast<size_t>(std::ranges::count_if(nearest_.lacks, &Lack::never));
+  return {nearest_.out, never, objections() + lacks(), nearest_.cut.has_value(), shortfall};
+}
+
+void Obstacles::Add(const Verdict& verdict, const NodeInfo& node) {
+  if (verdict.fits()) return;
+  AddReason({verdict.code, verdict.message}, node);
+  for (const Reason& reason : verdict.more) AddReason(reason, node);
+}
+
+void Obstacles::AddReason(const Reason& reason, const NodeInfo& node) {
+  const auto shortfalls = Shortfalls(requests_, node.allocatable, node.requested);
+  const auto lack = std::ranges::find_if(
+      shortfalls, [&](const Shortfall& s) { return Message(s) == reason.message; });
+  if (lack == shortfalls.end()) {
+    nearest_.objections.push_back(reason);
+  } else {
+    nearest_.lacks.push_back(LackOf(node, *lack));
+  }
+}
+
+}  // namespace nos::scheduling

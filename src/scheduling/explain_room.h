@@ -1,0 +1,21 @@
+// Which pods would have to go for the one that waits, and which go already. Internal to
+// explanations.
+//
+// Pure functions.
+#pragma once
+
+#include <optional>
+
+#include "scheduling/explain.h"
+
+namespace nos::scheduling {
+
+Explanation::Room RoomOf(const Preemption& preemption);
+// The fewest, whatever their priority.
+std::optional<Explanation::Room> InTheWay(const ExplainInput& input);
+// What is ending on the node that the pod is promised, if it fits there then.
+std::optional<Explanation::Room> AwaitedBy(const ExplainInput& input);
+// They would be evicted for it if its priority were above theirs.
+bool WouldPreempt(const ExplainInput& input, const Explanation::Room& room);
+
+}  // namespace nos::scheduling

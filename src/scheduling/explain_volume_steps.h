@@ -1,0 +1,16 @@
+// Of explain_steps.h, what is about volumes. Internal to it.
+#pragma once
+
+#include <string>
+
+#include "scheduling/plugin.h"
+
+namespace nos::scheduling {
+
+// "": the reason is not about volumes.
+std::string VolumeStep(const Reason& reason, const cluster::Pod& pod, const cluster::NodeInfo& node,
+                       const cluster::ClusterSnapshot& snapshot);
+// "": all its claims are bound.
+std::string UnboundStep(const cluster::Pod& pod, const cluster::Surroundings& around);
+
+}  // namespace nos::scheduling
