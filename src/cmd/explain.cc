@@ -29,6 +29,7 @@ namespace {
 using scheduling::GpusCut;
 
 constexpr size_t kWidth = 100;
+constexpr std::string_view kOurScheduler = "nos-scheduler";
 
 struct ExplainFlags {
   std::string pod, kubeconfig, context, output = "text", catalogue, config;
@@ -52,12 +53,79 @@ Result<std::shared_ptr<const cluster::Pod>> FindWaiting(const ClusterObjects& ob
   return Invalid(fmt::format("pod {} does not wait: it is bound to node {}", key, pod.node_name));
 }
 
+// The schedulers that are known: those of a configuration, and kube-scheduler as it is by default.
+class Deciders {
+ public:
+  Deciders(scheduling::Configuration configuration, const std::string& of_pod, bool what_if)
+      : configuration_(std::move(configuration)) {
+    std::map<std::string, const scheduling::Framework*> by_name;
+    for (const scheduling::Profile& profile : configuration_.profiles) {
+      by_name[profile.scheduler_name] = &profile.framework;
+    }
+    const scheduling::Profile* found = Find(of_pod);
+    of_pod_ = found != nullptr ? found : &(what_if ? configuration_ : usual_).profiles.front();
+    frameworks_.emplace(of_pod_->framework, std::move(by_name));
+  }
+  Deciders(const Deciders&) = delete;
+  Deciders& operator=(const Deciders&) = delete;
+
+  const scheduling::Profile& of_pod() const { return *of_pod_; }
+  const scheduling::FrameworkChoice& frameworks() const { return *frameworks_; }
+  // Whether the same scheduler decides for the two pods.
+  bool AreServedTogether(const cluster::Pod& a, const cluster::Pod& b) const {
+    return a.scheduler_name == b.scheduler_name ||
+           (Find(a.scheduler_name) != nullptr && Find(b.scheduler_name) != nullptr);
+  }
+
+ private:
+  const scheduling::Profile* Find(const std::string& name) const {
+    const auto found =
+        std::ranges::find(configuration_.profiles, name, &scheduling::Profile::scheduler_name);
+    return found == configuration_.profiles.end() ? nullptr : &*found;
+  }
+
+  const scheduling::Configuration configuration_;
+  const scheduling::Configuration usual_ = scheduling::DefaultConfiguration();
+  const scheduling::Profile* of_pod_ = nullptr;
+  std::optional<scheduling::FrameworkChoice> frameworks_;
+};
+
+// Of nos scheduler, or of another one, which is simulated as the partitioner does.
+Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const cluster::Pod& pod) {
+  bool ours = flags.what_if || pod.scheduler_name == kOurScheduler;
+  if (!ours && !flags.config.empty()) {
+    NOS_ASSIGN(ours, SpeaksOfNos(flags.config));
+    if (!ours) {
+      std::cerr << fmt::format(
+          "note: {} does not speak of nos scheduler: taken for "
+          "kube-scheduler's, which has no GPUs cut\n",
+          Printable(flags.config));
+    }
+  }
+  if (!ours) return scheduling::ConfigurationUse{.simulates = true};
+  return scheduling::ConfigurationUse{.default_name = kOurScheduler, .gpus_cut = GpusCut::kHere};
+}
+
+Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,
+                                                 const cluster::Pod& pod) {
+  NOS_ASSIGN(const scheduling::ConfigurationUse use, UseOf(flags, pod));
+  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(flags.config, use));
+  auto deciders =
+      std::make_unique<Deciders>(std::move(file.configuration), pod.scheduler_name, flags.what_if);
+  const std::string& name = deciders->of_pod().scheduler_name;
+  if (name != pod.scheduler_name && !flags.what_if) {
+    std::cerr << fmt::format("note: no profile of scheduler {} is known; decided as by {}\n",
+                             Printable(pod.scheduler_name), name);
+  }
+  return deciders;
+}
+
 using SharedPod = std::shared_ptr<const cluster::Pod>;
 
 // The group that the pod is placed together with, as far as its scheduler sees it; none: there is
 // none. `problem`: why that cannot be told.
 std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const cluster::Pod& pod,
-                                            std::string& problem) {
+                                            const Deciders& deciders, std::string& problem) {
   const std::string gang = controllers::GangOf(pod);
   if (gang.empty() || !objects.around) return std::nullopt;
   const bool told = pod.workload ? !objects.around->workloads.rows().empty()
@@ -68,47 +136,14 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
   if (!size.problem.empty() || size.least <= 1) return std::nullopt;
   controllers::Gangs gangs;
   for (const SharedPod& other : objects.pods) gangs.Set(nullptr, other);
-  scheduling::Together group{gang, static_cast<size_t>(size.least), 0, {}};
+  scheduling::Together group{gang, static_cast<size_t>(size.least), 0, {}, &deciders.frameworks()};
   for (const SharedPod& member : gangs.Of(gang)) {
     if (controllers::IsPlacedInGang(*member)) ++group.placed;
     const bool waits =
-        scheduling::IsSchedulable(*member) && member->scheduler_name == pod.scheduler_name;
+        scheduling::IsSchedulable(*member) && deciders.AreServedTogether(*member, pod);
     if (waits) group.waiting.push_back(member);
   }
   return group;
-}
-
-// The scheduler that the pod names, as far as it is known, or nos scheduler.
-struct Deciders {
-  scheduling::Configuration own, cutting;
-  const scheduling::Profile* of_pod = nullptr;     // in `own`
-  const scheduling::Profile* with_cuts = nullptr;  // in `cutting`
-};
-
-const scheduling::Profile* ProfileOf(const scheduling::Configuration& configuration,
-                                     const std::string& name) {
-  const auto found =
-      std::ranges::find(configuration.profiles, name, &scheduling::Profile::scheduler_name);
-  return found == configuration.profiles.end() ? &configuration.profiles.front() : &*found;
-}
-
-Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,
-                                                 const cluster::Pod& pod) {
-  auto deciders = std::make_unique<Deciders>();
-  const bool ours = flags.what_if || !flags.config.empty() || pod.scheduler_name == "nos-scheduler";
-  const scheduling::ConfigurationUse cuts{.default_name = "nos-scheduler",
-                                          .gpus_cut = GpusCut::kHere};
-  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(flags.config, cuts));
-  deciders->cutting = std::move(file.configuration);
-  deciders->own = scheduling::DefaultConfiguration();
-  deciders->with_cuts = ProfileOf(deciders->cutting, pod.scheduler_name);
-  deciders->of_pod = ours ? deciders->with_cuts : &deciders->own.profiles.front();
-  const bool known = deciders->of_pod->scheduler_name == pod.scheduler_name;
-  if (!known && !flags.what_if) {
-    std::cerr << fmt::format("note: no profile of scheduler {} is known; decided as by {}\n",
-                             Printable(pod.scheduler_name), deciders->of_pod->scheduler_name);
-  }
-  return deciders;
 }
 
 scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const cluster::Pod& pod,
@@ -116,18 +151,15 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const clus
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
   if (objects.around) snapshot.ChangeAround() = *objects.around;
   std::string problem;
-  const auto group = GroupOf(objects, pod, problem);
+  const auto group = GroupOf(objects, pod, deciders, problem);
   std::set<std::string> members;
   if (group) {
     for (const SharedPod& member : group->waiting) members.insert(member->Key());
   }
   const auto with = scheduling::WithPromises(snapshot, objects.pods, pod, members);
-  const scheduling::ExplainInput input{deciders.of_pod->framework,
-                                       deciders.with_cuts->framework,
-                                       with,
-                                       pod,
-                                       deciders.of_pod->preemption,
-                                       problem};
+  const scheduling::Profile& profile = deciders.of_pod();
+  const scheduling::ExplainInput input{
+      profile.framework, profile.Cutting(), with, pod, profile.preemption, problem};
   return group && members.contains(pod.Key()) ? scheduling::ExplainTogether(input, *group)
                                               : scheduling::Explain(input);
 }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "codec/json.h"
 #include "codec/yaml.h"
 
 namespace nos::cmd {
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::string_view kKubeKind = "KubeSchedulerConfiguration";
 constexpr std::string_view kKind = "SchedulerConfig";
+// That nobody else has.
+constexpr std::array<std::string_view, 3> kOurNames = {"nos-scheduler", "GpuPacking", "GpuCutting"};
 constexpr size_t kMostFileBytes = size_t{4} << 20;
 constexpr double kUnlimited = 1e6;
 
@@ -48,6 +52,14 @@ Result<Documents> Tell(const std::vector<Json>& documents) {
   return found;
 }
 
+// No path: none.
+Result<std::string> TextOf(const std::string& path) {
+  if (path.empty()) return std::string();
+  NOS_ASSIGN(std::string text, ReadFile(path, kMostFileBytes));
+  if (Trim(text).empty()) return Invalid(path + ": the file is empty");
+  return text;
+}
+
 void Note(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
     Log(LogLevel::kInfo, "scheduler configuration", {{"note", note}});
@@ -76,15 +88,24 @@ Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
 
 Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
                                         const scheduling::ConfigurationUse& use) {
-  std::string text;
-  if (!path.empty()) {
-    NOS_ASSIGN(text, ReadFile(path, kMostFileBytes));
-    if (Trim(text).empty()) return Invalid(path + ": the file is empty");
-  }
+  NOS_ASSIGN(const std::string text, TextOf(path));
   auto file = ParseSchedulerFile(text, use);
   if (!file.ok()) return file.status().Within(path);
   Note(file->configuration.notes);
   return file;
+}
+
+Result<bool> SpeaksOfNos(const std::string& path) {
+  NOS_ASSIGN(const std::string text, TextOf(path));
+  auto documents = ParseYaml(text);
+  if (!documents.ok()) return documents.status().Within(path);
+  return std::ranges::any_of(*documents, [](const Json& document) {
+    const std::string all = WriteJson(document);
+    return FindString(document, "kind") == kKind ||
+           std::ranges::any_of(kOurNames, [&](std::string_view name) {
+             return all.find(fmt::format("\"{}\"", name)) != std::string::npos;
+           });
+  });
 }
 
 std::string PrintSchedulerFile(const SchedulerFile& file) {

@@ -29,6 +29,9 @@ Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
                                         const scheduling::ConfigurationUse& use);
 Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
                                          const scheduling::ConfigurationUse& use);
+// Whether the file is meant for nos scheduler, and not for kube-scheduler alone: it has a
+// SchedulerConfig, or names nos-scheduler, GpuPacking or GpuCutting somewhere.
+Result<bool> SpeaksOfNos(const std::string& path);
 std::string PrintSchedulerFile(const SchedulerFile& file);
 
 LeaderConfig LeaderConfigOf(const scheduling::Configuration& configuration);

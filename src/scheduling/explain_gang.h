@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scheduling/explain.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::scheduling {
 
@@ -19,6 +20,8 @@ struct Together {
   size_t placed = 0;  // those that have one
   std::vector<std::shared_ptr<const cluster::Pod>>
       waiting;  // in the order in which they are placed
+  // By the scheduler that each of them names. Null: the input's for all.
+  const FrameworkChoice* frameworks = nullptr;
 };
 
 // Places the members that wait one after the other, as the scheduler does, GPUs cut where need be.

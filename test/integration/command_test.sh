@@ -211,6 +211,48 @@ call 0 "$nos" explain pod default/m1 "${around[@]}"
 grep -q "^group         pod group default/train: 1 of its pods find a node together" "$work/out" ||
   fail "a group is placed together"
 grep -q "^remedy        for default/m2: free 2 cpu on node n$" "$work/out" || fail "a group's remedy"
+# Whose configuration a file is: only nos scheduler has GPUs cut, and reads its own strictly.
+cat >"$work/kube.yaml" <<'EOF'
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {filter: {enabled: [{name: Coscheduling}]}}
+EOF
+call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/kube.yaml"
+grep -q "taken for kube-scheduler's" "$work/err" || fail "whose file it is taken for"
+grep -q "the partitioner does so" "$work/out" || fail "kube-scheduler's own file has no GPUs cut"
+sed 's/Coscheduling/GpuCutting/' "$work/kube.yaml" >"$work/ours.yaml"
+call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/ours.yaml"
+grep -q "whose GPUs are cut for it" "$work/out" || fail "nos scheduler in the place of kube-scheduler"
+sed 's/default-scheduler/nos-scheduler/' "$work/kube.yaml" >"$work/both.yaml"
+refuse 2 "there is no plugin 'Coscheduling'" \
+  "$nos" explain pod default/small "${dump[@]}" --config "$work/both.yaml"
+cat >"$work/ours.yaml" <<'EOF'
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: nos-scheduler}, {schedulerName: nos-packs}]
+EOF
+call 0 "$nos" explain pod default/small "${dump[@]}" --config "$work/ours.yaml"
+grep -q "the partitioner does so" "$work/out" || fail "a pod that no profile serves is kube-scheduler's"
+# A group whose members name two of its profiles.
+cat >"$work/profiles.yaml" <<'EOF'
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: two},
+   spec: {minMember: 2}}
+- {apiVersion: v1, kind: Pod, metadata: {name: g1, labels: {scheduling.x-k8s.io/pod-group: two}},
+   spec: {schedulerName: nos-scheduler, containers: [{name: c}]}}
+- {apiVersion: v1, kind: Pod, metadata: {name: g2, labels: {scheduling.x-k8s.io/pod-group: two}},
+   spec: {schedulerName: nos-packs, containers: [{name: c}]}}
+EOF
+two=(-f "$work/starving.yaml" -f "$work/profiles.yaml")
+call 0 "$nos" explain pod default/g1 "${two[@]}" --config "$work/ours.yaml"
+grep -q "^default/g1 fits on node n" "$work/out" || fail "members of all profiles count"
+call 0 "$nos" explain pod default/g1 "${two[@]}"
+grep -q "1 of the 2 pods that are placed together are there" "$work/out" ||
+  fail "members of schedulers that are not known do not count"
 refuse 2 "there is no pod default/nope" "$nos" explain pod default/nope "${dump[@]}"
 refuse 2 "'big' is not NAMESPACE/NAME" "$nos" explain pod big "${dump[@]}"
 refuse 2 "'a/b/c' is not NAMESPACE/NAME" "$nos" explain pod a/b/c "${dump[@]}"
