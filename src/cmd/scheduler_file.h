@@ -1,7 +1,7 @@
 // The file that nos scheduler reads: up to two YAML documents, in any order. A
 // KubeSchedulerConfiguration says what kube-scheduler's says; a SchedulerConfig of nos what all
-// daemons of nos have besides. So kube-scheduler's own file will do, and one file, one watch and
-// one reload serve for all.
+// daemons of nos have besides. So kube-scheduler's own file will do, once its profiles have names,
+// and one file, one watch and one reload serve for all.
 //
 //   NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(path, {.default_name = "nos-scheduler"}));
 //   std::cout << PrintSchedulerFile(file);   // as ReadSchedulerFile takes it

@@ -89,17 +89,20 @@ void ReadExtenders(const ConfigValue& from, const ConfigurationUse& use, Configu
   }
 }
 
-// The only profile may go without a name.
+// To kube-scheduler an only profile without a name is default-scheduler. Who serves that by
+// omission would race with kube-scheduler for its pods.
 void NameProfiles(const ConfigValue& from, const ConfigurationUse& use, Configuration& to) {
   std::map<std::string_view, size_t> seen;
-  if (to.profiles.size() == 1 && to.profiles.front().scheduler_name.empty()) {
+  if (use.simulates && to.profiles.size() == 1 && to.profiles.front().scheduler_name.empty()) {
     to.profiles.front().scheduler_name = use.default_name;
   }
   for (size_t i = 0; i < to.profiles.size(); ++i) {
     const std::string& name = to.profiles[i].scheduler_name;
     const std::string path = from.PathOf(i) + ".schedulerName";
     if (name.empty()) {
-      from.FailAt(path, "is missing: by it the profiles are told apart");
+      from.FailAt(path,
+                  "is missing: by it pods ask for the profile (nos-scheduler, say; "
+                  "default-scheduler only in the place of kube-scheduler)");
       continue;
     }
     const auto [first, fresh] = seen.emplace(name, i);
@@ -152,6 +155,7 @@ void ReadRoot(const ConfigValue& root, const ConfigurationUse& use, Configuratio
   ReadProfiles(root.Get("profiles"), use, to);
   if (to.profiles.empty()) {
     to.profiles.push_back(ReadProfile(root.Nothing(), use, to.notes));
+    to.profiles.front().scheduler_name = use.default_name;
   }
   NameProfiles(root.Get("profiles"), use, to);
 }

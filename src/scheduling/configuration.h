@@ -59,7 +59,7 @@ struct Configuration {
 };
 
 struct ConfigurationUse {
-  // Of the only profile when it has no schedulerName.
+  // Of the profile of a file that has none; when simulating also of an only one without a name.
   std::string_view default_name = "default-scheduler";
   // It is another scheduler's: what nos does not have, as plugins out of tree and extenders, is
   // noted instead of refused.

@@ -20,8 +20,8 @@ Result<Configuration> Read(const std::string& rest, const ConfigurationUse& use 
 }
 
 // Of one profile.
-Result<Configuration> ReadPlugins(const std::string& plugins) {
-  return Read("profiles: [{plugins: {" + plugins + "}}]");
+Result<Configuration> ReadPlugins(const std::string& plugins, const ConfigurationUse& use = {}) {
+  return Read("profiles: [{schedulerName: a, plugins: {" + plugins + "}}]", use);
 }
 
 Names Filters(const Profile& profile) {
@@ -110,10 +110,9 @@ TEST(ConfigurationTest, OnlyWhoHasGpusCutHereHasGpuCutting) {
   };
   EXPECT_TRUE(cuts(Read("", here)));
   EXPECT_FALSE(cuts(Read("")));
-  EXPECT_TRUE(cuts(Read("profiles: [{plugins: {filter: {disabled: [{name: '*'}]}}}]", here)));
-  EXPECT_FALSE(
-      cuts(Read("profiles: [{plugins: {multiPoint: {disabled: [{name: GpuCutting}]}}}]", here)));
-  const auto simulated = Read("profiles: [{plugins: {filter: {enabled: [{name: GpuCutting}]}}}]");
+  EXPECT_TRUE(cuts(ReadPlugins("filter: {disabled: [{name: '*'}]}", here)));
+  EXPECT_FALSE(cuts(ReadPlugins("multiPoint: {disabled: [{name: GpuCutting}]}", here)));
+  const auto simulated = ReadPlugins("filter: {enabled: [{name: GpuCutting}]}");
   ASSERT_TRUE(simulated.ok()) << ErrorOf(simulated);
   EXPECT_FALSE(cuts(simulated));
 }
@@ -200,7 +199,8 @@ profiles:
             "profiles[1].pluginConfig[3].args.filters: there is no such field; "
             "profiles[2].percentageOfNodesToScore: must be a whole number, not a string; "
             "profiles[1].schedulerName: 'a' is the name of profiles[0] already; "
-            "profiles[2].schedulerName: is missing: by it the profiles are told apart",
+            "profiles[2].schedulerName: is missing: by it pods ask for the profile (nos-scheduler, "
+            "say; default-scheduler only in the place of kube-scheduler)",
             ';'));
 }
 
@@ -210,9 +210,20 @@ TEST(ConfigurationTest, WhatIsNoSuchConfigurationIsRefused) {
             "expected apiVersion kubescheduler.config.k8s.io/v1 and kind "
             "KubeSchedulerConfiguration, found 'v1' and 'Pod'");
   EXPECT_EQ(ErrorOf(Read("profiles: 7")), "profiles: must be a list, not a number");
-  EXPECT_EQ(ErrorOf(Read("profiles: [7]")), "profiles[0]: must be an object, not a number");
-  EXPECT_EQ(ErrorOf(Read("profiles: [{schedulerName: ''}]")),
-            "profiles[0].schedulerName: must not be empty");
+  EXPECT_EQ(ErrorOf(Read("profiles: [7]", {.simulates = true})),
+            "profiles[0]: must be an object, not a number");
+}
+
+TEST(ConfigurationTest, OnlyWhoSimulatesTakesAnOnlyProfileWithoutAName) {
+  const std::string nameless = "profiles: [{pluginConfig: []}]";
+  const auto simulated = Read(nameless, {.simulates = true});
+  ASSERT_TRUE(simulated.ok()) << ErrorOf(simulated);
+  EXPECT_EQ(simulated->profiles.front().scheduler_name, "default-scheduler");
+  const std::string missing =
+      "profiles[0].schedulerName: is missing: by it pods ask for the profile (nos-scheduler, say; "
+      "default-scheduler only in the place of kube-scheduler)";
+  EXPECT_EQ(ErrorOf(Read(nameless, {.default_name = "nos-scheduler"})), missing);
+  EXPECT_EQ(ErrorOf(Read("profiles: [{schedulerName: ''}]")), missing);
 }
 
 TEST(ConfigurationTest, AnotherSchedulersOwnIsNoted) {
@@ -236,7 +247,8 @@ TEST(ConfigurationTest, WhatHasNoEffectIsNoted) {
 percentageOfNodesToScore: 50
 enableProfiling: true
 profiles:
-- plugins:
+- schedulerName: a
+  plugins:
     filter: {enabled: [{name: ImageLocality}], disabled: [{name: Gone}]}
     preScore: {disabled: [{name: NodeAffinity}]}
   pluginConfig: [{name: NodeName, args: {x: 1}}]

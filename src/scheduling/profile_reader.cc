@@ -39,11 +39,7 @@ class Reader {
  private:
   void ReadMembers(std::string& name) {
     const auto known = [](const ConfigValue&) {};
-    from_.Members(At("schedulerName",
-                     [&](const ConfigValue& value) {
-                       value.Read(name);
-                       if (value.Present() && name.empty()) value.Fail("must not be empty");
-                     }),
+    from_.Members(At("schedulerName", name),
                   At("percentageOfNodesToScore",
                      [&](const ConfigValue& value) { ReadPercentage(value, notes_); }),
                   At("plugins", known), At("pluginConfig", known));

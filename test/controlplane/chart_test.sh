@@ -41,6 +41,7 @@ accepted --set gpuPartitioner.logLevel=1 --set gpuPartitioner.batchWindowTimeout
   --set gpuPartitioner.gpuAgent.logLevel=0 --set gpuPartitioner.kubeRbacProxy.logLevel=1
 
 refuse 'replicaCounts' render --set gpuPartitioner.replicaCounts=3
+refuse 'schedulerName' render --set-json 'scheduler.config.profiles=[{"plugins":{}}]'
 refuse 'extenders' render --set-json 'scheduler.config.extenders=[]'
 refuse 'needs leader election' render --set scheduler.leaderElection.enabled=false
 refuse 'needs leader election' render --set gpuPartitioner.leaderElection.enabled=false
