@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # kube-scheduler and nos scheduler side by side: pods bound per second on the same API server, each
 # run on a fresh one. kube-scheduler with client limits raised and every other setting its default.
+# Both stand by until they have read all nodes and pods; the time runs from when they get the Lease.
 #
 #   bench/schedulers.sh [NODES...]       (1000 5000); PODS=10000 WORKLOADS="plain slices spread anti"
 #
@@ -16,31 +17,54 @@ workloads=${WORKLOADS:-plain slices spread anti}
 build=build/release
 dir=$(mktemp -d)
 running=
+mkfifo "$dir/go"
+exec 3<>"$dir/go"
+cat >"$dir/nos.yaml" <<Y
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {resourceName: load, resourceNamespace: load, retryPeriod: 500ms}
+Y
 trap '[ -z "$running" ] || kill "$running" 2>/dev/null; script/controlplane down --dir "$dir/cp" >/dev/null 2>&1; rm -rf "$dir"' EXIT
 
 start() { # SCHEDULER
   local config=$dir/cp/kubeconfig
   case $1 in
-    nos) exec $build/nos scheduler --kubeconfig "$config" ;;
+    nos) exec $build/nos scheduler --kubeconfig "$config" --config "$dir/nos.yaml" ;;
     kube)
       exec "$(script/controlplane binary kube-scheduler)" --kubeconfig "$config" \
         --authentication-kubeconfig "$config" --authorization-kubeconfig "$config" \
-        --kube-api-qps 5000 --kube-api-burst 10000 --leader-elect=false --secure-port 0
+        --kube-api-qps 5000 --kube-api-burst 10000 --cert-dir "$dir/certificates" \
+        --leader-elect-resource-name load --leader-elect-resource-namespace load \
+        --leader-elect-retry-period 500ms
       ;;
   esac >"$dir/scheduler.log" 2>&1 &
   running=$!
 }
 
+# Readiness of a scheduler that does not lead says that its caches are filled.
+ready() { # SCHEDULER
+  case $1 in
+    nos) curl -fs http://127.0.0.1:8081/readyz ;;
+    kube) curl -fsk https://127.0.0.1:10259/readyz ;;
+  esac >/dev/null
+}
+
 run() { # SCHEDULER NAME NODES WORKLOAD
   NOS_CONTROLPLANE_ONLY="etcd kube-apiserver" script/controlplane up --dir "$dir/cp" --nodes 0 >"$dir/up.log" 2>&1 ||
     { cat "$dir/up.log" && exit 1; }
-  $build/bench/nos-scheduler-load "$dir/cp/kubeconfig" "$2" "$3" "$pods" "$4" >"$dir/load.log" 2>&1 &
+  : >"$dir/load.log" # the last run's says that it has created, too
+  $build/bench/nos-scheduler-load "$dir/cp/kubeconfig" "$2" "$3" "$pods" "$4" <"$dir/go" >"$dir/load.log" 2>&1 &
   local load=$!
   until grep -q created "$dir/load.log"; do
     kill -0 $load 2>/dev/null || { cat "$dir/load.log" && exit 1; }
     sleep 0.2
   done
   start "$1"
+  until ready "$1"; do
+    kill -0 "$running" 2>/dev/null || { cat "$dir/scheduler.log" && exit 1; }
+    sleep 0.2
+  done
+  echo >&3
   wait $load || { cat "$dir/load.log" "$dir/scheduler.log" && exit 1; }
   printf '%-5s %s  cpu %s  load %s\n' "$1" "$(tail -1 "$dir/load.log" | cut -d' ' -f2-)" \
     "$(ps -o time= -p "$running")" "$(cut -d' ' -f1 /proc/loadavg)"
