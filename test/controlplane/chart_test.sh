@@ -46,6 +46,10 @@ refuse 'extenders' render --set-json 'scheduler.config.extenders=[]'
 refuse 'needs leader election' render --set scheduler.leaderElection.enabled=false
 refuse 'needs leader election' render --set gpuPartitioner.leaderElection.enabled=false
 accepted --set scheduler.leaderElection.enabled=false --set scheduler.replicaCount=1
+for path in scheduler.daemonConfig gpuPartitioner.config gpuPartitioner.migAgent.config; do
+  refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
+  refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0
+done
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0

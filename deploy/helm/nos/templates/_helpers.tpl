@@ -39,3 +39,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- fail "nos is not installed into the namespace default: give --namespace nos-system --create-namespace, or --set allowDefaultNamespace=true" -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* probes, Service and ServiceMonitor go to the ports of each daemon's defaults */ -}}
+{{- define "nos.checkPorts" -}}
+{{- if or .config.health .config.metrics -}}
+{{- fail (printf "%s must not set health or metrics: the chart's probes and Services go to ports 8081 and 8080" .path) -}}
+{{- end -}}
+{{- end -}}
