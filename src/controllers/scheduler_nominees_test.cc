@@ -18,9 +18,17 @@ class SchedulerNomineesTest : public SchedulerFixture {
   void PodFor(const std::string& node, const std::string& name, const std::string& cpu,
               int priority) {
     PutPod(name, "cpu", cpu, priority);
-    Json pod = *api_.Find("pods", "ml/" + name);
-    MakeObject(pod, "spec")["nodeSelector"] = JsonObject{{"name", node}};
-    api_.Put(pod);
+    Select(name, "name", node);
+  }
+  void Select(const std::string& name, const std::string& label, const std::string& value) {
+    ChangePod(name, [&](Json& pod) {
+      MakeObject(pod, "spec")["nodeSelector"] = JsonObject{{label, value}};
+    });
+  }
+  void Label(const std::string& name, const std::string& label, const std::string& value) {
+    Json node = *api_.Find("nodes", name);
+    MakeObject(node, "metadata", "labels")[label] = value;
+    api_.Put(node);
   }
 };
 
@@ -44,6 +52,52 @@ TEST_F(SchedulerNomineesTest, WhoWasRefusedForAPromiseIsLookedAtWhenItEnds) {
   api_.Remove("pods", "ml/high");
   Run();
   EXPECT_EQ(NodeOf("mid"), "b");
+}
+
+// "high" is promised "a", where "low" would fit beside the one that ends.
+class PromisedElsewhereTest : public SchedulerNomineesTest {
+ protected:
+  void Promise(const std::string& cpu) {
+    Label("a", "pool", "x");
+    PutPod("ending", "cpu", "60", 0);
+    BindElsewhere("ending", "a");
+    LetPodsEndSlowly();
+    PutPod("high", "cpu", cpu, 9);
+  }
+  void LowWaits() {
+    Run();
+    ASSERT_EQ(Nominee("high"), "a");
+    PodFor("a", "low", "30", 0);
+    Run();
+    ASSERT_EQ(NodeOf("low"), "");
+  }
+};
+
+TEST_F(PromisedElsewhereTest, WhoIsBoundElsewhereKeepsNobodyWaiting) {
+  Node("a", "96");
+  Node("b", "1");
+  Promise("60");
+  LowWaits();
+  BindElsewhere("high", "b");
+  Run();
+  EXPECT_EQ(NodeOf("low"), "a");
+}
+
+TEST_F(PromisedElsewhereTest, WhoWaitsElsewhereForItsGpusKeepsNobodyWaiting) {
+  GpuNode("a", 1);
+  Label("a", "name", "a");
+  GpuNode("b", 1);
+  Promise("60");
+  ChangePod("high", [](Json& pod) {
+    Json& container = pod.at("spec").at("containers").at(0);
+    MakeObject(container, "resources", "limits")["nvidia.com/mig-7g.40gb"] = "1";
+  });
+  Select("high", "pool", "x");
+  LowWaits();
+  Label("b", "pool", "x");
+  Run();
+  ASSERT_EQ(Spec("b"), "7g.40gb@0");
+  EXPECT_EQ(NodeOf("low"), "a");
 }
 
 TEST_F(SchedulerNomineesTest, SlicesThatHardlyFitAreCut) {

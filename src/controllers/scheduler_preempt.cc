@@ -69,7 +69,9 @@ void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   engine_.Nominate(pod, node);
   if (node.empty()) made_room_.erase(pod->Key());
   if (before.empty() || before == node) return;
-  if (RunsSomewhere(pod) || engine_.IsAssumed(pod->Key())) return;  // it took what it was promised
+  const auto binding = bindings_.find(pod->Key());
+  const std::string assumed = binding == bindings_.end() ? "" : binding->second.node;
+  if ((RunsSomewhere(pod) ? pod->node_name : assumed) == before) return;  // it has taken it
   auto left = std::make_shared<cluster::Pod>(*pod);
   left->node_name = before;
   Happened({ClusterEvent::Kind::kPodLeft, {}, {}, std::move(left), {}, {}}, now);
