@@ -44,8 +44,10 @@ Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
 }
 
 // The scheduler of the moment: made anew when the rules change, and absent while another replica
-// leads. What it remembers can be told from the cluster, but for bindings on their way: who comes
-// next begins when those have arrived.
+// leads. What it remembers can be told from the cluster, but for bindings on their way: new rules
+// count when the watch has shown those. A watch that stalls is opened anew after
+// HttpOptions::watch_silence, and who waits for it has seen no pod come or go since. Nobody waits
+// where this process ends or leads no longer.
 class Seat {
  public:
   Seat(const std::string& path, std::unique_ptr<const Rules> rules,

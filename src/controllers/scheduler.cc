@@ -93,10 +93,10 @@ bool Scheduler::HasRoomForDecisions() const {
   return bindings_.size() - preparing_.size() < config_.most_bindings;
 }
 
-bool Scheduler::IsQuiet() const {
-  return std::ranges::all_of(bindings_, [](const auto& binding) {
-    return binding.second.stage == Binding::Stage::kPreparing ||
-           binding.second.stage == Binding::Stage::kBound;
+bool Scheduler::IsBinding() const {
+  return std::ranges::any_of(bindings_, [](const auto& binding) {
+    return binding.second.stage == Binding::Stage::kSent ||
+           binding.second.stage == Binding::Stage::kDoubtful;
   });
 }
 

@@ -88,8 +88,9 @@ class Scheduler final : public Reconciler {
   // From now on it decides nothing more: somebody else will. Whom it has chosen a node for, but not
   // begun to bind, is left to the successor.
   void Retire() { retired_ = true; }
-  // Nothing is on the way to a binding that a successor would not see: it may take over.
-  bool IsQuiet() const;
+  // Nothing is on the way to a binding that a successor would not see: it may take over. What is
+  // bound counts until the watch shows it.
+  bool IsQuiet() const { return bindings_.size() == preparing_.size(); }
 
   const scheduling::SchedulingQueue& queue() const { return queue_; }
   // Pods that have a node, and are not seen to be bound there.
@@ -182,6 +183,8 @@ class Scheduler final : public Reconciler {
   void WriteCuts(const View& view, kube::Client& client);
   void HeedRests(Time now);
   bool HasRoomForDecisions() const;
+  // The API server is asked for a binding, or is to be asked what became of one.
+  bool IsBinding() const;
   void Send(Binding& binding, kube::Client& client);
   // Takes the assumption back and tries the pod again after its pause.
   void GiveUp(const std::string& key, const std::string& why, Time now);

@@ -64,6 +64,19 @@ TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
   EXPECT_EQ(NodeOf("second"), "");
 }
 
+TEST_F(SchedulerBindTest, ASuccessorWaitsUntilTheWatchShowsWhatWasBound) {
+  Node("n", "1");
+  Pod("p");
+  while (Bindings() == 0) ASSERT_TRUE(runner_->Step(clock_));
+  watches_.pods_silent = true;
+  scheduler_->Retire();
+  RunFor(seconds(100));
+  EXPECT_FALSE(scheduler_->IsQuiet()) << "it would give the node away once more";
+  watches_.pods_silent = false;
+  Run();
+  EXPECT_TRUE(scheduler_->IsQuiet());
+}
+
 TEST_F(SchedulerBindTest, ABindingThatIsNotAnsweredIsLookedAfter) {
   Node("n", "1");
   AnswerBindings(Status(Code::kDeadline, "no answer"), true);  // which makes it two
@@ -155,6 +168,11 @@ class WhileGpusAreCutTest : public SchedulerBindTest {
 TEST_F(WhileGpusAreCutTest, ThePodIsBoundWhenTheyAre) {
   Cut();
   EXPECT_EQ(NodeOf("p"), "n");
+}
+
+TEST_F(WhileGpusAreCutTest, ASuccessorNeedNotWait) {
+  scheduler_->Retire();
+  EXPECT_TRUE(scheduler_->IsQuiet());
 }
 
 TEST_F(WhileGpusAreCutTest, ACordonCounts) {

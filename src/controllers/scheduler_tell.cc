@@ -95,7 +95,7 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
 void Scheduler::TellSome(kube::Client& client, Time now) {
   if (telling_) return;
   std::vector<Telling> portion;
-  const size_t most = IsQuiet() ? config_.tellings_per_call : config_.tellings_beside_bindings;
+  const size_t most = IsBinding() ? config_.tellings_beside_bindings : config_.tellings_per_call;
   while (portion.size() < most) {
     const std::optional<std::string> key = untold_.Take(now);
     if (!key) break;
@@ -105,7 +105,7 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
   }
   if (portion.empty()) return;
   telling_ = true;
-  if (queue_.ready() == 0 && IsQuiet()) AddRemedies(portion);  // while nobody else waits for it
+  if (queue_.ready() == 0 && !IsBinding()) AddRemedies(portion);  // while nobody else waits for it
   auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> notes;
