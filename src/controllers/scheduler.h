@@ -120,6 +120,7 @@ class Scheduler final : public Reconciler {
     size_t writes = 0;          // of pre-bind plugins, not answered yet
     bool cuts = false;          // waits for its instances
     bool told_of_cuts = false;  // and its condition says so
+    bool held_back = false;     // nothing is written for it before enough of its gang have theirs
     bool ready = false;         // nothing is left to be done before it is bound
     std::string gang = {};      // bound together with at least so many of it
     size_t least = 0;
@@ -177,6 +178,8 @@ class Scheduler final : public Reconciler {
   // It shall be bound.
   void Commit(Binding& binding, kube::Client& client, Time now);
   void Prepare(Binding& binding, kube::Client& client, Time now);
+  scheduling::Progress AskPreBinders(Binding& binding, Time now) const;
+  void SendWrites(Binding& binding, std::vector<kube::ApiRequest> writes, kube::Client& client);
   // Of one that waits for GPUs to be cut: kReady when they are.
   scheduling::Progress LookAtCuts(Binding& binding, Time now);
   static void PromiseInstances(const cluster::NodeInfo& node, Binding& binding);

@@ -50,41 +50,56 @@ void Scheduler::PrepareAll(const View& view, kube::Client& client, Time now) {
   }
 }
 
-// Asks the pre-bind plugins; when all are ready, the pod is bound.
+// First its GPUs are cut, which may fail; what is written for volumes then cannot be taken back.
+// When nothing is left to be done, the pod is bound.
 void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   if (binding.writes > 0) return;
   const std::string key = binding.pod->Key();
   binding.answered = false;
   binding.seen = engine_.snapshot().Share(binding.node);
   if (binding.seen == nullptr) return GiveUp(key, "the node is gone", now);
-  std::vector<kube::ApiRequest> writes;
   binding.until = Time::max();
-  const scheduling::Progress cut = LookAtCuts(binding, now);
-  if (cut.kind == scheduling::Progress::Kind::kFailed) return GiveUp(key, cut.message, now);
-  bool ready = cut.kind == scheduling::Progress::Kind::kReady;
-  if (cut.until) binding.until = *cut.until;
-  for (const scheduling::PreBindPlugin* plugin : binding.framework->pre_binders()) {
-    scheduling::Progress progress =
-        plugin->PreBind(*binding.pod, binding.node, engine_.snapshot(), now, binding.state);
-    if (progress.kind == scheduling::Progress::Kind::kFailed) {
-      return GiveUp(key, progress.message, now);
-    }
-    std::ranges::move(progress.writes, std::back_inserter(writes));
-    if (progress.kind == scheduling::Progress::Kind::kReady) continue;
-    ready = false;
-    if (progress.until) binding.until = std::min(binding.until, *progress.until);
+  scheduling::Progress progress = LookAtCuts(binding, now);
+  if (progress.kind == scheduling::Progress::Kind::kReady) {
+    if (binding.held_back) return Stir(binding.gang, "");
+    progress = AskPreBinders(binding, now);
   }
-  binding.ready = ready && writes.empty();
-  const std::string why = binding.ready ? WhyNotThere(binding) : "";
+  if (progress.kind == scheduling::Progress::Kind::kFailed) {
+    return GiveUp(key, progress.message, now);
+  }
+  if (progress.until) binding.until = *progress.until;
+  const bool writes = !progress.writes.empty();
+  binding.ready = progress.kind == scheduling::Progress::Kind::kReady && !writes;
+  const std::string why = binding.ready || writes ? WhyNotThere(binding) : "";
   if (!why.empty()) return GiveUp(key, why, now);
   if (!binding.ready && preparing_.size() > config_.most_preparing) {
     return GiveUp(key, "too many pods wait for their volumes or for GPUs to be cut", now);
   }
   if (binding.ready && binding.gang.empty()) return Send(binding, client);
   if (binding.ready) Stir(binding.gang, "");
+  SendWrites(binding, std::move(progress.writes), client);
+}
+
+// What all of them say together: failed if one has, ready if all are.
+scheduling::Progress Scheduler::AskPreBinders(Binding& binding, Time now) const {
+  scheduling::Progress all;
+  for (const scheduling::PreBindPlugin* plugin : binding.framework->pre_binders()) {
+    scheduling::Progress progress =
+        plugin->PreBind(*binding.pod, binding.node, engine_.snapshot(), now, binding.state);
+    if (progress.kind == scheduling::Progress::Kind::kFailed) return progress;
+    std::ranges::move(progress.writes, std::back_inserter(all.writes));
+    if (progress.kind == scheduling::Progress::Kind::kReady) continue;
+    all.kind = progress.kind;
+    if (progress.until) all.until = std::min(all.until.value_or(Time::max()), *progress.until);
+  }
+  return all;
+}
+
+void Scheduler::SendWrites(Binding& binding, std::vector<kube::ApiRequest> writes,
+                           kube::Client& client) {
   for (kube::ApiRequest& write : writes) {
     ++binding.writes;
-    auto call = [shared = shared_, key, attempt = binding.attempt,
+    auto call = [shared = shared_, key = binding.pod->Key(), attempt = binding.attempt,
                  write = std::move(write)](kube::Client& with) {
       shared->answers.Put({key, attempt, Answer::Of::kPreBind, with.Send(write).status(), {}});
       shared->Wake();

@@ -176,9 +176,7 @@ TEST_F(WhileGpusAreCutTest, ASuccessorNeedNotWait) {
 }
 
 TEST_F(WhileGpusAreCutTest, ACordonCounts) {
-  Json node = *api_.Find("nodes", "n");
-  MakeObject(node, "spec")["unschedulable"] = true;
-  api_.Put(node);
+  Cordon("n");
   Run();
   Cut();
   EXPECT_EQ(NodeOf("p"), "");

@@ -117,6 +117,36 @@ TEST_F(SchedulerCutsTest, ARestEndsByItself) {
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
 }
 
+// A claim that was told a node keeps the pod there.
+TEST_F(SchedulerCutsTest, AClaimIsToldItsNodeWhenTheGpusAreCut) {
+  Node("a", 1);
+  Node("b", 1);
+  Pod("p", "3g.20gb");
+  GiveClaim("p");
+  Run();
+  ASSERT_EQ(Spec("a"), "3g.20gb@4");
+  EXPECT_EQ(ClaimsNode("p"), "");
+  Refuse("a", 0, "somebody computes there");
+  Run();
+  EXPECT_EQ(Spec("b"), "3g.20gb@4") << "it may go elsewhere";
+  EXPECT_EQ(ClaimsNode("p"), "");
+  Cut("b", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(ClaimsNode("p"), "b");
+  EXPECT_EQ(NodeOf("p"), "") << "its volume is being made";
+}
+
+TEST_F(SchedulerCutsTest, AClaimIsNotToldANodeThatWasCordonedMeanwhile) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  GiveClaim("p");
+  Run();
+  Cordon("n");
+  Cut("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
+  Run();
+  EXPECT_EQ(ClaimsNode("p"), "");
+}
+
 // A silent agent stops its node only, and for this pod only as long as it was given.
 TEST_F(SchedulerCutsTest, ASilentAgentIsGivenUp) {
   Node("a", 1);

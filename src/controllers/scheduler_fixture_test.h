@@ -85,6 +85,34 @@ class SchedulerFixture : public ::testing::Test {
     change(pod);
     api_.Put(pod);
   }
+  // The pod needs a volume that is made where it gets a node: claim and pod have the same name.
+  void GiveClaim(const std::string& pod) {
+    api_.Put({{"kind", "StorageClass"},
+              {"metadata", {{"name", "local"}}},
+              {"provisioner", "d.io"},
+              {"volumeBindingMode", "WaitForFirstConsumer"}});
+    api_.Put({{"kind", "PersistentVolumeClaim"},
+              {"metadata", {{"namespace", "ml"}, {"name", pod}, {"uid", pod}}},
+              {"spec",
+               {{"accessModes", JsonArray{"ReadWriteOnce"}},
+                {"storageClassName", "local"},
+                {"resources", {{"requests", {{"storage", "1Gi"}}}}}}},
+              {"status", {{"phase", "Pending"}}}});
+    ChangePod(pod, [&](Json& json) {
+      MakeObject(json, "spec")["volumes"] =
+          JsonArray{{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", pod}}}}};
+    });
+  }
+  // Where its claim is to get its volume; "": that is not said yet.
+  std::string ClaimsNode(const std::string& pod) {
+    return std::string(FindString(*api_.Find("persistentvolumeclaims", "ml/" + pod), "metadata",
+                                  "annotations", "volume.kubernetes.io/selected-node"));
+  }
+  void Cordon(const std::string& node) {
+    Json cordoned = *api_.Find("nodes", node);
+    MakeObject(cordoned, "spec")["unschedulable"] = true;
+    api_.Put(cordoned);
+  }
   void SetPhase(const std::string& name, const std::string& phase) {
     ChangePod(name, [&](Json& pod) { MakeObject(pod, "status")["phase"] = phase; });
   }

@@ -66,6 +66,7 @@ void Scheduler::PlaceGang(const Gang& gang, kube::Client& client, Time now) {
     if (binding == bindings_.end()) continue;  // a plugin could not reserve: tried again later
     binding->second.gang = gang.name;
     binding->second.least = gang.least;
+    binding->second.held_back = true;
     chosen.push_back(member->Key());
   }
   if (gang.placed + chosen.size() < gang.least) {
@@ -176,13 +177,14 @@ void Scheduler::TakeInMember(const Pod& before, const Pod& after, Time now) {
   if (gang.empty()) return;
   const std::string key = before->Key();
   const bool stays = after != nullptr && CountsInGang(*after) && GangOf(*after) == gang;
+  const bool had_place = IsPlacedInGang(*before), has_place = stays && IsPlacedInGang(*after);
   const auto found = bindings_.find(key);
   const bool was_chosen = found != bindings_.end() && found->second.gang == gang &&
                           found->second.stage == Binding::Stage::kPreparing;
   if (!stays && was_chosen) {
     GiveUp(key, fmt::format("it has left {}", gang), now);
-  } else if (!stays || (IsPlacedInGang(*before) && !IsPlacedInGang(*after))) {
-    Stir(gang, fmt::format("{} has left it", key));
+  } else if (!stays || had_place != has_place) {
+    Stir(gang, has_place ? "" : fmt::format("{} has left it", key));
   }
 }
 
@@ -198,11 +200,13 @@ void Scheduler::LookAtGangs(kube::Client& client, Time now) {
   }
 }
 
-// Binds those that are ready if enough are, and gives their places back if too few are left.
+// Has volumes written when enough have their GPUs cut, for then no cut that fails takes their
+// places from the others; binds those that are ready if enough are, and gives their places back if
+// too few are left.
 void Scheduler::LookAtGang(const std::string& gang, const std::string& why, kube::Client& client,
                            Time now) {
   size_t placed = 0, least = 0;
-  std::vector<std::string> preparing, ready;
+  std::vector<std::string> preparing, cut, ready;
   for (const Pod& member : gangs_.Of(gang)) {
     const std::string key = member->Key();
     const auto found = bindings_.find(key);
@@ -217,6 +221,7 @@ void Scheduler::LookAtGang(const std::string& gang, const std::string& why, kube
     }
     least = std::max(least, binding.least);
     preparing.push_back(key);
+    if (!binding.cuts) cut.push_back(key);
     if (binding.ready) ready.push_back(key);
   }
   if (placed + preparing.size() < least) {
@@ -224,9 +229,15 @@ void Scheduler::LookAtGang(const std::string& gang, const std::string& why, kube
       bindings_.at(key).gang.clear();  // the others are given up right here
       GiveUp(key, fmt::format("{} is placed together or not at all: {}", gang, why), now);
     }
-  } else if (placed + ready.size() >= least) {
-    for (const std::string& key : ready) Send(bindings_.at(key), client);
+    return;
   }
+  if (placed + cut.size() < least) return;
+  for (const std::string& key : cut) {
+    Binding& binding = bindings_.at(key);
+    if (std::exchange(binding.held_back, false)) Prepare(binding, client, now);
+  }
+  if (placed + ready.size() < least) return;
+  for (const std::string& key : ready) Send(bindings_.at(key), client);
 }
 
 }  // namespace nos::controllers

@@ -192,6 +192,50 @@ TEST_F(GangTest, WhatOneDoesNotGetTheOthersGiveBack) {
   EXPECT_EQ(Spec("a") + Spec("c"), "7g.40gb@07g.40gb@0") << "b rests";
 }
 
+// If one's slice is not cut, none has a claim that keeps it where it was.
+TEST_F(GangTest, ClaimsAreToldTheirNodesWhenAllSlicesAreThere) {
+  Node("n", "2");
+  GpuNode("a", 1);
+  Group("g", 2);
+  Pod("p0", "g");
+  GiveClaim("p0");
+  Pod("p1", "g", "nvidia.com/mig-7g.40gb");
+  GiveClaim("p1");
+  Run();
+  ASSERT_EQ(Spec("a"), "7g.40gb@0");
+  EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "");
+  Cut("a");
+  Run();
+  EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "na");
+}
+
+TEST_F(GangTest, SlicesOfMoreThanAreNeededAreNotWaitedFor) {
+  Node("n", "2");
+  GpuNode("a", 1);
+  Group("g", 2);
+  for (const char* name : {"p0", "p1"}) {
+    Pod(name, "g");
+    GiveClaim(name);
+  }
+  Pod("p2", "g", "nvidia.com/mig-7g.40gb");
+  Run();
+  ASSERT_EQ(Spec("a"), "7g.40gb@0");
+  EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "nn");
+}
+
+TEST_F(GangTest, OneThatSomebodyElseBindsWhereItWasToGoIsWaitedForNoLonger) {
+  Node("n", "2");
+  GpuNode("a", 1);
+  Group("g", 2);
+  Pod("p0", "g");
+  Pod("p1", "g", "nvidia.com/mig-7g.40gb");
+  Run();
+  ASSERT_EQ(Spec("a"), "7g.40gb@0");
+  BindElsewhere("p1", "a");
+  Run();
+  EXPECT_EQ(NodeOf("p0"), "n");
+}
+
 // What they were needed for has been done.
 TEST_F(GangTest, WhoHasSucceededCounts) {
   TwoRunAndOneWaits();
