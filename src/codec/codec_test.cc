@@ -32,6 +32,19 @@ TEST(YamlTest, TypesPlainScalarsAndKeepsQuotedOnes) {
             R"({"a":1,"b":"1","c":true,"d":"500m","e":null,"f":1.5E0})");
 }
 
+TEST(YamlTest, ReadsNumbersAsKubernetesDoes) {
+  const auto typed = [](const std::string& text) {
+    return WriteJson(ParseYaml("[" + text + "]")->front());
+  };
+  EXPECT_EQ(typed("10.0, 1e1, 100e-1, 0x10, 0X1f, 010, 0o10, 0b11, 08, 1_0, +5, -0x1, -07, 0"),
+            "[10,10,10,16,31,8,8,3,8,10,5,-1,-7,0]");
+  EXPECT_EQ(typed("0.5, 9223372036854775807, 1e300, 12345678901234567890"),
+            "[5E-1,9223372036854775807,1E300,1.2345678901234567E19]");
+  EXPECT_EQ(
+      typed("1e400, 0x, 0x-1, --1, 1:30, 1g.5gb, 2024-01-01, e1, -, ., 1.2.3, 0xg"),
+      R"(["1e400","0x","0x-1","--1","1:30","1g.5gb","2024-01-01","e1","-",".","1.2.3","0xg"])");
+}
+
 TEST(YamlTest, NamesDocumentAndLineOfAnError) {
   const auto documents = ParseYaml("a: 1\n---\nb: [1,\n");
   ASSERT_FALSE(documents.ok());

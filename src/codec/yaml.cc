@@ -5,6 +5,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -27,18 +30,50 @@ struct Refused {
   std::string what;
 };
 
+bool IsOneOf(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+// In decimal, or with 0x, 0o, 0 or 0b before it.
+std::optional<int64_t> FromDigits(const std::string& text) {
+  if (text.find_first_of("+-", 1) != std::string::npos) return std::nullopt;
+  const size_t sign = text.find_first_of("+-") == 0 ? 1 : 0;
+  const std::string prefix = ToLower(text.substr(sign, 2));
+  int base = prefix.size() == 2 && prefix[0] == '0' ? 8 : 10;
+  if (prefix == "0x") base = 16;
+  if (prefix == "0b") base = 2;
+  const size_t skip = sign + (IsOneOf(prefix, {"0x", "0o", "0b"}) ? 2 : 0);
+  const std::string digits = (text[0] == '-' ? "-" : "") + text.substr(skip);
+  int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, value, base);
+  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
+}
+
+// A whole number is one however it is written: so kubectl's JSON has it.
+Json FromReal(double real) {
+  constexpr double kMost = 9e18;  // below where int64 ends
+  const bool whole = std::abs(real) < kMost && std::trunc(real) == real;
+  return whole ? Json(static_cast<int64_t>(real)) : Json(real);
+}
+
+Json FromNumber(std::string text) {
+  std::erase(text, '_');
+  if (const auto integer = FromDigits(text)) return *integer;
+  if (text.find_first_not_of("0123456789+-.eE") != std::string::npos) return {};
+  const auto real = ParseDouble(text[0] == '+' ? text.substr(1) : text);
+  return real ? FromReal(*real) : Json();
+}
+
+// Numbers are those of YAML 1.1, as sigs.k8s.io/yaml has them (gopkg.in/yaml.v2, resolve.go).
 Json FromPlain(const std::string& text) {
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
-  if (text == "true" || text == "True" || text == "TRUE") return true;
-  if (text == "false" || text == "False" || text == "FALSE") return false;
-  const std::string_view digits = text[0] == '+' ? std::string_view(text).substr(1) : text;
-  if (const auto integer = ParseInt(digits)) return *integer;
-  const bool numeric = text.find_first_not_of("0123456789+-.eE") == std::string::npos &&
+  if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return {};
+  if (IsOneOf(text, {"true", "True", "TRUE"})) return true;
+  if (IsOneOf(text, {"false", "False", "FALSE"})) return false;
+  const bool numeric = text.find_first_of("0123456789+-.") == 0 &&
                        text.find_first_of("0123456789") != std::string::npos;
-  if (numeric) {
-    if (const auto real = ParseDouble(digits)) return *real;
-  }
-  return boost::json::string(text);
+  Json number = numeric ? FromNumber(text) : Json();
+  return number.is_null() ? Json(boost::json::string(text)) : number;
 }
 
 // A finished value, or one under construction. `count` values in all, `depth` levels below it.

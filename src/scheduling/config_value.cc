@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 namespace nos::scheduling {
 namespace {
@@ -50,6 +51,14 @@ bool ConfigValue::Expect(bool fulfilled, std::string_view expected) const {
 }
 
 void ConfigValue::Read(bool& out) const {
+  static const std::map<std::string_view, bool> kWords = {
+      {"y", true},   {"Y", true},    {"yes", true},  {"Yes", true}, {"YES", true}, {"on", true},
+      {"On", true},  {"ON", true},   {"n", false},   {"N", false},  {"no", false}, {"No", false},
+      {"NO", false}, {"off", false}, {"Off", false}, {"OFF", false}};
+  if (Present() && value_->is_string()) {
+    const auto word = kWords.find(View(value_->get_string()));
+    if (word != kWords.end()) return (void)(out = word->second);
+  }
   if (Present() && Expect(value_->is_bool(), "true or false")) out = value_->get_bool();
 }
 

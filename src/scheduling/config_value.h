@@ -10,6 +10,7 @@
 // A missing or null value leaves the target as it is. Refers to the JSON and the problems.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -47,7 +48,7 @@ class ConfigValue {
   void Fail(std::string_view what) const { FailAt(path_, what); }
   void FailAt(const std::string& path, std::string_view what) const;
 
-  void Read(bool& out) const;
+  void Read(bool& out) const;  // also YAML 1.1's words: yes, off
   void Read(int32_t& out) const;
   void Read(int64_t& out) const;
   void Read(double& out) const;
@@ -82,6 +83,12 @@ class ConfigValue {
   std::string path_;
   std::vector<std::string>& problems_;
 };
+
+// At most three years, far from where Duration ends: more is no other thing than for ever.
+inline Duration SecondsAtMost(int64_t seconds) {
+  constexpr int64_t kMost = 100'000'000;
+  return std::chrono::seconds(std::min(seconds, kMost));
+}
 
 // `to`: what ConfigValue::Read takes, or a function of the value.
 template <typename T>

@@ -14,52 +14,51 @@ namespace {
 
 constexpr std::string_view kVersion = "kubescheduler.config.k8s.io/v1";
 constexpr std::string_view kKind = "KubeSchedulerConfiguration";
-constexpr int64_t kMostPause = 100'000'000;  // seconds: three years, far from where Duration ends
 
 void ReadSeconds(const ConfigValue& from, Duration& to) {
   int64_t seconds = -1;
   from.Read(seconds);
   if (!from.Present()) return;
-  if (seconds < 1 || seconds > kMostPause) {
-    return from.Fail(fmt::format("must be a whole number of seconds from 1 to {}", kMostPause));
-  }
-  to = std::chrono::seconds(seconds);
+  if (seconds < 1) return from.Fail("must be a whole number of seconds, at least 1");
+  to = SecondsAtMost(seconds);
+}
+
+// Nothing means the default.
+template <typename T>
+auto AtUnlessEmpty(std::string_view key, T& to) {
+  return At(key, [&to](const ConfigValue& value) {
+    T given{};
+    value.Read(given);
+    if (given != T{}) to = std::move(given);
+  });
 }
 
 void ReadClient(const ConfigValue& from, Configuration& to) {
-  const double qps = to.client.requests_per_second;
-  const int burst = to.client.burst;
   const auto ignored = [&](const ConfigValue& value) {
     if (value.Present()) to.notes.push_back(value.path() + " has no effect: JSON is used");
   };
   from.Members(At("kubeconfig", to.client.kubeconfig), At("acceptContentTypes", ignored),
-               At("contentType", ignored), At("qps", to.client.requests_per_second),
-               At("burst", to.client.burst));
+               At("contentType", ignored), AtUnlessEmpty("qps", to.client.requests_per_second),
+               AtUnlessEmpty("burst", to.client.burst));
   if (!std::isfinite(to.client.requests_per_second)) {
     from.FailAt(from.PathOf("qps"), "must be finite");
   }
   if (to.client.burst < 0) from.FailAt(from.PathOf("burst"), "must not be negative");
-  if (to.client.requests_per_second == 0) to.client.requests_per_second = qps;
-  if (to.client.burst == 0) to.client.burst = burst;
-}
-
-void ReadLease(const ConfigValue& from, Duration& to) {
-  from.Read(to);
-  if (to <= Duration::zero()) from.Fail("must be more than nothing");
 }
 
 void ReadLeaderElection(const ConfigValue& from, Configuration::LeaderElection& to) {
-  std::string lock;
-  from.Members(At("leaderElect", to.elect), At("resourceLock", lock), At("resourceName", to.name),
-               At("resourceNamespace", to.ns),
-               At("leaseDuration", [&](const ConfigValue& value) { ReadLease(value, to.lease); }),
-               At("renewDeadline", [&](const ConfigValue& value) { ReadLease(value, to.renew); }),
-               At("retryPeriod", [&](const ConfigValue& value) { ReadLease(value, to.retry); }));
-  if (!lock.empty() && lock != "leases") {
+  std::string lock = "leases";
+  from.Members(At("leaderElect", to.elect), AtUnlessEmpty("resourceLock", lock),
+               AtUnlessEmpty("resourceName", to.name), At("resourceNamespace", to.ns),
+               AtUnlessEmpty("leaseDuration", to.lease), AtUnlessEmpty("renewDeadline", to.renew),
+               AtUnlessEmpty("retryPeriod", to.retry));
+  if (!to.elect) return;  // nobody looks at the rest
+  if (lock != "leases") {
     from.FailAt(from.PathOf("resourceLock"), fmt::format("must be leases, not '{}'", lock));
   }
-  if (!to.elect) return;  // nobody looks at the rest
-  if (to.name.empty()) from.FailAt(from.PathOf("resourceName"), "must not be empty");
+  if (to.retry < Duration::zero()) {
+    from.FailAt(from.PathOf("retryPeriod"), "must be more than nothing");
+  }
   if (to.renew >= to.lease) {
     from.FailAt(from.PathOf("renewDeadline"), "must be shorter than leaseDuration");
   }

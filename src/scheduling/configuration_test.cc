@@ -154,6 +154,46 @@ profiles:
   EXPECT_FALSE(read->leader_election.elect);
 }
 
+TEST(ConfigurationTest, ZeroAndEmptyMeanTheDefault) {
+  const auto read = Read(R"(
+clientConnection: {qps: 0, burst: 0}
+leaderElection: {leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceName: "",
+                 resourceNamespace: "", resourceLock: ""}
+)");
+  ASSERT_TRUE(read.ok()) << ErrorOf(read);
+  EXPECT_EQ(read->client, Configuration::Client());
+  EXPECT_EQ(read->leader_election, Configuration::LeaderElection());
+}
+
+TEST(ConfigurationTest, NobodyLooksAtTheLeaseOfWhoDoesNotElect) {
+  const std::string rest = "resourceLock: endpoints, retryPeriod: -1s, leaseDuration: 1s}";
+  const auto read = Read("leaderElection: {leaderElect: off, " + rest);
+  ASSERT_TRUE(read.ok()) << ErrorOf(read);
+  EXPECT_EQ(ErrorOf(Read("leaderElection: {leaderElect: yes, " + rest)),
+            "leaderElection.resourceLock: must be leases, not 'endpoints'; "
+            "leaderElection.retryPeriod: must be more than nothing; "
+            "leaderElection.renewDeadline: must be shorter than leaseDuration");
+}
+
+TEST(ConfigurationTest, TakesTheWordsAndNumbersOfKubernetesYaml) {
+  const auto read = Read(
+      "leaderElection: {leaderElect: off}\npodInitialBackoffSeconds: 010\n"
+      "podMaxBackoffSeconds: 1e1\nprofiles: [{schedulerName: a, pluginConfig: [{name: "
+      "InterPodAffinity, args: {ignorePreferredTermsOfExistingPods: Yes}}]}]");
+  ASSERT_TRUE(read.ok()) << ErrorOf(read);
+  EXPECT_FALSE(read->leader_election.elect);
+  EXPECT_EQ(read->queue.initial_pause, std::chrono::seconds(8));
+  EXPECT_EQ(read->queue.most_pause, std::chrono::seconds(10));
+  EXPECT_EQ(ErrorOf(Read("leaderElection: {leaderElect: oFF}")),
+            "leaderElection.leaderElect: must be true or false, not a string");
+}
+
+TEST(ConfigurationTest, PausesMayBeAsLongAsTheyLike) {
+  const auto read = Read("podMaxBackoffSeconds: 9223372036854775807");
+  ASSERT_TRUE(read.ok()) << ErrorOf(read);
+  EXPECT_GT(read->queue.most_pause, std::chrono::years(3));
+}
+
 TEST(ConfigurationTest, AllThatIsWrongIsToldWithItsPath) {
   const auto read = Read(R"(
 parallelism: 0

@@ -16,8 +16,7 @@ using cluster::NodeSelectorTerm;
 using cluster::SelectorRequirement;
 using cluster::TopologySpreadConstraint;
 
-constexpr int64_t kMostShapeScore = 10;        // of a shape in a configuration
-constexpr int64_t kMostSeconds = 100'000'000;  // three years, far from where Duration ends
+constexpr int64_t kMostShapeScore = 10;  // of a shape in a configuration
 
 // The arguments of a plugin may say what they are.
 template <typename... Readers>
@@ -196,7 +195,6 @@ void ReadPreferred(const ConfigValue& from, cluster::NodeAffinity& to) {
 
 void ReadSpread(const ConfigValue& from, TopologySpreadConstraint& to) {
   static const std::vector<std::string_view> kPolicies = {"Honor", "Ignore"};
-  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
   to.max_skew = 0;
   const auto read_policy = [](std::string& policy) {
     return [&policy](const ConfigValue& value) {
@@ -209,10 +207,7 @@ void ReadSpread(const ConfigValue& from, TopologySpreadConstraint& to) {
                   [](const ConfigValue& selector) {
                     if (selector.Present()) selector.Fail("must not be set: each pod has its own");
                   }),
-               At("minDomains",
-                  [&](const ConfigValue& value) {
-                    if (value.Present()) ReadRange(value, 1, kMost, to.min_domains.emplace(1));
-                  }),
+               At("minDomains", to.min_domains),
                At("nodeAffinityPolicy", read_policy(to.node_affinity_policy)),
                At("nodeTaintsPolicy", read_policy(to.node_taints_policy)),
                At("matchLabelKeys", to.match_label_keys));
@@ -298,10 +293,11 @@ PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args) {
                      });
                    }),
                 At("defaultingType", [&](const ConfigValue& value) {
-                  if (value.Present()) ReadOneOf(value, {"System", "List"}, type);
+                  value.Read(type);
+                  if (!type.empty()) ReadOneOf(value, {"System", "List"}, type);
                 }));
   CheckSpreads(args.Get("defaultConstraints"), to.default_constraints);
-  to.system_defaults = type == "System";
+  to.system_defaults = type != "List";
   if (to.system_defaults && !to.default_constraints.empty()) {
     args.FailAt(args.PathOf("defaultingType"), "must be List when there are defaultConstraints");
   }
@@ -309,15 +305,15 @@ PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args) {
 }
 
 Duration ReadVolumeBindingArguments(const ConfigValue& args) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   int64_t seconds = 600;
-  ReadArguments(
-      args, "VolumeBindingArgs",
-      At("bindTimeoutSeconds",
-         [&](const ConfigValue& value) { ReadRange(value, int64_t{0}, kMostSeconds, seconds); }),
-      At("shape", [](const ConfigValue& shape) {
-        if (shape.Present()) shape.Fail("is not supported: storage is not scored");
-      }));
-  return std::chrono::seconds(seconds);
+  ReadArguments(args, "VolumeBindingArgs",
+                At("bindTimeoutSeconds",
+                   [&](const ConfigValue& value) { ReadRange(value, int64_t{0}, kMost, seconds); }),
+                At("shape", [](const ConfigValue& shape) {
+                  if (shape.Present()) shape.Fail("is not supported: storage is not scored");
+                }));
+  return SecondsAtMost(seconds);
 }
 
 void ReadDynamicResourcesArguments(const ConfigValue& args) {

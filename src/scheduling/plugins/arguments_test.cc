@@ -50,7 +50,7 @@ TEST(ArgumentsTest, SaysWhatIsWrongWithDefaultConstraints) {
   Problems problems;
   (void)Read(&ReadTopologySpreadArguments, R"(
 defaultConstraints:
-- {maxSkew: 0, topologyKey: "", whenUnsatisfiable: Never, labelSelector: {}, minDomains: 0}
+- {maxSkew: 0, topologyKey: "", whenUnsatisfiable: Never, labelSelector: {}, minDomains: x}
 - {maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}
 - {maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}
 )",
@@ -58,7 +58,7 @@ defaultConstraints:
   EXPECT_EQ(problems,
             (Problems{"args.defaultConstraints[0].labelSelector: must not be set: each pod has its "
                       "own",
-                      "args.defaultConstraints[0].minDomains: must be at least 1, not 0",
+                      "args.defaultConstraints[0].minDomains: must be a whole number, not a string",
                       "args.defaultConstraints[0].whenUnsatisfiable: must be one of DoNotSchedule, "
                       "ScheduleAnyway, not 'Never'",
                       "args.defaultConstraints[0].maxSkew: must be at least 1",
@@ -67,16 +67,31 @@ defaultConstraints:
                       "args.defaultingType: must be List when there are defaultConstraints"}));
 }
 
+TEST(ArgumentsTest, AnEmptyDefaultingTypeAndNoLeastDomainsAreTakenAsKubeSchedulerDoes) {
+  Problems problems;
+  EXPECT_TRUE(Read(&ReadTopologySpreadArguments, "defaultingType: ''", problems).system_defaults);
+  const auto options = Read(&ReadTopologySpreadArguments, R"(
+defaultingType: List
+defaultConstraints:
+- {maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule, minDomains: 0}
+)",
+                            problems);
+  EXPECT_EQ(problems, Problems());
+  EXPECT_EQ(options.default_constraints.front().min_domains, 0);
+}
+
 TEST(ArgumentsTest, VolumesAreWaitedForAsLongAsSaid) {
   Problems problems;
   EXPECT_EQ(Read(&ReadVolumeBindingArguments, "", problems), std::chrono::seconds(600));
   EXPECT_EQ(Read(&ReadVolumeBindingArguments, "bindTimeoutSeconds: 0", problems), Duration::zero());
   EXPECT_EQ(Read(&ReadVolumeBindingArguments, "bindTimeoutSeconds: 90", problems),
             std::chrono::seconds(90));
+  EXPECT_GT(Read(&ReadVolumeBindingArguments, "bindTimeoutSeconds: 9223372036854775807", problems),
+            std::chrono::years(3));
   EXPECT_EQ(problems, Problems());
   (void)Read(&ReadVolumeBindingArguments,
              "{bindTimeoutSeconds: -1, shape: [{utilization: 0, score: 1}]}", problems);
-  EXPECT_EQ(problems, (Problems{"args.bindTimeoutSeconds: must be from 0 to 100000000, not -1",
+  EXPECT_EQ(problems, (Problems{"args.bindTimeoutSeconds: must be at least 0, not -1",
                                 "args.shape: is not supported: storage is not scored"}));
 }
 
