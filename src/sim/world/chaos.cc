@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "cluster/annotations.h"
+#include "sim/world/invariants.h"
 #include "sim/world/satisfiable.h"
 #include "sim/world/workload.h"
 #include "sim/world/world.h"
@@ -19,7 +21,15 @@ constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopp
 constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
-                   kGone = 0x607e;
+                   kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275;
+const kube::Resource kPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
+const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                  "CustomResourceDefinition", false};
+const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
+                                        "PodDisruptionBudget", true};
+
+const cluster::Taint kDedicated{"dedicated", "team", "NoSchedule"};
+constexpr std::string_view kGuarded = "guarded";  // a label
 
 // Rates differ from seed to seed, some kinds are absent altogether: a fault that is always there
 // hides what only happens without it.
@@ -85,18 +95,18 @@ class Chaos {
   ChaosReport Run() && {
     AddNodes();
     AddPods();
+    AddBudget();
     world_.StartControllers();
-    const Time start = world_.Now();
-    world_.RunUntil(start + options_.faults_last);
+    world_.RunUntil(start_ + options_.faults_last);
     last_bind_ = world_.Now();
     while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
       world_.RunFor(kProbe);
       CheckProgress();
-      if (world_.Now() - start > options_.faults_last + kLongest) {
+      if (world_.Now() - start_ > options_.faults_last + kLongest) {
         report_.violations.push_back("the cluster does not come to rest");
       }
     }
-    Finish(start);
+    Finish();
     return std::move(report_);
   }
 
@@ -111,11 +121,30 @@ class Chaos {
       node.name = fmt::format("n{}", i + 1);
       node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{model.name(), {}});
       node.cpu = Quantity::FromValue(8 + static_cast<int64_t>(random_.Below(25)));
+      if (tainted_ && taints_.Chance(0.3)) node.taints = {kDedicated};
       Note(world_.AddNode(node));
+      if (tainted_) ChangeTaints(node.name);
       models_.push_back(&model);
       report_.gpus += gpus;
     }
     report_.nodes = nodes;
+  }
+
+  // For a while, or from some time on.
+  void ChangeTaints(const std::string& node) {
+    for (uint64_t i = taints_.Below(4); i > 0; --i) {
+      const bool comes = taints_.Chance(0.5);
+      world_.At(Sometime(taints_), [this, node, comes] {
+        const JsonArray taints = comes ? TaintsJson({kDedicated}) : JsonArray();
+        const JsonObject patch = {{"spec", JsonObject{{"taints", taints}}}};
+        // The node may be gone.
+        (void)client_.Patch(kube::kNodes, "", node, kube::PatchType::kMerge, patch);
+      });
+    }
+  }
+
+  Time Sometime(Random& random) const {
+    return world_.Now() + FromSeconds(random.Uniform() * ToSeconds(options_.faults_last));
   }
 
   void AddPods() {
@@ -127,8 +156,48 @@ class Chaos {
     if (Random inits(options_.seed ^ kInits); inits.Chance(0.4)) {
       DrawInitContainers(models_, pods, inits);
     }
-    for (const PodSpec& pod : pods) {
-      world_.Submit(pod, world_.Now() + pod.arrival);
+    if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
+    for (const PodSpec& pod : pods) Submit(pod);
+  }
+
+  void AddGangs(RandomWorkload workload, Random& random) {
+    // The partitioner knows of no gangs: it may keep from others what it has cut for one in vain.
+    if (!options_.scheduler_cuts) workload.gangs_without_slices = 1;
+    Note(client_.Create(kDefinitions, "", PodGroupDefinition()).status());
+    for (const GangSpec& gang : DrawGangs(workload, models_, random)) {
+      gangs_["default/" + gang.name] = static_cast<size_t>(gang.least);
+      world_.gangs().Expect("default/" + gang.name, static_cast<size_t>(gang.least));
+      world_.At(world_.Now() + gang.arrival, [this, gang] {
+        const Json group = PodGroupObject("default", gang.name, gang.least);
+        Note(client_.Create(kPodGroups, "default", group).status());
+      });
+      const bool tolerate = taints_.Chance(0.5);
+      for (PodSpec pod : gang.pods) Submit(std::move(pod), tolerate);
+      report_.pods += static_cast<int>(gang.pods.size());
+    }
+    report_.gangs = static_cast<int>(gangs_.size());
+  }
+
+  void Submit(PodSpec pod) { Submit(std::move(pod), taints_.Chance(0.5)); }
+  void Submit(PodSpec pod, bool tolerates) {
+    if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
+    if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
+    world_.Submit(pod, world_.Now() + pod.arrival);
+  }
+
+  // It allows none or a few at any time: nobody counts here.
+  void AddBudget() {
+    if (budgets_.Chance(0.5)) return;
+    const Json budget = BudgetObject("default", "guard", std::string(kGuarded), "yes");
+    Note(client_.Create(kDisruptionBudgets, "default", budget).status());
+    for (const int allowed : {0, 1, 3}) {
+      world_.At(Sometime(budgets_), [this, allowed] {
+        const JsonObject patch = {{"status", JsonObject{{"disruptionsAllowed", allowed}}}};
+        Note(client_
+                 .Patch(kDisruptionBudgets, "default", "guard", kube::PatchType::kMerge, patch,
+                        "status")
+                 .status());
+      });
     }
   }
 
@@ -154,18 +223,43 @@ class Chaos {
   // A pod waits that could run, and nobody with a better claim does.
   std::string Neglected(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
     const std::vector<Judged> nodes = JudgedNodes(pods);
-    const auto could = [&](const cluster::Pod& pod, bool empty) {
+    const auto could = [&](const cluster::Pod& pod) {
       return std::any_of(nodes.begin(), nodes.end(),
-                         [&](const Judged& node) { return CouldRun(pod, node, empty); });
+                         [&](const Judged& node) { return CouldRun({&pod}, node, true); });
     };
     for (const auto& pod : pods) {
-      if (!Waits(*pod) || !could(*pod, false)) continue;
+      if (!Waits(*pod)) continue;
+      const auto together = PlacedWith(*pod, pods);
+      if (together.empty() || !CouldRunTogether(together, nodes)) continue;
       const bool yields = std::any_of(pods.begin(), pods.end(), [&](const auto& other) {
-        return Waits(*other) && GoesFirst(*other, *pod) && could(*other, true);
+        return Waits(*other) && GoesFirst(*other, *pod) && could(*other);
       });
       if (!yields) return pod->Key();
     }
     return {};
+  }
+
+  // Who has to find a node for the pod to get one: itself, and as many of its gang as that lacks.
+  // Empty: it lacks more than there are.
+  std::vector<const cluster::Pod*> PlacedWith(
+      const cluster::Pod& pod, const std::vector<std::shared_ptr<const cluster::Pod>>& pods) const {
+    std::vector<const cluster::Pod*> together = {&pod};
+    const auto gang = gangs_.find(PodGroupOf(pod));
+    if (gang == gangs_.end()) return together;
+    size_t missing = gang->second - std::min(gang->second, CountPlaced(gang->first, pods) + 1);
+    for (const auto& other : pods) {
+      const bool member = PodGroupOf(*other) == gang->first && other->Key() != pod.Key();
+      if (missing == 0 || !member || !Waits(*other)) continue;
+      together.push_back(other.get());
+      --missing;
+    }
+    return missing == 0 ? together : std::vector<const cluster::Pod*>();
+  }
+
+  static size_t CountPlaced(const std::string& gang,
+                            const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+    return static_cast<size_t>(std::ranges::count_if(
+        pods, [&](const auto& pod) { return PodGroupOf(*pod) == gang && HasPlace(*pod); }));
   }
 
   static bool Waits(const cluster::Pod& pod) { return pod.node_name.empty() && !pod.Finished(); }
@@ -194,8 +288,9 @@ class Chaos {
     }
   }
 
-  // Nothing runs that will end, and nobody waits who could run.
+  // Nobody is behind any more for a fault, nothing runs that will end, and nobody waits who could.
   bool AtRest() {
+    if (world_.Now() < start_ + options_.faults_last + kFaultsLinger) return false;
     const auto pods = world_.Pods();
     const bool busy = std::any_of(pods.begin(), pods.end(), [](const auto& pod) {
       const bool endless = !pod->meta.annotations.contains(kRunSeconds);
@@ -230,7 +325,7 @@ class Chaos {
     }
   }
 
-  void Finish(Time start) {
+  void Finish() {
     if (world_.violations().empty() && report_.violations.empty()) CheckReservations();
     report_.violations.insert(report_.violations.end(), world_.violations().begin(),
                               world_.violations().end());
@@ -239,8 +334,11 @@ class Chaos {
       report_.running += pod->phase == "Running" ? 1 : 0;
       report_.pending += pod->phase == "Pending" ? 1 : 0;
     }
+    for (const auto& [gang, least] : gangs_) {
+      report_.whole += CountPlaced(gang, world_.Pods()) >= least ? 1 : 0;
+    }
     report_.recreated = world_.recreated();
-    report_.time = world_.Now() - start;
+    report_.time = world_.Now() - start_;
     report_.steps = world_.steps();
     report_.events = world_.log().count();
     report_.hash = world_.log().hash();
@@ -277,6 +375,11 @@ class Chaos {
   Random random_;
   World world_;
   ChaosReport report_;
+  kube::Client client_{world_.api()};
+  const Time start_ = world_.Now();
+  Random budgets_{options_.seed ^ kBudgets}, taints_{options_.seed ^ kTaints};
+  const bool tainted_ = taints_.Chance(0.4);
+  std::map<std::string, size_t> gangs_;  // and how many of each are placed together
   std::vector<const gpu::Model*> models_;
   std::vector<std::shared_ptr<const cluster::Node>> nodes_;
   std::set<std::string> bound_;
@@ -291,10 +394,10 @@ ChaosReport RunChaos(const ChaosOptions& options) { return Chaos(options).Run();
 std::string FormatChaosReport(const ChaosReport& report) {
   std::string out = fmt::format(
       "seed {}: {}: {} nodes, {} GPUs, {} pods: {} succeeded, {} running, {} cannot run; "
-      "{} recreated; {} virtual, {} steps\n",
+      "{} of {} gangs whole; {} recreated; {} virtual, {} steps\n",
       report.seed, report.ok() ? "ok" : "BROKEN", report.nodes, report.gpus, report.pods,
-      report.succeeded, report.running, report.pending, report.recreated, FormatAge(report.time),
-      report.steps);
+      report.succeeded, report.running, report.pending, report.whole, report.gangs,
+      report.recreated, FormatAge(report.time), report.steps);
   if (report.ok()) return out;
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);

@@ -38,6 +38,7 @@ struct ChaosReport {
   int nodes = 0, gpus = 0;
   int pods = 0;                                 // asked for
   int succeeded = 0, running = 0, pending = 0;  // at the end; pending: they cannot run
+  int gangs = 0, whole = 0;                     // whole: enough of them have a place at the end
   int recreated = 0;                            // pods refused by a kubelet and created again
   Duration time{};                              // virtual
   uint64_t steps = 0, events = 0, hash = 0;     // hash: of the whole event log

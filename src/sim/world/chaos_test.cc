@@ -15,15 +15,17 @@ class ChaosTest : public testing::TestWithParam<int> {};
 
 TEST_P(ChaosTest, PromisesHold) {
   SetLogLevel(LogLevel::kError);
-  int succeeded = 0;
+  int succeeded = 0, whole = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
     const uint64_t seed = static_cast<uint64_t>(GetParam()) * kSeedsPerShard + i;
     const ChaosReport report = RunChaos({.seed = seed});
     EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
     succeeded += report.succeeded;
+    whole += report.whole;
   }
   // A world in which nothing runs would keep every promise, too.
   EXPECT_GT(succeeded, 5 * kSeedsPerShard);
+  EXPECT_GT(whole, kSeedsPerShard / 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, ChaosTest, testing::Range(0, 8));
@@ -33,17 +35,19 @@ class CuttingChaosTest : public testing::TestWithParam<int> {};
 
 TEST_P(CuttingChaosTest, PromisesHold) {
   SetLogLevel(LogLevel::kError);
-  int succeeded = 0;
+  int succeeded = 0, whole = 0;
   for (int i = 1; i <= kSeedsPerShard; ++i) {
     const auto seed = static_cast<uint64_t>(GetParam() * kSeedsPerShard + i);
     const ChaosReport report = RunChaos({.seed = seed, .scheduler_cuts = true});
     EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
     succeeded += report.succeeded;
+    whole += report.whole;
   }
   EXPECT_GT(succeeded, 5 * kSeedsPerShard);
+  EXPECT_GT(whole, kSeedsPerShard / 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shards, CuttingChaosTest, testing::Range(0, 4));
+INSTANTIATE_TEST_SUITE_P(Shards, CuttingChaosTest, testing::Range(0, 8));
 
 // 1052: an agent whose cache lagged asked the API server again and again at one moment.
 TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {

@@ -80,6 +80,7 @@ bool Binds(const kube::ApiRequest& request) {
 }  // namespace
 
 Result<kube::ApiResponse> FaultyTransport::Do(const kube::ApiRequest& request) {
+  if (on_binding_ && Binds(request)) on_binding_(request.body);
   if (auto fault = Before(request)) return std::move(*fault);
   if (Binds(request) && faults_.Strike(faults_.rates().node_gone_at_binding)) DeleteTarget(request);
   Result<kube::ApiResponse> response = under_.Do(request);

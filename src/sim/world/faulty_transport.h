@@ -2,6 +2,7 @@
 // One thread; never blocks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,9 @@ class FaultyTransport final : public kube::Transport {
   Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override;
   Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override;
 
+  // Called with the body of every binding that is asked for, whatever becomes of it.
+  void OnBinding(std::function<void(const Json& binding)> call) { on_binding_ = std::move(call); }
+
  private:
   // The fault that keeps the request from reaching the server, if any.
   std::optional<Result<kube::ApiResponse>> Before(const kube::ApiRequest& request);
@@ -41,6 +45,7 @@ class FaultyTransport final : public kube::Transport {
   EventQueue& queue_;
   const Clock& clock_;
   EventLog& log_;
+  std::function<void(const Json&)> on_binding_;
 };
 
 }  // namespace nos::sim

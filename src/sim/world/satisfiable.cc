@@ -17,28 +17,22 @@ bool Tolerates(const cluster::Pod& pod, const cluster::Taint& taint) {
 }
 
 bool Admits(const cluster::Node& node, const cluster::Pod& pod) {
-  if (node.unschedulable) return false;
-  for (const auto& taint : node.taints) {
-    if (!Tolerates(pod, taint)) return false;
-  }
+  if (node.unschedulable || !ToleratesTaints(pod, node)) return false;
   return std::all_of(pod.node_selector.begin(), pod.node_selector.end(), [&](const auto& wanted) {
     const auto label = node.meta.labels.find(wanted.first);
     return label != node.meta.labels.end() && label->second == wanted.second;
   });
 }
 
-bool HasRoom(const NodeSpec& spec, const cluster::Pod& pod,
-             const std::vector<const cluster::Pod*>& bound) {
+bool HasRoom(const NodeSpec& spec, const std::vector<const cluster::Pod*>& pods) {
   Quantity cpu, memory;
-  const auto add = [&](const cluster::Pod& taker) {
-    for (const auto& [resource, amount] : cluster::PodRequests(taker)) {
+  for (const cluster::Pod* pod : pods) {
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
       if (resource == "cpu") cpu = cpu + amount;
       if (resource == "memory") memory = memory + amount;
     }
-  };
-  add(pod);
-  for (const auto* other : bound) add(*other);
-  return cpu <= spec.cpu && memory <= spec.memory && static_cast<int>(bound.size()) < spec.max_pods;
+  }
+  return cpu <= spec.cpu && memory <= spec.memory && std::ssize(pods) <= spec.max_pods;
 }
 
 struct GpuState {
@@ -153,19 +147,53 @@ void AddPromised(const Judged& node, std::vector<std::string>& resources) {
   }
 }
 
+std::vector<std::string> SlicesOf(const std::vector<const cluster::Pod*>& pods) {
+  std::vector<std::string> slices;
+  for (const cluster::Pod* pod : pods) {
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      if (resource.find('/') == std::string::npos) continue;
+      slices.insert(slices.end(), static_cast<size_t>(amount.Value()), resource);
+    }
+  }
+  return slices;
+}
+
+using Shares = std::vector<std::vector<const cluster::Pod*>>;  // by node
+
+// Tries every way to spread the pods from `next` on over the nodes, beside what these have of them.
+bool Spread(const std::vector<const cluster::Pod*>& pods, size_t next,
+            const std::vector<Judged>& nodes, Shares& shares) {
+  if (next == pods.size()) return true;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    shares[i].push_back(pods[next]);
+    if (CouldRun(shares[i], nodes[i], false) && Spread(pods, next + 1, nodes, shares)) return true;
+    shares[i].pop_back();
+  }
+  return false;
+}
+
 }  // namespace
 
-bool CouldRun(const cluster::Pod& pod, const Judged& node, bool empty) {
+bool ToleratesTaints(const cluster::Pod& pod, const cluster::Node& node) {
+  return std::ranges::all_of(node.taints, [&](const auto& taint) { return Tolerates(pod, taint); });
+}
+
+bool CouldRunTogether(const std::vector<const cluster::Pod*>& pods,
+                      const std::vector<Judged>& nodes) {
+  Shares shares(nodes.size());
+  return Spread(pods, 0, nodes, shares);
+}
+
+bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, bool empty) {
   const VirtualNode& kubelet = node.machine->kubelet();
-  if (kubelet.down() || kubelet.removed() || !Admits(*node.node, pod)) return false;
-  if (!HasRoom(kubelet.spec(), pod, empty ? std::vector<const cluster::Pod*>() : node.bound)) {
+  if (kubelet.down() || kubelet.removed()) return false;
+  if (!std::ranges::all_of(pods, [&](const auto* pod) { return Admits(*node.node, *pod); })) {
     return false;
   }
-  std::vector<std::string> slices;
-  for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    if (resource.find('/') == std::string::npos) continue;
-    slices.insert(slices.end(), static_cast<size_t>(amount.Value()), resource);
-  }
+  std::vector<const cluster::Pod*> all = pods;
+  if (!empty) all.insert(all.end(), node.bound.begin(), node.bound.end());
+  if (!HasRoom(kubelet.spec(), all)) return false;
+  std::vector<std::string> slices = SlicesOf(pods);
   if (slices.empty()) return true;
   if (node.machine->gpus() == nullptr || !kubelet.spec().managed) return false;
   if (!empty) AddPromised(node, slices);

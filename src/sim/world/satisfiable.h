@@ -18,8 +18,14 @@ struct Judged {
   std::vector<const cluster::Pod*> bound;  // and not finished
 };
 
-// Whether the node could run the pod if all free instances were cut anew. With `empty`, as if
-// nothing ran there. A node that is rebooting cannot.
-bool CouldRun(const cluster::Pod& pod, const Judged& node, bool empty);
+// Its taints do not keep the pod from being scheduled to the node.
+bool ToleratesTaints(const cluster::Pod& pod, const cluster::Node& node);
+
+// Whether the node could run the pods, all at once, if all free instances were cut anew. With
+// `empty`, as if nothing ran there. A node that is rebooting cannot.
+bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, bool empty);
+// Whether the nodes could together, as they are.
+bool CouldRunTogether(const std::vector<const cluster::Pod*>& pods,
+                      const std::vector<Judged>& nodes);
 
 }  // namespace nos::sim

@@ -17,14 +17,6 @@ JsonObject ToJson(const cluster::StringMap& map) {
   return out;
 }
 
-JsonArray TaintsJson(const std::vector<cluster::Taint>& taints) {
-  JsonArray out;
-  for (const auto& taint : taints) {
-    out.push_back(JsonObject{{"key", taint.key}, {"value", taint.value}, {"effect", taint.effect}});
-  }
-  return out;
-}
-
 JsonArray TolerationsJson(const std::vector<cluster::Toleration>& tolerations) {
   JsonArray out;
   for (const auto& toleration : tolerations) {
@@ -143,6 +135,48 @@ Json PriorityClassObject(int priority) {
                     {"kind", "PriorityClass"},
                     {"metadata", JsonObject{{"name", PriorityClassName(priority)}}},
                     {"value", priority}};
+}
+
+JsonArray TaintsJson(const std::vector<cluster::Taint>& taints) {
+  JsonArray out;
+  for (const auto& taint : taints) {
+    out.push_back(JsonObject{{"key", taint.key}, {"value", taint.value}, {"effect", taint.effect}});
+  }
+  return out;
+}
+
+Json PodGroupObject(const std::string& ns, const std::string& name, int least) {
+  return JsonObject{{"apiVersion", "scheduling.x-k8s.io/v1alpha1"},
+                    {"kind", "PodGroup"},
+                    {"metadata", JsonObject{{"name", name}, {"namespace", ns}}},
+                    {"spec", JsonObject{{"minMember", least}}}};
+}
+
+Json PodGroupDefinition() {
+  const JsonObject spec = {{"type", "object"},
+                           {"properties", {{"minMember", {{"type", "integer"}}}}}};
+  const Json version = {
+      {"name", "v1alpha1"},
+      {"served", true},
+      {"storage", true},
+      {"schema", {{"openAPIV3Schema", {{"type", "object"}, {"properties", {{"spec", spec}}}}}}}};
+  return JsonObject{
+      {"apiVersion", "apiextensions.k8s.io/v1"},
+      {"kind", "CustomResourceDefinition"},
+      {"metadata", JsonObject{{"name", "podgroups.scheduling.x-k8s.io"}}},
+      {"spec", JsonObject{{"group", "scheduling.x-k8s.io"},
+                          {"scope", "Namespaced"},
+                          {"names", JsonObject{{"plural", "podgroups"}, {"kind", "PodGroup"}}},
+                          {"versions", JsonArray{version}}}}};
+}
+
+Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,
+                  const std::string& value) {
+  const JsonObject selector = {{"matchLabels", JsonObject{{label, value}}}};
+  return JsonObject{{"apiVersion", "policy/v1"},
+                    {"kind", "PodDisruptionBudget"},
+                    {"metadata", JsonObject{{"name", name}, {"namespace", ns}}},
+                    {"spec", JsonObject{{"maxUnavailable", 1}, {"selector", selector}}}};
 }
 
 Json PodObject(const PodSpec& spec) {

@@ -30,6 +30,8 @@ inline constexpr std::string_view kInitSeconds = "sim.nos.nebuly.com/init-second
 inline constexpr std::string_view kArrivalSeconds = "sim.nos.nebuly.com/arrival-seconds";
 // The name under which a pod was first asked for; its replacements carry it on.
 inline constexpr std::string_view kPodLabel = "sim.nos.nebuly.com/pod";
+// The PodGroup that a pod belongs to (scheduler-plugins, coscheduling).
+inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
 
 // An instance that is there from the start.
 struct InstanceSpec {
@@ -84,6 +86,13 @@ Json NodeObject(const NodeSpec& spec);
 // The class that gives pods this priority: the API server takes no number from a pod alone.
 std::string PriorityClassName(int priority);
 Json PriorityClassObject(int priority);
+Json PodGroupObject(const std::string& ns, const std::string& name, int least);
+// By which an API server serves PodGroups; the fields of scheduler-plugins that are read here.
+Json PodGroupDefinition();
+// Over the pods of the namespace with this label.
+Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,
+                  const std::string& value);
+JsonArray TaintsJson(const std::vector<cluster::Taint>& taints);
 // As a user submits it, with restartPolicy Never. Its priority class must exist.
 Json PodObject(const PodSpec& spec);
 

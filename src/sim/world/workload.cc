@@ -37,6 +37,26 @@ PodSpec DrawPod(const RandomWorkload& options, const std::vector<const gpu::Mode
   return pod;
 }
 
+void DrawGang(const RandomWorkload& options, const std::vector<const gpu::Model*>& models,
+              GangSpec& gang, Random& random) {
+  PodSpec pod = DrawPod(options, models, random);
+  pod.containers.resize(1);
+  if (random.Chance(options.gangs_without_slices)) {
+    pod.containers[0].clear();
+    pod.cpu = Quantity::FromValue(1 + static_cast<int64_t>(random.Below(8)));
+  }
+  pod.labels[std::string(kPodGroupLabel)] = gang.name;
+  gang.least = 2 + static_cast<int>(random.Below(3));
+  gang.arrival = pod.arrival;
+  const int size = gang.least + (random.Chance(0.1) ? -1 : random.Chance(0.3) ? 1 : 0);
+  for (int i = 0; i < size; ++i) {
+    pod.name = fmt::format("{}-{}", gang.name, i + 1);
+    if (random.Chance(0.5))
+      pod.arrival = RandomTime(gang.arrival / 2, options.arrivals_last, random);
+    gang.pods.push_back(pod);
+  }
+}
+
 }  // namespace
 
 std::vector<PodSpec> DrawWorkload(const RandomWorkload& options,
@@ -59,6 +79,16 @@ void DrawInitContainers(const std::vector<const gpu::Model*>& models, std::vecto
     if (random.Chance(0.5)) ++pod.init.begin()->second;
     pod.init_run = RandomTime({}, std::chrono::seconds(60), random);
   }
+}
+
+std::vector<GangSpec> DrawGangs(const RandomWorkload& options,
+                                const std::vector<const gpu::Model*>& models, Random& random) {
+  std::vector<GangSpec> gangs(1 + random.Below(3));
+  for (size_t i = 0; i < gangs.size(); ++i) {
+    gangs[i].name = fmt::format("g{}", i + 1);
+    DrawGang(options, models, gangs[i], random);
+  }
+  return gangs;
 }
 
 }  // namespace nos::sim

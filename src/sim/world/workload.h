@@ -39,8 +39,9 @@ struct RandomWorkload {
   int pods = 20;
   Duration arrivals_last = std::chrono::minutes(3);
   Duration shortest_run = std::chrono::seconds(5), longest_run = std::chrono::seconds(90);
-  double endless = 0.05;     // share of pods that run for ever
-  double impossible = 0.05;  // share of pods that ask for what no node has
+  double endless = 0.05;              // share of pods that run for ever
+  double impossible = 0.05;           // share of pods that ask for what no node has
+  double gangs_without_slices = 0.5;  // share of gangs
 };
 std::vector<PodSpec> DrawWorkload(const RandomWorkload& options,
                                   const std::vector<const gpu::Model*>& models, Random& random);
@@ -48,5 +49,16 @@ std::vector<PodSpec> DrawWorkload(const RandomWorkload& options,
 // or for other slices of these models.
 void DrawInitContainers(const std::vector<const gpu::Model*>& models, std::vector<PodSpec>& pods,
                         Random& random);
+
+// Pods that are placed together or not at all, all alike, of a PodGroup `name`.
+struct GangSpec {
+  std::string name;
+  int least = 0;
+  Duration arrival{};  // of the PodGroup, which may come after some of its pods
+  std::vector<PodSpec> pods;
+};
+// One to three, of two to four pods; some never have as many pods as they need.
+std::vector<GangSpec> DrawGangs(const RandomWorkload& options,
+                                const std::vector<const gpu::Model*>& models, Random& random);
 
 }  // namespace nos::sim

@@ -6,15 +6,17 @@
 
 #include "base/text.h"
 #include "sim/world/invariants.h"
+#include "sim/world/satisfiable.h"
 #include "sim/world/workload.h"
 
 namespace nos::sim {
 
 // A controller that is not bound to a node, with its own connection.
 struct World::Controller {
-  Controller(const std::string& name, Process::Make make, kube::Transport& api, World& world)
+  Controller(const std::string& name, Process::Make make, kube::Transport& api, World& world,
+             const controllers::RunnerOptions& options = {})
       : transport(name, api, world.faults_, life, world.queue_, world.clock_, world.log_),
-        process(name, std::move(make), transport, {}, life, world.clock_, world.log_) {}
+        process(name, std::move(make), transport, options, life, world.clock_, world.log_) {}
 
   Life life;
   FaultyTransport transport;
@@ -44,11 +46,14 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       nodes_(kube::kNodes, cluster::ReadNode),
       keeper_(api_, clock_, log_, options_.keep_finished) {
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
+    gangs_.See(before, after, clock_.Now());
     if (after == nullptr || after->node_name.empty()) return;
     CheckBinding(*after, before != nullptr && before->node_name.empty());
   });
   ScheduleRivals();
-  nodes_.AddHandler([this](const std::string& name, const auto&, const auto& after) {
+  nodes_.AddHandler([this](const std::string& name, const auto& before, const auto& after) {
+    const auto open = [](const auto& node) { return node != nullptr && node->taints.empty(); };
+    if (open(before) || open(after)) open_at_[name] = clock_.Now();
     if (after == nullptr) return RemoveMachine(name);
     if (!options_.check_annotations) return;
     for (std::string& problem : CheckNode(*after, catalogue_)) Violation(std::move(problem));
@@ -141,11 +146,22 @@ void World::CheckBinding(const cluster::Pod& pod, bool scheduled) {
         fmt::format("{} was bound to {} and then to {}", pod.Key(), place->second, pod.node_name));
   }
   if (!scheduled) return;
+  CheckTaints(pod);
   const auto rival = rival_at_.find(pod.node_name);
   if (rival != rival_at_.end() && clock_.Now() - rival->second <= kFaultsLinger) return;
   const auto node = nodes_.Get(pod.node_name);
   if (node == nullptr) return;
   for (std::string& problem : CheckRoom(*node, *pods_.Snapshot())) Violation(std::move(problem));
+}
+
+// A taint that has come lately, its scheduler may not have seen.
+void World::CheckTaints(const cluster::Pod& pod) {
+  const auto node = nodes_.Get(pod.node_name);
+  if (node == nullptr || ToleratesTaints(pod, *node)) return;
+  const auto open = open_at_.find(pod.node_name);
+  if (open != open_at_.end() && clock_.Now() - open->second <= kFaultsLinger) return;
+  Violation(fmt::format("{} was bound to {}, whose taint it does not tolerate", pod.Key(),
+                        pod.node_name));
 }
 
 void World::Submit(const PodSpec& pod, Time when) {
@@ -187,7 +203,11 @@ void World::StartControllers(kube::Transport* api) {
                                                        {"nos-scheduler", &scheduler_framework_}},
             catalogue_);
       },
-      way, *this);
+      way, *this, controllers::RunnerOptions{.watch_around = true});
+  scheduler_host_->transport.OnBinding([this](const Json& binding) {
+    gangs_.Asked(fmt::format("{}/{}", FindString(binding, "metadata", "namespace"),
+                             FindString(binding, "metadata", "name")));
+  });
 }
 
 void World::RunUntil(Time end) {
@@ -296,8 +316,15 @@ void World::AfterStep(Machine* machine) {
   if (!options_.check_invariants) return;
   nodes_.Pump(client_, clock_.Now());
   pods_.Pump(client_, clock_.Now());
-  if (machine == nullptr) return;
+  if (machine == nullptr) return JudgeGangs();
   for (std::string& problem : CheckMachine(*machine, clock_.Now())) Violation(std::move(problem));
+}
+
+void World::JudgeGangs() {
+  if (scheduler() == nullptr) return;
+  for (std::string& problem : gangs_.Judge(scheduler()->snapshot(), clock_.Now())) {
+    Violation(std::move(problem));
+  }
 }
 
 void World::Violation(std::string what) {

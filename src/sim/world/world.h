@@ -23,6 +23,7 @@
 #include "controllers/scheduler.h"
 #include "scheduling/framework.h"
 #include "sim/apiserver/api_server.h"
+#include "sim/world/gang_judge.h"
 #include "sim/world/machine.h"
 #include "sim/world/pod_keeper.h"
 
@@ -107,6 +108,8 @@ class World {
   const controllers::Partitioner* partitioner() const;
   const controllers::Scheduler* scheduler() const;
   int recreated() const { return keeper_.recreated(); }
+  // To be told of the gangs that it is to judge the scheduler's treatment of.
+  GangJudge& gangs() { return gangs_; }
 
   // Promises broken so far, in words; at most kMaxViolations.
   const std::vector<std::string>& violations() const { return violations_; }
@@ -127,6 +130,7 @@ class World {
   void ScheduleRivals();
   void BindAsRival();
   void CheckBinding(const cluster::Pod& pod, bool scheduled);
+  void CheckTaints(const cluster::Pod& pod);
   void SettleMachines();
   void UntilNothingIsDone(const std::function<bool()>& act);
   std::vector<Acting> OnNodes() const;
@@ -134,6 +138,7 @@ class World {
   bool Round(std::vector<Acting> actors);
   bool Step(const Acting& acting);
   void AfterStep(Machine* machine);
+  void JudgeGangs();
   void Violation(std::string what);
   bool Registered();
   bool HoldersRun();
@@ -158,6 +163,8 @@ class World {
   std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes there have been
   std::map<std::string, std::string> places_;           // nodes by the uids of the pods bound there
   std::map<std::string, Time, std::less<>> rival_at_;   // nodes, and when it last bound a pod there
+  std::map<std::string, Time, std::less<>> open_at_;    // nodes, and when they last had no taint
+  GangJudge gangs_;
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
   std::vector<std::string> violations_;

@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -278,13 +279,65 @@ TEST_F(WorldTest, InvariantsNoticeWhatIsTakenAwayTooSoon) {
   EXPECT_THAT(destroyed(), HasSubstr("wait for 2"));
 }
 
+TEST_F(WorldTest, InvariantsNoticeWhoIsBoundWhereATaintKeepsItAway) {
+  NodeSpec node = Node({});
+  node.taints = {{"dedicated", "team", "NoSchedule"}};
+  Start({node}, false);
+  kube::Client client(world->api());
+  const auto bind = [&](PodSpec pod) {
+    Create(pod);
+    EXPECT_TRUE(client.Bind("default", pod.name, "n1", "").ok());
+    world->RunFor(seconds(1));
+    return world->violations().size();
+  };
+  EXPECT_EQ(bind({.name = "friend", .tolerations = {{"dedicated", "Exists", "", ""}}}), 0u);
+  EXPECT_EQ(bind({.name = "stranger"}), 1u);
+
+  const auto taint = [&](const JsonArray& taints) {
+    const JsonObject patch = {{"spec", JsonObject{{"taints", taints}}}};
+    EXPECT_TRUE(client.Patch(kube::kNodes, "", "n1", kube::PatchType::kMerge, patch).ok());
+    world->RunFor(seconds(1));
+  };
+  taint({});
+  taint(TaintsJson(node.taints));
+  EXPECT_EQ(bind({.name = "decided-before"}), 1u);
+  world->RunFor(kFaultsLinger);
+  EXPECT_EQ(bind({.name = "decided-after"}), 2u);
+  expected_violations = 2;
+}
+
+// The scheduler is told of another count than the judge.
+TEST_F(WorldTest, InvariantsNoticeAGangThatIsTornApart) {
+  const kube::Resource definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                   "CustomResourceDefinition", false};
+  const kube::Resource groups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
+  Start({Node({})}, false);
+  kube::Client client(world->api());
+  ASSERT_TRUE(client.Create(definitions, "", PodGroupDefinition()).ok());
+  ASSERT_TRUE(client.Create(groups, "default", PodGroupObject("default", "g", 2)).ok());
+  world->gangs().Expect("default/g", 3);
+  world->StartControllers();
+  const auto create = [&](const std::string& name) {
+    Create({.name = name, .labels = {{std::string(kPodGroupLabel), "g"}}});
+    world->RunFor(seconds(5));
+  };
+  create("a");
+  EXPECT_EQ(Phase("a"), "Pending");
+  EXPECT_THAT(world->violations(), IsEmpty());
+  create("b");
+  EXPECT_EQ(Phase("b"), "Running");
+  EXPECT_THAT(world->violations(), Contains(HasSubstr("gang default/g: 2 of its pods")));
+  expected_violations = world->violations().size();
+}
+
 TEST_F(WorldTest, TheJudgeTriesEveryPlacement) {
   Start({Node({{"1g.5gb@2", true, "a"}, {"3g.20gb@4", false, ""}}, 2)}, false);
   const auto node = world->Nodes().at(0);
   const auto holder = world->FindPod("a");
   const Judged judged{node.get(), world->FindMachine("n1"), {holder.get()}};
   const auto could = [&](const PodSpec& spec, bool empty) {
-    return CouldRun(*cluster::DecodePod(PodObject(spec)), judged, empty);
+    const cluster::Pod pod = *cluster::DecodePod(PodObject(spec));
+    return CouldRun({&pod}, judged, empty);
   };
   EXPECT_TRUE(could(Pod("p", "7g.40gb"), false));
   EXPECT_FALSE(could(Pod("p", "7g.40gb", 2), false));
@@ -292,6 +345,10 @@ TEST_F(WorldTest, TheJudgeTriesEveryPlacement) {
   EXPECT_TRUE(could(Pod("p", "3g.20gb", 3), false));
   EXPECT_FALSE(could(Pod("p", "3g.20gb", 4), false));
   EXPECT_FALSE(could(Pod("p", "9g.90gb"), true));
+
+  const cluster::Pod half = *cluster::DecodePod(PodObject(Pod("p", "3g.20gb")));
+  EXPECT_TRUE(CouldRunTogether({&half, &half, &half}, {judged}));
+  EXPECT_FALSE(CouldRunTogether({&half, &half, &half, &half}, {judged}));
 }
 
 TEST(ClusterFileTest, ReadsNodesAsKubectlPrintsThem) {
