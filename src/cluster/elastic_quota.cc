@@ -1,0 +1,37 @@
+#include "cluster/elastic_quota.h"
+
+#include "cluster/fields.h"
+#include "cluster/read_parts.h"
+
+namespace nos::cluster {
+namespace {
+
+constexpr int64_t kMostWeight = 1000;
+
+void ReadWeight(Field& from, int64_t& to) {
+  from.Read(to);
+  if (to < 1 || to > kMostWeight) from.Fail("must be from 1 to 1000");
+}
+
+Status Read(JsonSource json, bool composite, ElasticQuota& to) {
+  to = ElasticQuota();
+  to.composite = composite;
+  NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
+    root.Members(At("metadata", to.meta, ReadMeta), At("spec", [&](Field& spec) {
+                   spec.Members(At("min", to.min), At("max", to.max),
+                                At("borrowingLimit", to.borrowing_limit),
+                                At("lendingLimit", to.lending_limit),
+                                At("weight", to.weight, ReadWeight), At("parent", to.parent),
+                                At("namespaces", to.namespaces));
+                 }));
+  }));
+  if (!composite) to.namespaces = {to.meta.ns};
+  return to.meta.name.empty() ? Invalid("metadata.name: is missing") : Status::Ok();
+}
+
+}  // namespace
+
+Status ReadElasticQuota(JsonSource json, ElasticQuota& to) { return Read(json, false, to); }
+Status ReadCompositeElasticQuota(JsonSource json, ElasticQuota& to) { return Read(json, true, to); }
+
+}  // namespace nos::cluster

@@ -1,0 +1,297 @@
+#include "quota/balance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
+#include <map>
+#include <tuple>
+
+namespace nos::quota {
+namespace {
+
+using cluster::ElasticQuota;
+using cluster::ResourceId;
+
+// a * b / c, rounded down, whatever its size. REQUIRES: all at least 0, c above it.
+Amount MultiplyDivide(Amount a, Amount b, Amount c) {
+  if (a <= INT64_MAX && b <= INT64_MAX) return a * b / c;
+  using Wide = boost::multiprecision::int512_t;
+  const Wide quotient = Wide(a) * Wide(b) / Wide(c);
+  return static_cast<Amount>(quotient);
+}
+
+Amount Positive(Amount amount) { return std::max<Amount>(amount, 0); }
+
+// Which of two quotas for the same namespace is in force.
+bool GoesBefore(const SharedQuota& a, const SharedQuota& b) {
+  const auto rank = [](const ElasticQuota& quota) {
+    return std::tuple(!quota.composite, quota.meta.created, std::string_view(quota.meta.ns),
+                      std::string_view(quota.meta.name));
+  };
+  return rank(*a) < rank(*b);
+}
+
+bool ComesFirst(const SharedQuota& a, const SharedQuota& b) {
+  return std::tuple(!a->composite, a->Key()) < std::tuple(!b->composite, b->Key());
+}
+
+std::string NameOf(const ElasticQuota& quota) {
+  return (quota.composite ? "composite elastic quota " : "elastic quota ") + quota.Key();
+}
+
+Terms TermsOf(const SharedQuota& quota) {
+  return {quota,
+          Amounts::From(quota->min),
+          Amounts::From(quota->max),
+          Amounts::From(quota->borrowing_limit),
+          Amounts::From(quota->lending_limit),
+          {},
+          {},
+          {}};
+}
+
+}  // namespace
+
+std::string Refusal::Text() const {
+  const std::string name = NameOf(*quota);
+  const std::string& what = cluster::ResourceName(resource);
+  const auto text = [&](Amount amount) { return TextOf(resource, amount); };
+  switch (kind) {
+    case Kind::kMax:
+      return fmt::format("{} allows at most {} of {}: {} used, {} asked for", name, text(limit),
+                         what, text(used), text(asked));
+    case Kind::kBorrowingLimit:
+      return fmt::format("{} may borrow at most {} of {}: {} borrowed with the {} asked for", name,
+                         text(limit), what, text(used), text(asked));
+    case Kind::kNothingIdle:
+      return fmt::format("{} asks for {} of {}: with it {} would be borrowed, and {} is idle", name,
+                         text(asked), what, text(used), text(limit));
+  }
+  return name;
+}
+
+void Balance::Pool::Add(const Pool& other, int sign) {
+  min += sign * other.min;
+  weighted += sign * other.weighted;
+  used += sign * other.used;
+  lendable += sign * other.lendable;
+  borrowed += sign * other.borrowed;
+}
+
+Balance::Balance(std::vector<SharedQuota> quotas) { PutInForce(std::move(quotas)); }
+
+void Balance::PutInForce(std::vector<SharedQuota> quotas) {
+  std::ranges::sort(quotas, ComesFirst);
+  std::vector<Terms> terms;
+  for (const SharedQuota& quota : quotas) terms.push_back(TermsOf(quota));
+  std::vector<size_t> by_rank(quotas.size());
+  for (size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = i;
+  std::ranges::sort(by_rank, GoesBefore, [&](size_t i) { return quotas[i]; });
+  for (const size_t i : by_rank) {
+    for (const std::string& ns : quotas[i]->namespaces) {
+      const auto [other, fresh] = by_namespace_.emplace(ns, i);
+      if (fresh) {
+        terms[i].namespaces.push_back(ns);
+      } else if (other->second != i) {
+        terms[i].problems.push_back(
+            fmt::format("not in force in namespace {}: {} is", ns, NameOf(*quotas[other->second])));
+      }
+    }
+    std::ranges::sort(terms[i].namespaces);
+  }
+  FindParents(terms);
+  for (Terms& each : terms) {
+    accounts_.push_back({std::make_shared<const Terms>(std::move(each)), {}, {}});
+  }
+  for (size_t i = 0; i < accounts_.size(); ++i) {
+    const std::optional<size_t> parent = accounts_[i].terms->parent;
+    for (const auto& [resource, min] : accounts_[i].terms->min.entries()) {
+      Level& level = parent ? accounts_[*parent].children : roots_;
+      auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
+      if (at == level.end() || at->first != resource) at = level.insert(at, {resource, {}});
+      at->second.Add(PartOf(i, resource, 0), 1);
+    }
+  }
+}
+
+// A parent that is not there, or is below its own child, is none.
+void Balance::FindParents(std::vector<Terms>& terms) const {
+  std::map<std::string, size_t, std::less<>> by_key;
+  for (size_t i = 0; i < terms.size(); ++i) by_key.emplace(terms[i].quota->Key(), i);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const std::string& parent = terms[i].quota->parent;
+    if (parent.empty()) continue;
+    const auto found = by_key.find(parent);
+    if (found == by_key.end()) {
+      terms[i].problems.push_back(fmt::format("its parent {} does not exist", parent));
+      continue;
+    }
+    std::optional<size_t> above = found->second;
+    while (above && *above != i) above = terms[*above].parent;
+    if (above) {
+      terms[i].problems.push_back(fmt::format("its parent {} is below it", parent));
+    } else {
+      terms[i].parent = found->second;
+    }
+  }
+}
+
+std::optional<size_t> Balance::AccountOf(std::string_view ns) const {
+  const auto found = by_namespace_.find(std::string(ns));
+  return found == by_namespace_.end() ? std::nullopt : std::optional(found->second);
+}
+
+const Balance::Level& Balance::LevelBelow(std::optional<size_t> parent) const {
+  return parent ? accounts_[*parent].children : roots_;
+}
+
+Balance::Pool Balance::PartOf(size_t account, ResourceId resource, Amount used) const {
+  const Terms& terms = *accounts_[account].terms;
+  const std::optional<Amount> min = terms.min.Named(resource);
+  if (!min) return {};
+  const Amount idle = Positive(*min - used);
+  return {*min, *min * terms.quota->weight, used,
+          std::min(idle, terms.lending_limit.Named(resource).value_or(idle)),
+          Positive(used - *min)};
+}
+
+Balance::Pool Balance::RestOf(size_t parent, ResourceId resource, Amount used) const {
+  const std::optional<Amount> min = accounts_[parent].terms->min.Named(resource);
+  if (!min) return {};
+  const Level& level = accounts_[parent].children;
+  const auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
+  const Pool children = at == level.end() || at->first != resource ? Pool() : at->second;
+  const Amount rest = Positive(*min - children.min), own = used - children.used;
+  return {rest, rest, own, Positive(rest - own), Positive(own - rest)};
+}
+
+Balance::Pool Balance::PoolBelow(std::optional<size_t> parent, ResourceId resource) const {
+  const Level& level = LevelBelow(parent);
+  const auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
+  Pool pool = at == level.end() || at->first != resource ? Pool() : at->second;
+  if (parent) pool.Add(RestOf(*parent, resource, accounts_[*parent].used.Get(resource)), 1);
+  return pool;
+}
+
+void Balance::Count(size_t account, ResourceId resource, Amount amount) {
+  const std::optional<size_t> parent = accounts_[account].terms->parent;
+  Level& level = parent ? accounts_[*parent].children : roots_;
+  const auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
+  const Amount before = accounts_[account].used.Get(resource);
+  if (accounts_[account].terms->min.Named(resource)) {
+    at->second.Add(PartOf(account, resource, before), -1);
+    at->second.Add(PartOf(account, resource, before + amount), 1);
+  }
+}
+
+void Balance::Add(size_t account, const Amounts& charge, int sign) {
+  for (std::optional<size_t> at = account; at; at = accounts_[*at].terms->parent) {
+    for (const auto& [resource, amount] : charge.entries()) Count(*at, resource, sign * amount);
+    accounts_[*at].used.Add(charge, sign);
+  }
+}
+
+Amount Balance::BorrowedWith(size_t account, ResourceId resource, Amount asked) const {
+  return PartOf(account, resource, accounts_[account].used.Get(resource) + asked).borrowed;
+}
+
+std::optional<Refusal> Balance::OverLimit(size_t account, ResourceId resource, Amount asked) const {
+  const Terms& terms = *accounts_[account].terms;
+  const Amount used = accounts_[account].used.Get(resource);
+  if (const auto max = terms.max.Named(resource); max && used + asked > *max) {
+    return Refusal{Refusal::Kind::kMax, terms.quota, resource, asked, used, *max};
+  }
+  const auto limit = terms.borrowing_limit.Named(resource);
+  const Amount borrowed = BorrowedWith(account, resource, asked);
+  if (limit && borrowed > *limit) {
+    return Refusal{Refusal::Kind::kBorrowingLimit, terms.quota, resource, asked, borrowed, *limit};
+  }
+  return std::nullopt;
+}
+
+// `member`: an account of the level; none: the parent's rest.
+std::optional<Refusal> Balance::NothingIdle(std::optional<size_t> parent,
+                                            std::optional<size_t> member, ResourceId resource,
+                                            Amount asked) const {
+  const size_t account = member ? *member : *parent;
+  const Amount used = accounts_[account].used.Get(resource);
+  const auto part = [&](Amount now) {
+    return member ? PartOf(account, resource, now) : RestOf(account, resource, now);
+  };
+  Pool pool = PoolBelow(parent, resource);
+  pool.Add(part(used), -1);
+  pool.Add(part(used + asked), 1);
+  const Amount from_above = parent ? BorrowedWith(*parent, resource, asked) : 0;
+  if (pool.borrowed <= pool.lendable + from_above) return std::nullopt;
+  return Refusal{
+      Refusal::Kind::kNothingIdle, accounts_[account].terms->quota, resource, asked, pool.borrowed,
+      pool.lendable + from_above};
+}
+
+std::optional<Refusal> Balance::WhyNot(size_t account, const Amounts& charge) const {
+  for (const auto& [resource, asked] : charge.entries()) {
+    if (asked <= 0) continue;
+    if (accounts_[account].terms->min.Named(resource) && !accounts_[account].children.empty()) {
+      if (auto refusal = NothingIdle(account, std::nullopt, resource, asked)) return refusal;
+    }
+    for (std::optional<size_t> at = account; at; at = accounts_[*at].terms->parent) {
+      if (auto refusal = OverLimit(*at, resource, asked)) return refusal;
+      if (!accounts_[*at].terms->min.Named(resource)) continue;
+      auto refusal = NothingIdle(accounts_[*at].terms->parent, at, resource, asked);
+      if (refusal) return refusal;
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename Limit>
+bool Balance::Within(size_t account, const Amounts& charge, Limit limit) const {
+  const Account& of = accounts_[account];
+  return std::ranges::all_of(charge.entries(), [&](const Amounts::Entry& entry) {
+    const auto min = of.terms->min.Named(entry.first);
+    return !min || of.used.Get(entry.first) + entry.second <= limit(entry.first, *min);
+  });
+}
+
+bool Balance::WithinMin(size_t account, const Amounts& charge) const {
+  return Within(account, charge, [](ResourceId, Amount min) { return min; });
+}
+
+bool Balance::WithinShare(size_t account, const Amounts& charge) const {
+  return Within(account, charge,
+                [&](ResourceId resource, Amount min) { return min + ShareOf(account, resource); });
+}
+
+Amount Balance::ShareOf(size_t account, ResourceId resource) const {
+  const Terms& terms = *accounts_[account].terms;
+  const Pool pool = PoolBelow(terms.parent, resource);
+  const Amount weighted = PartOf(account, resource, 0).weighted;
+  if (weighted == 0) return 0;
+  const Amount from_above = terms.parent ? ShareOf(*terms.parent, resource) : 0;
+  return MultiplyDivide(weighted, pool.lendable + from_above, pool.weighted);
+}
+
+Amount Balance::BorrowedBy(size_t account, ResourceId resource) const {
+  return BorrowedWith(account, resource, 0);
+}
+
+Amount Balance::LentBy(size_t account, ResourceId resource) const {
+  const std::optional<size_t> parent = accounts_[account].terms->parent;
+  const Pool pool = PoolBelow(parent, resource);
+  if (pool.lendable == 0) return 0;
+  const Amount inside = Positive(pool.borrowed - (parent ? BorrowedBy(*parent, resource) : 0));
+  const Amount outside = parent ? LentBy(*parent, resource) : 0;
+  const Amount lent = std::min(pool.lendable, inside + outside);
+  const auto lendable = [&](size_t of) {
+    return PartOf(of, resource, accounts_[of].used.Get(resource)).lendable;
+  };
+  Amount before = 0;
+  for (size_t i = 0; i < account; ++i) {
+    if (accounts_[i].terms->parent == parent) before += lendable(i);
+  }
+  return MultiplyDivide(before + lendable(account), lent, pool.lendable) -
+         MultiplyDivide(before, lent, pool.lendable);
+}
+
+}  // namespace nos::quota

@@ -1,0 +1,126 @@
+// What quotas guarantee, who uses how much of it, and so who may have more.
+//
+//   Balance balance(quotas);
+//   balance.Add(*balance.AccountOf("team-a"), charge);           // of a pod that runs
+//   if (auto refusal = balance.WhyNot(account, charge)) Say(refusal->Text());
+//
+// A quota is an account. What one guarantees (`min`) and does not use, others may borrow: those on
+// the same level, below the same parent, or those without one. So on each level
+//
+//   borrowed = sum of max(0, used - min)  <=  lendable = sum of min(max(0, min - used),
+//   lendingLimit)
+//
+// which without lending limits says that all together use no more than is guaranteed to all. A
+// parent counts what its children use as its own; what it guarantees beyond the sum of theirs is
+// for its own namespaces. On its level the children may have what it borrows itself, too.
+//
+// Only resources that a quota names in `min` are lent and borrowed, and only those in `max` end
+// there. Of several quotas that name a namespace a composite one is in force, else the older.
+//
+// Values: a copy is a what-if. Costs of Add and WhyNot follow the resources of the charge and the
+// depth of the tree, not the number of quotas.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/elastic_quota.h"
+#include "quota/amounts.h"
+
+namespace nos::quota {
+
+using SharedQuota = std::shared_ptr<const cluster::ElasticQuota>;
+
+// A quota as it is in force.
+struct Terms {
+  SharedQuota quota;
+  Amounts min, max, borrowing_limit, lending_limit;
+  std::vector<std::string> namespaces;  // where it is in force, sorted
+  std::optional<size_t> parent;         // an account
+  std::vector<std::string> problems;    // what of it cannot be in force, and why; for people
+};
+
+// Why a pod may not run now.
+struct Refusal {
+  enum class Kind { kMax, kBorrowingLimit, kNothingIdle } kind;
+  SharedQuota quota;  // whose limit it is
+  cluster::ResourceId resource;
+  Amount asked, used, limit;  // kNothingIdle: borrowed by all, lendable by all, with the pod
+  // "elastic quota team-a/eq allows at most 10 of nvidia.com/gpu: 9 are used, 2 asked for"
+  std::string Text() const;
+};
+
+class Balance {
+ public:
+  Balance() = default;
+  explicit Balance(std::vector<SharedQuota> quotas);
+
+  // Accounts are numbered from 0, in the order of kind, namespace and name.
+  size_t size() const { return accounts_.size(); }
+  const Terms& terms(size_t account) const { return *accounts_[account].terms; }
+  // With what those below it use.
+  const Amounts& used(size_t account) const { return accounts_[account].used; }
+  // Absent: no quota is in force there.
+  std::optional<size_t> AccountOf(std::string_view ns) const;
+
+  // Counts `sign` times the charge.
+  void Add(size_t account, const Amounts& charge, int sign = 1);
+
+  // Absent: it may.
+  std::optional<Refusal> WhyNot(size_t account, const Amounts& charge) const;
+  // Whether the account's min covers the charge, too, in all that min names.
+  bool WithinMin(size_t account, const Amounts& charge) const;
+  // The same of min and its share of what is idle.
+  bool WithinShare(size_t account, const Amounts& charge) const;
+
+  // The account's share of what is idle on its level and of what its parent gets of what is idle
+  // above, in proportion to min times weight, rounded down. Only of what min names.
+  Amount ShareOf(size_t account, cluster::ResourceId resource) const;
+  Amount BorrowedBy(size_t account, cluster::ResourceId resource) const;
+  // What it lends: of what is borrowed on its level its part, in proportion to what it could lend.
+  // The parts of a level add up to what is borrowed, as far as that is covered.
+  Amount LentBy(size_t account, cluster::ResourceId resource) const;
+
+ private:
+  // Of a resource, over the members of a level that name it in min: accounts below one parent, and
+  // for what the parent has beyond them, in its own namespaces or otherwise, one without a number.
+  struct Pool {
+    Amount min = 0, weighted = 0, used = 0, lendable = 0, borrowed = 0;
+    void Add(const Pool& other, int sign);
+  };
+  using Level = std::vector<std::pair<cluster::ResourceId, Pool>>;  // sorted
+  struct Account {
+    std::shared_ptr<const Terms> terms;
+    Amounts used;
+    Level children;
+  };
+
+  void PutInForce(std::vector<SharedQuota> quotas);
+  void FindParents(std::vector<Terms>& terms) const;
+  const Level& LevelBelow(std::optional<size_t> parent) const;
+  // What an account that uses so much has in the pool of its level.
+  Pool PartOf(size_t account, cluster::ResourceId resource, Amount used) const;
+  // What is the parent's own, if it used so much.
+  Pool RestOf(size_t parent, cluster::ResourceId resource, Amount used) const;
+  // With the parent's rest.
+  Pool PoolBelow(std::optional<size_t> parent, cluster::ResourceId resource) const;
+  void Count(size_t account, cluster::ResourceId resource, Amount amount);
+  std::optional<Refusal> OverLimit(size_t account, cluster::ResourceId resource,
+                                   Amount asked) const;
+  std::optional<Refusal> NothingIdle(std::optional<size_t> parent, std::optional<size_t> member,
+                                     cluster::ResourceId resource, Amount asked) const;
+  Amount BorrowedWith(size_t account, cluster::ResourceId resource, Amount asked) const;
+  template <typename Limit>
+  bool Within(size_t account, const Amounts& charge, Limit limit) const;
+
+  std::vector<Account> accounts_;
+  Level roots_;
+  std::unordered_map<std::string, size_t> by_namespace_;
+};
+
+}  // namespace nos::quota

@@ -1,0 +1,236 @@
+#include "quota/balance.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace nos::quota {
+namespace {
+
+constexpr std::string_view kGb = "nos.nebuly.com/gpu-memory";
+const cluster::ResourceId kMemory = cluster::InternResource(kGb);
+
+cluster::ResourceList Gb(int64_t amount) {
+  return {{std::string(kGb), Quantity::FromValue(amount)}};
+}
+Amounts Asks(int64_t amount, std::string_view resource = kGb) {
+  Amounts charge;
+  charge.Set(cluster::InternResource(resource), amount);
+  return charge;
+}
+
+cluster::ElasticQuota QuotaOf(const std::string& ns, cluster::ResourceList min) {
+  cluster::ElasticQuota quota;
+  quota.meta.ns = ns;
+  quota.meta.name = "q";
+  quota.namespaces = {ns};
+  quota.min = std::move(min);
+  return quota;
+}
+
+class BalanceTest : public ::testing::Test {
+ protected:
+  void Put(cluster::ElasticQuota quota) {
+    quotas_.push_back(std::make_shared<const cluster::ElasticQuota>(std::move(quota)));
+    balance_ = Balance(quotas_);
+  }
+  void Put(const std::string& ns, int64_t min) { Put(QuotaOf(ns, Gb(min))); }
+  size_t At(std::string_view ns) { return *balance_.AccountOf(ns); }
+  void Use(std::string_view ns, int64_t amount) { balance_.Add(At(ns), Asks(amount)); }
+  std::string WhyNot(std::string_view ns, const Amounts& asked) {
+    const auto refusal = balance_.WhyNot(At(ns), asked);
+    return refusal ? refusal->Text() : "";
+  }
+  std::string WhyNot(std::string_view ns, int64_t amount) { return WhyNot(ns, Asks(amount)); }
+  int64_t Share(std::string_view ns) {
+    return static_cast<int64_t>(balance_.ShareOf(At(ns), kMemory));
+  }
+  int64_t Lent(std::string_view ns) {
+    return static_cast<int64_t>(balance_.LentBy(At(ns), kMemory));
+  }
+  int64_t Borrowed(std::string_view ns) {
+    return static_cast<int64_t>(balance_.BorrowedBy(At(ns), kMemory));
+  }
+
+  std::vector<SharedQuota> quotas_;
+  Balance balance_;
+};
+
+// The documentation's example.
+TEST_F(BalanceTest, WhatIsIdleIsSharedInProportionToMin) {
+  Put("a", 40);
+  Put("b", 10);
+  Put("c", 30);
+  Use("a", 40);
+  Use("b", 40);
+  EXPECT_EQ(Share("a"), 15);
+  EXPECT_EQ(Share("b"), 3);
+  EXPECT_EQ(Share("c"), 11);
+  EXPECT_EQ(Borrowed("b"), 30);
+  EXPECT_EQ(Lent("c"), 30);
+  EXPECT_EQ(Lent("a"), 0);
+}
+
+TEST_F(BalanceTest, AllTogetherUseNoMoreThanIsGuaranteedToAll) {
+  Put("a", 10);
+  Put("b", 20);
+  EXPECT_EQ(WhyNot("a", 30), "");
+  Use("a", 25);
+  EXPECT_EQ(WhyNot("a", 5), "");
+  EXPECT_EQ(WhyNot("a", 6),
+            "elastic quota a/q asks for 6 of nos.nebuly.com/gpu-memory: with it 21 would be "
+            "borrowed, and 20 is idle");
+  EXPECT_EQ(WhyNot("b", 5), "");
+  EXPECT_NE(WhyNot("b", 6), "") << "has to be reclaimed";
+  EXPECT_TRUE(balance_.WithinMin(At("b"), Asks(20)));
+  EXPECT_FALSE(balance_.WithinMin(At("b"), Asks(21)));
+}
+
+TEST_F(BalanceTest, OnlyWhatAQuotaNamesIsLimited) {
+  cluster::ElasticQuota quota = QuotaOf("a", Gb(10));
+  quota.max = {{"cpu", Quantity::FromValue(4)}, {std::string(kGb), Quantity::FromValue(10)}};
+  Put(std::move(quota));
+  EXPECT_EQ(WhyNot("a", Asks(int64_t{1} << 60, "memory")), "");
+  EXPECT_EQ(WhyNot("a", Asks(4000, "cpu")), "");
+  EXPECT_EQ(WhyNot("a", Asks(4500, "cpu")),
+            "elastic quota a/q allows at most 4 of cpu: 0 used, 4500m asked for");
+  Use("a", 10);
+  EXPECT_EQ(WhyNot("a", Asks(0)), "");
+}
+
+TEST_F(BalanceTest, ACompositeQuotaCountsOnceAndGoesBeforeOthers) {
+  Put("a", 50);
+  cluster::ElasticQuota team = QuotaOf("x", Gb(10));
+  team.composite = true;
+  team.namespaces = {"a", "b", "b"};
+  Put(team);
+  Put("c", 2);
+  EXPECT_EQ(At("a"), At("b"));
+  EXPECT_EQ(balance_.terms(At("a")).quota->Key(), "x/q");
+  EXPECT_EQ(balance_.terms(At("a")).namespaces, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(
+      balance_.terms(1).problems,
+      std::vector<std::string>{"not in force in namespace a: composite elastic quota x/q is"});
+  Use("a", 6);
+  EXPECT_FALSE(balance_.WithinMin(At("b"), Asks(5)));
+}
+
+TEST_F(BalanceTest, OfEqualsTheOlderIsInForce) {
+  cluster::ElasticQuota young = QuotaOf("a", Gb(1)), old = QuotaOf("a", Gb(2));
+  young.meta.created = Time(std::chrono::seconds(20));
+  old.meta.created = Time(std::chrono::seconds(10));
+  old.meta.name = "z";
+  Put(young);
+  Put(old);
+  EXPECT_EQ(balance_.terms(At("a")).quota->Key(), "a/z");
+}
+
+TEST_F(BalanceTest, LimitsOfBorrowingAndLending) {
+  cluster::ElasticQuota borrower = QuotaOf("a", Gb(10)), lender = QuotaOf("b", Gb(10));
+  borrower.borrowing_limit = Gb(5);
+  lender.lending_limit = Gb(3);
+  Put(borrower);
+  Put(lender);
+  EXPECT_EQ(WhyNot("a", 13), "");
+  EXPECT_EQ(WhyNot("a", 14),
+            "elastic quota a/q asks for 14 of nos.nebuly.com/gpu-memory: with it 4 would be "
+            "borrowed, and 3 is idle");
+  Use("a", 13);
+  EXPECT_EQ(WhyNot("b", 7), "") << "what it does not lend is there for it at once";
+  EXPECT_NE(WhyNot("b", 8), "");
+  EXPECT_EQ(Share("a"), 1) << "of 3, by halves";
+  Put("c", 90);
+  EXPECT_EQ(WhyNot("a", 16),
+            "elastic quota a/q may borrow at most 5 of nos.nebuly.com/gpu-memory: 6 borrowed with "
+            "the 16 asked for");
+}
+
+TEST_F(BalanceTest, WeightsCountInTheShare) {
+  cluster::ElasticQuota heavy = QuotaOf("a", Gb(10));
+  heavy.weight = 3;
+  Put(heavy);
+  Put("b", 10);
+  Put("c", 20);
+  Use("a", 10);
+  Use("b", 10);
+  EXPECT_EQ(Share("a"), 10);
+  EXPECT_EQ(Share("b"), 3);
+}
+
+TEST_F(BalanceTest, SharesAreExactHoweverBigTheNumbers) {
+  constexpr int64_t kMost = INT64_MAX;
+  cluster::ElasticQuota heavy = QuotaOf("a", Gb(kMost));
+  heavy.weight = 1000;
+  Put(heavy);
+  Put("b", kMost);
+  EXPECT_EQ(balance_.ShareOf(At("b"), kMemory), Amount{2} * kMost / 1001);
+  EXPECT_EQ(balance_.ShareOf(At("a"), kMemory), Amount{2} * kMost * 1000 / 1001);
+}
+
+class QuotaTreeTest : public BalanceTest {
+ protected:
+  QuotaTreeTest() {
+    Put("org", 100);
+    PutBelow("a", "org/q", 40);
+    PutBelow("b", "org/q", 30);
+    Put("other", 50);
+  }
+  void PutBelow(const std::string& ns, const std::string& parent, int64_t min) {
+    cluster::ElasticQuota quota = QuotaOf(ns, Gb(min));
+    quota.parent = parent;
+    Put(quota);
+  }
+};
+
+TEST_F(QuotaTreeTest, AParentUsesWhatItsChildrenUse) {
+  Use("a", 10);
+  Use("org", 5);
+  EXPECT_EQ(balance_.used(At("org")), Asks(15));
+  EXPECT_EQ(balance_.used(At("a")), Asks(10));
+  balance_.Add(At("a"), Asks(10), -1);
+  balance_.Add(At("org"), Asks(5), -1);
+  EXPECT_TRUE(balance_.used(At("org")).empty());
+}
+
+TEST_F(QuotaTreeTest, SiblingsLendToEachOtherAndThenToOthers) {
+  EXPECT_EQ(Share("a"), 40 + 40) << "40/100 of the 100 idle inside, and of the 100 from above";
+  EXPECT_EQ(WhyNot("a", 150), "");
+  EXPECT_NE(WhyNot("a", 151), "");
+  Use("a", 120);
+  EXPECT_EQ(Borrowed("a"), 80);
+  EXPECT_EQ(Borrowed("org"), 20);
+  EXPECT_EQ(Lent("b"), 30);
+  EXPECT_EQ(Lent("other"), 20);
+  EXPECT_EQ(WhyNot("other", 30), "");
+  EXPECT_NE(WhyNot("other", 31), "");
+  EXPECT_EQ(WhyNot("b", 30), "") << "the others still have 30 idle";
+  Use("other", 30);
+  EXPECT_NE(WhyNot("b", 1), "") << "its sibling has it";
+}
+
+TEST_F(QuotaTreeTest, WhatIsNotLentToASiblingStaysThere) {
+  cluster::ElasticQuota closed = QuotaOf("c", Gb(20));
+  closed.parent = "org/q";
+  closed.lending_limit = Gb(0);
+  Put(closed);
+  Use("other", 50);
+  EXPECT_EQ(WhyNot("a", 80), "");
+  EXPECT_NE(WhyNot("a", 81), "");
+  EXPECT_NE(WhyNot("org", 81), "");
+  EXPECT_EQ(WhyNot("c", 20), "");
+}
+
+TEST_F(QuotaTreeTest, AParentThatIsNoneIsTold) {
+  PutBelow("x", "y/q", 1);
+  PutBelow("y", "x/q", 1);
+  PutBelow("z", "no/where", 1);
+  EXPECT_EQ(balance_.terms(At("x")).parent, At("y"));
+  EXPECT_EQ(balance_.terms(At("y")).parent, std::nullopt);
+  EXPECT_EQ(balance_.terms(At("y")).problems,
+            std::vector<std::string>{"its parent x/q is below it"});
+  EXPECT_EQ(balance_.terms(At("z")).problems,
+            std::vector<std::string>{"its parent no/where does not exist"});
+}
+
+}  // namespace
+}  // namespace nos::quota

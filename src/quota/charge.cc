@@ -1,0 +1,89 @@
+#include "quota/charge.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+
+namespace nos::quota {
+namespace {
+
+using cluster::ResourceId;
+
+constexpr std::string_view kMpsPrefix = "nvidia.com/gpu-";
+constexpr std::string_view kSharedGpu = "nvidia.com/gpu.shared";
+constexpr int64_t kMostGb = 1'000'000;  // of one GPU, beyond any
+constexpr int64_t kMostReplicas = 10'000;
+
+// The whole number at the front of the text, which is shortened by it; absent: none, or too big.
+std::optional<int64_t> TakeNumber(std::string_view& text) {
+  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = ParseInt(text.substr(0, end));
+  if (end == 0 || !number || *number > kMostGb) return std::nullopt;
+  text.remove_prefix(end);
+  return number;
+}
+
+bool Take(std::string_view& text, std::string_view what) {
+  if (!text.starts_with(what)) return false;
+  text.remove_prefix(what.size());
+  return true;
+}
+
+// "1g.5gb", "1g.10gb.me": 5, 10. Names of other shapes have no memory.
+int64_t GbOfProfile(std::string_view profile) {
+  if (!TakeNumber(profile) || !Take(profile, "g.")) return 0;
+  const auto gb = TakeNumber(profile);
+  return gb && Take(profile, "gb") ? *gb : 0;
+}
+
+// "10gb"
+int64_t GbOfShare(std::string_view share) {
+  const auto gb = TakeNumber(share);
+  return gb && share == "gb" ? *gb : 0;
+}
+
+int64_t GbOf(std::string_view resource, int64_t whole) {
+  if (Take(resource, cluster::kMigResourcePrefix)) return GbOfProfile(resource);
+  if (resource == cluster::kWholeGpuResource || resource == kSharedGpu) return whole;
+  return Take(resource, kMpsPrefix) ? GbOfShare(resource) : 0;
+}
+
+std::optional<int64_t> LabelNumber(const cluster::Node& node, std::string_view key, int64_t most) {
+  const auto found = node.meta.labels.find(key);
+  if (found == node.meta.labels.end()) return std::nullopt;
+  const auto number = ParseInt(found->second);
+  if (!number || *number < 1 || *number > most) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+int64_t GpuMemoryOf(const cluster::Node& node, const ChargeRules& rules) {
+  constexpr int64_t kMibPerGb = 1024;
+  const auto mib = LabelNumber(node, "nvidia.com/gpu.memory", kMostGb * kMibPerGb);
+  const int64_t whole = mib ? (*mib + kMibPerGb / 2) / kMibPerGb : rules.gpu_memory_gb;
+  const int64_t replicas = LabelNumber(node, "nvidia.com/gpu.replicas", kMostReplicas).value_or(1);
+  return (whole + replicas - 1) / replicas;
+}
+
+Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
+  Amounts charge;
+  const Amounts requests = Amounts::From(cluster::PodRequests(pod));
+  for (const auto& [id, amount] : requests.entries()) {
+    if (amount > 0) charge.Set(id, amount);
+  }
+  charge.Set(cluster::kPods, 1);
+  const int64_t whole = node != nullptr ? GpuMemoryOf(*node, rules) : rules.gpu_memory_gb;
+  Amount memory = 0;
+  for (const auto& [id, amount] : charge.entries()) {
+    if (id > cluster::kPods) memory += amount * GbOf(cluster::ResourceName(id), whole);
+  }
+  if (memory == 0) return charge;
+  Amounts of_gpus;
+  of_gpus.Set(cluster::InternResource(kGpuMemory), memory);
+  charge.Add(of_gpus);
+  return charge;
+}
+
+}  // namespace nos::quota

@@ -1,0 +1,33 @@
+// What a pod counts for in its namespace's quota: all that it requests, and
+// nos.nebuly.com/gpu-memory, in GB, for what it has of GPUs:
+//
+//   nvidia.com/mig-1g.10gb: 2     20: the memory in the profile's name
+//   nvidia.com/gpu-8gb: 1          8: an MPS share
+//   nvidia.com/gpu: 1             80: the memory of the node's GPUs (label nvidia.com/gpu.memory)
+//   nvidia.com/gpu.shared: 1      20: the same, by the number of pods that share one (label
+//                                     nvidia.com/gpu.replicas)
+//
+// Pure functions of values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "quota/amounts.h"
+
+namespace nos::quota {
+
+inline constexpr std::string_view kGpuMemory = "nos.nebuly.com/gpu-memory";
+
+struct ChargeRules {
+  // GB of a whole GPU where no node tells (nvidiaGpuResourceMemoryGB of the Go system).
+  int64_t gpu_memory_gb = 32;
+};
+
+// GB of a whole GPU of the node, or of a share of one where it is time-sliced.
+int64_t GpuMemoryOf(const cluster::Node& node, const ChargeRules& rules);
+
+// `node`: where it is, or null.
+Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules);
+
+}  // namespace nos::quota

@@ -1,0 +1,68 @@
+#include "quota/charge.h"
+
+#include <gtest/gtest.h>
+
+namespace nos::quota {
+namespace {
+
+cluster::Pod PodOf(const cluster::ResourceList& requests) {
+  cluster::Pod pod;
+  pod.containers.emplace_back().requests = requests;
+  return pod;
+}
+
+int64_t GpuMemory(const cluster::ResourceList& requests, const cluster::Node* node = nullptr) {
+  return static_cast<int64_t>(
+      ChargeOf(PodOf(requests), node, {}).Get(cluster::InternResource(kGpuMemory)));
+}
+
+Quantity Of(int64_t amount) { return Quantity::FromValue(amount); }
+
+TEST(ChargeTest, CountsAllThatIsRequested) {
+  cluster::Pod pod = PodOf({{"cpu", Quantity::FromMilli(1500)}, {"memory", Of(100)}});
+  pod.overhead = {{"cpu", Quantity::FromMilli(250)}};
+  pod.init_containers.emplace_back().requests = {{"memory", Of(300)}};
+  const Amounts charge = ChargeOf(pod, nullptr, {});
+  EXPECT_EQ(charge.Get(cluster::kCpu), 1750);
+  EXPECT_EQ(charge.Get(cluster::kMemory), 300);
+  EXPECT_EQ(charge.Get(cluster::kPods), 1);
+  EXPECT_EQ(charge.entries().size(), 3u);
+}
+
+TEST(ChargeTest, WhatAPodHasOfGpusCountsByMemory) {
+  EXPECT_EQ(GpuMemory({{"nvidia.com/mig-1g.10gb", Of(2)}, {"nvidia.com/mig-1g.5gb.me", Of(1)}}),
+            25);
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu-8gb", Of(3)}}), 24);
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(2)}}), 64);
+  EXPECT_EQ(GpuMemory({{"nvidia.com/mig-1g.10gb", Of(1)}, {"nvidia.com/gpu", Of(1)}}), 42);
+}
+
+TEST(ChargeTest, NamesOfOtherShapesHaveNoMemory) {
+  for (const char* name : {"nvidia.com/mig-1g", "nvidia.com/mig-g.5gb", "nvidia.com/mig-1g.gb",
+                           "nvidia.com/mig-1g.99999999999999999999gb", "nvidia.com/gpu-gb",
+                           "nvidia.com/gpu-8", "nvidia.com/gpu-8gbx", "amd.com/gpu"}) {
+    EXPECT_EQ(GpuMemory({{name, Of(1)}}), 0) << name;
+  }
+}
+
+TEST(ChargeTest, WholeGpusCountAsWhatTheNodeHas) {
+  cluster::Node node;
+  node.meta.labels["nvidia.com/gpu.memory"] = "81559";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(2)}}, &node), 160);
+  node.meta.labels["nvidia.com/gpu.replicas"] = "3";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 27);
+  EXPECT_EQ(GpuMemory({{"nvidia.com/mig-1g.5gb", Of(1)}}, &node), 5);
+  for (const char* nonsense : {"", "-1", "0", "1e9", "99999999999999"}) {
+    node.meta.labels = {{"nvidia.com/gpu.memory", nonsense}, {"nvidia.com/gpu.replicas", nonsense}};
+    EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 32) << nonsense;
+  }
+}
+
+TEST(ChargeTest, HostileAmountsCountForNoLessThanNothing) {
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(-5)}}), 0);
+  const Amounts charge = ChargeOf(PodOf({{"nvidia.com/gpu", Of(INT64_MAX)}}), nullptr, {});
+  EXPECT_EQ(charge.Get(cluster::InternResource(kGpuMemory)), Amount{INT64_MAX} * 32);
+}
+
+}  // namespace
+}  // namespace nos::quota

@@ -1,0 +1,180 @@
+#include "quota/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/random.h"
+
+namespace nos::quota {
+namespace {
+
+const std::vector<std::string> kNamespaces = {"a", "b", "c", "d"};
+const std::vector<std::string> kResources = {"cpu", "nvidia.com/gpu", "x.io/y"};
+
+SharedQuota QuotaOf(const std::string& ns, const std::string& name,
+                    std::vector<std::string> namespaces) {
+  auto quota = std::make_shared<cluster::ElasticQuota>();
+  quota->meta.ns = ns;
+  quota->meta.name = name;
+  quota->composite = namespaces.size() != 1 || namespaces.front() != ns;
+  quota->namespaces = std::move(namespaces);
+  quota->min = {{"cpu", Quantity::FromValue(1)}};
+  return quota;
+}
+
+Amounts Cpus(int64_t milli) {
+  Amounts charge;
+  charge.Set(cluster::kCpu, milli);
+  return charge;
+}
+
+TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
+  Ledger ledger;
+  ledger.SetPod("a/p", "a", Cpus(300));
+  ledger.SetPod("b/p", "b", Cpus(500));
+  EXPECT_FALSE(ledger.balance().AccountOf("a"));
+  ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
+  EXPECT_EQ(ledger.balance().used(0), Cpus(300));
+  ledger.SetQuotas({QuotaOf("a", "q", {"a"}), QuotaOf("x", "q", {"a", "b"})});
+  EXPECT_EQ(ledger.balance().used(*ledger.balance().AccountOf("a")), Cpus(800));
+  ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
+  EXPECT_EQ(ledger.balance().used(0), Cpus(300));
+}
+
+TEST(LedgerTest, APodCountsAsItIsNow) {
+  Ledger ledger;
+  ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
+  ledger.SetPod("a/p", "a", Cpus(300));
+  ledger.SetPod("a/p", "a", Cpus(300));
+  ledger.SetPod("a/p", "a", Cpus(700));
+  EXPECT_EQ(ledger.balance().used(0), Cpus(700));
+  ledger.RemovePod("a/p");
+  ledger.RemovePod("a/p");
+  EXPECT_TRUE(ledger.balance().used(0).empty());
+  EXPECT_EQ(ledger.ChargeOf("a/p"), nullptr);
+}
+
+// What the pools of all levels hold, as far as it shows.
+void ExpectSame(const Balance& a, const Balance& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_TRUE(a.used(i) == b.used(i));
+    for (const std::string& name : kResources) {
+      const cluster::ResourceId id = cluster::InternResource(name);
+      EXPECT_TRUE(a.ShareOf(i, id) == b.ShareOf(i, id));
+      EXPECT_TRUE(a.LentBy(i, id) == b.LentBy(i, id));
+      for (const int64_t asked : {1, 5, 50}) {
+        Amounts charge;
+        charge.Set(id, asked);
+        EXPECT_TRUE(a.WhyNot(i, charge).has_value() == b.WhyNot(i, charge).has_value());
+      }
+    }
+  }
+}
+
+template <typename T>
+const T& OneOf(Random& random, const std::vector<T>& items) {
+  return items[random.Below(items.size())];
+}
+
+class LedgerWorld {
+ public:
+  explicit LedgerWorld(uint64_t seed) : random_(seed) {}
+
+  // One event of any kind.
+  void Step() {
+    const int kind = static_cast<int>(random_.Below(10));
+    const std::string key = "p" + std::to_string(random_.Below(12));
+    if (kind == 0) {
+      SetQuotas();
+    } else if (kind < 3) {
+      ledger.RemovePod(key);
+      pods_.erase(key);
+    } else {
+      const std::string ns = OneOf(random_, kNamespaces);
+      Amounts charge;
+      charge.Set(cluster::InternResource(OneOf(random_, kResources)),
+                 OneOf(random_, std::vector<int64_t>{1, 2, 7, 40, INT64_MAX}));
+      ledger.SetPod(key, ns, charge);
+      pods_[key] = {ns, charge};
+    }
+  }
+  Ledger Recounted() const {
+    Ledger fresh;
+    for (const auto& [key, pod] : pods_) fresh.SetPod(key, pod.first, pod.second);
+    fresh.SetQuotas(quotas_);
+    return fresh;
+  }
+
+  Ledger ledger;
+
+ private:
+  void SetQuotas() {
+    quotas_.clear();
+    const int count = static_cast<int>(random_.Below(5));
+    for (int i = 0; i < count; ++i) {
+      const std::string ns = OneOf(random_, kNamespaces);
+      auto quota = std::make_shared<cluster::ElasticQuota>(*QuotaOf(
+          ns, "q" + std::to_string(i),
+          OneOf(random_,
+                std::vector<std::vector<std::string>>{{ns}, {"a", "b"}, {"c", "d", "a"}})));
+      for (const std::string& name : kResources) {
+        if (random_.Chance(0.5)) {
+          quota->min[name] =
+              Quantity::FromValue(OneOf(random_, std::vector<int64_t>{0, 1, 10, 100}));
+        }
+      }
+      if (random_.Chance(0.5)) quota->lending_limit = {{"x.io/y", Quantity::FromValue(3)}};
+      if (i > 0 && random_.Chance(0.5)) quota->parent = quotas_.front()->Key();
+      quotas_.push_back(std::move(quota));
+    }
+    ledger.SetQuotas(quotas_);
+  }
+
+  Random random_;
+  std::vector<SharedQuota> quotas_;
+  std::map<std::string, std::pair<std::string, Amounts>> pods_;
+};
+
+class RandomLedgerTest : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(RandomLedgerTest, EqualsARecountAfterAnyEvents) {
+  LedgerWorld world(GetParam());
+  for (int i = 0; i < 3000; ++i) {
+    world.Step();
+    if (i % 30 == 0) ExpectSame(world.ledger.balance(), world.Recounted().balance());
+    if (HasFailure()) FAIL() << "step " << i;
+  }
+}
+
+TEST_P(RandomLedgerTest, WhoIsLetInTakesNoMoreThanAllAreGuaranteed) {
+  Random random(GetParam());
+  std::vector<SharedQuota> quotas;
+  std::vector<int64_t> mins;
+  for (const std::string& ns : kNamespaces) {
+    auto quota = std::make_shared<cluster::ElasticQuota>(*QuotaOf(ns, "q", {ns}));
+    mins.push_back(static_cast<int64_t>(random.Below(20)));
+    quota->min = {{"x.io/y", Quantity::FromValue(mins.back())}};
+    quotas.push_back(std::move(quota));
+  }
+  Balance balance(quotas);
+  const cluster::ResourceId id = cluster::InternResource("x.io/y");
+  Amount used = 0, guaranteed = 0;
+  for (const int64_t min : mins) guaranteed += min;
+  for (int i = 0; i < 60; ++i) {
+    const size_t account = *balance.AccountOf(OneOf(random, kNamespaces));
+    Amounts charge;
+    charge.Set(id, static_cast<int64_t>(1 + random.Below(8)));
+    const bool fits = used + charge.Get(id) <= guaranteed;
+    ASSERT_EQ(balance.WhyNot(account, charge).has_value(), !fits);
+    if (!fits) continue;
+    balance.Add(account, charge);
+    used += charge.Get(id);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomLedgerTest, ::testing::Range(uint64_t{1}, uint64_t{9}));
+
+}  // namespace
+}  // namespace nos::quota

@@ -1,0 +1,34 @@
+// Which pods of a quota are covered by its min, and which run on what it borrows: label
+// nos.nebuly.com/capacity: in-quota|over-quota.
+//
+// The oldest come first, then the more important, the smaller, and by name, as long as the sum of
+// them stays within min, in all that min names. From the first that does not, all are over: it is
+// they who may have to go. Source: nos-behaviour 6.3, but for priorities, which went the other way
+// there.
+//
+// Pure functions of values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "quota/amounts.h"
+
+namespace nos::quota {
+
+inline constexpr std::string_view kCapacityLabel = "nos.nebuly.com/capacity";
+inline constexpr std::string_view kInQuota = "in-quota";
+inline constexpr std::string_view kOverQuota = "over-quota";
+
+struct Holder {
+  std::string pod;  // "ns/name"
+  Time created{};
+  int32_t priority = 0;
+  Amounts charge;
+};
+
+// Orders the holders; returns how many of them, from the front, are in quota.
+size_t CountInQuota(const Amounts& min, std::vector<Holder>& holders);
+
+}  // namespace nos::quota

@@ -1,0 +1,51 @@
+#include "quota/standing.h"
+
+#include <gtest/gtest.h>
+
+namespace nos::quota {
+namespace {
+
+Amounts Of(const std::string& resource, int64_t amount) {
+  Amounts amounts;
+  amounts.Set(cluster::InternResource(resource), amount);
+  return amounts;
+}
+
+Holder HolderOf(const std::string& pod, int64_t created, int32_t priority, int64_t amount) {
+  return {pod, Time(std::chrono::seconds(created)), priority, Of("x.io/y", amount)};
+}
+
+std::vector<std::string> InQuota(int64_t min, std::vector<Holder> holders) {
+  const size_t count = CountInQuota(Of("x.io/y", min), holders);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) names.push_back(holders[i].pod);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(StandingTest, TheOldestAreCoveredFirst) {
+  EXPECT_EQ(InQuota(5, {HolderOf("c", 3, 0, 2), HolderOf("b", 2, 0, 2), HolderOf("a", 1, 0, 2)}),
+            (Names{"a", "b"}));
+}
+
+TEST(StandingTest, OfOneAgeTheMoreImportantThenTheSmallerThenByName) {
+  EXPECT_EQ(InQuota(9, {HolderOf("d", 1, 0, 2), HolderOf("c", 1, 0, 2), HolderOf("b", 1, 0, 1),
+                        HolderOf("a", 1, 7, 3)}),
+            (Names{"a", "b", "c", "d"}));
+}
+
+TEST(StandingTest, NobodyIsCoveredBehindOneWhoIsNot) {
+  EXPECT_EQ(InQuota(5, {HolderOf("a", 1, 0, 2), HolderOf("b", 2, 0, 9), HolderOf("c", 3, 0, 1)}),
+            (Names{"a"}));
+}
+
+TEST(StandingTest, OnlyWhatMinNamesCounts) {
+  std::vector<Holder> holders = {HolderOf("a", 1, 0, 9)};
+  EXPECT_EQ(CountInQuota(Of("cpu", 1), holders), 1u);
+  EXPECT_EQ(CountInQuota(Amounts(), holders), 1u);
+  EXPECT_EQ(CountInQuota(Of("x.io/y", 0), holders), 0u);
+}
+
+}  // namespace
+}  // namespace nos::quota
