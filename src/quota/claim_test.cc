@@ -1,0 +1,145 @@
+#include "quota/claim.h"
+
+#include <gtest/gtest.h>
+
+namespace nos::quota {
+namespace {
+
+const std::string kGpu = "nvidia.com/gpu";
+
+cluster::ResourceList Gpus(int64_t amount) { return {{kGpu, Quantity::FromValue(amount)}}; }
+Amounts Of(const std::string& resource, int64_t amount) {
+  Amounts amounts;
+  amounts.Set(cluster::InternResource(resource), amount);
+  return amounts;
+}
+
+// Quotas of 10 GPUs each for a, b and c; d has none. Each row of the table in claim.h is a test.
+class ClaimTest : public ::testing::Test {
+ protected:
+  ClaimTest() {
+    Put("a", 10);
+    Put("b", 10);
+    Put("c", 10);
+  }
+  void Put(const std::string& ns, int64_t min, const std::string& parent = "") {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = ns;
+    quota->meta.name = 'q';
+    quota->namespaces = {ns};
+    quota->min = Gpus(min);
+    quota->parent = parent;
+    quotas_.push_back(std::move(quota));
+    balance_ = Balance(quotas_);
+  }
+  Holding Pod(const std::string& ns, int64_t gpus, int32_t priority = 0, bool over = true) {
+    return {balance_.AccountOf(ns), Of(kGpu, gpus), priority, over, false};
+  }
+  void Use(const std::string& ns, int64_t gpus) {
+    balance_.Add(*balance_.AccountOf(ns), Of(kGpu, gpus));
+  }
+  bool MayTake(const Holding& claimant, const Holding& victim) {
+    return Claim(balance_, claimant, rules_).MayTake(victim);
+  }
+
+  std::vector<SharedQuota> quotas_;
+  Balance balance_;
+  ReclaimRules rules_;
+};
+
+TEST_F(ClaimTest, WithoutQuotasPrioritiesDecide) {
+  EXPECT_TRUE(MayTake(Pod("d", 1, 5), Pod("d", 1, 4)));
+  EXPECT_FALSE(MayTake(Pod("d", 1, 5), Pod("d", 1, 5)));
+  Use("a", 20);
+  EXPECT_FALSE(MayTake(Pod("d", 1, 5), Pod("a", 1, 4))) << "never from a quota";
+}
+
+TEST_F(ClaimTest, WhatMinCoversIsTakenFromThoseWhoBorrow) {
+  Use("b", 12);
+  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("b", 1, 1'000))) << "priorities do not count";
+  EXPECT_FALSE(MayTake(Pod("a", 10), Pod("b", 1, 0, false))) << "covered by b's min";
+  Use("c", 10);
+  EXPECT_FALSE(MayTake(Pod("a", 10), Pod("c", 1))) << "c borrows nothing";
+  Use("a", 10);
+  EXPECT_FALSE(MayTake(Pod("a", 10, 9), Pod("b", 1))) << "its min covers no more";
+}
+
+TEST_F(ClaimTest, WhatMinCoversIsNotTakenFromItsOwn) {
+  Use("a", 3);
+  EXPECT_FALSE(MayTake(Pod("a", 1, 9), Pod("a", 1, 0)));
+}
+
+TEST_F(ClaimTest, WhatMinCoversIsTakenFromPodsWithoutQuota) {
+  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("d", 1, 1'000)));
+  Holding system = Pod("d", 1);
+  system.is_system = true;
+  EXPECT_FALSE(MayTake(Pod("a", 10), system));
+  Holding other = Pod("d", 0);
+  other.charge = Of("cpu", 1000);
+  EXPECT_FALSE(MayTake(Pod("a", 10), other)) << "it has nothing that is guaranteed";
+  rules_.from_pods_without_quota = false;
+  EXPECT_FALSE(MayTake(Pod("a", 10), Pod("d", 1)));
+}
+
+TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenFromLesserPodsOfItsOwn) {
+  Use("a", 10);
+  EXPECT_TRUE(MayTake(Pod("a", 1, 5), Pod("a", 1, 4, false)));
+  EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("a", 1, 5)));
+  EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("d", 1, 4))) << "never without a quota";
+}
+
+TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenWithinTheShare) {
+  Use("a", 10);
+  Use("b", 20);  // c's 10 are idle: 3 are due to each
+  EXPECT_TRUE(MayTake(Pod("a", 3), Pod("b", 1)));
+  EXPECT_FALSE(MayTake(Pod("a", 4), Pod("b", 1))) << "more than its share";
+  EXPECT_FALSE(MayTake(Pod("a", 3), Pod("b", 1, 0, false)));
+  balance_.Add(*balance_.AccountOf("b"), Of(kGpu, 7), -1);
+  EXPECT_FALSE(MayTake(Pod("a", 3), Pod("b", 1))) << "b has no more than its share";
+}
+
+TEST_F(ClaimTest, FollowsWhatWasTaken) {
+  Use("b", 12);
+  Claim claim(balance_, Pod("a", 10), {});
+  const Holding victim = Pod("b", 2);
+  ASSERT_TRUE(claim.MayTake(victim));
+  claim.Take(victim);
+  EXPECT_FALSE(claim.MayTake(victim)) << "b is back at its min";
+  claim.GiveBack(victim);
+  EXPECT_TRUE(claim.MayTake(victim));
+}
+
+TEST_F(ClaimTest, SaysWhetherTheQuotaLetsItIn) {
+  Use("b", 25);
+  Claim claim(balance_, Pod("a", 10), {});
+  EXPECT_TRUE(claim.IsGuaranteed());
+  ASSERT_TRUE(claim.WhyNot().has_value());
+  claim.Take(Pod("b", 5));
+  EXPECT_FALSE(claim.WhyNot().has_value());
+}
+
+TEST_F(ClaimTest, WhatIsNotNamedIsNotClaimed) {
+  Use("b", 20);
+  Holding claimant = Pod("a", 0);
+  claimant.charge = Of("cpu", 1000);
+  EXPECT_FALSE(Claim(balance_, claimant, {}).IsGuaranteed());
+  EXPECT_FALSE(MayTake(claimant, Pod("b", 1)));
+  EXPECT_FALSE(MayTake(claimant, Pod("d", 1)));
+}
+
+TEST_F(ClaimTest, InATreeBothHaveToBeRightOnTheirLevel) {
+  quotas_.clear();
+  Put("org", 20);
+  Put("a", 10, "org/q");
+  Put("b", 10, "org/q");
+  Put("other", 10);
+  Use("b", 18);
+  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("b", 1))) << "from its sibling";
+  Use("other", 12);
+  EXPECT_FALSE(MayTake(Pod("a", 10), Pod("other", 1))) << "its parent has all that is its own";
+  EXPECT_TRUE(MayTake(Pod("a", 2), Pod("other", 1)));
+  EXPECT_FALSE(MayTake(Pod("other", 1), Pod("b", 1))) << "b borrows from its sibling alone";
+}
+
+}  // namespace
+}  // namespace nos::quota
