@@ -1,0 +1,89 @@
+// What quotas cost: 1,000 of them, 50,000 pods.
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+#include "quota/charge.h"
+#include "quota/ledger.h"
+
+namespace nos::quota {
+namespace {
+
+constexpr int kQuotas = 1000, kPods = 50'000;
+
+cluster::Pod PodAt(int i) {
+  cluster::Pod pod;
+  pod.meta.ns = "team-" + std::to_string(i % kQuotas);
+  pod.meta.name = "pod-" + std::to_string(i);
+  pod.containers.emplace_back().requests = {
+      {"cpu", Quantity::FromMilli(500)},
+      {"memory", Quantity::FromValue(int64_t{1} << 30)},
+      {"nvidia.com/mig-1g.10gb", Quantity::FromValue(1 + i % 3)}};
+  return pod;
+}
+
+std::vector<SharedQuota> Quotas() {
+  std::vector<SharedQuota> quotas;
+  for (int i = 0; i < kQuotas; ++i) {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = "team-" + std::to_string(i);
+    quota->meta.name = "quota";
+    quota->namespaces = {quota->meta.ns};
+    quota->min = {{"cpu", Quantity::FromValue(40)},
+                  {"memory", Quantity::FromValue(int64_t{64} << 30)},
+                  {std::string(kGpuMemory), Quantity::FromValue(1000)}};
+    quotas.push_back(std::move(quota));
+  }
+  return quotas;
+}
+
+Ledger FullLedger() {
+  Ledger ledger;
+  ledger.SetQuotas(Quotas());
+  for (int i = 0; i < kPods; ++i) {
+    const cluster::Pod pod = PodAt(i);
+    ledger.SetPod(pod.Key(), pod.meta.ns, ChargeOf(pod, nullptr, {}));
+  }
+  return ledger;
+}
+
+// A pod ends and another begins, from what they request on: two updates.
+void Update(benchmark::State& state) {
+  Ledger ledger = FullLedger();
+  int i = 0;
+  for (auto _ : state) {
+    const cluster::Pod pod = PodAt(i++ % kPods);
+    ledger.RemovePod(pod.Key());
+    ledger.SetPod(pod.Key(), pod.meta.ns, ChargeOf(pod, nullptr, {}));
+  }
+  state.SetItemsProcessed(state.iterations() * 2);
+}
+BENCHMARK(Update);
+
+// May a pod run?
+void WhyNot(benchmark::State& state) {
+  const Ledger ledger = FullLedger();
+  const Amounts charge = ChargeOf(PodAt(0), nullptr, {});
+  size_t account = 0;
+  for (auto _ : state) {
+    account = (account + 1) % kQuotas;
+    benchmark::DoNotOptimize(ledger.balance().WhyNot(account, charge));
+  }
+}
+BENCHMARK(WhyNot);
+
+void SetQuotas(benchmark::State& state) {
+  Ledger ledger = FullLedger();
+  const std::vector<SharedQuota> quotas = Quotas();
+  for (auto _ : state) ledger.SetQuotas(quotas);
+}
+BENCHMARK(SetQuotas)->Unit(benchmark::kMillisecond);
+
+void CopyForWhatIf(benchmark::State& state) {
+  const Ledger ledger = FullLedger();
+  for (auto _ : state) benchmark::DoNotOptimize(Balance(ledger.balance()));
+}
+BENCHMARK(CopyForWhatIf)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace nos::quota
