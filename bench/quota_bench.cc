@@ -11,15 +11,16 @@ namespace {
 
 constexpr int kQuotas = 1000, kPods = 50'000;
 
-cluster::Pod PodAt(int i) {
-  cluster::Pod pod;
+Ledger::Pod PodAt(int i) {
+  auto made = std::make_shared<cluster::Pod>();
+  cluster::Pod& pod = *made;
   pod.meta.ns = "team-" + std::to_string(i % kQuotas);
   pod.meta.name = "pod-" + std::to_string(i);
   pod.containers.emplace_back().requests = {
       {"cpu", Quantity::FromMilli(500)},
       {"memory", Quantity::FromValue(int64_t{1} << 30)},
       {"nvidia.com/mig-1g.10gb", Quantity::FromValue(1 + i % 3)}};
-  return pod;
+  return made;
 }
 
 std::vector<SharedQuota> Quotas() {
@@ -41,8 +42,8 @@ Ledger FullLedger() {
   Ledger ledger;
   ledger.SetQuotas(Quotas());
   for (int i = 0; i < kPods; ++i) {
-    const cluster::Pod pod = PodAt(i);
-    ledger.SetPod(pod.Key(), pod.meta.ns, ChargeOf(pod, nullptr, {}));
+    const Ledger::Pod pod = PodAt(i);
+    ledger.SetPod(pod, ChargeOf(*pod, nullptr, {}));
   }
   return ledger;
 }
@@ -52,9 +53,9 @@ void Update(benchmark::State& state) {
   Ledger ledger = FullLedger();
   int i = 0;
   for (auto _ : state) {
-    const cluster::Pod pod = PodAt(i++ % kPods);
-    ledger.RemovePod(pod.Key());
-    ledger.SetPod(pod.Key(), pod.meta.ns, ChargeOf(pod, nullptr, {}));
+    const Ledger::Pod pod = PodAt(i++ % kPods);
+    ledger.RemovePod(pod->Key());
+    ledger.SetPod(pod, ChargeOf(*pod, nullptr, {}));
   }
   state.SetItemsProcessed(state.iterations() * 2);
 }
@@ -63,7 +64,7 @@ BENCHMARK(Update);
 // May a pod run?
 void WhyNot(benchmark::State& state) {
   const Ledger ledger = FullLedger();
-  const Amounts charge = ChargeOf(PodAt(0), nullptr, {});
+  const Amounts charge = ChargeOf(*PodAt(0), nullptr, {});
   size_t account = 0;
   for (auto _ : state) {
     account = (account + 1) % kQuotas;

@@ -46,6 +46,7 @@ Terms TermsOf(const SharedQuota& quota) {
           Amounts::From(quota->max),
           Amounts::From(quota->borrowing_limit),
           Amounts::From(quota->lending_limit),
+          Amounts::From(quota->min),
           {},
           {},
           {}};
@@ -101,6 +102,13 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
     std::ranges::sort(terms[i].namespaces);
   }
   FindParents(terms);
+  for (const Terms& each : terms) {
+    if (!each.parent) continue;
+    Amounts& rest = terms[*each.parent].own_min;
+    for (const auto& [resource, min] : each.min.entries()) {
+      if (const auto above = rest.Named(resource)) rest.Set(resource, Positive(*above - min));
+    }
+  }
   for (Terms& each : terms) {
     accounts_.push_back({std::make_shared<const Terms>(std::move(each)), {}, {}});
   }

@@ -40,6 +40,7 @@ using SharedQuota = std::shared_ptr<const cluster::ElasticQuota>;
 struct Terms {
   SharedQuota quota;
   Amounts min, max, borrowing_limit, lending_limit;
+  Amounts own_min;                      // min without what those below it are guaranteed of it
   std::vector<std::string> namespaces;  // where it is in force, sorted
   std::optional<size_t> parent;         // an account
   std::vector<std::string> problems;    // what of it cannot be in force, and why; for people

@@ -2,21 +2,23 @@
 
 #include <utility>
 
+#include "quota/standing.h"
+
 namespace nos::quota {
 
 void Ledger::SetQuotas(std::vector<SharedQuota> quotas) {
   balance_ = Balance(std::move(quotas));
-  for (const auto& [ns, used] : by_namespace_) {
-    if (const auto account = balance_.AccountOf(ns)) balance_.Add(*account, used);
+  ranked_.assign(balance_.size(), {});
+  for (const auto& [ns, use] : by_namespace_) {
+    if (const auto account = balance_.AccountOf(ns)) balance_.Add(*account, use.used);
   }
 }
 
-void Ledger::SetPod(const std::string& key, std::string_view ns, Amounts charge) {
-  const auto [found, fresh] = pods_.try_emplace(key);
+void Ledger::SetPod(const Pod& pod, Amounts charge) {
+  const auto [found, fresh] = pods_.try_emplace(pod->Key());
   Entry& entry = found->second;
-  if (!fresh && entry.ns == ns && entry.charge == charge) return;
   if (!fresh) Count(entry, -1);
-  entry = {std::string(ns), std::move(charge)};
+  entry = {pod, std::move(charge), false};
   Count(entry, 1);
 }
 
@@ -28,11 +30,14 @@ void Ledger::RemovePod(const std::string& key) {
 }
 
 void Ledger::Count(const Entry& entry, int sign) {
-  const auto found = by_namespace_.try_emplace(entry.ns).first;
-  found->second.Add(entry.charge, sign);
-  if (found->second.empty()) by_namespace_.erase(found);
-  if (const auto account = balance_.AccountOf(entry.ns)) {
+  const std::string& ns = entry.pod->meta.ns;
+  NamespaceUse& use = by_namespace_[ns];
+  use.used.Add(entry.charge, sign);
+  sign > 0 ? void(use.pods.insert(entry.pod->Key())) : void(use.pods.erase(entry.pod->Key()));
+  if (use.pods.empty()) by_namespace_.erase(ns);
+  if (const auto account = balance_.AccountOf(ns)) {
     balance_.Add(*account, entry.charge, sign);
+    ranked_[*account].current = false;
   }
 }
 
@@ -41,9 +46,39 @@ const Amounts* Ledger::ChargeOf(const std::string& pod_key) const {
   return found == pods_.end() ? nullptr : &found->second.charge;
 }
 
-Amounts Ledger::UsedIn(std::string_view ns) const {
-  const auto found = by_namespace_.find(std::string(ns));
-  return found == by_namespace_.end() ? Amounts() : found->second;
+bool Ledger::IsOverQuota(const std::string& pod_key) {
+  const auto found = pods_.find(pod_key);
+  if (found == pods_.end()) return false;
+  const auto account = balance_.AccountOf(found->second.pod->meta.ns);
+  if (!account) return false;
+  Rank(*account);
+  return found->second.over_quota;
+}
+
+const Ledger::Standing& Ledger::StandingOf(size_t account) {
+  Rank(account);
+  return ranked_[account].standing;
+}
+
+void Ledger::Rank(size_t account) {
+  Ranked& ranked = ranked_[account];
+  if (ranked.current) return;
+  std::vector<Holder> holders;
+  for (const std::string& ns : balance_.terms(account).namespaces) {
+    const auto use = by_namespace_.find(ns);
+    if (use == by_namespace_.end()) continue;
+    for (const std::string& key : use->second.pods) {
+      const Entry& entry = pods_.at(key);
+      holders.push_back({entry.pod, entry.charge});
+    }
+  }
+  ranked.standing = {{}, CountInQuota(balance_.terms(account).own_min, holders)};
+  for (const Holder& holder : holders) {
+    pods_.at(holder.pod->Key()).over_quota =
+        ranked.standing.pods.size() >= ranked.standing.in_quota;
+    ranked.standing.pods.push_back(holder.pod);
+  }
+  ranked.current = true;
 }
 
 }  // namespace nos::quota

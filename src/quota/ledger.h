@@ -2,13 +2,16 @@
 //
 //   Ledger ledger;
 //   ledger.SetQuotas(quotas);                        // at any time, before pods or after them
-//   ledger.SetPod("team-a/train-0", "team-a", ChargeOf(pod, node, rules));
+//   ledger.SetPod(pod, ChargeOf(*pod, node, rules));
 //   ledger.balance().used(account);
+//   ledger.IsOverQuota(pod->Key());                  // it may have to give way
 //
 // Quotas may appear, change and vanish at any time: what pods use is kept by namespace, whether a
 // quota is in force there or not. One owner thread.
 #pragma once
 
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,28 +23,48 @@ namespace nos::quota {
 
 class Ledger {
  public:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+
   // All that there are.
   void SetQuotas(std::vector<SharedQuota> quotas);
   // Counts the pod so, and no longer as it was counted before.
-  void SetPod(const std::string& key, std::string_view ns, Amounts charge);
+  void SetPod(const Pod& pod, Amounts charge);
   void RemovePod(const std::string& key);
 
   const Balance& balance() const { return balance_; }
   // Null: it does not count.
   const Amounts* ChargeOf(const std::string& pod_key) const;
-  // Of all pods that count there.
-  Amounts UsedIn(std::string_view ns) const;
+  // Whether it counts and is beyond what its quota's min covers; see standing.h.
+  bool IsOverQuota(const std::string& pod_key);
+  // Those of the account that count, in the order in which min covers them; the first `in_quota` of
+  // them are covered.
+  struct Standing {
+    std::vector<Pod> pods;
+    size_t in_quota = 0;
+  };
+  const Standing& StandingOf(size_t account);
 
  private:
   struct Entry {
-    std::string ns;
+    Pod pod;
     Amounts charge;
+    bool over_quota = false;  // as it was when its account was last ranked
+  };
+  struct NamespaceUse {
+    Amounts used;
+    std::set<std::string> pods;  // keys
+  };
+  struct Ranked {
+    Standing standing;
+    bool current = false;
   };
   void Count(const Entry& entry, int sign);
+  void Rank(size_t account);
 
   std::unordered_map<std::string, Entry> pods_;
-  std::unordered_map<std::string, Amounts> by_namespace_;
+  std::unordered_map<std::string, NamespaceUse> by_namespace_;
   Balance balance_;
+  std::vector<Ranked> ranked_;  // by account
 };
 
 }  // namespace nos::quota

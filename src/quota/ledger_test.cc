@@ -29,10 +29,18 @@ Amounts Cpus(int64_t milli) {
   return charge;
 }
 
+Ledger::Pod PodOf(const std::string& ns, const std::string& name, int64_t created = 0) {
+  auto pod = std::make_shared<cluster::Pod>();
+  pod->meta.ns = ns;
+  pod->meta.name = name;
+  pod->meta.created = Time(std::chrono::seconds(created));
+  return pod;
+}
+
 TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
   Ledger ledger;
-  ledger.SetPod("a/p", "a", Cpus(300));
-  ledger.SetPod("b/p", "b", Cpus(500));
+  ledger.SetPod(PodOf("a", "p"), Cpus(300));
+  ledger.SetPod(PodOf("b", "p"), Cpus(500));
   EXPECT_FALSE(ledger.balance().AccountOf("a"));
   ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
   EXPECT_EQ(ledger.balance().used(0), Cpus(300));
@@ -45,14 +53,28 @@ TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
 TEST(LedgerTest, APodCountsAsItIsNow) {
   Ledger ledger;
   ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
-  ledger.SetPod("a/p", "a", Cpus(300));
-  ledger.SetPod("a/p", "a", Cpus(300));
-  ledger.SetPod("a/p", "a", Cpus(700));
+  ledger.SetPod(PodOf("a", "p"), Cpus(300));
+  ledger.SetPod(PodOf("a", "p"), Cpus(300));
+  ledger.SetPod(PodOf("a", "p"), Cpus(700));
   EXPECT_EQ(ledger.balance().used(0), Cpus(700));
   ledger.RemovePod("a/p");
   ledger.RemovePod("a/p");
   EXPECT_TRUE(ledger.balance().used(0).empty());
   EXPECT_EQ(ledger.ChargeOf("a/p"), nullptr);
+}
+
+TEST(LedgerTest, TellsWhoIsBeyondWhatMinCovers) {
+  Ledger ledger;
+  ledger.SetPod(PodOf("a", "old", 1), Cpus(600));
+  ledger.SetPod(PodOf("a", "young", 2), Cpus(600));
+  EXPECT_FALSE(ledger.IsOverQuota("a/young")) << "no quota, nothing beyond it";
+  ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
+  EXPECT_FALSE(ledger.IsOverQuota("a/old"));
+  EXPECT_TRUE(ledger.IsOverQuota("a/young"));
+  EXPECT_EQ(ledger.StandingOf(0).in_quota, 1u);
+  ledger.RemovePod("a/old");
+  EXPECT_FALSE(ledger.IsOverQuota("a/young"));
+  EXPECT_FALSE(ledger.IsOverQuota("a/old"));
 }
 
 // What the pools of all levels hold, as far as it shows.
@@ -89,20 +111,21 @@ class LedgerWorld {
     if (kind == 0) {
       SetQuotas();
     } else if (kind < 3) {
-      ledger.RemovePod(key);
-      pods_.erase(key);
+      const std::string ns = OneOf(random_, kNamespaces);
+      ledger.RemovePod(ns + "/" + key);
+      pods_.erase(ns + "/" + key);
     } else {
       const std::string ns = OneOf(random_, kNamespaces);
       Amounts charge;
       charge.Set(cluster::InternResource(OneOf(random_, kResources)),
                  OneOf(random_, std::vector<int64_t>{1, 2, 7, 40, INT64_MAX}));
-      ledger.SetPod(key, ns, charge);
-      pods_[key] = {ns, charge};
+      ledger.SetPod(PodOf(ns, key), charge);
+      pods_[ns + "/" + key] = {PodOf(ns, key), charge};
     }
   }
   Ledger Recounted() const {
     Ledger fresh;
-    for (const auto& [key, pod] : pods_) fresh.SetPod(key, pod.first, pod.second);
+    for (const auto& [key, pod] : pods_) fresh.SetPod(pod.first, pod.second);
     fresh.SetQuotas(quotas_);
     return fresh;
   }
@@ -134,7 +157,7 @@ class LedgerWorld {
 
   Random random_;
   std::vector<SharedQuota> quotas_;
-  std::map<std::string, std::pair<std::string, Amounts>> pods_;
+  std::map<std::string, std::pair<Ledger::Pod, Amounts>> pods_;
 };
 
 class RandomLedgerTest : public ::testing::TestWithParam<uint64_t> {};

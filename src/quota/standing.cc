@@ -20,12 +20,12 @@ size_t CountInQuota(const Amounts& min, std::vector<Holder>& holders) {
   for (const auto& [id, amount] : min.entries()) named.push_back(id);
   std::ranges::sort(named, {}, [](cluster::ResourceId id) { return cluster::ResourceName(id); });
   std::ranges::sort(holders, [&](const Holder& a, const Holder& b) {
-    const auto first = std::tuple(a.created, -int64_t{a.priority});
-    const auto second = std::tuple(b.created, -int64_t{b.priority});
+    const auto first = std::tuple(a.pod->meta.created, -int64_t{a.pod->priority});
+    const auto second = std::tuple(b.pod->meta.created, -int64_t{b.pod->priority});
     if (first != second) return first < second;
     const auto sizes = std::pair(SizeOf(named, a.charge), SizeOf(named, b.charge));
     if (sizes.first != sizes.second) return sizes.first < sizes.second;
-    return a.pod < b.pod;
+    return a.pod->Key() < b.pod->Key();
   });
   Amounts sum;
   for (size_t i = 0; i < holders.size(); ++i) {

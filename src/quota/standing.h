@@ -9,10 +9,10 @@
 // Pure functions of values.
 #pragma once
 
-#include <string>
+#include <memory>
+#include <string_view>
 #include <vector>
 
-#include "base/clock.h"
 #include "quota/amounts.h"
 
 namespace nos::quota {
@@ -22,9 +22,7 @@ inline constexpr std::string_view kInQuota = "in-quota";
 inline constexpr std::string_view kOverQuota = "over-quota";
 
 struct Holder {
-  std::string pod;  // "ns/name"
-  Time created{};
-  int32_t priority = 0;
+  std::shared_ptr<const cluster::Pod> pod;
   Amounts charge;
 };
 

@@ -12,13 +12,17 @@ Amounts Of(const std::string& resource, int64_t amount) {
 }
 
 Holder HolderOf(const std::string& pod, int64_t created, int32_t priority, int64_t amount) {
-  return {pod, Time(std::chrono::seconds(created)), priority, Of("x.io/y", amount)};
+  auto object = std::make_shared<cluster::Pod>();
+  object->meta.name = pod;
+  object->meta.created = Time(std::chrono::seconds(created));
+  object->priority = priority;
+  return {std::move(object), Of("x.io/y", amount)};
 }
 
 std::vector<std::string> InQuota(int64_t min, std::vector<Holder> holders) {
   const size_t count = CountInQuota(Of("x.io/y", min), holders);
   std::vector<std::string> names;
-  for (size_t i = 0; i < count; ++i) names.push_back(holders[i].pod);
+  for (size_t i = 0; i < count; ++i) names.push_back(holders[i].pod->meta.name);
   return names;
 }
 
