@@ -57,6 +57,13 @@ TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
   }
 }
 
+// A pod ends just before the last fault, and the scheduler's watch, which is late, shows it after.
+TEST(ChaosRegressionTest, WhoIsLateIsWaitedFor) {
+  const ChaosReport report = RunChaos(
+      {.seed = 32, .pods = 8, .scheduler_cuts = true, .faults_last = std::chrono::seconds(100)});
+  EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
+}
+
 TEST(ChaosReplayTest, SameSeedSameEvents) {
   SetLogLevel(LogLevel::kError);
   for (const uint64_t seed : {3, 17, 99}) {
