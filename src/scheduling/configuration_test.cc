@@ -344,10 +344,11 @@ TEST(ConfigurationTest, AProfileHasATwinThatCuts) {
   EXPECT_EQ(&read->profiles[0].Cutting(), &read->profiles[0].framework);
   EXPECT_EQ(read->profiles[1].framework.gpus_cut(), GpusCut::kElsewhere);
   EXPECT_EQ(read->profiles[1].Cutting().gpus_cut(), GpusCut::kHere);
-  EXPECT_EQ(ErrorOf(Read("profiles: [{pluginConfig: [{name: InterPodAffinity, args: "
-                         "{hardPodAffinityWeight: -1}}]}]"))
-                .find("; "),
-            std::string::npos)
+  EXPECT_EQ(
+      ErrorOf(Read("profiles: [{schedulerName: a, pluginConfig: [{name: InterPodAffinity, args: "
+                   "{hardPodAffinityWeight: -1}}]}]"))
+          .find("; "),
+      std::string::npos)
       << "what is wrong is told once";
 }
 
