@@ -1,5 +1,7 @@
 #include "cluster/elastic_quota.h"
 
+#include <tuple>
+
 #include "cluster/fields.h"
 #include "cluster/read_parts.h"
 
@@ -30,6 +32,15 @@ Status Read(JsonSource json, bool composite, ElasticQuota& to) {
 }
 
 }  // namespace
+
+bool SameTerms(const ElasticQuota& a, const ElasticQuota& b) {
+  const auto terms = [](const ElasticQuota& quota) {
+    return std::tie(quota.meta.uid, quota.meta.ns, quota.meta.name, quota.composite,
+                    quota.namespaces, quota.min, quota.max, quota.borrowing_limit,
+                    quota.lending_limit, quota.weight, quota.parent, quota.meta.created);
+  };
+  return terms(a) == terms(b);
+}
 
 Status ReadElasticQuota(JsonSource json, ElasticQuota& to) { return Read(json, false, to); }
 Status ReadCompositeElasticQuota(JsonSource json, ElasticQuota& to) { return Read(json, true, to); }

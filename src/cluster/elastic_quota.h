@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/objects.h"
@@ -28,6 +29,15 @@ struct ElasticQuota {
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
 };
+
+// What an API server calls them.
+inline constexpr std::string_view kElasticQuota = "ElasticQuota";
+inline constexpr std::string_view kCompositeQuota = "CompositeElasticQuota";
+inline constexpr std::string_view kQuotaGroup = "nos.nebuly.com";
+inline constexpr std::string_view kQuotaVersion = "v1alpha1";
+
+// Whether they mean the same, whatever else is written into them.
+bool SameTerms(const ElasticQuota& a, const ElasticQuota& b);
 
 // As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
 // path. So are amounts below 0 and a weight that is not from 1 to 1000.

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/elastic_quota.h"
 #include "cluster/objects.h"
 
 namespace nos::cluster {
@@ -136,6 +137,8 @@ class Table {
     const auto found = rows().find(key);
     return found == rows().end() ? none : found->second;
   }
+  // Whether it is a copy of the other that nobody has changed since, or the other way round.
+  bool IsCopyOf(const Table& other) const { return rows_ == other.rows_; }
   const Rows& rows() const {
     static const Rows none;
     return rows_ == nullptr ? none : *rows_;
@@ -171,6 +174,7 @@ struct Surroundings {
   Table<PodDisruptionBudget> budgets;
   Table<PodGroup> pod_groups;
   Table<Workload> workloads;
+  Table<ElasticQuota> quotas, composite_quotas;
 };
 
 // As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
@@ -221,6 +225,10 @@ void ForEachAroundKind(Visit visit) {
         &S::pod_groups);
   visit({"scheduling.k8s.io", "v1alpha1", "workloads", "Workload", true}, ReadWorkload,
         &S::workloads);
+  visit({kQuotaGroup, kQuotaVersion, "elasticquotas", kElasticQuota, true}, ReadElasticQuota,
+        &S::quotas);
+  visit({kQuotaGroup, kQuotaVersion, "compositeelasticquotas", kCompositeQuota, true},
+        ReadCompositeElasticQuota, &S::composite_quotas);
 }
 
 // Reads an object of one of these kinds, in this version, and puts it into its table. False: it is

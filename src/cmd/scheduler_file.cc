@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kKubeKind = "KubeSchedulerConfiguration";
 constexpr std::string_view kKind = "SchedulerConfig";
 // That nobody else has.
-constexpr std::array<std::string_view, 3> kOurNames = {"nos-scheduler", "GpuPacking", "GpuCutting"};
+constexpr std::array<std::string_view, 4> kOurNames = {"nos-scheduler", "CapacityScheduling",
+                                                       "GpuPacking", "GpuCutting"};
 constexpr size_t kMostFileBytes = size_t{4} << 20;
 constexpr double kUnlimited = 1e6;
 

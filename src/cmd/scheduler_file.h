@@ -30,7 +30,8 @@ Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
 Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
                                          const scheduling::ConfigurationUse& use);
 // Whether the file is meant for nos scheduler, and not for kube-scheduler alone: it has a
-// SchedulerConfig, or names nos-scheduler, GpuPacking or GpuCutting somewhere.
+// SchedulerConfig, or names nos-scheduler, CapacityScheduling, GpuPacking or GpuCutting
+// somewhere.
 Result<bool> SpeaksOfNos(const std::string& path);
 std::string PrintSchedulerFile(const SchedulerFile& file);
 

@@ -55,6 +55,8 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       shared_(std::make_shared<Shared>()) {
   for (SchedulerProfile& profile : profiles) {
     std::string name = profile.scheduler_name;
+    const auto* quotas = profile.framework->quotas();  // all say the same of charges
+    if (quotas != nullptr) engine_.SetChargeRules(quotas->options().charges);
     profiles_.insert_or_assign(std::move(name), std::move(profile));
   }
   shared_->wake = threads_.wake;
@@ -171,7 +173,9 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     measures_.Forget(key);
     Promise(known, "", now);
   }
-  if (after == nullptr || successor || scheduling::EndsByPreemption(*after)) going_.erase(key);
+  const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
+  if (after == nullptr || successor || ends) going_.erase(key);
+  ends && RunsSomewhere(after) ? void(ending_.insert(key)) : void(ending_.erase(key));
   TakeInMember(before, after, now);
   if (after == nullptr) {
     engine_.RemovePod(key);

@@ -33,6 +33,7 @@
 #include "scheduling/engine.h"
 #include "scheduling/preemption.h"
 #include "scheduling/queue.h"
+#include "scheduling/reclaim.h"
 
 namespace nos::controllers {
 
@@ -43,6 +44,8 @@ struct SchedulerProfile {
   std::optional<scheduling::PreemptionOptions> preemption = scheduling::PreemptionOptions();
   // As that one, but with GPUs cut where need be: for what would help. Null: it has them cut.
   const scheduling::Framework* cutting = nullptr;
+  // Whether others have to go for what quotas guarantee, if the framework heeds them.
+  bool reclaims = true;
 };
 
 struct SchedulerConfig {
@@ -152,8 +155,9 @@ class Scheduler final : public Reconciler {
   // Where its members would go, and who would have to go for them.
   struct GangRoom {
     std::vector<std::pair<Pod, std::string>> places;
-    std::map<std::string, std::pair<Pod, std::string>> victims;  // by key, with their node
-    std::string why_not;                                         // it may not be made now
+    std::vector<Pod> victims;
+    bool waits = false;   // for some that are on their way out
+    std::string why_not;  // it may not be made now
   };
   // What calls need that may end after this object.
   struct Shared;
@@ -205,6 +209,9 @@ class Scheduler final : public Reconciler {
   void LetSleep(const std::vector<Pod>& pods, const std::vector<const scheduling::Plugin*>& by,
                 Time now);
   GangRoom FindRoom(const Gang& gang, Time now);
+  std::optional<scheduling::Preemption> FindPlace(const SchedulerProfile& profile,
+                                                  const cluster::ClusterSnapshot& snapshot,
+                                                  const Pod& pod);
   std::string PreemptForGang(const Gang& gang, kube::Client& client, Time now);
   void TakeInMember(const Pod& before, const Pod& after, Time now);
   // It is to be looked at; `why` it may have to give its places back.
@@ -218,14 +225,29 @@ class Scheduler final : public Reconciler {
                       Time now);
   // Empty: it may.
   std::string WhyNotMakeRoom(const Framework& framework, const Pod& pod, Time now);
+  // The pod's namespace has a quota, by which it may have others go.
+  bool HasQuota(const Framework& framework, const cluster::Pod& pod) const;
+  std::string ReclaimFor(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
+                         Time now);
+  std::string WhyNotReclaim(const Pod& pod, const std::vector<Pod>& leaving, Time now);
+  scheduling::Reclaim MakeReclaim(const Framework& framework, const cluster::Pod& pod,
+                                  const std::vector<Pod>& leaving,
+                                  const std::set<std::string>& gang);
+  std::optional<scheduling::Preemption> FindPreemption(const SchedulerProfile& profile,
+                                                       const cluster::ClusterSnapshot& snapshot,
+                                                       const cluster::Pod& pod) const;
+  // Evicted already, and still there.
+  std::vector<Pod> Leaving() const;
+  scheduling::EvictionUnit UnitOf(const Pod& pod) const;
+  void EvictAll(const std::vector<Pod>& victims, const Pod& preemptor, kube::Client& client,
+                Time now);
   bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now);
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
   std::vector<Pod> LesserNominated(const cluster::Pod& pod, const std::string& node) const;
   void TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now);
   void WriteNominee(const Pod& pod, const std::string& node, kube::Client& client);
-  void Evict(const Pod& victim, const Pod& preemptor, const std::string& node, kube::Client& client,
-             Time now);
+  void Evict(const Pod& victim, const Pod& preemptor, kube::Client& client, Time now);
   void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
   void Tell(Telling telling, Time now);
   void TellSome(kube::Client& client, Time now);
@@ -244,6 +266,7 @@ class Scheduler final : public Reconciler {
   SchedulerMeasures measures_;
   std::map<std::string, Binding> bindings_;   // by pod key
   std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
+  std::set<std::string> ending_;              // those that it shows so, and that still run
   std::set<std::string> preparing_;           // of them
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
   // Pods for which others were evicted, by key: how long they wait for the nominated node's agent

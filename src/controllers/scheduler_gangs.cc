@@ -116,57 +116,79 @@ void Scheduler::RefuseGang(const std::vector<Pod>& pods, const std::string& why,
 
 // Members find their places one after the other, as if nothing had been promised to any of them.
 Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
-  const SchedulerProfile& profile = *ProfileFor(*gang.waiting.front());
+  const Pod& first = gang.waiting.front();
+  const SchedulerProfile& profile = *ProfileFor(*first);
   const Framework& framework = *profile.framework;
+  const bool by_quota = HasQuota(framework, *first);
   GangRoom room;
-  if (!profile.preemption) return room;
+  if (by_quota ? !profile.reclaims : !profile.preemption) return room;
   measures_.LooksForVictims();
-  cluster::ClusterSnapshot snapshot = engine_.WithPromises(*gang.waiting.front());
+  cluster::ClusterSnapshot snapshot = engine_.WithPromises(*first);
+  std::set<std::string> members;
   for (const Pod& member : gang.waiting) {
+    members.insert(member->Key());
     const std::string nominee = engine_.NomineeNode(member->Key());
     if (!nominee.empty()) (void)snapshot.Unbind(*member, nominee);  // if it is there
   }
+  const auto vacate = [&](const Pod& other) {
+    const auto* placed = engine_.FindPlaced(other->Key());
+    if (placed != nullptr) (void)snapshot.Vacate(*other, placed->node);  // if it is there
+  };
+  std::optional<scheduling::Reclaim> reclaim;
+  std::vector<Pod> leaving;
+  if (by_quota) {
+    leaving = Leaving();
+    std::ranges::for_each(leaving, vacate);
+    reclaim.emplace(MakeReclaim(framework, *first, leaving, members));
+  }
+  room.waits = !leaving.empty();
   for (const Pod& member : gang.waiting) {
     if (gang.placed + room.places.size() >= gang.least) break;
-    room.why_not = WhyNotMakeRoom(framework, member, now);
+    room.why_not = by_quota ? WhyNotReclaim(member, leaving, now)
+                            : WhyNotMakeRoom(framework, member, now);
     if (!room.why_not.empty()) break;
-    std::string node;
-    if (const auto fits = framework.Schedule(*member, snapshot, {}); fits.node != nullptr) {
-      node = fits.node->node->meta.name;
-    } else if (const auto found =
-                   scheduling::FindPreemption(framework, snapshot, *member, *profile.preemption)) {
-      node = found->node;
-      for (const Pod& victim : found->victims) {
-        room.victims[victim->Key()] = {victim, node};
-        (void)snapshot.Vacate(*victim, node);  // it is there
-      }
-    } else {
-      continue;
+    const auto found =
+        reclaim ? reclaim->Find(framework, snapshot, member) : FindPlace(profile, snapshot, member);
+    if (!found) continue;
+    if (reclaim) reclaim->Carry(*found, snapshot, member);
+    for (const Pod& victim : found->victims) {
+      vacate(victim);
+      room.victims.push_back(victim);
     }
-    (void)snapshot.Bind(member, node);
-    room.places.emplace_back(member, node);
+    (void)snapshot.Bind(member, found->node);
+    room.places.emplace_back(member, found->node);
   }
   return room;
+}
+
+// Where nobody has to go for it, else where the least have to.
+std::optional<scheduling::Preemption> Scheduler::FindPlace(
+    const SchedulerProfile& profile, const cluster::ClusterSnapshot& snapshot, const Pod& pod) {
+  const auto fits = profile.framework->Schedule(*pod, snapshot, {});
+  if (fits.node == nullptr) return FindPreemption(profile, snapshot, *pod);
+  return scheduling::Preemption{fits.node->node->meta.name, {}, 0};
 }
 
 // Room for all that are needed, or none at all: then nothing is kept for those that wait, either.
 std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
   const GangRoom room = FindRoom(gang, now);
   if (!room.why_not.empty()) return room.why_not;
-  if (room.victims.empty() || gang.placed + room.places.size() < gang.least) {
+  const bool waits = room.victims.empty() && room.waits;
+  if ((room.victims.empty() && !waits) || gang.placed + room.places.size() < gang.least) {
     TakeBackPromises(gang.waiting, client, now);
     return "";
   }
   const Pod& first = gang.waiting.front();
-  measures_.Preempted(room.victims.size());
-  for (const auto& [key, victim] : room.victims) {
-    TakeBackPromises(LesserNominated(*first, victim.second), client, now);
-    Evict(victim.first, first, victim.second, client, now);
+  for (const Pod& victim : room.victims) {
+    const auto* placed = engine_.FindPlaced(victim->Key());
+    if (placed != nullptr) TakeBackPromises(LesserNominated(*first, placed->node), client, now);
   }
+  EvictAll(room.victims, first, client, now);
   for (const auto& [member, node] : room.places) {
     made_room_[member->Key()] = std::nullopt;
     SetNominee(member, node, client, now);
   }
+  if (waits) return "the pods in its way are being evicted.";
   return fmt::format("{} pods of lower priority are evicted.", room.victims.size());
 }
 

@@ -15,18 +15,17 @@ using scheduling::ClusterEvent;
 
 std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
                                kube::Client& client, Time now) {
+  const Framework& framework = *profile.framework;
+  if (HasQuota(framework, *pod)) return ReclaimFor(profile, pod, client, now);
   if (!profile.preemption) return "";
   measures_.LooksForVictims();
-  const Framework& framework = *profile.framework;
   if (const std::string why = WhyNotMakeRoom(framework, pod, now); !why.empty()) return why;
-  const auto found =
-      scheduling::FindPreemption(framework, engine_.WithPromises(*pod), *pod, *profile.preemption);
+  const auto found = FindPreemption(profile, engine_.WithPromises(*pod), *pod);
   if (!found) {
     TakeBackPromises({pod}, client, now);
     return "";
   }
-  measures_.Preempted(found->victims.size());
-  for (const Pod& victim : found->victims) Evict(victim, pod, found->node, client, now);
+  EvictAll(found->victims, pod, client, now);
   TakeBackPromises(LesserNominated(*pod, found->node), client, now);
   made_room_[pod->Key()] = std::nullopt;
   SetNominee(pod, found->node, client, now);
@@ -114,34 +113,46 @@ void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Clie
   });
 }
 
+void Scheduler::EvictAll(const std::vector<Pod>& victims, const Pod& preemptor,
+                         kube::Client& client, Time now) {
+  if (!victims.empty()) measures_.Preempted(victims.size());
+  for (const Pod& victim : victims) Evict(victim, preemptor, client, now);
+}
+
 // By the same steps as kube-scheduler: one that only waits to be bound loses its place and is tried
 // again; of others, the condition that tells why, by which schedulers know whom they wait for, then
 // the deletion.
-void Scheduler::Evict(const Pod& victim, const Pod& preemptor, const std::string& node,
-                      kube::Client& client, Time now) {
+void Scheduler::Evict(const Pod& victim, const Pod& preemptor, kube::Client& client, Time now) {
+  const bool for_quota = HasQuota(*ProfileFor(*preemptor)->framework, *preemptor);
   const std::string key = victim->Key();
   const auto binding = bindings_.find(key);
   if (binding != bindings_.end() && binding->second.stage == Binding::Stage::kPreparing &&
       binding->second.writes == 0) {
     return GiveUp(key,
-                  fmt::format("its place is taken by {}, of higher priority",
-                              scheduling::NamesOf({preemptor->Key()}, victim->meta.ns)),
+                  fmt::format("its place is taken by {}, {}",
+                              scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
+                              for_quota ? "to which its elastic quota gives a right"
+                                        : "of higher priority"),
                   now);
   }
   if (scheduling::EndsByPreemption(*victim)) return;
   if (!going_.emplace(key, victim->meta.uid).second) return;
+  const auto* placed = engine_.FindPlaced(key);
+  const std::string node = placed == nullptr ? victim->node_name : placed->node;
   const bool related = preemptor->meta.ns == victim->meta.ns;  // it may know the name
   Tell({victim, "Preempted",
-        fmt::format("Preempted by pod {}{} on node {}", preemptor->meta.uid,
-                    related ? fmt::format(" ({})", preemptor->Key()) : "", node),
+        fmt::format("Preempted by pod {}{} on node {}{}", preemptor->meta.uid,
+                    related ? fmt::format(" ({})", preemptor->Key()) : "", node,
+                    for_quota ? ": its elastic quota has a right to what is borrowed here" : ""),
         node},
        now);
   Post(threads_.binders, client,
-       [shared = shared_, victim, preemptor, node, key, now](kube::Client& with) {
-         const WantedCondition condition{"DisruptionTarget", "True", "PreemptionByScheduler",
-                                         fmt::format("{}: preempting to accommodate a higher "
-                                                     "priority pod",
-                                                     preemptor->scheduler_name)};
+       [shared = shared_, victim, preemptor, node, key, now, for_quota](kube::Client& with) {
+         const WantedCondition condition{
+             "DisruptionTarget", "True", "PreemptionByScheduler",
+             fmt::format("{}: preempting to accommodate a {}", preemptor->scheduler_name,
+                         for_quota ? "pod to which its elastic quota gives a right"
+                                   : "higher priority pod")};
          const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
          Status deleted = WriteCondition(with, *victim, condition, now);
          if (deleted.ok()) {

@@ -54,6 +54,14 @@ Terms TermsOf(const SharedQuota& quota) {
 
 }  // namespace
 
+std::vector<SharedQuota> QuotasOf(const cluster::Surroundings& around) {
+  std::vector<SharedQuota> quotas;
+  for (const auto* table : {&around.quotas, &around.composite_quotas}) {
+    for (const auto& [key, quota] : table->rows()) quotas.push_back(quota);
+  }
+  return quotas;
+}
+
 std::string Refusal::Text() const {
   const std::string name = NameOf(*quota);
   const std::string& what = cluster::ResourceName(resource);
@@ -237,6 +245,13 @@ std::optional<Refusal> Balance::NothingIdle(std::optional<size_t> parent,
       pool.lendable + from_above};
 }
 
+bool Balance::IsGuaranteed(size_t account, const Amounts& charge) const {
+  const Amounts& min = accounts_[account].terms->min;
+  const bool names = std::ranges::any_of(charge.entries(), [&](const Amounts::Entry& entry) {
+    return entry.second > 0 && min.Named(entry.first);
+  });
+  return names && WithinMin(account, charge);
+}
 std::optional<Refusal> Balance::WhyNot(size_t account, const Amounts& charge) const {
   for (const auto& [resource, asked] : charge.entries()) {
     if (asked <= 0) continue;

@@ -30,11 +30,15 @@
 #include <vector>
 
 #include "cluster/elastic_quota.h"
+#include "cluster/surroundings.h"
 #include "quota/amounts.h"
 
 namespace nos::quota {
 
 using SharedQuota = std::shared_ptr<const cluster::ElasticQuota>;
+
+// All that there are.
+std::vector<SharedQuota> QuotasOf(const cluster::Surroundings& around);
 
 // A quota as it is in force.
 struct Terms {
@@ -76,6 +80,9 @@ class Balance {
   std::optional<Refusal> WhyNot(size_t account, const Amounts& charge) const;
   // Whether the account's min covers the charge, too, in all that min names.
   bool WithinMin(size_t account, const Amounts& charge) const;
+  // Whether its min covers what the charge has of what that names, and it has something of it: then
+  // it is due to it, wherever it is.
+  bool IsGuaranteed(size_t account, const Amounts& charge) const;
   // The same of min and its share of what is idle.
   bool WithinShare(size_t account, const Amounts& charge) const;
 

@@ -67,6 +67,11 @@ int64_t GpuMemoryOf(const cluster::Node& node, const ChargeRules& rules) {
   return (whole + replicas - 1) / replicas;
 }
 
+bool DependsOnNode(const cluster::Pod& pod) {
+  const cluster::ResourceList requests = cluster::PodRequests(pod);
+  return requests.contains(cluster::kWholeGpuResource) || requests.contains(kSharedGpu);
+}
+
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
   Amounts charge;
   const Amounts requests = Amounts::From(cluster::PodRequests(pod));

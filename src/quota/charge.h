@@ -27,6 +27,9 @@ struct ChargeRules {
 // GB of a whole GPU of the node, or of a share of one where it is time-sliced.
 int64_t GpuMemoryOf(const cluster::Node& node, const ChargeRules& rules);
 
+// Whether it counts for more on one node than on another.
+bool DependsOnNode(const cluster::Pod& pod);
+
 // `node`: where it is, or null.
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules);
 

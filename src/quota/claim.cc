@@ -32,9 +32,13 @@ bool Overlap(const Amounts& a, const Amounts& b) {
 
 Claim::Claim(Balance balance, Holding claimant, ReclaimRules rules)
     : balance_(std::move(balance)), claimant_(std::move(claimant)), rules_(rules) {
-  if (claimant_.account) {
-    named_ = NamedIn(balance_.terms(*claimant_.account).min, claimant_.charge);
-  }
+  SetCharge(std::move(claimant_.charge));
+}
+
+void Claim::SetCharge(Amounts charge) {
+  claimant_.charge = std::move(charge);
+  if (!claimant_.account) return;
+  named_ = NamedIn(balance_.terms(*claimant_.account).min, claimant_.charge);
 }
 
 void Claim::Count(const Holding& victim, int sign) {
@@ -47,7 +51,7 @@ std::optional<Refusal> Claim::WhyNot() const {
 }
 
 bool Claim::IsGuaranteed() const {
-  return !named_.empty() && balance_.WithinMin(*claimant_.account, named_);
+  return claimant_.account && balance_.IsGuaranteed(*claimant_.account, named_);
 }
 
 bool Claim::MayTake(const Holding& victim) const {

@@ -52,6 +52,9 @@ class Claim {
   // `claimant` is not counted in the balance.
   Claim(Balance balance, Holding claimant, ReclaimRules rules);
 
+  // What the claimant would count for: that may differ from node to node.
+  void SetCharge(Amounts charge);
+
   // As things are with those that were taken.
   bool MayTake(const Holding& victim) const;
   void Take(const Holding& victim) { Count(victim, -1); }

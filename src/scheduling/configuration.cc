@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "scheduling/config_value.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/profile_reader.h"
 
 namespace nos::scheduling {
@@ -118,6 +119,24 @@ void ReadProfiles(const ConfigValue& from, const ConfigurationUse& use, Configur
   });
 }
 
+// What a GPU counts for is the same for all: there is one accounting.
+void CheckQuotas(const ConfigValue& from, const Configuration& configuration) {
+  std::optional<int64_t> first;
+  for (size_t i = 0; i < configuration.profiles.size(); ++i) {
+    const auto* quotas = configuration.profiles[i].framework.quotas();
+    if (quotas == nullptr) continue;
+    const int64_t gb = quotas->options().charges.gpu_memory_gb;
+    if (gb == first.value_or(gb)) {
+      first = gb;
+      continue;
+    }
+    from.FailAt(from.PathOf(i) + ".pluginConfig",
+                fmt::format("nvidiaGpuResourceMemoryGB of CapacityScheduling is {} here and {} in "
+                            "another profile: it must be the same in all",
+                            gb, *first));
+  }
+}
+
 void ReadParallelism(const ConfigValue& from) {
   int32_t parallelism = 1;
   from.Read(parallelism);
@@ -157,6 +176,7 @@ void ReadRoot(const ConfigValue& root, const ConfigurationUse& use, Configuratio
     to.profiles.front().scheduler_name = use.default_name;
   }
   NameProfiles(root.Get("profiles"), use, to);
+  CheckQuotas(root.Get("profiles"), to);
 }
 
 }  // namespace

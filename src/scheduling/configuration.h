@@ -34,6 +34,8 @@ struct Profile {
   Lineup lineup;
   std::map<std::string, Json> arguments;    // of plugins, as they were given
   std::optional<Framework> with_cuts = {};  // none: `framework` has GPUs cut
+  // Room is made for what quotas guarantee (reclaim.h).
+  bool reclaims = false;
   // As `framework`, but with GPUs cut where need be: for what would help its pods, whoever cuts.
   const Framework& Cutting() const { return with_cuts ? *with_cuts : framework; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduling/diagnosis.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::scheduling {
@@ -56,8 +57,13 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
     const bool alike = SameToOthers(*before->node, *node);
+    const bool same_gpus = quota::GpuMemoryOf(*before->node, charge_rules_) ==
+                           quota::GpuMemoryOf(*node, charge_rules_);
     if (!HasSameImages(*before->node, *node)) ++images_;
     snapshot_.SetNode(std::move(node));
+    if (!same_gpus) {
+      for (const Pod& pod : snapshot_.Find(name)->pods) Count(pod, name);
+    }
     if (alike) return Note(name, nullptr, false);
     domains_.Clear();
     return ForgetKinds();
@@ -71,6 +77,7 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
     const auto placed = placed_.find(key);
     if (placed == placed_.end() || placed->second.node != name) continue;
     (void)snapshot_.Bind(placed->second.pod, name);  // the node is there
+    Count(placed->second.pod, name);
   }
 }
 
@@ -90,7 +97,32 @@ void Engine::ForgetKinds() {
   first_change_ = 0;
 }
 
+// Copies of the tables as they are: nobody else tells what has changed in them.
+void Engine::TakeInQuotas() {
+  const cluster::Surroundings& around = snapshot_.around();
+  if (around.quotas.IsCopyOf(quotas_) && around.composite_quotas.IsCopyOf(composite_quotas_)) {
+    return;
+  }
+  const auto same = [](const auto& a, const auto& b) {
+    return std::ranges::equal(a.rows(), b.rows(), [](const auto& left, const auto& right) {
+      return left.second == right.second || cluster::SameTerms(*left.second, *right.second);
+    });
+  };
+  const bool alike =
+      same(around.quotas, quotas_) && same(around.composite_quotas, composite_quotas_);
+  quotas_ = around.quotas;
+  composite_quotas_ = around.composite_quotas;
+  if (!alike) ledger_.SetQuotas(quota::QuotasOf(around));
+}
+
+void Engine::Count(const Pod& pod, const std::string& node) {
+  const NodeInfo* info = snapshot_.Find(node);
+  ledger_.SetPod(pod, quota::ChargeOf(*pod, info == nullptr ? nullptr : info->node.get(),
+                                      charge_rules_));
+}
+
 void Engine::Bind(const Pod& pod, const std::string& node) {
+  Count(pod, node);
   if (!snapshot_.Bind(pod, node).ok()) {
     homeless_[node].insert(pod->Key());
     return;
@@ -99,6 +131,7 @@ void Engine::Bind(const Pod& pod, const std::string& node) {
 }
 
 void Engine::Unbind(const cluster::Pod& pod, const std::string& node) {
+  ledger_.RemovePod(pod.Key());
   const Pod held = placed_.at(pod.Key()).pod;
   if (snapshot_.Unbind(pod, node).ok()) return Note(node, held, false);
   const auto homeless = homeless_.find(node);
@@ -126,7 +159,9 @@ void Engine::SetPod(const Pod& pod) {
     Bind(pod, pod->node_name);
   } else if (SameToOthers(*placed.pod, *pod)) {
     (void)snapshot_.UpdatePod(pod);  // homeless pods are in no snapshot
+    Count(pod, placed.node);
   } else {
+    Count(pod, placed.node);
     Note(placed.node, placed.pod, false);
     (void)snapshot_.UpdatePod(pod);
     Note(placed.node, pod, true);
@@ -185,14 +220,14 @@ Status Engine::SetGpus(const std::string& node, cluster::NodeGpus gpus) {
 void Engine::Nominate(const Pod& pod, const std::string& node) {
   const std::string key = pod->Key();
   if (const auto before = nominations_.find(key); before != nominations_.end()) {
-    std::vector<Pod>& pods = nominated_[before->second];
-    std::erase_if(pods, [&](const Pod& other) { return other->Key() == key; });
-    if (pods.empty()) nominated_.erase(before->second);
+    std::vector<Promise>& promises = nominated_[before->second];
+    std::erase_if(promises, [&](const Promise& one) { return one.pod->Key() == key; });
+    if (promises.empty()) nominated_.erase(before->second);
     nominations_.erase(before);
   }
   if (node.empty()) return;
   nominations_[key] = node;
-  nominated_[node].push_back(pod);
+  nominated_[node].push_back({pod, IsGuaranteed(*pod)});
 }
 
 std::string Engine::NomineeNode(const std::string& pod_key) const {
@@ -201,24 +236,36 @@ std::string Engine::NomineeNode(const std::string& pod_key) const {
 }
 
 std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
-  const auto found = nominated_.find(node);
-  return found == nominated_.end() ? std::vector<Pod>() : found->second;
+  std::vector<Pod> pods;
+  if (const auto found = nominated_.find(node); found != nominated_.end()) {
+    for (const Promise& promise : found->second) pods.push_back(promise.pod);
+  }
+  return pods;
+}
+
+bool Engine::IsGuaranteed(const cluster::Pod& pod) const {
+  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
+  return account && ledger_.balance().IsGuaranteed(
+                        *account, quota::ChargeOf(pod, nullptr, charge_rules_));
 }
 
 std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod) const {
   std::vector<Pod> first;
   const auto found = nominated_.find(node);
   if (found == nominated_.end()) return first;
-  std::ranges::copy_if(found->second, std::back_inserter(first), [&](const Pod& other) {
+  const bool own_is_guaranteed = IsGuaranteed(pod);
+  for (const auto& [other, guaranteed] : found->second) {
     const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
-    return other->priority >= pod.priority && !itself && !placed_.contains(other->Key());
-  });
+    const bool goes_first = guaranteed == own_is_guaranteed ? other->priority >= pod.priority
+                                                            : guaranteed;
+    if (goes_first && !itself && !placed_.contains(other->Key())) first.push_back(other);
+  }
   return first;
 }
 
 cluster::ClusterSnapshot Engine::WithPromises(const cluster::Pod& pod) const {
   cluster::ClusterSnapshot with = snapshot_;
-  for (const auto& [node, pods] : nominated_) {
+  for (const auto& [node, promises] : nominated_) {
     for (const Pod& other : FirstOn(node, pod)) (void)with.Bind(other, node);  // if it is there
   }
   return with;
@@ -273,22 +320,86 @@ KindTable& Engine::TableFor(const Framework& framework, const Pod& pod) {
   return *kind.table;
 }
 
-// Why the node is kept from the pod: it would take what one that goes first was promised. Null: it
-// is not. Source: kube-scheduler's RunFilterPluginsWithNominatedPods: with those of the same
-// priority, too.
-const KindTable::Beside* Engine::WhyBarred(const Pod& pod, size_t node, KindTable& table) const {
+// It would take what one that goes first was promised. Source: kube-scheduler's
+// RunFilterPluginsWithNominatedPods: with those of the same priority, too.
+std::optional<Engine::Barred> Engine::WhyKept(const Pod& pod, size_t node,
+                                              KindTable& table) const {
   std::vector<Pod> first = FirstOn(snapshot_.node(node).node->meta.name, *pod);
-  if (first.empty()) return nullptr;
+  if (first.empty()) return std::nullopt;
   const KindTable::Beside& beside = table.AskBeside(node, std::move(first), snapshot_);
-  return beside.verdict.fits() ? nullptr : &beside;
+  if (beside.verdict.fits()) return std::nullopt;
+  return Barred{beside.verdict, beside.by};
+}
+
+const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
+  const auto found = placed_.find(pod_key);
+  return found == placed_.end() ? nullptr : &found->second;
+}
+
+quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
+                                  const std::set<std::string>& left_out) const {
+  quota::Balance balance = ledger_.balance();
+  if (balance.size() == 0 || nominations_.empty()) return balance;
+  const auto own = balance.AccountOf(pod.meta.ns);
+  const bool own_is_guaranteed = IsGuaranteed(pod);
+  for (const auto& [node, promises] : nominated_) {
+    const NodeInfo* info = snapshot_.Find(node);
+    for (const auto& [other, guaranteed] : promises) {
+      const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
+      const auto account = balance.AccountOf(other->meta.ns);
+      if (itself || !account || left_out.contains(other->Key()) ||
+          placed_.contains(other->Key())) {
+        continue;
+      }
+      const quota::Amounts charge = quota::ChargeOf(
+          *other, info == nullptr ? nullptr : info->node.get(), charge_rules_);
+      const bool first = account == own
+                             ? other->priority >= pod.priority
+                             : !own_is_guaranteed || guaranteed;
+      if (first) balance.Add(*account, charge);
+    }
+  }
+  return balance;
+}
+
+// Of all nodes alike, for a pod that counts alike on all of them; else each is asked for what the
+// pod would count for there.
+Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
+  const auto not_barred = [](size_t, KindTable&) { return std::optional<Barred>(); };
+  const auto account = ledger_.balance().AccountOf(pod->meta.ns);
+  if (framework.quotas() == nullptr || !account) return ScheduleBy(framework, pod, not_barred);
+  std::optional<quota::Balance> with_promises;
+  if (!nominations_.empty()) with_promises = BalanceFor(*pod);
+  const quota::Balance& balance = with_promises ? *with_promises : ledger_.balance();
+  if (!quota::DependsOnNode(*pod)) {
+    const auto refusal =
+        balance.WhyNot(*account, quota::ChargeOf(*pod, nullptr, charge_rules_));
+    if (!refusal) return ScheduleBy(framework, pod, not_barred);
+    DiagnosisBuilder builder;
+    builder.Refuse(CapacityScheduling::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
+                   framework.quotas());
+    return {nullptr, 0, std::move(builder).Finish()};
+  }
+  std::map<int64_t, std::optional<quota::Refusal>> by_memory;  // of a GPU
+  const auto by_quota = [&](size_t index, KindTable&) -> std::optional<Barred> {
+    const cluster::Node& node = *snapshot_.node(index).node;
+    const auto [found, fresh] = by_memory.try_emplace(quota::GpuMemoryOf(node, charge_rules_));
+    if (fresh) {
+      found->second = balance.WhyNot(*account, quota::ChargeOf(*pod, &node, charge_rules_));
+    }
+    if (!found->second) return std::nullopt;
+    return Barred{CapacityScheduling::VerdictOf(*found->second), framework.quotas()};
+  };
+  return ScheduleBy(framework, pod, by_quota);
 }
 
 // Only nodes that would be chosen are asked whether they are kept for others.
-Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
-  struct Barred {
+Decision Engine::ScheduleBy(const Framework& framework, const Pod& pod,
+                            FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred) {
+  struct Kept {
     size_t node;
     ScoreTree::Entry entry;
-    const KindTable::Beside* why;
+    Barred why;
   };
   KindTable& table = TableFor(framework, pod);
   ScoreTree& tree = table.tree();
@@ -298,24 +409,25 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
     if (candidate && !table.Fits(*candidate)) candidate.reset();
   }
   if (!candidate) candidate = tree.Best();
-  std::vector<Barred> barred;
+  std::vector<Kept> kept;
   for (; candidate; candidate = tree.Best()) {
-    const KindTable::Beside* why = WhyBarred(pod, *candidate, table);
-    if (why == nullptr) break;
-    barred.push_back({*candidate, tree.entry(*candidate), why});
+    std::optional<Barred> why = why_barred(*candidate, table);
+    if (!why) why = WhyKept(pod, *candidate, table);
+    if (!why) break;
+    kept.push_back({*candidate, tree.entry(*candidate), *std::move(why)});
     tree.Set(*candidate, {});
   }
   Decision decision;
   if (candidate) {
     decision = {&snapshot_.node(*candidate), tree.entry(*candidate).score, {}};
-  } else if (barred.empty()) {
+  } else if (kept.empty()) {
     decision.diagnosis = table.Refusal(snapshot_);
   } else {
     DiagnosisBuilder builder(table.Refusal(snapshot_));
-    for (const Barred& one : barred) builder.Correct(one.why->verdict, one.why->by);
+    for (const Kept& one : kept) builder.Correct(one.why.verdict, one.why.by);
     decision.diagnosis = std::move(builder).Finish();
   }
-  for (const Barred& one : barred) tree.Set(one.node, one.entry);
+  for (const Kept& one : kept) tree.Set(one.node, one.entry);
   return decision;
 }
 

@@ -23,6 +23,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
+#include "quota/charge.h"
+#include "quota/ledger.h"
 #include "scheduling/framework.h"
 #include "scheduling/kind_table.h"
 
@@ -48,7 +51,19 @@ class Engine {
   template <typename Function>
   void ChangeAround(Function change) {
     change(snapshot_.ChangeAround());
+    TakeInQuotas();
   }
+
+  // What pods count for in quotas; before any pod is told.
+  void SetChargeRules(const quota::ChargeRules& rules) { charge_rules_ = rules; }
+  const quota::ChargeRules& charge_rules() const { return charge_rules_; }
+  // Of those that are bound or assumed.
+  quota::Ledger& ledger() { return ledger_; }
+  const quota::Ledger& ledger() const { return ledger_; }
+  // What is used of quotas, as this pod has to see it: with what others that go before it were
+  // promised, as WithPromises has them. Without those that `left_out` names, by key.
+  quota::Balance BalanceFor(const cluster::Pod& pod,
+                            const std::set<std::string>& left_out = {}) const;
 
   // Counts a pod as running on the node before the watch shows it bound.
   void Assume(const Pod& pod, const std::string& node);
@@ -65,7 +80,8 @@ class Engine {
   Status SetGpus(const std::string& node, cluster::NodeGpus gpus);
 
   // The pod, which waits, is to get its place there: pods of lower priority find no room that it
-  // needs, as if it ran there already. An empty node takes that back.
+  // needs, as if it ran there already, and if its quota guarantees it, those that none guarantees
+  // do not, either. An empty node takes that back.
   void Nominate(const Pod& pod, const std::string& node);
   // Where, or "".
   std::string NomineeNode(const std::string& pod_key) const;
@@ -79,6 +95,14 @@ class Engine {
   // then.
   void Learn(const Framework& framework, Pods waiting);
 
+  // One that is bound or assumed, and where. Null: it is neither.
+  struct Placed {
+    Pod pod;
+    std::string node;
+    bool assumed = false;
+  };
+  const Placed* FindPlaced(const std::string& pod_key) const;
+
   // The best node for it; that which it is nominated for, if it fits there.
   Decision Schedule(const Framework& framework, const Pod& pod);
 
@@ -88,11 +112,6 @@ class Engine {
  private:
   static constexpr size_t kMostKinds = 64;
 
-  struct Placed {
-    Pod pod;
-    std::string node;
-    bool assumed = false;
-  };
   // What tables have to follow. Without a pod: the node itself is another one.
   struct Change {
     size_t node;
@@ -115,15 +134,32 @@ class Engine {
   void ForgetKinds();
   // Who was promised room on the node and goes before this pod.
   std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod) const;
-  const KindTable::Beside* WhyBarred(const Pod& pod, size_t node, KindTable& table) const;
+  // A node that would do is kept from the pod.
+  struct Barred {
+    Verdict verdict;
+    const Plugin* by = nullptr;
+  };
+  std::optional<Barred> WhyKept(const Pod& pod, size_t node, KindTable& table) const;
+  Decision ScheduleBy(const Framework& framework, const Pod& pod,
+                      FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred);
+  bool IsGuaranteed(const cluster::Pod& pod) const;
+  void TakeInQuotas();
+  void Count(const Pod& pod, const std::string& node);
 
   cluster::ClusterSnapshot snapshot_;
+  quota::Ledger ledger_;
+  quota::ChargeRules charge_rules_;
+  cluster::Table<cluster::ElasticQuota> quotas_, composite_quotas_;  // that the ledger has
   DomainIndex domains_;
   std::map<const Framework*, CycleState> learnt_;
   std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
   std::unordered_map<std::string, std::set<std::string>> homeless_;  // node -> pod keys
-  std::map<std::string, std::vector<Pod>, std::less<>> nominated_;   // node -> pods
-  std::unordered_map<std::string, std::string> nominations_;         // pod key -> node
+  struct Promise {
+    Pod pod;
+    bool guaranteed = false;  // by its quota, when it was promised
+  };
+  std::map<std::string, std::vector<Promise>, std::less<>> nominated_;  // by node
+  std::unordered_map<std::string, std::string> nominations_;            // pod key -> node
   // Changes since change number first_change_.
   std::deque<Change> changes_;
   uint64_t first_change_ = 0;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "scheduling/diagnosis.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
 
 namespace nos::scheduling {
@@ -57,7 +58,9 @@ int64_t ScaledToHighest(int64_t score, int64_t highest, bool reverse) {
 }
 
 Framework::Framework(std::vector<std::unique_ptr<const Plugin>> plugins, Points points)
-    : plugins_(std::move(plugins)), points_(std::move(points)), gpus_cut_(WhoCuts(points_)) {}
+    : plugins_(std::move(plugins)), points_(std::move(points)) {
+  LookWhoIsThere();
+}
 
 Framework::Framework(std::vector<Entry> entries) {
   const auto add = [](const Plugin* plugin, auto& point) {
@@ -75,14 +78,17 @@ Framework::Framework(std::vector<Entry> entries) {
     if (scorer != nullptr && entry.weight != 0) points_.scorers.push_back({scorer, entry.weight});
     plugins_.push_back(std::move(entry.plugin));
   }
-  gpus_cut_ = WhoCuts(points_);
+  LookWhoIsThere();
 }
 
-GpusCut Framework::WhoCuts(const Points& points) {
-  const bool here = std::ranges::any_of(points.filters, [](const FilterPlugin* filter) {
+void Framework::LookWhoIsThere() {
+  const bool here = std::ranges::any_of(points_.filters, [](const FilterPlugin* filter) {
     return dynamic_cast<const GpuCutting*>(filter) != nullptr;
   });
-  return here ? GpusCut::kHere : GpusCut::kElsewhere;
+  gpus_cut_ = here ? GpusCut::kHere : GpusCut::kElsewhere;
+  for (const PreFilterPlugin* plugin : points_.pre_filters) {
+    if (const auto* quotas = dynamic_cast<const CapacityScheduling*>(plugin)) quotas_ = quotas;
+  }
 }
 
 Cycle Framework::PreFilter(const Pod& pod, const ClusterSnapshot& snapshot) const {

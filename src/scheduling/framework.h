@@ -23,6 +23,8 @@
 
 namespace nos::scheduling {
 
+class CapacityScheduling;
+
 // One pod's way through the pre-filters.
 struct Cycle {
   CycleState state;
@@ -99,6 +101,8 @@ class Framework {
   std::span<const PreEnqueuePlugin* const> gates() const { return points_.gates; }
   // kHere where GpuCutting filters: whoever places the pods has to have GPUs cut.
   GpusCut gpus_cut() const { return gpus_cut_; }
+  // Null: pods of this framework need not heed quotas.
+  const CapacityScheduling* quotas() const { return quotas_; }
 
   Cycle PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // The first verdict against the node, in the order of plugins; `by` (if not null) gets whose.
@@ -122,7 +126,7 @@ class Framework {
   Diagnosis Diagnose(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
 
  private:
-  static GpusCut WhoCuts(const Points& points);
+  void LookWhoIsThere();
   // What is left of the scorers for one pod, and its state.
   struct Scoring {
     CycleState state;
@@ -139,6 +143,7 @@ class Framework {
   std::vector<std::unique_ptr<const Plugin>> plugins_;
   Points points_;
   GpusCut gpus_cut_ = GpusCut::kElsewhere;
+  const CapacityScheduling* quotas_ = nullptr;
 };
 
 }  // namespace nos::scheduling

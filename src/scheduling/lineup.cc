@@ -48,6 +48,9 @@ std::vector<KnownPlugin> CollectPlugins() {
   for (const RegisteredPlugin& registered : RegisteredPlugins()) {
     plugins.push_back({registered.name, registered.weight, registered.ours, registered.cuts,
                        PartsOf(*registered.make(no_arguments, {}))});
+    if (registered.name == kCapacityScheduling) {  // who is evicted, the scheduler does itself
+      plugins.back().takes_part[static_cast<size_t>(Point::kPostFilter)] = true;
+    }
   }
   plugins.push_back(OnlyAt(kPrioritySort, Point::kQueueSort));
   plugins.push_back(OnlyAt(kDefaultPreemption, Point::kPostFilter));
@@ -156,6 +159,12 @@ Lineup LineUp(const PluginSets& sets, GpusCut gpus_cut) {
                   [&](const PluginChoice& choice) { return !Serves(choice.name, gpus_cut); });
   }
   return lineup;
+}
+
+void Remove(std::string_view plugin, Lineup& lineup) {
+  for (std::vector<PluginChoice>& point : lineup.points) {
+    std::erase_if(point, [&](const PluginChoice& choice) { return choice.name == plugin; });
+  }
 }
 
 Lineup WithCuts(Lineup lineup) {

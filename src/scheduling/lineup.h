@@ -9,8 +9,8 @@
 // Semantics: kube-scheduler's. What is said of one point goes before what is said of multiPoint,
 // and that before the default; who is enabled and disabled at once is enabled; plugins that a point
 // names although multiPoint has them come first there, those that only the point has come last.
-// Unlike there, "*" does not disable plugins that kube-scheduler does not have (GpuPacking,
-// GpuCutting): a profile written for kube-scheduler cannot mean them. By name they are disabled
+// Unlike there, "*" does not disable plugins that kube-scheduler does not have (CapacityScheduling,
+// GpuPacking, GpuCutting): a profile written for kube-scheduler cannot mean them. By name they are disabled
 // like others.
 //
 // Pure functions.
@@ -49,6 +49,8 @@ std::string_view NameOf(Point point);
 inline constexpr std::string_view kPrioritySort = "PrioritySort";
 inline constexpr std::string_view kDefaultPreemption = "DefaultPreemption";
 inline constexpr std::string_view kDefaultBinder = "DefaultBinder";
+// A plugin that is both: whom it lets in is asked of a class, whom it evicts the scheduler finds.
+inline constexpr std::string_view kCapacityScheduling = "CapacityScheduling";
 
 struct PluginChoice {
   std::string name;
@@ -81,6 +83,8 @@ struct Lineup {
 bool IsPlugin(std::string_view name);
 // Those that "*" does not mean.
 std::vector<std::string_view> OwnPlugins();
+// Without this one.
+void Remove(std::string_view plugin, Lineup& lineup);
 // Whether it does something at that point.
 bool TakesPart(std::string_view plugin, Point point);
 

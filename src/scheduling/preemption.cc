@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <set>
 #include <tuple>
-
-#include "cluster/selectors.h"
+#include <utility>
 
 namespace nos::scheduling {
 namespace {
@@ -25,35 +25,6 @@ bool MoreImportant(const SharedPod& a, const SharedPod& b) {
   if (StartOf(*a) != StartOf(*b)) return StartOf(*a) < StartOf(*b);
   return a->Key() < b->Key();
 }
-
-// What the budgets still allow while more and more pods are counted as gone.
-class Budgets {
- public:
-  explicit Budgets(const cluster::Surroundings& around) {
-    for (const auto& [key, budget] : around.budgets.rows()) {
-      const bool selects = budget->selector && (!budget->selector->match_labels.empty() ||
-                                                !budget->selector->match_expressions.empty());
-      if (selects) budgets_.push_back({budget.get(), budget->disruptions_allowed});
-    }
-  }
-  // Counts the pod as gone. Whether that violates one.
-  bool Take(const Pod& pod) {
-    bool violates = false;
-    for (auto& [budget, allowed] : budgets_) {
-      if (budget->meta.ns != pod.meta.ns || pod.meta.labels.empty() ||
-          !cluster::Matches(*budget->selector, pod.meta.labels)) {
-        continue;
-      }
-      const auto& disrupted = budget->disrupted_pods;
-      if (std::ranges::find(disrupted, pod.meta.name) != disrupted.end()) continue;
-      violates = --allowed < 0 || violates;
-    }
-    return violates;
-  }
-
- private:
-  std::vector<std::pair<const cluster::PodDisruptionBudget*, int32_t>> budgets_;
-};
 
 // One node on which pods go and come back, and what the filters say of it.
 class Trial {
@@ -106,37 +77,126 @@ std::vector<SharedPod> ThoseThat(MayGo may_go, const NodeInfo& node) {
   return pods;
 }
 
-std::optional<Preemption> TryNode(const Framework& framework, const ClusterSnapshot& snapshot,
-                                  const Cycle& cycle, const Pod& pod, const NodeInfo& node,
-                                  MayGo may_go) {
-  const std::vector<SharedPod> lesser = ThoseThat(may_go, node);
-  if (lesser.empty()) return std::nullopt;
-  Trial trial(framework, snapshot, cycle, pod, node.node->meta.name);
-  for (const SharedPod& other : lesser) trial.Remove(other);
-  if (!trial.Fits()) return std::nullopt;
-  Budgets budgets(snapshot.around());
-  std::vector<SharedPod> guarded, others;
-  for (const SharedPod& other : lesser) {
-    (budgets.Take(*other) ? guarded : others).push_back(other);
-  }
-  Preemption preemption{node.node->meta.name, {}, 0};
-  const auto take_back = [&](const std::vector<SharedPod>& pods, int violation) {
-    for (const SharedPod& other : pods) {
-      trial.Add(other);
-      if (trial.Fits()) continue;
-      trial.Remove(other);
-      preemption.victims.push_back(other);
-      preemption.violations += violation;
+// Those with a pod on the node, whether they may go or not; the most important first.
+std::vector<EvictionUnit> UnitsOn(const NodeInfo& node, const EvictionRule& rule) {
+  std::vector<EvictionUnit> units;
+  std::set<std::string> seen;
+  for (const SharedPod& pod : node.pods) {
+    EvictionUnit unit = rule.UnitOf(pod);
+    if (unit.size() == 1 || seen.insert(unit.front()->Key()).second) {
+      units.push_back(std::move(unit));
     }
-  };
-  take_back(guarded, 1);
-  take_back(others, 0);
-  std::ranges::sort(preemption.victims, MoreImportant);
-  return preemption;
+  }
+  std::ranges::sort(units, [](const EvictionUnit& a, const EvictionUnit& b) {
+    return MoreImportant(a.front(), b.front());
+  });
+  return units;
 }
 
+// Looks for those that have to go from one node.
+class NodeSearch {
+ public:
+  NodeSearch(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
+             const Pod& pod, const NodeInfo& node, EvictionRule& rule)
+      : framework_(framework),
+        snapshot_(snapshot),
+        cycle_(cycle),
+        pod_(pod),
+        node_(node),
+        rule_(rule) {}
+
+  std::optional<Preemption> Run() {
+    auto found = Find();
+    for (const EvictionUnit& unit : gone_) rule_.Count(unit, false);
+    return found;
+  }
+
+ private:
+  std::optional<Preemption> Find() {
+    std::vector<EvictionUnit> units = UnitsOn(node_, rule_);
+    if (std::ranges::none_of(units, [&](const EvictionUnit& u) { return rule_.MayGo(u); })) {
+      return std::nullopt;
+    }
+    trial_.emplace(framework_, snapshot_, cycle_, pod_, node_.node->meta.name);
+    for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+      if (rule_.MayGo(*unit)) Remove(*unit);
+    }
+    if (!trial_->Fits()) return std::nullopt;
+    const bool let_in = rule_.LetsIn();
+    Budgets budgets(snapshot_.around());
+    std::vector<EvictionUnit> guarded, others;
+    for (auto unit = gone_.rbegin(); unit != gone_.rend(); ++unit) {
+      (Violations(budgets, *unit) > 0 ? guarded : others).push_back(*unit);
+    }
+    Preemption preemption{node_.node->meta.name, {}, 0};
+    for (const EvictionUnit& unit : guarded) preemption.violations += Keep(unit, let_in) ? 0 : 1;
+    for (const EvictionUnit& unit : others) (void)Keep(unit, let_in);
+    for (const EvictionUnit& unit : gone_) {
+      std::ranges::copy(unit, std::back_inserter(preemption.victims));
+    }
+    if (!let_in && !AddMore(preemption)) return std::nullopt;
+    std::ranges::sort(preemption.victims, MoreImportant);
+    return preemption;
+  }
+
+  bool AddMore(Preemption& preemption) {
+    Budgets budgets(snapshot_.around());
+    for (const EvictionUnit& unit : gone_) (void)Violations(budgets, unit);
+    const auto more = rule_.More(budgets);
+    if (!more) return false;
+    for (const EvictionUnit& unit : *more) {
+      preemption.violations += Violations(budgets, unit);
+      std::ranges::copy(unit, std::back_inserter(preemption.victims));
+    }
+    return true;
+  }
+
+  static int Violations(Budgets& budgets, const EvictionUnit& unit) {
+    int violations = 0;
+    for (const SharedPod& pod : unit) violations += budgets.Take(*pod) ? 1 : 0;
+    return violations;
+  }
+
+  // Those of the unit that are on this node, as it has them.
+  EvictionUnit HereOf(const EvictionUnit& unit) const {
+    if (unit.size() == 1) return unit;
+    EvictionUnit here;
+    for (const SharedPod& pod : unit) {
+      const auto found = std::ranges::find_if(
+          node_.pods, [&](const SharedPod& other) { return other->Key() == pod->Key(); });
+      if (found != node_.pods.end()) here.push_back(*found);
+    }
+    return here;
+  }
+
+  void Remove(const EvictionUnit& unit) {
+    for (const SharedPod& pod : HereOf(unit)) trial_->Remove(pod);
+    rule_.Count(unit, true);
+    gone_.push_back(unit);
+  }
+  // Takes it back if the pod has room and is let in all the same. False: it has to go.
+  bool Keep(const EvictionUnit& unit, bool let_in) {
+    for (const SharedPod& pod : HereOf(unit)) trial_->Add(pod);
+    rule_.Count(unit, false);
+    std::erase(gone_, unit);
+    if (trial_->Fits() && (!let_in || rule_.LetsIn())) return true;
+    Remove(unit);
+    return false;
+  }
+
+  const Framework& framework_;
+  const ClusterSnapshot& snapshot_;
+  const Cycle& cycle_;
+  const Pod& pod_;
+  const NodeInfo& node_;
+  EvictionRule& rule_;
+  std::optional<Trial> trial_;
+  std::vector<EvictionUnit> gone_;  // the least important first
+};
+
 std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnapshot& snapshot,
-                                   const Pod& pod, const PreemptionOptions& options, MayGo may_go) {
+                                   const Pod& pod, const PreemptionOptions& options,
+                                   EvictionRule& rule) {
   const Cycle cycle = framework.PreFilter(pod, snapshot);
   std::vector<Preemption> candidates;
   if (!cycle.verdict.fits()) return candidates;
@@ -147,7 +207,8 @@ std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnap
   for (size_t i = 0; i < snapshot.size() && !(harmless && candidates.size() >= enough); ++i) {
     const NodeInfo& node = snapshot.node(i);
     if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
-    std::optional<Preemption> preemption = TryNode(framework, snapshot, cycle, pod, node, may_go);
+    rule.LookAt(node);
+    auto preemption = NodeSearch(framework, snapshot, cycle, pod, node, rule).Run();
     if (!preemption) continue;
     harmless = harmless || preemption->violations == 0;
     candidates.push_back(*std::move(preemption));
@@ -168,6 +229,12 @@ auto CostOf(const Preemption& p) {
   const int64_t highest = p.victims.empty() ? INT64_MIN : p.victims.front()->priority;
   return std::tuple(p.violations, highest, sum, p.victims.size(),
                     -youngest_start.time_since_epoch().count());
+}
+
+// Violations first: they are worse than any number.
+bool IsSmaller(const Preemption& a, const Preemption& b) {
+  const auto count = [](const Preemption& p) { return std::pair(p.violations, p.victims.size()); };
+  return count(a) != count(b) ? count(a) < count(b) : CostOf(a) < CostOf(b);
 }
 
 // Tries all sets of so many pods on every node, as long as trials are left.
@@ -247,16 +314,20 @@ std::vector<Preemption> PreemptionCandidates(const Framework& framework,
                                              const ClusterSnapshot& snapshot, const Pod& pod,
                                              const PreemptionOptions& options) {
   const auto is_lesser = [&](const Pod& other) { return other.priority < pod.priority; };
-  return Candidates(framework, snapshot, pod, options, is_lesser);
+  EachThat lesser(is_lesser);
+  return Candidates(framework, snapshot, pod, options, lesser);
 }
 
 bool IsGentler(const Preemption& a, const Preemption& b) { return CostOf(a) < CostOf(b); }
 
 std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const ClusterSnapshot& snapshot, const Pod& pod,
-                                         const PreemptionOptions& options) {
-  std::vector<Preemption> candidates = PreemptionCandidates(framework, snapshot, pod, options);
-  const auto best = std::ranges::min_element(candidates, IsGentler);
+                                         const PreemptionOptions& options, EvictionRule* rule) {
+  std::vector<Preemption> candidates = rule == nullptr
+                                           ? PreemptionCandidates(framework, snapshot, pod, options)
+                                           : Candidates(framework, snapshot, pod, options, *rule);
+  const bool fewest = rule != nullptr && rule->WantsFewest();
+  const auto best = std::ranges::min_element(candidates, fewest ? IsSmaller : IsGentler);
   if (best == candidates.end()) return std::nullopt;
   return std::move(*best);
 }
@@ -268,12 +339,13 @@ std::optional<Preemption> FindFewest(const Framework& framework, const ClusterSn
   for (size_t count = 1; count <= kTriedWhole; ++count) {
     if (auto found = search.Find(count)) return found;
   }
-  auto candidates = Candidates(framework, snapshot, pod, {}, may_go);
+  EachThat rule(may_go);
+  auto candidates = Candidates(framework, snapshot, pod, {}, rule);
   std::erase_if(candidates, [](const Preemption& one) { return one.victims.empty(); });
+  const auto count = [](const Preemption& one) { return one.victims.size(); };
   const auto fewest =
-      std::ranges::min_element(candidates, [](const Preemption& a, const Preemption& b) {
-        return a.victims.size() != b.victims.size() ? a.victims.size() < b.victims.size()
-                                                    : IsGentler(a, b);
+      std::ranges::min_element(candidates, [&](const Preemption& a, const Preemption& b) {
+        return count(a) != count(b) ? count(a) < count(b) : IsGentler(a, b);
       });
   if (fewest == candidates.end()) return std::nullopt;
   return std::move(*fewest);

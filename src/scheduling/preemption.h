@@ -13,12 +13,14 @@
 // Pure functions.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/function_ref.h"
+#include "scheduling/budgets.h"
 #include "scheduling/framework.h"
 
 namespace nos::scheduling {
@@ -29,10 +31,47 @@ struct PreemptionOptions {
   int min_candidates = 100;
 };
 
+// Pods that are evicted together or not at all, the most important first.
+using EvictionUnit = std::vector<std::shared_ptr<const cluster::Pod>>;
+
+// Who may be evicted for one pod, as things are with those that were counted as gone.
+class EvictionRule {
+ public:
+  virtual ~EvictionRule() = default;
+  // The pod is to go to this node.
+  virtual void LookAt(const cluster::NodeInfo&) {}
+  virtual EvictionUnit UnitOf(const std::shared_ptr<const cluster::Pod>& pod) const {
+    return {pod};
+  }
+  virtual bool MayGo(const EvictionUnit& unit) const = 0;
+  // It goes, or comes back after all.
+  virtual void Count(const EvictionUnit&, bool /*gone*/) {}
+  // Whether the pod would be let in if it had room: by its quota.
+  virtual bool LetsIn() const { return true; }
+  // Further ones, on whatever nodes, without which it would be let in. None: it cannot be. Nothing
+  // is counted afterwards that was not before.
+  virtual std::optional<std::vector<EvictionUnit>> More(Budgets&) { return std::nullopt; }
+  // Whether few victims matter more than unimportant ones.
+  virtual bool WantsFewest() const { return false; }
+};
+
+// Those that a predicate, which must outlive it, lets go, each for itself.
+class EachThat final : public EvictionRule {
+ public:
+  explicit EachThat(FunctionRef<bool(const cluster::Pod&)> may_go) : may_go_(may_go) {}
+  bool MayGo(const EvictionUnit& unit) const override {
+    return std::ranges::all_of(unit, [&](const auto& pod) { return may_go_(*pod); });
+  }
+
+ private:
+  const FunctionRef<bool(const cluster::Pod&)> may_go_;
+};
+
 struct Preemption {
-  std::string node;
-  std::vector<std::shared_ptr<const cluster::Pod>> victims;  // the most important first
-  int violations = 0;                                        // of disruption budgets
+  std::string node;  // where the pod fits then
+  // The most important first. Those that go for a rule's sake may be on other nodes.
+  std::vector<std::shared_ptr<const cluster::Pod>> victims;
+  int violations = 0;  // of disruption budgets
 };
 
 // A scheduler has evicted it, and it takes its time to end. Who ends for another reason may take
@@ -45,10 +84,12 @@ std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnap
                           const cluster::Pod& pod);
 
 // None: nothing that may be taken away would help. `snapshot` holds the pods that were promised a
-// node before, too; its surroundings have the budgets.
+// node before, too; its surroundings have the budgets. `rule` is left as it was; null: those of
+// lower priority may go.
 std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const cluster::ClusterSnapshot& snapshot,
-                                         const cluster::Pod& pod, const PreemptionOptions& options);
+                                         const cluster::Pod& pod, const PreemptionOptions& options,
+                                         EvictionRule* rule = nullptr);
 
 // All of which FindPreemption takes the first of the best, in the order of the nodes' names.
 std::vector<Preemption> PreemptionCandidates(const Framework& framework,

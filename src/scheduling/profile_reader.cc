@@ -11,6 +11,9 @@
 namespace nos::scheduling {
 namespace {
 
+// Of the scheduler that the chart installs, and of the Go system's.
+constexpr std::string_view kOurName = "nos-scheduler";
+
 class Reader {
  public:
   Reader(const ConfigValue& from, const ConfigurationUse& use, std::vector<std::string>& notes)
@@ -22,11 +25,18 @@ class Reader {
     PluginSets sets;
     ReadPlugins(from_.Get("plugins"), sets);
     Lineup lineup = LineUp(sets, use_.gpus_cut);
+    const bool keeps_quotas = Names(sets, kCapacityScheduling);
+    // Others than nos know of no quotas unless they say so.
+    if (use_.simulates && name != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
     CheckLineup(lineup);
     ReadArguments(from_.Get("pluginConfig"));
     const PreemptionOptions preemption = ReadPreemptionArguments(ArgumentsOf(kDefaultPreemption));
     Profile profile{std::move(name), MakeFramework(lineup), {}, std::move(lineup), {}};
-    if (profile.lineup.Has(Point::kPostFilter, kDefaultPreemption)) profile.preemption = preemption;
+    profile.reclaims = profile.lineup.Has(Point::kPostFilter, kCapacityScheduling);
+    // The Go system's profiles have CapacityScheduling preempt for all pods.
+    const bool preempts = profile.lineup.Has(Point::kPostFilter, kDefaultPreemption) ||
+                          (profile.reclaims && keeps_quotas);
+    if (preempts) profile.preemption = preemption;
     if (profile.framework.gpus_cut() == GpusCut::kElsewhere) {
       profile.with_cuts = MakeFramework(WithCuts(profile.lineup));
     }
@@ -37,6 +47,14 @@ class Reader {
   }
 
  private:
+  // Whether the configuration enables it itself.
+  static bool Names(const PluginSets& sets, std::string_view plugin) {
+    const auto enables = [&](const PluginSet& set) {
+      return std::ranges::find(set.enabled, plugin, &PluginChoice::name) != set.enabled.end();
+    };
+    return enables(sets.multi_point) || std::ranges::any_of(sets.points, enables);
+  }
+
   void ReadMembers(std::string& name) {
     const auto known = [](const ConfigValue&) {};
     from_.Members(At("schedulerName", name),
@@ -103,7 +121,7 @@ class Reader {
     }
     element.FailAt(element.PathOf("name"),
                    fmt::format("there is no plugin '{}', there are those of kube-scheduler, "
-                               "GpuPacking and GpuCutting",
+                               "CapacityScheduling, GpuPacking and GpuCutting",
                                name));
   }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "scheduling/config_value.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
 #include "scheduling/plugins/node_affinity/node_affinity.h"
 #include "scheduling/plugins/node_resources_balanced_allocation/node_resources_balanced_allocation.h"
@@ -24,5 +25,7 @@ Duration ReadVolumeBindingArguments(const ConfigValue& args);
 // filterTimeout is checked and has no effect: nothing is allocated here that could take time.
 void ReadDynamicResourcesArguments(const ConfigValue& args);
 PreemptionOptions ReadPreemptionArguments(const ConfigValue& args);
+// nvidiaGpuResourceMemoryGB, as in the Go system, and reclaimFromPodsWithoutQuota.
+QuotaOptions ReadQuotaArguments(const ConfigValue& args);
 
 }  // namespace nos::scheduling

@@ -1,6 +1,7 @@
 #include "scheduling/plugins/registry.h"
 
 #include "scheduling/plugins/arguments.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/plugins/dynamic_resources/dynamic_resources.h"
 #include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
 #include "scheduling/plugins/gpu_packing/gpu_packing.h"
@@ -69,6 +70,7 @@ constexpr RegisteredPlugin kPlugins[] = {
     {"NodeResourcesBalancedAllocation", 1,
      &MakeBesideGpuPacking<NodeResourcesBalancedAllocation, &ReadBalanceArguments>, true},
     {"ImageLocality", 1, &Make<ImageLocality>},
+    {"CapacityScheduling", 0, &MakeWith<CapacityScheduling, &ReadQuotaArguments>, true, true},
     {"GpuPacking", 2, &Make<GpuPacking>, false, true},
     {"GpuCutting", 0, &Make<GpuCutting>, false, true, true},
 };

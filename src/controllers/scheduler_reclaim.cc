@@ -1,0 +1,106 @@
+// How the scheduler has others go for what quotas guarantee (scheduling/reclaim.h).
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "controllers/scheduler_internal.h"
+
+namespace nos::controllers {
+
+bool Scheduler::HasQuota(const Framework& framework, const cluster::Pod& pod) const {
+  return framework.quotas() != nullptr &&
+         engine_.ledger().balance().AccountOf(pod.meta.ns).has_value();
+}
+
+std::vector<Scheduler::Pod> Scheduler::Leaving() const {
+  std::vector<Pod> leaving;
+  const auto add = [&](const std::string& key) {
+    const auto* placed = engine_.FindPlaced(key);
+    if (placed != nullptr) leaving.push_back(placed->pod);
+  };
+  for (const auto& [key, uid] : going_) add(key);
+  for (const std::string& key : ending_) {
+    if (!going_.contains(key)) add(key);
+  }
+  return leaving;
+}
+
+// Its gang: what is left of one that lost a pod is of no use.
+scheduling::EvictionUnit Scheduler::UnitOf(const Pod& pod) const {
+  const std::string gang = GangOf(*pod);
+  const auto around = engine_.snapshot().ShareAround();
+  if (gang.empty() || around == nullptr || SizeOfGang(*pod, *around).least <= 1) return {pod};
+  scheduling::EvictionUnit unit;
+  for (const Pod& member : gangs_.Of(gang)) {
+    const auto* placed = engine_.FindPlaced(member->Key());
+    if (placed != nullptr) unit.push_back(placed->pod);
+  }
+  return unit.empty() ? scheduling::EvictionUnit{pod} : unit;
+}
+
+scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const cluster::Pod& pod,
+                                           const std::vector<Pod>& leaving,
+                                           const std::set<std::string>& gang) {
+  scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceFor(pod, gang),
+                              framework.quotas()->options(),
+                              [this](const Pod& victim) { return UnitOf(victim); });
+  reclaim.CountGone(leaving);
+  return reclaim;
+}
+
+// Pods whose namespace has no quota take from each other alone.
+std::optional<scheduling::Preemption> Scheduler::FindPreemption(
+    const SchedulerProfile& profile, const cluster::ClusterSnapshot& snapshot,
+    const cluster::Pod& pod) const {
+  if (profile.framework->quotas() == nullptr || engine_.ledger().balance().size() == 0) {
+    return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption);
+  }
+  const auto may_go = [&](const cluster::Pod& other) {
+    return other.priority < pod.priority && !HasQuota(*profile.framework, other);
+  };
+  scheduling::EachThat rule(may_go);
+  return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption, &rule);
+}
+
+std::string Scheduler::WhyNotReclaim(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
+  if (pod->preemption_policy == "Never") return "not eligible due to preemptionPolicy=Never.";
+  const cluster::NodeInfo* nominee = engine_.snapshot().Find(engine_.NomineeNode(pod->Key()));
+  if (nominee == nullptr || std::ranges::any_of(leaving, [&](const Pod& other) {
+        return engine_.FindPlaced(other->Key())->node == nominee->node->meta.name;
+      })) {
+    return "";
+  }
+  if (!AwaitsAgent(pod, *nominee, now)) return "";
+  return "the nominated node's agent has not told yet that the instances of evicted pods are free.";
+}
+
+std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
+                                  kube::Client& client, Time now) {
+  if (!profile.reclaims) return "";
+  measures_.LooksForVictims();
+  const std::vector<Pod> leaving = Leaving();
+  if (std::string why = WhyNotReclaim(pod, leaving, now); !why.empty()) return why;
+  cluster::ClusterSnapshot snapshot = engine_.WithPromises(*pod);
+  for (const Pod& other : leaving) {
+    (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
+  }
+  const Framework& framework = *profile.framework;
+  const std::string nominee = engine_.NomineeNode(pod->Key());
+  const auto found =
+      MakeReclaim(framework, *pod, leaving, {}).Find(framework, snapshot, pod, nominee);
+  if (!found) {
+    TakeBackPromises({pod}, client, now);
+    return "";
+  }
+  if (found->victims.empty() && leaving.empty()) return "";  // something else keeps it waiting
+  EvictAll(found->victims, pod, client, now);
+  TakeBackPromises(LesserNominated(*pod, found->node), client, now);
+  made_room_[pod->Key()] = std::nullopt;
+  if (found->node != nominee) SetNominee(pod, found->node, client, now);
+  if (found->victims.empty()) return "the pods in its way are being evicted.";
+  return fmt::format("{} pods are evicted for what its elastic quota has a right to.",
+                     found->victims.size());
+}
+
+}  // namespace nos::controllers

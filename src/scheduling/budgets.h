@@ -1,0 +1,30 @@
+// What PodDisruptionBudgets still allow while more and more pods are counted as gone.
+//
+//   Budgets budgets(snapshot.around());
+//   if (budgets.Take(*pod)) ++violations;
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "cluster/surroundings.h"
+
+namespace nos::scheduling {
+
+class Budgets {
+ public:
+  explicit Budgets(const cluster::Surroundings& around);
+
+  // Whether it would violate one if the pod went now.
+  bool Guards(const cluster::Pod& pod) const;
+  // Counts the pod as gone. Whether that violates one.
+  bool Take(const cluster::Pod& pod);
+
+ private:
+  template <typename Visit>
+  void ForEach(const cluster::Pod& pod, Visit visit) const;
+
+  std::vector<std::pair<const cluster::PodDisruptionBudget*, int32_t>> budgets_;
+};
+
+}  // namespace nos::scheduling

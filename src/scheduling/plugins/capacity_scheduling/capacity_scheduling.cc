@@ -1,0 +1,40 @@
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+
+#include <algorithm>
+
+#include "cluster/elastic_quota.h"
+
+namespace nos::scheduling {
+namespace {
+
+// Whether what the one leaves could be what the other lacks.
+bool Overlap(const cluster::Pod& left, const cluster::Pod& waits) {
+  const quota::Amounts freed = quota::ChargeOf(left, nullptr, {});
+  const quota::Amounts asked = quota::ChargeOf(waits, nullptr, {});
+  return std::ranges::any_of(asked.entries(),
+                             [&](const auto& entry) { return freed.Get(entry.first) > 0; });
+}
+
+}  // namespace
+
+bool CapacityScheduling::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  switch (event.kind) {
+    case ClusterEvent::Kind::kPodLeft:
+    case ClusterEvent::Kind::kPodChanged:
+      return event.pod_before == nullptr || Overlap(*event.pod_before, pod);
+    case ClusterEvent::Kind::kAround: {
+      if (event.around != cluster::kElasticQuota && event.around != cluster::kCompositeQuota) {
+        return false;
+      }
+      const auto* before = event.AroundBefore<cluster::ElasticQuota>();
+      const auto* after = event.AroundAfter<cluster::ElasticQuota>();
+      return before == nullptr || after == nullptr || !cluster::SameTerms(*before, *after);
+    }
+    case ClusterEvent::Kind::kNodeChanged:  // its GPUs' memory
+      return event.node->meta.labels != event.node_before->meta.labels;
+    default:
+      return false;
+  }
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,43 @@
+// Elastic quotas (cluster/elastic_quota.h) are kept to, and their guarantees enforced.
+//
+// A framework that has it at preFilter asks quotas before any node; whoever decides has the
+// accounting (Engine has a quota::Ledger), for it changes with each pod that gets a node. At
+// postFilter it makes room for what quotas guarantee (reclaim.h). Name and argument are those of
+// the Go system's plugin. Code: "Quota".
+#pragma once
+
+#include <string>
+
+#include "quota/charge.h"
+#include "quota/claim.h"
+#include "scheduling/plugin.h"
+
+namespace nos::scheduling {
+
+struct QuotaOptions {
+  quota::ChargeRules charges;
+  quota::ReclaimRules reclaim;
+};
+
+class CapacityScheduling final : public PreFilterPlugin {
+ public:
+  explicit CapacityScheduling(QuotaOptions options = {}) : options_(options) {}
+
+  std::string Name() const override { return "CapacityScheduling"; }
+  const QuotaOptions& options() const { return options_; }
+  bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
+  // Has no say: see above.
+  Outcome PreFilter(const cluster::Pod&, const cluster::ClusterSnapshot&,
+                    CycleState&) const override {
+    return {.verdict = Verdict::Fits(), .skip = true};
+  }
+  // What quotas say of the pod.
+  static Verdict VerdictOf(const quota::Refusal& refusal) {
+    return Verdict::Unschedulable("Quota", refusal.Text());
+  }
+
+ private:
+  QuotaOptions options_;
+};
+
+}  // namespace nos::scheduling

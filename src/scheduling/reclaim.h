@@ -1,0 +1,86 @@
+// Who has to go so that a pod gets what its namespace's quota guarantees, or its fair share of what
+// is idle: pods of others that run on what their quotas borrow, wherever in the cluster they are.
+//
+//   Reclaim reclaim(engine.ledger(), engine.BalanceFor(*pod), options, unit_of);
+//   reclaim.CountGone(ending);                      // evicted already, for whomever
+//   if (auto found = reclaim.Find(framework, snapshot, pod)) Evict(found->victims);
+//
+// The rules are those of quota/claim.h. A place is looked for first where nobody has to go; then on
+// each node as many go as have to for its resources, GPUs cut anew if need be, and as few more
+// anywhere as its quota takes. Of all such plans that is taken which violates the fewest disruption
+// budgets, then has the fewest victims, then the least important, then the youngest.
+//
+// A plan without victims: those that are on their way out are enough.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quota/claim.h"
+#include "quota/ledger.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+#include "scheduling/preemption.h"
+
+namespace nos::scheduling {
+
+class Reclaim final : public EvictionRule {
+ public:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+  // The pods that have to go together with this one, with itself: its gang.
+  using UnitOfPod = std::function<EvictionUnit(const Pod&)>;
+
+  // `balance`: as the pod has to see it, without itself. The ledger must outlive it and not change.
+  Reclaim(quota::Ledger& ledger, quota::Balance balance, const QuotaOptions& options,
+          UnitOfPod unit_of);
+
+  // They go whatever is found, and are in no snapshot that is given.
+  void CountGone(const std::vector<Pod>& pods);
+  // `preferred`: a node that it is to get if it fits there. REQUIRES: a quota is in force in the
+  // pod's namespace.
+  std::optional<Preemption> Find(const Framework& framework,
+                                 const cluster::ClusterSnapshot& snapshot, const Pod& pod,
+                                 std::string_view preferred = "");
+  // The pod takes its place there, and those that it needs gone are: for the next one of a gang.
+  void Carry(const Preemption& found, const cluster::ClusterSnapshot& snapshot, const Pod& pod);
+
+  void LookAt(const cluster::NodeInfo& node) override;
+  EvictionUnit UnitOf(const Pod& pod) const override { return unit_of_(pod); }
+  bool MayGo(const EvictionUnit& unit) const override;
+  void Count(const EvictionUnit& unit, bool gone) override;
+  bool LetsIn() const override { return !claim_->WhyNot(); }
+  std::optional<std::vector<EvictionUnit>> More(Budgets& budgets) override;
+  bool WantsFewest() const override { return true; }
+
+ private:
+  // One that may go for its quota's sake.
+  struct Candidate {
+    EvictionUnit unit;
+    quota::Holding holding;
+    bool guarded = false;  // by a budget
+  };
+
+  const cluster::NodeInfo* NodeThatFits(const Framework& framework,
+                                        const cluster::ClusterSnapshot& snapshot,
+                                        std::string_view preferred) const;
+  quota::Holding HoldingOf(const EvictionUnit& unit) const;
+  bool IsGone(const EvictionUnit& unit) const;
+  std::vector<Candidate> Borrowers(const Budgets& budgets);
+  std::optional<std::vector<EvictionUnit>> TakeUntilLetIn(std::vector<Candidate> candidates);
+
+  quota::Ledger& ledger_;
+  quota::Balance balance_;
+  const QuotaOptions options_;
+  const UnitOfPod unit_of_;
+  std::map<std::string, Pod> gone_;  // by key
+  Pod pod_;
+  std::optional<quota::Claim> claim_;
+};
+
+// The cluster cannot do without it, or it comes back at once where it was.
+bool IsSystemPod(const cluster::Pod& pod);
+
+}  // namespace nos::scheduling
