@@ -19,8 +19,10 @@
 #include "cmd/scheduler_file.h"
 #include "cmd/terminal.h"
 #include "controllers/gangs.h"
+#include "quota/ledger.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::cmd {
@@ -146,6 +148,22 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
   return group;
 }
 
+// With those that the snapshot shows.
+quota::Balance BalanceOf(const cluster::ClusterSnapshot& snapshot,
+                         const scheduling::Framework& framework) {
+  quota::Ledger ledger;
+  if (framework.quotas() == nullptr) return ledger.balance();
+  ledger.SetQuotas(quota::QuotasOf(snapshot.around()));
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    for (const SharedPod& pod : node.pods) {
+      ledger.SetPod(pod, quota::ChargeOf(*pod, node.node.get(),
+                                         framework.quotas()->options().charges));
+    }
+  }
+  return ledger.balance();
+}
+
 scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const cluster::Pod& pod,
                                        const Deciders& deciders, const gpu::Catalogue& catalogue) {
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
@@ -158,8 +176,10 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const clus
   }
   const auto with = scheduling::WithPromises(snapshot, objects.pods, pod, members);
   const scheduling::Profile& profile = deciders.of_pod();
-  const scheduling::ExplainInput input{
-      profile.framework, profile.Cutting(), with, pod, profile.preemption, problem};
+  const quota::Balance balance = BalanceOf(with, profile.framework);
+  const scheduling::ExplainInput input{profile.framework,  profile.Cutting(), with,  pod,
+                                       profile.preemption, problem,           false, "",
+                                       &balance};
   return group && members.contains(pod.Key()) ? scheduling::ExplainTogether(input, *group)
                                               : scheduling::Explain(input);
 }

@@ -7,6 +7,7 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/get_report.h"
+#include "cmd/quota_report.h"
 #include "cmd/read_cluster.h"
 #include "cmd/terminal.h"
 #include "kube/client.h"
@@ -18,6 +19,7 @@ namespace {
 
 struct GetFlags {
   std::string kubeconfig, context, output = "table", catalogue;
+  int64_t gpu_memory_gb = quota::ChargeRules().gpu_memory_gb;
 };
 
 // What a report is made of.
@@ -26,7 +28,8 @@ struct Objects {
   LiveCluster live;
 };
 
-Result<Objects> ReadCluster(const GetFlags& flags) {
+// `quotas`: read them, too; who wants none need not be allowed to.
+Result<Objects> ReadCluster(const GetFlags& flags, bool quotas) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(flags.kubeconfig, flags.context));
   kube::HttpTransport transport(std::move(config));
   kube::Client client(transport);
@@ -35,10 +38,14 @@ Result<Objects> ReadCluster(const GetFlags& flags) {
   NOS_ASSIGN(auto pods, ListPods(client));
   auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
   LiveCluster live = MakeLiveCluster(std::move(nodes), std::move(pods), *kept);
+  live.charges.gpu_memory_gb = flags.gpu_memory_gb;
+  if (quotas) {
+    NOS_ASSIGN(live.quotas, ListQuotas(client));
+  }
   return Objects{std::move(kept), std::move(live)};
 }
 
-void AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flags,
+CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flags,
             const std::string& name, const std::string& what, const std::string& none,
             Printout (*report)(const LiveCluster&, Time)) {
   CLI::App* command = get.add_subcommand(name, what);
@@ -53,7 +60,7 @@ void AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flag
   command->footer("Example:\n  nos get " + name + " -o json");
   command->callback([&chosen, flags, name, none, report] {
     chosen.action = [flags, name, none, report] {
-      const auto objects = ReadCluster(*flags);
+      const auto objects = ReadCluster(*flags, report == &ReportQuotas);
       if (!objects.ok()) return Fail("nos get " + name, objects.status());
       const Printout out = report(objects->live, SystemClock().Now());
       for (const std::string& warning : out.warnings) {
@@ -69,12 +76,13 @@ void AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flag
       return 0;
     };
   });
+  return command;
 }
 
 }  // namespace
 
 void AddGetCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* get = root.add_subcommand("get", "Show a live cluster's GPUs, GPU pods or plans");
+  CLI::App* get = root.add_subcommand("get", "Show a live cluster's GPUs, GPU pods, plans or quotas");
   get->require_subcommand(1);
   get->footer(
       "Examples:\n"
@@ -89,6 +97,12 @@ void AddGetCommand(CLI::App& root, Chosen& chosen) {
          "no pod asks for a GPU", &ReportPods);
   AddOne(*get, chosen, flags, "plan", "The layouts asked for and how far they are applied",
          "no plan has been written yet", &ReportPlans);
+  AddOne(*get, chosen, flags, "quotas", "Elastic quotas: who uses, borrows and lends what",
+         "there is no elastic quota", &ReportQuotas)
+      ->add_option("--gpu-memory-gb", flags->gpu_memory_gb,
+                   "Of a whole GPU whose node has no label nvidia.com/gpu.memory")
+      ->check(CLI::Range(0, 1'000'000))
+      ->option_text("GB (" + std::to_string(flags->gpu_memory_gb) + ")");
 }
 
 }  // namespace nos::cmd

@@ -10,6 +10,8 @@
 #include "base/table.h"
 #include "cluster/snapshot.h"
 #include "codec/json.h"
+#include "quota/balance.h"
+#include "quota/charge.h"
 
 namespace nos::cmd {
 
@@ -18,6 +20,8 @@ struct LiveCluster {
   cluster::ClusterSnapshot snapshot;
   std::set<std::string> unmanaged;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
+  std::vector<quota::SharedQuota> quotas = {};
+  quota::ChargeRules charges = {};
 };
 // `catalogue` must outlive it.
 LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> nodes,

@@ -51,6 +51,23 @@ Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& 
   return ListAll<cluster::Pod>(client, kube::kPods, &cluster::ReadPod);
 }
 
+Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client) {
+  using cluster::kQuotaGroup, cluster::kQuotaVersion;
+  std::vector<std::shared_ptr<const cluster::ElasticQuota>> all;
+  const auto add = [&](std::string_view plural, std::string_view kind, auto read) {
+    const kube::Resource resource{std::string(kQuotaGroup), std::string(kQuotaVersion),
+                                  std::string(plural), std::string(kind), true};
+    auto some = ListAll<cluster::ElasticQuota>(client, resource, read);
+    if (some.ok()) all.insert(all.end(), some->begin(), some->end());
+    return some.status().code() == Code::kNotFound ? Status::Ok() : some.status();
+  };
+  NOS_RETURN_IF_ERROR(
+      add("elasticquotas", cluster::kElasticQuota, &cluster::ReadElasticQuota));
+  NOS_RETURN_IF_ERROR(add("compositeelasticquotas", cluster::kCompositeQuota,
+                          &cluster::ReadCompositeElasticQuota));
+  return all;
+}
+
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(kubeconfig, context));
   kube::HttpTransport transport(std::move(config));

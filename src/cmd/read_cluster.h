@@ -31,5 +31,7 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files);
 // Lists and decodes; an object that cannot be read is reported and left out.
 Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client& client);
 Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
+// Both kinds; none where the API server does not know them.
+Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client);
 
 }  // namespace nos::cmd

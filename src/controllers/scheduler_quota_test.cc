@@ -100,8 +100,9 @@ TEST_F(SchedulerQuotaTest, NoMoreThanMaxRuns) {
   EXPECT_EQ(At("a/p2"), "n");
   EXPECT_EQ(At("a/p3"), "");
   EXPECT_EQ(WhyOf("a/p3"),
-            "0/1 nodes are available: elastic quota a/quota allows at most 2 of cpu: 2 are used, "
-            "1 asked for.");
+            "0/1 nodes are available: elastic quota a/quota allows at most 2 of cpu: 2 used, 1 "
+            "asked for. Remedy: raise max of cpu in elastic quota a/quota to 3, or wait until pods "
+            "of its namespaces that have 1 of it end.");
   api_.Remove("pods", "a/p1");
   Run();
   EXPECT_EQ(At("a/p3"), "n");
@@ -351,12 +352,15 @@ TEST_F(SchedulerQuotaTest, VictimsLeaveALegalLayout) {
   PodOf("a", "young", "nvidia.com/mig-2g.10gb", "1");
   Run();
   Tell("g",
-       {{"nos.nebuly.com/status-layout-0", Spec("g")},
-        {"nos.nebuly.com/status-plan", Plan("g")}},
+       {{"nos.nebuly.com/status-layout-0", "2g.10gb@2:free,3g.20gb@4:free"},
+        {"nos.nebuly.com/status-plan", Plan("g")},
+        {"nos.nebuly.com/status-result-plan", Plan("g")}},
        {{"nvidia.com/mig-3g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
   Run();
   ASSERT_EQ(At("a/old"), "g");
   ASSERT_EQ(At("a/young"), "g");
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "2g.10gb@2:used,3g.20gb@4:used"},
+             {"nos.nebuly.com/status-holders-0", "2g.10gb@2=a/young,3g.20gb@4=a/old"}});
   PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
   Run();
   EXPECT_EQ(At("a/young"), "gone");

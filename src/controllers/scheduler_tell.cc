@@ -78,12 +78,13 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
     if (found == known.end()) {
       if (known.size() >= config_.remedies_per_call) continue;
       const auto with = engine_.WithPromises(*telling.pod);
+      const quota::Balance balance = engine_.BalanceFor(*telling.pod);
       cluster::Pod pod = *telling.pod;
       pod.nominated_node.clear();  // as it is by now, the watch may show later
       const Framework& framework = *profile->framework;
       const Framework& cutting = profile->cutting != nullptr ? *profile->cutting : framework;
       const scheduling::Explanation why = scheduling::Explain(
-          {framework, cutting, with, pod, profile->preemption, "", false, pod.meta.ns});
+          {framework, cutting, with, pod, profile->preemption, "", false, pod.meta.ns, &balance});
       const bool helps = !why.place && !why.preemption;  // else it is on its way
       found = known.emplace(key, helps ? why.remedy : "").first;
     }

@@ -80,6 +80,26 @@ std::string Refusal::Text() const {
   return name;
 }
 
+std::string Refusal::Remedy() const {
+  const std::string& what = cluster::ResourceName(resource);
+  const std::string lack = TextOf(resource, Lack());
+  const auto raise = [&](std::string_view field, const std::string& to) {
+    return fmt::format(
+        "raise {} of {} in {} {}, or wait until pods of its namespaces that have {} of it end",
+        field, what, NameOf(*quota), to, lack);
+  };
+  switch (kind) {
+    case Kind::kMax:
+      return raise("max", "to " + TextOf(resource, limit + Lack()));
+    case Kind::kBorrowingLimit:
+      return raise("borrowingLimit", "to " + TextOf(resource, used));
+    case Kind::kNothingIdle:
+      return fmt::format("raise min of {} in {} by {}, or wait until pods that have {} of it end",
+                         what, NameOf(*quota), lack, lack);
+  }
+  return "";
+}
+
 void Balance::Pool::Add(const Pool& other, int sign) {
   min += sign * other.min;
   weighted += sign * other.weighted;

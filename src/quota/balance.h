@@ -55,9 +55,15 @@ struct Refusal {
   enum class Kind { kMax, kBorrowingLimit, kNothingIdle } kind;
   SharedQuota quota;  // whose limit it is
   cluster::ResourceId resource;
-  Amount asked, used, limit;  // kNothingIdle: borrowed by all, lendable by all, with the pod
+  // kMax: without the pod. Else of what is borrowed, with the pod: by the quota, or
+  // (kNothingIdle) by all of its level, of what these have idle.
+  Amount asked, used, limit;
+  // How much too much that is.
+  Amount Lack() const { return used + (kind == Kind::kMax ? asked : 0) - limit; }
   // "elastic quota team-a/eq allows at most 10 of nvidia.com/gpu: 9 are used, 2 asked for"
   std::string Text() const;
+  // What its owner could do: "raise max of cpu in elastic quota team-a/eq to 11, or wait ..."
+  std::string Remedy() const;
 };
 
 class Balance {

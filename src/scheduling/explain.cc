@@ -7,6 +7,7 @@
 #include "scheduling/explain_promises.h"
 #include "scheduling/explain_remedy.h"
 #include "scheduling/explain_room.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 
 namespace nos::scheduling {
 namespace {
@@ -21,6 +22,19 @@ std::string GateOf(const Framework& framework, const Pod& pod) {
     if (!verdict.fits()) return verdict.message;
   }
   return "";
+}
+
+// What it counts for where that is not the same on all nodes, is taken from none of them.
+void AskQuota(const ExplainInput& input, Explanation& why) {
+  if (input.balance == nullptr || input.framework.quotas() == nullptr) return;
+  const auto account = input.balance->AccountOf(input.pod.meta.ns);
+  if (!account) return;
+  const auto refusal = input.balance->WhyNot(
+      *account,
+      quota::ChargeOf(input.pod, nullptr, input.framework.quotas()->options().charges));
+  if (!refusal) return;
+  why.quota = refusal->Text();
+  why.for_quota = refusal->Remedy();
 }
 
 // Who would have to go for it, or goes.
@@ -76,7 +90,8 @@ Explanation Explain(const ExplainInput& input) {
   why.gang = input.gang;
   why.beside = input.beside;
   why.being_cut = BeingCut(input);
-  if (!why.being_cut) why.place = PlaceFor(input);
+  AskQuota(input, why);
+  if (!why.being_cut && why.quota.empty()) why.place = PlaceFor(input);
   why.diagnosis = framework.Diagnose(input.pod, input.snapshot);
   std::optional<Obstacles> nearest, liftable;
   const Cycle cycle = framework.PreFilter(input.pod, input.snapshot);
@@ -89,7 +104,7 @@ Explanation Explain(const ExplainInput& input) {
   }
   const bool on_its_way = why.place || why.being_cut;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
-  if (!on_its_way && why.gate.empty()) AddRoom(input, why);
+  if (!on_its_way && why.gate.empty() && why.quota.empty()) AddRoom(input, why);
   why.remedy = RemedyOf(why, liftable ? std::optional(liftable->nearest()) : std::nullopt, input);
   return why;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "codec/json.h"
+#include "quota/balance.h"
 #include "scheduling/framework.h"
 #include "scheduling/preemption.h"
 
@@ -38,6 +39,8 @@ struct ExplainInput {
   // The namespace of those who read the remedy: pods of others are counted there, not named (see
   // pod_names.h). Empty: they may know of all.
   std::string reader = {};
+  // What is used of quotas, as the pod has to see it (Engine::BalanceFor); null: there are none.
+  const quota::Balance* balance = nullptr;
 };
 
 struct Explanation {
@@ -83,6 +86,7 @@ struct Explanation {
   bool cuts_here = false;          // its scheduler has GPUs cut
   std::string gate, gang;          // not empty: what it, or its group, waits for
   bool beside = false;             // as in ExplainInput
+  std::string quota, for_quota;    // why its quota does not let it in, and what would help
   Diagnosis diagnosis;             // of its own scheduler
   std::optional<Place> place;      // it fits now
   std::optional<Place> being_cut;  // has been chosen for it; its GPUs are being cut

@@ -173,6 +173,7 @@ std::string RemedyOf(const Explanation& why, const std::optional<Nearest>& lifta
                      const ExplainInput& input) {
   if (!why.gate.empty()) return "lift what it waits for before it is queued: " + why.gate;
   if (!why.gang.empty() && !why.beside) return "complete its group: " + why.gang;
+  if (!why.for_quota.empty()) return why.for_quota;
   if (std::string none = NoneNeeded(why, input.reader); !none.empty()) return none;
   if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
   if (!why.nearest) return RemedyForAll(why, input);

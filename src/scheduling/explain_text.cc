@@ -82,6 +82,7 @@ std::string Headline(const Explanation& why) {
     return fmt::format("{} waits for the room that is made for it on node {}", why.pod,
                        why.awaited->node);
   }
+  if (!why.quota.empty()) return why.pod + " waits for its quota";
   if (!why.place) {
     return fmt::format("{} waits: {}/{} nodes are available", why.pod, why.diagnosis.feasible,
                        why.diagnosis.nodes);
@@ -149,6 +150,7 @@ std::string ToText(const Explanation& why, size_t width) {
     AddLines(out, label, text, width);
   };
   if (!why.gang.empty()) add("group", why.gang);
+  if (!why.quota.empty()) add("quota", why.quota);
   if (why.place) {
     if (!why.place->cut.made.empty()) add("to be cut", CutText(why.place->cut));
   } else if (why.being_cut) {
@@ -191,6 +193,7 @@ Json ToJson(const Explanation& why) {
                  {"reasons", std::move(reasons)}};
   if (!why.gate.empty()) out["gate"] = why.gate;
   if (!why.gang.empty()) out["gang"] = why.gang;
+  if (!why.quota.empty()) out["quota"] = why.quota;
   if (why.place) {
     out["place"] = JsonObject{{"node", why.place->node}, {"cut", CutJson(why.place->cut)}};
   }

@@ -1,6 +1,7 @@
 #include "scheduling/preemption.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <set>
@@ -118,10 +119,9 @@ class NodeSearch {
       return std::nullopt;
     }
     trial_.emplace(framework_, snapshot_, cycle_, pod_, node_.node->meta.name);
-    for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
-      if (rule_.MayGo(*unit)) Remove(*unit);
-    }
-    if (!trial_->Fits()) return std::nullopt;
+    std::ranges::reverse(units);
+    const std::vector<EvictionUnit> kept = RemoveWhoMayGo(units);
+    if (!trial_->Fits() && (kept.empty() || !FitsWithout(kept, units))) return std::nullopt;
     const bool let_in = rule_.LetsIn();
     Budgets budgets(snapshot_.around());
     std::vector<EvictionUnit> guarded, others;
@@ -137,6 +137,32 @@ class NodeSearch {
     if (!let_in && !AddMore(preemption)) return std::nullopt;
     std::ranges::sort(preemption.victims, MoreImportant);
     return preemption;
+  }
+
+  // Those that may not, or not any more, stay: they are returned. Some may only when others have
+  // gone.
+  std::vector<EvictionUnit> RemoveWhoMayGo(std::vector<EvictionUnit> units) {
+    for (size_t before = SIZE_MAX; units.size() < before;) {
+      before = units.size();
+      std::erase_if(units, [&](const EvictionUnit& unit) {
+        const bool goes = rule_.MayGo(unit);
+        if (goes) Remove(unit);
+        return goes;
+      });
+    }
+    return units;
+  }
+  // Whether there is room when those go first that the others were taken before.
+  bool FitsWithout(const std::vector<EvictionUnit>& first, const std::vector<EvictionUnit>& units) {
+    while (!gone_.empty()) PutBack(EvictionUnit(gone_.back()));
+    (void)RemoveWhoMayGo(first);
+    if (gone_.empty()) return false;
+    std::vector<EvictionUnit> rest = units;
+    std::erase_if(rest, [&](const EvictionUnit& unit) {
+      return std::ranges::find(gone_, unit) != gone_.end();
+    });
+    (void)RemoveWhoMayGo(rest);
+    return trial_->Fits();
   }
 
   bool AddMore(Preemption& preemption) {
@@ -174,11 +200,14 @@ class NodeSearch {
     rule_.Count(unit, true);
     gone_.push_back(unit);
   }
-  // Takes it back if the pod has room and is let in all the same. False: it has to go.
-  bool Keep(const EvictionUnit& unit, bool let_in) {
+  void PutBack(const EvictionUnit& unit) {
     for (const SharedPod& pod : HereOf(unit)) trial_->Add(pod);
     rule_.Count(unit, false);
     std::erase(gone_, unit);
+  }
+  // Takes it back if the pod has room and is let in all the same. False: it has to go.
+  bool Keep(const EvictionUnit& unit, bool let_in) {
+    PutBack(unit);
     if (trial_->Fits() && (!let_in || rule_.LetsIn())) return true;
     Remove(unit);
     return false;

@@ -26,8 +26,7 @@ double ExcessOf(const quota::Balance& balance, std::optional<size_t> account,
 
 // Of what the refusal is about.
 Amount LackOf(const quota::Refusal& refusal) {
-  const Amount asked = refusal.kind == quota::Refusal::Kind::kNothingIdle ? 0 : refusal.asked;
-  return std::max<Amount>(refusal.used + asked - refusal.limit, 1);
+  return std::max<Amount>(refusal.Lack(), 1);
 }
 
 bool IsAsBad(const quota::Refusal& after, const quota::Refusal& before) {
@@ -146,7 +145,7 @@ void Reclaim::Count(const EvictionUnit& unit, bool gone) {
   for (const Pod& pod : unit) gone ? void(gone_.emplace(pod->Key(), pod)) : void(gone_.erase(pod->Key()));
 }
 
-// Those whose leaving could let the pod in, the least important first.
+// Those that may go now or when others have gone, the least important first.
 std::vector<Reclaim::Candidate> Reclaim::Borrowers(const Budgets& budgets) {
   std::vector<Candidate> candidates;
   std::set<std::string> seen;
@@ -156,9 +155,10 @@ std::vector<Reclaim::Candidate> Reclaim::Borrowers(const Budgets& budgets) {
     for (size_t i = own ? 0 : standing.in_quota; i < standing.pods.size(); ++i) {
       EvictionUnit unit = unit_of_(standing.pods[i]);
       if (unit.size() > 1 && !seen.insert(unit.front()->Key()).second) continue;
-      if (!MayGo(unit)) continue;
+      if (IsGone(unit)) continue;
       Candidate candidate{std::move(unit), {}, false};
       candidate.holding = HoldingOf(candidate.unit);
+      if (own && candidate.holding.priority >= pod_->priority) continue;
       candidate.guarded = std::ranges::any_of(
           candidate.unit, [&](const Pod& pod) { return budgets.Guards(*pod); });
       candidates.push_back(std::move(candidate));

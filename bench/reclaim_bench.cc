@@ -1,0 +1,73 @@
+// What it takes to find out who has to go for what a quota guarantees: 5,000 nodes, 1,000 quotas,
+// 50,000 pods, all room taken and half of it borrowed.
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+#include "gpu/catalogue.h"
+#include "scheduling/engine.h"
+#include "scheduling/reclaim.h"
+
+namespace nos::scheduling {
+namespace {
+
+constexpr int kNodes = 5000, kQuotas = 1000, kPods = 50'000;
+constexpr int64_t kCpuOfNode = 10;
+
+std::shared_ptr<const cluster::Pod> PodOf(int i, const std::string& ns) {
+  auto made = std::make_shared<cluster::Pod>();
+  made->meta.ns = ns;
+  made->meta.name = "pod-" + std::to_string(i);
+  made->meta.uid = made->meta.name;
+  made->meta.created = Time(std::chrono::seconds(i));
+  made->containers.emplace_back().requests = {{"cpu", Quantity::FromValue(1)},
+                                              {"memory", Quantity::FromValue(int64_t{1} << 30)}};
+  return made;
+}
+
+// Half of the quotas have twice what they are guaranteed, the others nothing. `spare`: nodes on
+// which nothing runs.
+void Fill(Engine& engine, int spare) {
+  for (int i = 0; i < kNodes + spare; ++i) {
+    auto node = std::make_shared<cluster::Node>();
+    node->meta.name = "node-" + std::to_string(100'000 + i);
+    node->allocatable = {{"cpu", Quantity::FromValue(kCpuOfNode)},
+                         {"memory", Quantity::FromValue(int64_t{256} << 30)},
+                         {"pods", Quantity::FromValue(110)}};
+    engine.SetNode(std::move(node));
+  }
+  engine.ChangeAround([&](cluster::Surroundings& around) {
+    for (int i = 0; i < kQuotas; ++i) {
+      auto quota = std::make_shared<cluster::ElasticQuota>();
+      quota->meta.ns = "team-" + std::to_string(i);
+      quota->meta.name = "quota";
+      quota->namespaces = {quota->meta.ns};
+      quota->min = {{"cpu", Quantity::FromValue(kPods / kQuotas)}};
+      around.quotas.Set(quota->Key(), std::move(quota));
+    }
+  });
+  for (int i = 0; i < kPods; ++i) {
+    engine.Assume(PodOf(i, "team-" + std::to_string(i % (kQuotas / 2))),
+                  "node-" + std::to_string(100'000 + i % kNodes));
+  }
+}
+
+void Decide(benchmark::State& state) {
+  const Framework framework = Framework::Default();
+  Engine engine(gpu::Catalogue::Builtin());
+  Fill(engine, static_cast<int>(state.range(0)));
+  const auto unit_of = [](const auto& pod) { return EvictionUnit{pod}; };
+  const auto pod = PodOf(kPods, "team-" + std::to_string(kQuotas - 1));
+  size_t victims = 0;
+  for (auto _ : state) {
+    Reclaim reclaim(engine.ledger(), engine.BalanceFor(*pod), framework.quotas()->options(),
+                    unit_of);
+    const auto found = reclaim.Find(framework, engine.snapshot(), pod);
+    victims = found ? found->victims.size() : 0;
+  }
+  state.counters["victims"] = static_cast<double>(victims);
+}
+BENCHMARK(Decide)->Arg(0)->Arg(1)->ArgName("spare")->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace nos::scheduling

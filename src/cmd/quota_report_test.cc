@@ -1,0 +1,78 @@
+#include "cmd/quota_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/catalogue.h"
+
+namespace nos::cmd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class QuotaReportTest : public testing::Test {
+ protected:
+  void Quota(const std::string& ns, const std::string& min, const std::string& max = "") {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = ns;
+    quota->meta.name = "eq";
+    quota->namespaces = {ns};
+    quota->min["nos.nebuly.com/gpu-memory"] = *Quantity::Parse(min);
+    if (!max.empty()) quota->max["nos.nebuly.com/gpu-memory"] = *Quantity::Parse(max);
+    quotas_.push_back(quota);
+  }
+  // Each younger than those before.
+  void Pods(const std::string& ns, int count, const std::string& resource) {
+    for (int i = 0; i < count; ++i) {
+      auto pod = std::make_shared<cluster::Pod>();
+      pod->meta.ns = ns;
+      pod->meta.name = "p" + std::to_string(i);
+      pod->meta.created = Time(std::chrono::seconds(i));
+      pod->node_name = "n";
+      pod->containers.emplace_back().requests[resource] = Quantity::FromValue(1);
+      pods_.push_back(std::move(pod));
+    }
+  }
+  Printout Report() {
+    auto node = std::make_shared<cluster::Node>();
+    node->meta.name = "n";
+    LiveCluster live = MakeLiveCluster({node}, pods_, gpu::Catalogue::Builtin());
+    live.quotas = quotas_;
+    return ReportQuotas(live, Time());
+  }
+
+  std::vector<quota::SharedQuota> quotas_;
+  std::vector<std::shared_ptr<const cluster::Pod>> pods_;
+};
+
+TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
+  Quota("a", "40", "70");
+  Quota("b", "10");
+  Quota("c", "30");
+  Pods("a", 6, "nvidia.com/mig-1g.10gb");
+  Pods("b", 1, "nvidia.com/mig-1g.10gb");
+  const std::string text = Report().table.ToString();
+  EXPECT_THAT(text, HasSubstr("a/eq   nos.nebuly.com/gpu-memory  40   70   60"));
+  EXPECT_THAT(text, HasSubstr("20 (c/eq 20)"));
+  EXPECT_THAT(text, HasSubstr("20 (a/eq 20)"));
+  EXPECT_THAT(text, HasSubstr("a/p5, a/p4\n"));
+}
+
+TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
+  for (const char* ns : {"team-one", "team-two", "team-three"}) Quota(ns, "30");
+  Pods("team-one", 8, "nvidia.com/mig-1g.10gb");
+  const Printout out = Report();
+  const std::string text = out.table.ToString(100);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    EXPECT_LE(DisplayWidth(std::string_view(text).substr(at, end - at)), 100U);
+    at = end + 1;
+  }
+  const std::string json = WriteJson(out.json);
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-three/eq":"25","team-two/eq":"25"})"));
+  EXPECT_THAT(json, HasSubstr(R"("lentTo":{"team-one/eq":"25"})"));
+  EXPECT_THAT(json, HasSubstr(R"("overQuota":["team-one/p7","team-one/p6","team-one/p5")"));
+}
+
+}  // namespace
+}  // namespace nos::cmd

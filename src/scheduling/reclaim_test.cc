@@ -1,0 +1,156 @@
+#include "scheduling/reclaim.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "scheduling/engine.h"
+#include "scheduling/testing/build.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::ElasticQuota;
+using testing::NodeOf;
+using testing::PodOf;
+using testing::Resources;
+
+// A small cluster in which some borrow, made at random.
+class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+
+  ReclaimTest() {
+    const size_t nodes = 1 + random_.Below(3);
+    for (size_t i = 0; i < nodes; ++i) {
+      engine_.SetNode(std::make_shared<const cluster::Node>(
+          NodeOf("n" + std::to_string(i), {{"cpu", std::to_string(2 + random_.Below(5))},
+                                           {"memory", std::to_string(2 + random_.Below(5))}})));
+    }
+    const size_t quotas = 1 + random_.Below(3);
+    engine_.ChangeAround([&](cluster::Surroundings& around) {
+      for (size_t i = 0; i < quotas; ++i) {
+        ElasticQuota quota;
+        quota.meta.ns = "t" + std::to_string(i);
+        quota.meta.name = "q";
+        quota.namespaces = {quota.meta.ns};
+        quota.min = Resources({{"cpu", std::to_string(random_.Below(5))}});
+        if (random_.Below(2) == 0) {
+          quota.min["memory"] = Quantity::FromValue(static_cast<int64_t>(random_.Below(5)));
+        }
+        around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+      }
+    });
+    for (size_t i = random_.Below(10); i > 0; --i) {
+      const Pod pod = RandomPod();
+      const Decision decision = engine_.Schedule(framework_, pod);
+      if (decision.node == nullptr) continue;
+      engine_.Assume(pod, decision.node->node->meta.name);
+      running_.push_back(pod);
+    }
+  }
+
+  Pod RandomPod() {
+    auto pod = std::make_shared<cluster::Pod>(
+        PodOf("p" + std::to_string(++made_), {{"cpu", std::to_string(1 + random_.Below(3))},
+                                              {"memory", std::to_string(random_.Below(3))}}));
+    pod->meta.ns = "t" + std::to_string(random_.Below(4));
+    pod->meta.uid = pod->meta.name;
+    pod->meta.created = Time(std::chrono::seconds(made_));
+    pod->priority = static_cast<int32_t>(random_.Below(3));
+    return pod;
+  }
+
+  std::optional<Preemption> Find(const Pod& pod) {
+    Reclaim reclaim(engine_.ledger(), engine_.BalanceFor(*pod), options_,
+                    [](const Pod& victim) { return EvictionUnit{victim}; });
+    return reclaim.Find(framework_, engine_.snapshot(), pod);
+  }
+
+  // Whether the pod finds a node while these are away.
+  bool FitsWithout(const std::vector<Pod>& victims, const Pod& pod) {
+    std::vector<std::pair<Pod, std::string>> away;
+    for (const Pod& victim : victims) {
+      away.emplace_back(victim, engine_.FindPlaced(victim->Key())->node);
+      engine_.Forget(victim->Key());
+    }
+    const bool fits = engine_.Schedule(framework_, pod).node != nullptr;
+    for (const auto& [victim, node] : away) engine_.Assume(victim, node);
+    return fits;
+  }
+
+  // Whether it may be taken while those are away that go before.
+  bool MayTakeAll(const std::vector<Pod>& victims, const Pod& pod) {
+    quota::Ledger& ledger = engine_.ledger();
+    const quota::Balance& balance = ledger.balance();
+    const auto holding = [&](const Pod& of) {
+      const auto* charge = ledger.ChargeOf(of->Key());
+      return quota::Holding{balance.AccountOf(of->meta.ns),
+                            charge != nullptr ? *charge : quota::ChargeOf(*of, nullptr, {}),
+                            of->priority, ledger.IsOverQuota(of->Key())};
+    };
+    std::vector<size_t> order(victims.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    do {
+      quota::Claim claim(balance, holding(pod), options_.reclaim);
+      const bool all = std::ranges::all_of(order, [&](size_t i) {
+        const quota::Holding victim = holding(victims[i]);
+        if (!claim.MayTake(victim)) return false;
+        claim.Take(victim);
+        return true;
+      });
+      if (all) return true;
+    } while (std::ranges::next_permutation(order).found);
+    return false;
+  }
+
+  // Of all sets that may be taken the least size of one that helps.
+  std::optional<size_t> BruteForce(const Pod& pod) {
+    std::optional<size_t> fewest;
+    for (uint32_t set = 1; set < (1U << running_.size()); ++set) {
+      std::vector<Pod> victims;
+      for (size_t i = 0; i < running_.size(); ++i) {
+        if ((set >> i & 1U) != 0) victims.push_back(running_[i]);
+      }
+      if (victims.size() > 4 || (fewest && victims.size() >= *fewest)) continue;
+      if (FitsWithout(victims, pod) && MayTakeAll(victims, pod)) fewest = victims.size();
+    }
+    return fewest;
+  }
+
+  Random random_{GetParam()};
+  Framework framework_ = Framework::Default();
+  QuotaOptions options_;
+  Engine engine_{gpu::Catalogue::Builtin()};
+  std::vector<Pod> running_;
+  int made_ = 0;
+};
+
+// Those who go may be taken, are enough, and none of them could stay; and when nobody is found,
+// then because nobody could be taken.
+TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
+  for (int i = 0; i < 5; ++i) {
+    const Pod pod = RandomPod();
+    const bool has_quota = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value();
+    if (!has_quota || engine_.Schedule(framework_, pod).node != nullptr) continue;
+    const auto found = Find(pod);
+    const auto best = BruteForce(pod);
+    if (!found) {
+      EXPECT_FALSE(best) << "seed " << GetParam() << ": " << *best << " would do";
+      continue;
+    }
+    EXPECT_TRUE(MayTakeAll(found->victims, pod));
+    EXPECT_TRUE(FitsWithout(found->victims, pod));
+    for (size_t spared = 0; spared < found->victims.size(); ++spared) {
+      std::vector<Pod> others = found->victims;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(spared));
+      EXPECT_FALSE(MayTakeAll(others, pod) && FitsWithout(others, pod)) << "one too many";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ReclaimTest, ::testing::Range<uint64_t>(1, 301));
+
+}  // namespace
+}  // namespace nos::scheduling
