@@ -353,8 +353,7 @@ TEST_F(SchedulerQuotaTest, VictimsLeaveALegalLayout) {
   Run();
   Tell("g",
        {{"nos.nebuly.com/status-layout-0", "2g.10gb@2:free,3g.20gb@4:free"},
-        {"nos.nebuly.com/status-plan", Plan("g")},
-        {"nos.nebuly.com/status-result-plan", Plan("g")}},
+        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
        {{"nvidia.com/mig-3g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
   Run();
   ASSERT_EQ(At("a/old"), "g");
