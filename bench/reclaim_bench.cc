@@ -43,7 +43,8 @@ void Fill(Engine& engine, int spare) {
       quota->meta.name = "quota";
       quota->namespaces = {quota->meta.ns};
       quota->min = {{"cpu", Quantity::FromValue(kPods / kQuotas)}};
-      around.quotas.Set(quota->Key(), std::move(quota));
+      const std::string key = quota->Key();
+      around.quotas.Set(key, std::move(quota));
     }
   });
   for (int i = 0; i < kPods; ++i) {

@@ -74,9 +74,10 @@ void Ledger::Rank(size_t account) {
   }
   ranked.standing = {{}, CountInQuota(balance_.terms(account).own_min, holders)};
   for (const Holder& holder : holders) {
-    pods_.at(holder.pod->Key()).over_quota =
-        ranked.standing.pods.size() >= ranked.standing.in_quota;
+    Entry& entry = pods_.at(holder.pod->Key());
+    entry.over_quota = ranked.standing.pods.size() >= ranked.standing.in_quota;
     ranked.standing.pods.push_back(holder.pod);
+    ranked.standing.charges.push_back(&entry.charge);
   }
   ranked.current = true;
 }

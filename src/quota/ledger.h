@@ -41,6 +41,7 @@ class Ledger {
   struct Standing {
     std::vector<Pod> pods;
     size_t in_quota = 0;
+    std::vector<const Amounts*> charges = {};  // of the pods; valid until the ledger changes
   };
   const Standing& StandingOf(size_t account);
 

@@ -4,6 +4,9 @@
 //   if (budgets.Take(*pod)) ++violations;
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,10 +24,14 @@ class Budgets {
   bool Take(const cluster::Pod& pod);
 
  private:
-  template <typename Visit>
-  void ForEach(const cluster::Pod& pod, Visit visit) const;
+  // Calls visit(what it still allows) for each that counts the pod.
+  template <typename Table, typename Visit>
+  static void ForEach(Table& budgets, const cluster::Pod& pod, Visit visit);
 
-  std::vector<std::pair<const cluster::PodDisruptionBudget*, int32_t>> budgets_;
+  // What each still allows, by namespace.
+  std::map<std::string, std::vector<std::pair<const cluster::PodDisruptionBudget*, int32_t>>,
+           std::less<>>
+      budgets_;
 };
 
 }  // namespace nos::scheduling

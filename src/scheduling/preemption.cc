@@ -233,14 +233,17 @@ std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnap
   const auto enough = static_cast<size_t>(
       std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
   bool harmless = false;  // there is one that violates no budget
-  for (size_t i = 0; i < snapshot.size() && !(harmless && candidates.size() >= enough); ++i) {
-    const NodeInfo& node = snapshot.node(i);
+  const auto order = rule.Order(snapshot);
+  const size_t count = order ? order->size() : snapshot.size();
+  for (size_t i = 0; i < count && !(harmless && candidates.size() >= enough); ++i) {
+    const NodeInfo& node = snapshot.node(order ? (*order)[i] : i);
     if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
     rule.LookAt(node);
     auto preemption = NodeSearch(framework, snapshot, cycle, pod, node, rule).Run();
     if (!preemption) continue;
     harmless = harmless || preemption->violations == 0;
     candidates.push_back(*std::move(preemption));
+    if (rule.IsGood(candidates.back())) break;
   }
   return candidates;
 }

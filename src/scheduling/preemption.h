@@ -31,6 +31,8 @@ struct PreemptionOptions {
   int min_candidates = 100;
 };
 
+struct Preemption;
+
 // Pods that are evicted together or not at all, the most important first.
 using EvictionUnit = std::vector<std::shared_ptr<const cluster::Pod>>;
 
@@ -53,6 +55,12 @@ class EvictionRule {
   virtual std::optional<std::vector<EvictionUnit>> More(Budgets&) { return std::nullopt; }
   // Whether few victims matter more than unimportant ones.
   virtual bool WantsFewest() const { return false; }
+  // The nodes to be looked at, in this order, by index; none: all.
+  virtual std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot&) const {
+    return std::nullopt;
+  }
+  // Whether no others need be looked for.
+  virtual bool IsGood(const Preemption&) const { return false; }
 };
 
 // Those that a predicate, which must outlive it, lets go, each for itself.

@@ -1,9 +1,9 @@
 #include "scheduling/reclaim.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 namespace nos::scheduling {
@@ -12,6 +12,9 @@ namespace {
 using cluster::ClusterSnapshot;
 using quota::Amount;
 
+constexpr size_t kMostScored = 100;  // of nodes that fit
+// Far from all: those that are likely to be gentle come first.
+constexpr PreemptionOptions kLooksAt{.min_candidate_percentage = 0, .min_candidates = 100};
 constexpr int32_t kSystemPriority = 2'000'000'000;  // of system-cluster-critical
 
 // How far the account is beyond what its min covers, for its size.
@@ -74,34 +77,43 @@ void Reclaim::Carry(const Preemption& found, const ClusterSnapshot& snapshot, co
   }
 }
 
+// Of the first that fit the best.
 const cluster::NodeInfo* Reclaim::NodeThatFits(const Framework& framework,
                                                const ClusterSnapshot& snapshot,
                                                std::string_view preferred) const {
-  if (const cluster::NodeInfo* node = snapshot.Find(preferred); node != nullptr) {
-    const Cycle cycle = framework.PreFilter(*pod_, snapshot);
-    if (cycle.verdict.fits() && framework.Filter(cycle, *pod_, *node).fits()) return node;
+  const Cycle cycle = framework.PreFilter(*pod_, snapshot);
+  if (!cycle.verdict.fits()) return nullptr;
+  const auto fits = [&](const cluster::NodeInfo& node) {
+    return framework.Filter(cycle, *pod_, node).fits();
+  };
+  const cluster::NodeInfo* node = snapshot.Find(preferred);
+  if (node != nullptr && fits(*node)) return node;
+  std::vector<const cluster::NodeInfo*> nodes;
+  for (size_t i = 0; i < snapshot.size() && nodes.size() < kMostScored; ++i) {
+    if (fits(snapshot.node(i))) nodes.push_back(&snapshot.node(i));
   }
-  return framework.Schedule(*pod_, snapshot, {}).node;
+  if (nodes.empty()) return nullptr;
+  const std::vector<int64_t> scores = framework.Score(cycle, *pod_, snapshot, nodes);
+  return nodes[static_cast<size_t>(std::ranges::max_element(scores) - scores.begin())];
 }
 
 std::optional<Preemption> Reclaim::Find(const Framework& framework,
                                         const ClusterSnapshot& snapshot, const Pod& pod,
                                         std::string_view preferred) {
   pod_ = pod;
+  groups_.clear();
   quota::Holding claimant{balance_.AccountOf(pod->meta.ns),
                           quota::ChargeOf(*pod, nullptr, options_.charges), pod->priority};
   claim_.emplace(balance_, std::move(claimant), options_.reclaim);
   const cluster::NodeInfo* fits = NodeThatFits(framework, snapshot, preferred);
-  if (fits == nullptr) {
-    const PreemptionOptions everywhere{.min_candidate_percentage = 100};
-    return FindPreemption(framework, snapshot, *pod, everywhere, this);
-  }
-  LookAt(*fits);
-  Preemption found{fits->node->meta.name, {}, 0};
-  if (LetsIn()) return found;
+  if (fits != nullptr) LookAt(*fits);
+  if (fits != nullptr && LetsIn()) return Preemption{fits->node->meta.name, {}, 0};
   Budgets budgets(snapshot.around());
+  Collect(budgets);
+  if (fits == nullptr) return WithoutRoom(framework, snapshot);
   const auto units = More(budgets);
   if (!units) return std::nullopt;
+  Preemption found{fits->node->meta.name, {}, 0};
   for (const EvictionUnit& unit : *units) {
     for (const Pod& victim : unit) {
       found.violations += budgets.Take(*victim) ? 1 : 0;
@@ -109,6 +121,18 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework,
     }
   }
   return found;
+}
+
+std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
+                                               const ClusterSnapshot& snapshot) {
+  if (!LetsIn()) {  // if not even all of them were enough, no node need be asked
+    const auto taken = TakeUntilLetIn();
+    if (!taken && !quota::DependsOnNode(*pod_)) return std::nullopt;
+    if (taken) {
+      for (const EvictionUnit& unit : *taken) Count(unit, false);
+    }
+  }
+  return FindPreemption(framework, snapshot, *pod_, kLooksAt, this);
 }
 
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
@@ -145,40 +169,66 @@ void Reclaim::Count(const EvictionUnit& unit, bool gone) {
   for (const Pod& pod : unit) gone ? void(gone_.emplace(pod->Key(), pod)) : void(gone_.erase(pod->Key()));
 }
 
-// Those that may go now or when others have gone, the least important first.
-std::vector<Reclaim::Candidate> Reclaim::Borrowers(const Budgets& budgets) {
-  std::vector<Candidate> candidates;
-  std::set<std::string> seen;
-  for (size_t account = 0; account < balance_.size(); ++account) {
-    const quota::Ledger::Standing& standing = ledger_.StandingOf(account);
-    const bool own = account == balance_.AccountOf(pod_->meta.ns);
-    for (size_t i = own ? 0 : standing.in_quota; i < standing.pods.size(); ++i) {
-      EvictionUnit unit = unit_of_(standing.pods[i]);
-      if (unit.size() > 1 && !seen.insert(unit.front()->Key()).second) continue;
-      if (IsGone(unit)) continue;
-      Candidate candidate{std::move(unit), {}, false};
-      candidate.holding = HoldingOf(candidate.unit);
-      if (own && candidate.holding.priority >= pod_->priority) continue;
-      candidate.guarded = std::ranges::any_of(
-          candidate.unit, [&](const Pod& pod) { return budgets.Guards(*pod); });
-      candidates.push_back(std::move(candidate));
-    }
-  }
-  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
-    return LessImportant(*a.unit.front(), *b.unit.front());
+bool Reclaim::HasExcess(size_t account) const {
+  const quota::Amounts& min = balance_.terms(account).min;
+  return std::ranges::any_of(balance_.used(account).entries(), [&](const auto& used) {
+    const auto own = min.Named(used.first);
+    return own && used.second > *own;
   });
-  return candidates;
 }
 
-std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
-  auto taken = TakeUntilLetIn(Borrowers(budgets));
+void Reclaim::Collect(const Budgets& budgets) {
+  const auto own = balance_.AccountOf(pod_->meta.ns);
+  for (size_t account = 0; account < balance_.size(); ++account) {
+    if (account == own || HasExcess(account)) CollectOf(account, budgets);
+  }
+}
+
+void Reclaim::CollectOf(size_t account, const Budgets& budgets) {
+  const quota::Ledger::Standing& standing = ledger_.StandingOf(account);
+  const bool own = account == balance_.AccountOf(pod_->meta.ns);
+  const size_t first = groups_.size();
+  for (size_t i = own ? 0 : standing.in_quota; i < standing.pods.size(); ++i) {
+    const Pod& pod = standing.pods[i];
+    if (own && pod->priority >= pod_->priority) continue;
+    const Group key{account, budgets.Guards(*pod), pod->priority, standing.charges[i]};
+    auto group = std::find_if(
+        groups_.begin() + static_cast<std::ptrdiff_t>(first), groups_.end(), [&](const Group& g) {
+          return g.guarded == key.guarded && g.priority == key.priority && *g.charge == *key.charge;
+        });
+    if (group == groups_.end()) group = groups_.insert(groups_.end(), key);
+    group->pods.push_back(pod);
+  }
+}
+
+// The next of the group that is still there. False: there is none.
+bool Reclaim::Advance(Head& head) const {
+  for (; head.left > 0; --head.left) {
+    head.unit = unit_of_(head.group->pods[head.left - 1]);
+    if (IsGone(head.unit)) continue;
+    head.holding = HoldingOf(head.unit);
+    return true;
+  }
+  return false;
+}
+
+std::vector<Reclaim::Head> Reclaim::Heads() const {
+  std::vector<Head> heads;
+  for (const Group& group : groups_) {
+    Head head{&group, group.pods.size()};
+    if (Advance(head)) heads.push_back(std::move(head));
+  }
+  return heads;
+}
+
+std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets&) {
+  auto taken = TakeUntilLetIn();
   if (!taken) return std::nullopt;
-  // The most important first.
-  std::vector<EvictionUnit> needed;
   std::ranges::sort(*taken, [](const EvictionUnit& a, const EvictionUnit& b) {
     return LessImportant(*b.front(), *a.front());
   });
-  for (EvictionUnit& unit : *taken) {
+  std::vector<EvictionUnit> needed;
+  for (EvictionUnit& unit : *taken) {  // the most important first
     Count(unit, false);
     if (LetsIn()) continue;
     Count(unit, true);
@@ -188,53 +238,70 @@ std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
   return needed;
 }
 
-// Those that are taken stay counted; none if all of them are not enough.
-std::optional<std::vector<EvictionUnit>> Reclaim::TakeUntilLetIn(
-    std::vector<Candidate> candidates) {
-  // Alike but for their age: the youngest of each is looked at.
-  using Kind = std::tuple<std::optional<size_t>, bool, int32_t, std::vector<quota::Amounts::Entry>>;
-  std::map<Kind, std::vector<const Candidate*>> kinds;
-  for (const Candidate& one : candidates | std::views::reverse) {
-    kinds[{one.holding.account, one.guarded, one.holding.priority, one.holding.charge.entries()}]
-        .push_back(&one);
-  }
+// Those that are taken stay counted; none if all of them are not enough. Those come first that no
+// budget guards, then those that are worth the most of what lacks, then those of who borrows the
+// most for its size.
+std::optional<std::vector<EvictionUnit>> Reclaim::TakeUntilLetIn() {
   std::vector<EvictionUnit> taken;
-  std::set<const std::vector<const Candidate*>*> useless;  // to what lacks now
+  std::vector<Head> heads = Heads();
+  std::set<const Group*> useless;  // to what lacks now
   while (const auto refusal = claim_->WhyNot()) {
-    const Amount lack = LackOf(*refusal);
-    const auto worth = [&](const Candidate& one) {
-      return std::tuple(!one.guarded, std::min(one.holding.charge.Get(refusal->resource), lack),
-                        ExcessOf(claim_->balance(), one.holding.account, refusal->resource));
+    const auto worth = [&](const Head& head) {
+      return std::tuple(!head.group->guarded,
+                        std::min(head.holding.charge.Get(refusal->resource), LackOf(*refusal)),
+                        ExcessOf(claim_->balance(), head.holding.account, refusal->resource));
     };
-    const auto is_better = [&](const Candidate& a, const Candidate& b) {
+    const auto may_help = [&](const Head& head) {
+      return !useless.contains(head.group) && head.holding.charge.Get(refusal->resource) > 0 &&
+             claim_->MayTake(head.holding);
+    };
+    const auto is_better = [&](const Head& a, const Head& b) {
       const auto left = worth(a), right = worth(b);
       return left != right ? right < left : LessImportant(*a.unit.front(), *b.unit.front());
     };
-    std::vector<const Candidate*>* best = nullptr;
-    for (auto& [kind, ones] : kinds) {
-      if (ones.empty() || useless.contains(&ones) ||
-          ones.back()->holding.charge.Get(refusal->resource) <= 0 ||
-          !claim_->MayTake(ones.back()->holding)) {
-        continue;
-      }
-      if (best == nullptr || is_better(*ones.back(), *best->back())) best = &ones;
+    Head* best = nullptr;
+    for (Head& head : heads) {
+      if (may_help(head) && (best == nullptr || is_better(head, *best))) best = &head;
     }
     if (best == nullptr) {
       for (const EvictionUnit& unit : taken) Count(unit, false);
       return std::nullopt;
     }
-    const EvictionUnit& unit = best->back()->unit;
-    Count(unit, true);
+    Count(best->unit, true);
     if (const auto still = claim_->WhyNot(); still && IsAsBad(*still, *refusal)) {
-      Count(unit, false);
-      useless.insert(best);
+      Count(best->unit, false);
+      useless.insert(best->group);
       continue;
     }
-    taken.push_back(unit);
-    best->pop_back();
+    taken.push_back(best->unit);
+    std::erase_if(heads, [&](Head& head) { return IsGone(head.unit) && !Advance(head); });
     useless.clear();
   }
   return taken;
+}
+
+// Nodes with pods that may go, those with the least important first.
+std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapshot) const {
+  std::unordered_set<const cluster::Pod*> may_go;
+  for (const Group& group : groups_) {
+    for (const Pod& pod : group.pods) may_go.insert(pod.get());
+  }
+  const bool any = options_.reclaim.from_pods_without_quota;
+  std::vector<std::pair<const cluster::Pod*, size_t>> nodes;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::Pod* least = nullptr;
+    for (const Pod& pod : snapshot.node(i).pods) {
+      const bool may = may_go.contains(pod.get()) || (any && !balance_.AccountOf(pod->meta.ns));
+      if (may && (least == nullptr || LessImportant(*pod, *least))) least = pod.get();
+    }
+    if (least != nullptr) nodes.emplace_back(least, i);
+  }
+  std::ranges::sort(nodes, [](const auto& a, const auto& b) {
+    return LessImportant(*a.first, *b.first);
+  });
+  std::vector<size_t> order;
+  for (const auto& [pod, node] : nodes) order.push_back(node);
+  return order;
 }
 
 }  // namespace nos::scheduling

@@ -54,22 +54,41 @@ class Reclaim final : public EvictionRule {
   bool LetsIn() const override { return !claim_->WhyNot(); }
   std::optional<std::vector<EvictionUnit>> More(Budgets& budgets) override;
   bool WantsFewest() const override { return true; }
+  std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot& snapshot) const override;
+  bool IsGood(const Preemption& found) const override {
+    return found.violations == 0 && found.victims.size() <= 1;
+  }
 
  private:
-  // One that may go for its quota's sake.
-  struct Candidate {
-    EvictionUnit unit;
-    quota::Holding holding;
-    bool guarded = false;  // by a budget
+  // Pods of one quota that are alike but for their age, the youngest last.
+  struct Group {
+    size_t account;
+    bool guarded;  // by a budget
+    int32_t priority;
+    const quota::Amounts* charge;
+    std::vector<Pod> pods = {};
+  };
+  // Of a group, while some are counted as gone: the next to go, if there is one.
+  struct Head {
+    const Group* group;
+    size_t left;  // of the group
+    EvictionUnit unit = {};
+    quota::Holding holding = {};
   };
 
   const cluster::NodeInfo* NodeThatFits(const Framework& framework,
                                         const cluster::ClusterSnapshot& snapshot,
                                         std::string_view preferred) const;
+  std::optional<Preemption> WithoutRoom(const Framework& framework,
+                                        const cluster::ClusterSnapshot& snapshot);
   quota::Holding HoldingOf(const EvictionUnit& unit) const;
   bool IsGone(const EvictionUnit& unit) const;
-  std::vector<Candidate> Borrowers(const Budgets& budgets);
-  std::optional<std::vector<EvictionUnit>> TakeUntilLetIn(std::vector<Candidate> candidates);
+  bool HasExcess(size_t account) const;
+  void Collect(const Budgets& budgets);
+  void CollectOf(size_t account, const Budgets& budgets);
+  bool Advance(Head& head) const;
+  std::vector<Head> Heads() const;
+  std::optional<std::vector<EvictionUnit>> TakeUntilLetIn();
 
   quota::Ledger& ledger_;
   quota::Balance balance_;
@@ -77,6 +96,7 @@ class Reclaim final : public EvictionRule {
   const UnitOfPod unit_of_;
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
+  std::vector<Group> groups_;  // whose pods may go for the pod
   std::optional<quota::Claim> claim_;
 };
 
