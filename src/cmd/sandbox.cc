@@ -97,8 +97,13 @@ Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
                                    const gpu::Catalogue& catalogue) {
   if (flags.workload == "none") return sim::Workload();
   if (flags.workload == "demo") return DemoWorkload(flags, nodes, catalogue);
-  NOS_ASSIGN(const std::string text, ReadFileOrStdin(flags.workload));
-  return sim::ReadWorkload(text, NameOfFile(flags.workload));
+  std::error_code error;
+  const std::string with_suffix = flags.workload + ".yaml";  // examples/quotas will do
+  const bool short_name = !std::filesystem::exists(flags.workload, error) &&
+                          std::filesystem::exists(with_suffix, error);
+  const std::string& file = short_name ? with_suffix : flags.workload;
+  NOS_ASSIGN(const std::string text, ReadFileOrStdin(file));
+  return sim::ReadWorkload(text, NameOfFile(file));
 }
 
 // CLI::Range lets "nan" pass.
@@ -213,6 +218,8 @@ Status RunSandbox(const SandboxFlags& flags) {
   NOS_RETURN_IF_ERROR(world.Boot());
   world.RunUntil(options.start + kBootTime);
   const Time started = world.Now();
+  kube::Client client(world.api());
+  sim::DefineKinds(client);
   for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
   auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
   if (!serving.ok()) {

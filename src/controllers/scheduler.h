@@ -233,6 +233,11 @@ class Scheduler final : public Reconciler {
   scheduling::Reclaim MakeReclaim(const Framework& framework, const cluster::Pod& pod,
                                   const std::vector<Pod>& leaving,
                                   const std::set<std::string>& gang);
+  static std::optional<scheduling::Preemption> FindBy(const SchedulerProfile& profile,
+                                                      scheduling::Reclaim& reclaim,
+                                                      const cluster::ClusterSnapshot& snapshot,
+                                                      const Pod& pod,
+                                                      const std::string& preferred);
   std::optional<scheduling::Preemption> FindPreemption(const SchedulerProfile& profile,
                                                        const cluster::ClusterSnapshot& snapshot,
                                                        const cluster::Pod& pod) const;

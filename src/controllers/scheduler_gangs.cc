@@ -147,8 +147,8 @@ Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
     room.why_not = by_quota ? WhyNotReclaim(member, leaving, now)
                             : WhyNotMakeRoom(framework, member, now);
     if (!room.why_not.empty()) break;
-    const auto found =
-        reclaim ? reclaim->Find(framework, snapshot, member) : FindPlace(profile, snapshot, member);
+    const auto found = reclaim ? FindBy(profile, *reclaim, snapshot, member, "")
+                               : FindPlace(profile, snapshot, member);
     if (!found) continue;
     if (reclaim) reclaim->Carry(*found, snapshot, member);
     for (const Pod& victim : found->victims) {

@@ -75,6 +75,17 @@ std::string Scheduler::WhyNotReclaim(const Pod& pod, const std::vector<Pod>& lea
   return "the nominated node's agent has not told yet that the instances of evicted pods are free.";
 }
 
+// As GPUs are cut, else as they will be for it by the partitioner once there is room.
+std::optional<scheduling::Preemption> Scheduler::FindBy(const SchedulerProfile& profile,
+                                                        scheduling::Reclaim& reclaim,
+                                                        const cluster::ClusterSnapshot& snapshot,
+                                                        const Pod& pod,
+                                                        const std::string& preferred) {
+  auto found = reclaim.Find(*profile.framework, snapshot, pod, preferred);
+  if (found || profile.cutting == nullptr || profile.cutting == profile.framework) return found;
+  return reclaim.Find(*profile.cutting, snapshot, pod, preferred);
+}
+
 std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
                                   kube::Client& client, Time now) {
   if (!profile.reclaims) return "";
@@ -87,8 +98,8 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   }
   const Framework& framework = *profile.framework;
   const std::string nominee = engine_.NomineeNode(pod->Key());
-  const auto found =
-      MakeReclaim(framework, *pod, leaving, {}).Find(framework, snapshot, pod, nominee);
+  scheduling::Reclaim reclaim = MakeReclaim(framework, *pod, leaving, {});
+  const auto found = FindBy(profile, reclaim, snapshot, pod, nominee);
   if (!found) {
     TakeBackPromises({pod}, client, now);
     return "";

@@ -6,11 +6,13 @@
 
 #include "kube/client.h"
 #include "sim/apiserver/api_server.h"
+#include "sim/world/specs.h"
 
 namespace nos::sim {
 
 class DryRun {
  public:
+  DryRun() { DefineKinds(client_); }
   // Objects that passed earlier are there: a pod may name the PriorityClass before it. Error: the
   // refusal in the server's words, which name object and field.
   Status Create(const kube::Resource& resource, std::string_view ns, const Json& object) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cluster/annotations.h"
+#include "cluster/elastic_quota.h"
 
 namespace nos::sim {
 namespace {
@@ -168,6 +169,46 @@ Json PodGroupDefinition() {
                           {"scope", "Namespaced"},
                           {"names", JsonObject{{"plural", "podgroups"}, {"kind", "PodGroup"}}},
                           {"versions", JsonArray{version}}}}};
+}
+
+std::vector<Json> QuotaDefinitions() {
+  const JsonObject any = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
+  const Json schema = {{"type", "object"}, {"properties", {{"spec", any}, {"status", any}}}};
+  const auto column = [](std::string_view name, std::string_view type, std::string_view path) {
+    return Json{{"name", name}, {"type", type}, {"jsonPath", path}};
+  };
+  const Json version = {{"name", cluster::kQuotaVersion},
+                        {"served", true},
+                        {"storage", true},
+                        {"subresources", {{"status", JsonObject()}}},
+                        {"additionalPrinterColumns",
+                         JsonArray{column("Min", "string", ".spec.min"),
+                                   column("Max", "string", ".spec.max"),
+                                   column("Used", "string", ".status.used"),
+                                   column("Over-quota", "integer", ".status.podsOverQuota"),
+                                   column("Age", "date", ".metadata.creationTimestamp")}},
+                        {"schema", {{"openAPIV3Schema", schema}}}};
+  const auto define = [&](std::string_view plural, std::string_view kind, JsonArray short_names) {
+    return Json{
+        {"apiVersion", "apiextensions.k8s.io/v1"},
+        {"kind", "CustomResourceDefinition"},
+        {"metadata", {{"name", fmt::format("{}.{}", plural, cluster::kQuotaGroup)}}},
+        {"spec",
+         {{"group", cluster::kQuotaGroup},
+          {"scope", "Namespaced"},
+          {"names", {{"plural", plural}, {"kind", kind}, {"shortNames", std::move(short_names)}}},
+          {"versions", JsonArray{version}}}}};
+  };
+  return {define("elasticquotas", cluster::kElasticQuota, {"eq", "eqs"}),
+          define("compositeelasticquotas", cluster::kCompositeQuota, {"ceq", "ceqs"})};
+}
+
+void DefineKinds(kube::Client& client) {
+  const kube::Resource definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                   "CustomResourceDefinition", false};
+  for (const Json& definition : QuotaDefinitions()) {
+    (void)client.Create(definitions, "", definition);  // it is there already, or is taken
+  }
 }
 
 Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,

@@ -19,6 +19,7 @@
 #include "cluster/objects.h"
 #include "codec/json.h"
 #include "gpu/catalogue.h"
+#include "kube/client.h"
 
 namespace nos::sim {
 
@@ -89,6 +90,10 @@ Json PriorityClassObject(int priority);
 Json PodGroupObject(const std::string& ns, const std::string& name, int least);
 // By which an API server serves PodGroups; the fields of scheduler-plugins that are read here.
 Json PodGroupDefinition();
+// By which an API server serves elastic quotas, as the chart installs them, without the checks.
+std::vector<Json> QuotaDefinitions();
+// Has the API server serve them.
+void DefineKinds(kube::Client& client);
 // Over the pods of the namespace with this label.
 Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,
                   const std::string& value);

@@ -15,6 +15,9 @@ namespace {
 
 const kube::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
                                       false};
+const kube::Resource kQuotas{"nos.nebuly.com", "v1alpha1", "elasticquotas", "ElasticQuota", true};
+const kube::Resource kCompositeQuotas{"nos.nebuly.com", "v1alpha1", "compositeelasticquotas",
+                                      "CompositeElasticQuota", true};
 constexpr size_t kMaxLabelValue = 63;  // characters; k8s.io/apimachinery validation
 
 std::string Describe(const Json& object, std::string_view kind) {
@@ -108,7 +111,7 @@ class Reader {
     if (resource == nullptr) {
       return Invalid(fmt::format(
           "{}: kind: nothing in the sandbox acts on a {}; write the pods themselves (kind: Pod), "
-          "and PriorityClass or Namespace where they need one",
+          "and PriorityClass, Namespace or ElasticQuota where they need one",
           place, kind));
     }
     if (FindString(object, "metadata", "name").empty()) {
@@ -141,8 +144,8 @@ class Reader {
 }  // namespace
 
 const kube::Resource* WorkloadResource(std::string_view kind) {
-  static const std::array<const kube::Resource*, 3> kinds = {&kube::kPods, &kPriorityClasses,
-                                                             &kube::kNamespaces};
+  static const std::array<const kube::Resource*, 5> kinds = {
+      &kube::kPods, &kPriorityClasses, &kube::kNamespaces, &kQuotas, &kCompositeQuotas};
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [&](const auto* resource) { return resource->kind == kind; });
   return found == kinds.end() ? nullptr : *found;
