@@ -84,9 +84,10 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
 void Engine::RemoveNode(const std::string& name) {
   const NodeInfo* info = snapshot_.Find(name);
   if (info == nullptr) return;
-  std::set<std::string>& homeless = homeless_[name];
-  for (const Pod& pod : info->pods) homeless.insert(pod->Key());
+  const std::vector<Pod> pods(info->pods.begin(), info->pods.end());
+  for (const Pod& pod : pods) homeless_[name].insert(pod->Key());
   snapshot_.RemoveNode(name);
+  for (const Pod& pod : pods) Count(pod, name);
   domains_.Clear();
   ForgetKinds();
 }

@@ -106,7 +106,8 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
     const quota::Balance& balance = engine_.ledger().balance();
     ASSERT_EQ(balance.size(), fresh.balance().size());
     for (size_t account = 0; account < balance.size(); ++account) {
-      EXPECT_EQ(balance.used(account), fresh.balance().used(account));
+      EXPECT_EQ(quota::ListOf(balance.used(account)),
+                quota::ListOf(fresh.balance().used(account)));
     }
   }
 
