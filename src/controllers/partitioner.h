@@ -8,6 +8,9 @@
 // says and left alone for a while, longer each time; so is one whose patch is refused. Slices
 // planned for a pod are kept for it until it is bound or a deadline passes.
 //
+// Of a gang (gangs.h) enough pods get slices, or none, where the runner watches who belongs
+// together (WatchingGangs); a promise to one of them holds while enough of it have one or a node.
+//
 // Spec annotations that no agent could act on are taken off a node as soon as it is looked at
 // (repairs.h).
 //
@@ -31,6 +34,7 @@
 #include "controllers/claims.h"
 #include "controllers/flights.h"
 #include "controllers/pace.h"
+#include "controllers/planned_gangs.h"
 #include "controllers/reconciler.h"
 #include "controllers/repairs.h"
 #include "controllers/telling.h"
@@ -126,9 +130,10 @@ class Partitioner final : public Reconciler {
   // By node, what an Event last said of refused plans, and when; of the last kSayAgain.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
   Telling telling_;
-  std::map<std::string, Node> written_;            // newer than what the cache shows
-  uint64_t pods_version_ = 0, nodes_version_ = 0;  // of the caches, at the last plan
-  Time replan_at_{};                               // even if the caches do not change
+  std::map<std::string, Node> written_;  // newer than what the cache shows
+  // Of the caches, at the last plan.
+  uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
+  Time replan_at_{};  // even if the caches do not change
   std::deque<Decision> decisions_;
   uint64_t last_sequence_ = 0;
 };

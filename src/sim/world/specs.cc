@@ -145,14 +145,22 @@ JsonArray TaintsJson(const std::vector<cluster::Taint>& taints) {
   return out;
 }
 
-Json PodGroupObject(const std::string& ns, const std::string& name, int least) {
-  return JsonObject{{"apiVersion", "scheduling.x-k8s.io/v1alpha1"},
-                    {"kind", "PodGroup"},
-                    {"metadata", JsonObject{{"name", name}, {"namespace", ns}}},
-                    {"spec", JsonObject{{"minMember", least}}}};
+Status PutPodGroup(kube::Client& client, const std::string& name, int least) {
+  const kube::Resource groups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
+  const JsonObject spec = {{"spec", JsonObject{{"minMember", least}}}};
+  const Status changed =
+      client.Patch(groups, "default", name, kube::PatchType::kMerge, spec).status();
+  if (changed.code() != Code::kNotFound) return changed;
+  JsonObject group = spec;
+  group["apiVersion"] = "scheduling.x-k8s.io/v1alpha1";
+  group["kind"] = "PodGroup";
+  group["metadata"] = JsonObject{{"name", name}, {"namespace", "default"}};
+  return client.Create(groups, "default", group).status();
 }
 
-Json PodGroupDefinition() {
+Status DefinePodGroups(kube::Client& client) {
+  const kube::Resource definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                   "CustomResourceDefinition", false};
   const JsonObject spec = {{"type", "object"},
                            {"properties", {{"minMember", {{"type", "integer"}}}}}};
   const Json version = {
@@ -160,7 +168,7 @@ Json PodGroupDefinition() {
       {"served", true},
       {"storage", true},
       {"schema", {{"openAPIV3Schema", {{"type", "object"}, {"properties", {{"spec", spec}}}}}}}};
-  return JsonObject{
+  const Json definition = JsonObject{
       {"apiVersion", "apiextensions.k8s.io/v1"},
       {"kind", "CustomResourceDefinition"},
       {"metadata", JsonObject{{"name", "podgroups.scheduling.x-k8s.io"}}},
@@ -168,6 +176,7 @@ Json PodGroupDefinition() {
                           {"scope", "Namespaced"},
                           {"names", JsonObject{{"plural", "podgroups"}, {"kind", "PodGroup"}}},
                           {"versions", JsonArray{version}}}}};
+  return client.Create(definitions, "", definition).status();
 }
 
 Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,

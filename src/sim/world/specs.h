@@ -19,6 +19,7 @@
 #include "cluster/objects.h"
 #include "codec/json.h"
 #include "gpu/catalogue.h"
+#include "kube/client.h"
 
 namespace nos::sim {
 
@@ -86,9 +87,11 @@ Json NodeObject(const NodeSpec& spec);
 // The class that gives pods this priority: the API server takes no number from a pod alone.
 std::string PriorityClassName(int priority);
 Json PriorityClassObject(int priority);
-Json PodGroupObject(const std::string& ns, const std::string& name, int least);
-// By which an API server serves PodGroups; the fields of scheduler-plugins that are read here.
-Json PodGroupDefinition();
+// From now on the API server serves PodGroups, with the fields of scheduler-plugins that are read
+// here. Error: kAlreadyExists.
+Status DefinePodGroups(kube::Client& client);
+// Of namespace "default", anew or in place of the one there is.
+Status PutPodGroup(kube::Client& client, const std::string& name, int least);
 // Over the pods of the namespace with this label.
 Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,
                   const std::string& value);

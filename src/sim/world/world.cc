@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "controllers/planned_gangs.h"
 #include "sim/world/invariants.h"
 #include "sim/world/satisfiable.h"
 #include "sim/world/workload.h"
@@ -192,7 +193,7 @@ void World::StartControllers(kube::Transport* api) {
         return std::make_unique<controllers::Partitioner>(options_.partitioner, framework_,
                                                           catalogue_);
       },
-      way, *this);
+      way, *this, controllers::WatchingGangs());
   scheduler_host_ = std::make_unique<Controller>(
       "scheduler",
       [this] {
