@@ -44,14 +44,15 @@ bool IsAboutVolumes(const std::string& kind) {
 
 }  // namespace
 
+bool MissesGroups(const Pod& pod, const Surroundings& around) {
+  if (controllers::GangOf(pod).empty()) return false;
+  return pod.workload ? around.workloads.rows().empty() : around.pod_groups.rows().empty();
+}
+
 std::vector<std::string> MissingKinds(const Pod& pod, const Surroundings& around) {
   std::vector<std::string> kinds;
   if (cluster::UsesClaims(pod)) AddVolumeKinds(pod, around, kinds);
-  const bool in_gang = !controllers::GangOf(pod).empty();
-  if (in_gang && pod.workload && around.workloads.rows().empty()) kinds.emplace_back("Workload");
-  if (in_gang && !pod.workload && around.pod_groups.rows().empty()) {
-    kinds.emplace_back("PodGroup");
-  }
+  if (MissesGroups(pod, around)) kinds.emplace_back(pod.workload ? "Workload" : "PodGroup");
   if (SelectsNamespaces(pod) && around.namespaces.rows().empty()) kinds.emplace_back("Namespace");
   return kinds;
 }

@@ -16,6 +16,7 @@
 #include "cmd/scheduler_file.h"
 #include "controllers/measures.h"
 #include "controllers/partitioner.h"
+#include "controllers/planned_gangs.h"
 #include "kube/metered_transport.h"
 #include "planning/names.h"
 
@@ -151,7 +152,7 @@ Status RunPartitioner(const DaemonFlags& flags, Config& config) {
   http_options.may_write = [&] { return leader.Leads(); };
   kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
-  controllers::RunnerOptions options;
+  controllers::RunnerOptions options = controllers::WatchingGangs();
   options.relist_every = config.daemon.relist_every;
   options.wake = [&] { bell.Ring(); };
   controllers::Runner runner(metered, options);

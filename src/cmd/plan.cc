@@ -8,9 +8,11 @@
 #include "cluster/snapshot.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
+#include "cmd/missing_kinds.h"
 #include "cmd/plan_report.h"
 #include "cmd/read_cluster.h"
 #include "cmd/terminal.h"
+#include "controllers/planned_gangs.h"
 #include "planning/names.h"
 #include "planning/planner.h"
 #include "scheduling/framework.h"
@@ -51,6 +53,22 @@ Pods Plannable(const Pods& pods) {
   return plannable;
 }
 
+// With what is known of their gangs. Of what the dump has nothing, nothing can be told.
+controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input, Time now) {
+  const cluster::Surroundings around = input.around.value_or(cluster::Surroundings());
+  auto ganged =
+      controllers::WithGangs(std::move(pending), input.pods, around, controllers::Claims({}), now);
+  const size_t untold = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
+    return !gang.members.empty() && MissesGroups(*ganged.pods[gang.members[0]], around);
+  });
+  if (untold > 0) {
+    std::cerr << "note: pods of " << untold << (untold == 1 ? " group" : " groups")
+              << " are planned for one by one, for the dump does not say how many of them are "
+                 "placed together; add that with: kubectl get nodes,pods,podgroups -A -o yaml\n";
+  }
+  return ganged;
+}
+
 Status RunPlan(const PlanFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(const ClusterObjects input, ReadDump(flags.files));
@@ -70,7 +88,9 @@ Status RunPlan(const PlanFlags& flags) {
   options.starvation_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
   const auto framework = scheduling::Framework::Default();
-  const planning::Plan plan = planning::MakePlan(snapshot, pending, framework, options);
+  const controllers::GangedPods ganged = WithKnownGangs(pending, input, start);
+  options.gangs = ganged.gangs;
+  const planning::Plan plan = planning::MakePlan(snapshot, ganged.pods, framework, options);
   const Duration took = clock.Now() - start;
   std::cout << (flags.output == "json"
                     ? WriteJsonPretty(PlanToJson(plan, options.objective, took)) + "\n"
@@ -84,7 +104,9 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command =
       root.add_subcommand("plan", "Show what nos would do on a cluster, from a dump of it");
   auto flags = std::make_shared<PlanFlags>();
-  command->add_option("-f,--file", flags->files, "YAML or JSON of nodes and pods; - is stdin")
+  command
+      ->add_option("-f,--file", flags->files,
+                   "YAML or JSON of nodes, pods and groups of pods; - is stdin")
       ->required();
   command
       ->add_option("--objective", flags->objective, "What to serve most of: pods, compute, memory")

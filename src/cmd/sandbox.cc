@@ -219,7 +219,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   world.RunUntil(options.start + kBootTime);
   const Time started = world.Now();
   kube::Client client(world.api());
-  sim::DefineKinds(client);
+  NOS_RETURN_IF_ERROR(sim::DefineQuotas(client));
   for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
   auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
   if (!serving.ok()) {

@@ -12,6 +12,7 @@ class AroundCaches::Watched {
   virtual ~Watched() = default;
   virtual bool Pump(kube::Client& client, Time now) = 0;
   virtual const kube::Reflector& reflector() const = 0;
+  virtual uint64_t Version() const = 0;
   virtual void AddTo(Surroundings& around) const = 0;
 };
 
@@ -36,6 +37,7 @@ class AroundCaches::WatchedTable final : public Watched {
   }
   bool Pump(kube::Client& client, Time now) override { return cache_.Pump(client, now); }
   const kube::Reflector& reflector() const override { return cache_.reflector(); }
+  uint64_t Version() const override { return cache_.Version(); }
   void AddTo(Surroundings& around) const override {
     for (const auto& object : *cache_.Snapshot()) {
       (around.*table_).Set(kube::KeyOf(object->meta.ns, object->meta.name), object);
@@ -56,10 +58,12 @@ void AroundCaches::Watch(const kube::ReflectorOptions& options, kube::Resource r
       std::make_unique<WatchedTable<T>>(options, std::move(resource), read, table, changes_));
 }
 
-AroundCaches::AroundCaches(const kube::ReflectorOptions& options) {
+AroundCaches::AroundCaches(const kube::ReflectorOptions& options,
+                           const std::vector<std::string_view>& kinds) {
   kube::ReflectorOptions all = options;
   all.may_be_unknown = true;
   cluster::ForEachAroundKind([&](const cluster::AroundKind& kind, auto read, auto table) {
+    if (!kinds.empty() && std::ranges::find(kinds, kind.kind) == kinds.end()) return;
     Watch(all,
           {std::string(kind.group), std::string(kind.version), std::string(kind.plural),
            std::string(kind.kind), kind.namespaced},
@@ -77,6 +81,12 @@ bool AroundCaches::Pump(kube::Client& client, Time now) {
 
 bool AroundCaches::synced() const {
   return std::ranges::all_of(caches_, [](const auto& c) { return c->reflector().synced(); });
+}
+
+uint64_t AroundCaches::Version() const {
+  uint64_t version = 0;
+  for (const auto& cache : caches_) version += cache->Version();
+  return version;
 }
 
 Time AroundCaches::NextDue() const {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <any>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -27,12 +28,16 @@ struct AroundChange {
 
 class AroundCaches {
  public:
-  explicit AroundCaches(const kube::ReflectorOptions& options);
+  // Of these kinds ("PodGroup") alone; of all if there are none.
+  explicit AroundCaches(const kube::ReflectorOptions& options,
+                        const std::vector<std::string_view>& kinds = {});
   ~AroundCaches();
 
   // Returns whether anything changed.
   bool Pump(kube::Client& client, Time now);
   bool synced() const;
+  // Grows with each change.
+  uint64_t Version() const;
   Time NextDue() const;
   // Why one of them could not be read last, or OK.
   Status ReadError() const;

@@ -117,6 +117,8 @@ std::string ResultName(FlightNotice::Kind kind) {
   return "";
 }
 
+uint64_t VersionOf(const AroundCaches* around) { return around == nullptr ? 0 : around->Version(); }
+
 kube::ObjectReference NodeReference(const std::string& name) { return {"Node", "", name, name}; }
 
 }  // namespace
@@ -185,6 +187,7 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const View& view, Time n
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
   for (const Claim& missed : claims_.Update(find, now)) {
     const cluster::ObjectMeta& pod = missed.pod->meta;
+    if (!AsksForSlices(*missed.pod)) continue;
     telling_.Say({{"Pod", pod.ns, pod.name, pod.uid},
                   kube::EventType::kWarning,
                   "SliceNotTaken",
@@ -293,7 +296,7 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) c
 
 bool Partitioner::News(const View& view, Time now) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
-         now >= replan_at_;
+         VersionOf(view.around) != around_version_ || now >= replan_at_;
 }
 
 Outcome Partitioner::Rest(Time until, Time now) const {
@@ -312,15 +315,29 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
   const Time begin = clock.Now();
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
-  cluster::ClusterSnapshot snapshot = Picture(nodes, view, begin);
+  around_version_ = VersionOf(view.around);
+  const cluster::ClusterSnapshot picture = Picture(nodes, view, begin);
   ClaimForNominated(view, begin);
+  cluster::ClusterSnapshot snapshot = picture;
   HonourClaims(snapshot, view);
-  const std::vector<Pod> waiting = Waiting(view, begin);
+  const bool watches = view.around != nullptr;
+  if (watches && DropClaimsInVain(*view.pods.Snapshot(), view.around->Collect(), claims_)) {
+    snapshot = picture;
+    HonourClaims(snapshot, view);
+  }
+  GangedPods ganged{Waiting(view, begin), {}};
+  if (watches) {
+    const cluster::Surroundings around = view.around->Collect();
+    ganged = WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), around, claims_, begin);
+    LeaveToQuotas(ganged, snapshot, around, begin);
+  }
+  const std::vector<Pod>& waiting = ganged.pods;
   bool carried_out = true;
   Time planned = begin;
   if (!waiting.empty()) {
     planning::PlanOptions options;
     options.objective = config_.objective;
+    options.gangs = ganged.gangs;
     options.now = begin;
     options.starvation_after = config_.starvation_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
@@ -407,7 +424,7 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;
     if (outcome.placed) claims_.Add(outcome.pod, outcome.node, now);
-    telling_.verdicts().Add(std::move(outcome), now);
+    if (AsksForSlices(*outcome.pod)) telling_.verdicts().Add(std::move(outcome), now);
   }
   if (!error.ok()) {
     Log(LogLevel::kWarn, "nodes take no plan",

@@ -8,6 +8,12 @@
 // says and left alone for a while, longer each time; so is one whose patch is refused. Slices
 // planned for a pod are kept for it until it is bound or a deadline passes.
 //
+// Pods that their quota would not let in are not planned for (quota_admission.h), and told so with
+// reason Quota.
+//
+// Of a gang (gangs.h) enough pods get slices, or none, where the runner watches who belongs
+// together (WatchingGangs); a promise to one of them holds while enough of it have one or a node.
+//
 // Spec annotations that no agent could act on are taken off a node as soon as it is looked at
 // (repairs.h).
 //
@@ -31,6 +37,8 @@
 #include "controllers/claims.h"
 #include "controllers/flights.h"
 #include "controllers/pace.h"
+#include "controllers/planned_gangs.h"
+#include "controllers/quota_admission.h"
 #include "controllers/reconciler.h"
 #include "controllers/repairs.h"
 #include "controllers/telling.h"
@@ -101,6 +109,10 @@ class Partitioner final : public Reconciler {
   Time PlanDue(const View& view, Time now);
   Outcome Rest(Time until, Time now) const;
 
+  bool WasOfNoHelp(const cluster::Pod& pod) const;
+  // Those are not planned for whom their quotas would not let in; they are told so.
+  void LeaveToQuotas(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
+                     const cluster::Surroundings& around, Time now);
   void PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
                const Clock& clock);
   cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);
@@ -126,9 +138,10 @@ class Partitioner final : public Reconciler {
   // By node, what an Event last said of refused plans, and when; of the last kSayAgain.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
   Telling telling_;
-  std::map<std::string, Node> written_;            // newer than what the cache shows
-  uint64_t pods_version_ = 0, nodes_version_ = 0;  // of the caches, at the last plan
-  Time replan_at_{};                               // even if the caches do not change
+  std::map<std::string, Node> written_;  // newer than what the cache shows
+  // Of the caches, at the last plan.
+  uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;
+  Time replan_at_{};  // even if the caches do not change
   std::deque<Decision> decisions_;
   uint64_t last_sequence_ = 0;
 };

@@ -44,6 +44,7 @@ class ReasonBook {
 
 constexpr int kNothing = -1;
 constexpr const char* kNoGpuForProfile = "NoGpuForProfile";
+constexpr const char* kGangNotWhole = "GangNotWhole";
 
 class Explainer {
  public:
@@ -70,6 +71,8 @@ class Explainer {
     left_ =
         book_.Number("SearchEnded", "node(s) have room, but the search ended before it was used");
     for (const Reservation& r : result.reservations) kept_on_.insert(r.place.node);
+    gang_left_ =
+        book_.Number(kGangNotWhole, "node(s) have room, but not for enough pods of its gang");
     not_looked_at_ =
         book_.Number("NotLookedAt", "node(s) were not looked at: too many kinds of pods wait");
   }
@@ -119,6 +122,7 @@ class Explainer {
   void FindRemedies(const std::vector<int>& waiting, std::vector<Explanation>& all) {
     Allowance allowance(kStepsForRemedies, kLateStepsForRemedies, out_of_time_);
     for (const int cls : waiting) {
+      if (IsOfBrokenGang(cls)) continue;  // what would help one of its pods is not enough
       const PodClass& pods = t_.problem.classes[cls];
       const Row& row = rows_[pods.allowed];
       const ShapeFacts& facts = shapes_[pods.shape];
@@ -208,7 +212,21 @@ class Explainer {
     }
     if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
     AddReservation(cls, reasons);
+    if (IsOfBrokenGang(cls)) reasons.insert(reasons.begin(), WhyBroken(c.gang));
     return reasons;
+  }
+
+  bool IsOfBrokenGang(int cls) const {
+    const int gang = t_.problem.classes[cls].gang;
+    return gang >= 0 && result_.gangs_found[gang] < t_.problem.gangs[gang].lacking;
+  }
+
+  Reason WhyBroken(int number) const {
+    const Gang& gang = *t_.gangs[number];
+    return {kGangNotWhole,
+            fmt::format("{}: {} of its pods find room together, and {} must", gang.name,
+                        gang.placed + result_.gangs_found[number], gang.least),
+            0};
   }
 
   void AddReservation(int cls, std::vector<Reason>& reasons) const {
@@ -230,7 +248,8 @@ class Explainer {
     if (!*had) return facts.no_room;
     const bool taken = !*has || LackingDimension(after_, cls, node) >= 0;
     if (taken) return taken_;
-    return kept_on_.contains(node) ? kept_ : left_;
+    if (kept_on_.contains(node)) return kept_;
+    return IsOfBrokenGang(cls) ? gang_left_ : left_;
   }
 
   bool IsKnown(const std::string& resource) const {
@@ -278,7 +297,8 @@ class Explainer {
   Draft before_, after_;
   ReasonBook book_;
   std::vector<int> insufficient_;  // by dimension
-  int taken_ = kNothing, kept_ = kNothing, left_ = kNothing, not_looked_at_ = kNothing;
+  int taken_ = kNothing, kept_ = kNothing, left_ = kNothing, gang_left_ = kNothing,
+      not_looked_at_ = kNothing;
   std::set<int> kept_on_;  // nodes with slots kept
   std::vector<Row> rows_;
   std::vector<ShapeFacts> shapes_;
@@ -291,6 +311,15 @@ std::vector<Explanation> ExplainWaiting(const Translation& translation, const St
                                         GpuStates& states,
                                         const std::function<bool()>& out_of_time) {
   return Explainer(translation, result, frameworks, states, out_of_time).Run();
+}
+
+Reason WhyHopeless(const Gang& gang) {
+  const std::string why =
+      gang.problem.empty()
+          ? fmt::format("{} of the {} pods that are placed together are there",
+                        gang.placed + static_cast<int>(gang.members.size()), gang.least)
+          : gang.problem;
+  return {"GangIncomplete", fmt::format("{}: {}", gang.name, why), 0};
 }
 
 Reason WhyNotPlanned(const cluster::Pod& pod) {

@@ -32,5 +32,7 @@ std::vector<Explanation> ExplainWaiting(const Translation& translation, const St
 
 // Why a pod that does not wait for a node was not planned for.
 Reason WhyNotPlanned(const cluster::Pod& pod);
+// Why no pod of a hopeless gang was (pod_classes.h).
+Reason WhyHopeless(const Gang& gang);
 
 }  // namespace nos::planning

@@ -5,9 +5,11 @@
 #include <map>
 
 #include "planning/explain.h"
+#include "planning/gangs.h"
 #include "planning/live_filters.h"
 #include "planning/stages.h"
 #include "planning/translate.h"
+#include "scheduling/pod_state.h"
 
 namespace nos::planning {
 namespace {
@@ -66,12 +68,18 @@ class PlanWriter {
       PodOutcome& outcome = plan.pods[i];
       if (outcome.placed) continue;
       if (t_.class_of[i] < 0) {
-        outcome.reasons = {WhyNotPlanned(*outcome.pod)};
+        WriteUnplanned(t_.gang_of[i], outcome);
         continue;
       }
       outcome.reasons = explanations[t_.class_of[i]].reasons;
       outcome.remedy = explanations[t_.class_of[i]].remedy;
     }
+  }
+
+  static void WriteUnplanned(const Gang* gang, PodOutcome& outcome) {
+    const bool waits_for_gang = gang != nullptr && scheduling::IsSchedulable(*outcome.pod);
+    outcome.reasons = {waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(*outcome.pod)};
+    if (waits_for_gang) outcome.remedy = "complete its group: " + outcome.reasons[0].message;
   }
 
   void WriteNodes(Plan& plan) const {
@@ -149,7 +157,7 @@ StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
   int waiting = 0;
   for (const PodClass& cls : translation.problem.classes) waiting += cls.count;
   for (int round = 1;; ++round) {
-    StagedResult result = SearchInStages(translation.problem, states, reservations, out_of_time);
+    StagedResult result = SearchWithGangs(translation.problem, states, reservations, out_of_time);
     const auto objections = FindObjections(snapshot, frameworks, translation, result);
     if (objections.empty()) {
       // What was ruled out on the way might have been possible in another order.

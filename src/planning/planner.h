@@ -16,6 +16,10 @@
 // are in the way, for up to 32 pods at a time and one for every four GPUs. Every further doubling
 // of the wait puts it before those that have waited less.
 //
+// Of a gang, as many pods are placed as it lacks, or none; nothing is kept for one that waits.
+// These count like its most urgent pod (priority, then age), and go before others of that priority
+// and claim unless more is served when they go behind them. Its other pods are single ones.
+//
 // A plan with room for more is an answer too: a search that ends early (out_of_time) returns what
 // it has. Between equal plans the choice is fixed by names and ages, never by memory or hash order.
 // docs/planner.md tells how it works.
@@ -38,9 +42,21 @@ namespace nos::planning {
 
 enum class Objective { kPods, kCompute, kMemory };
 
+// Pods that are of use only together.
+struct Gang {
+  std::string name;          // "pod group ml/train"
+  int least = 1;             // that must have a place
+  int placed = 0;            // that have one, beside those that wait
+  std::vector<int> members;  // that wait: by their place among the pending pods
+  std::string problem;       // why none may be placed, however much room there is
+
+  int Lacking() const { return least - placed; }
+};
+
 struct PlanOptions {
   Objective objective = Objective::kPods;
-  Time now{};  // for waiting times
+  std::vector<Gang> gangs;  // that pending pods belong to; each pod to one at most
+  Time now{};               // for waiting times
   Duration starvation_after = std::chrono::minutes(10);
   // Asked now and then; true = return the best plan so far (Plan::complete is false then).
   std::function<bool()> out_of_time;
@@ -56,7 +72,9 @@ struct AssignedDevice {
 // Machine-readable reasons; the codes are also the names in JSON. Codes of filters stand beside
 // these: NoNodes, NotPartitioned, GpuProblem, NoGpuForProfile, InsufficientResource, TooManyPods,
 // NoRoomForSlices, TakenByPendingPods, SlotsKept (for this pod), SlotsKeptForOthers, SearchEnded,
-// NotLookedAt, OtherReasons (beyond a handful), SchedulingGated, NotPending.
+// NotLookedAt, OtherReasons (beyond a handful), SchedulingGated, NotPending, GangIncomplete (too
+// few of its pods are there, or nobody says how many must be), GangNotWhole (no room for enough of
+// it).
 struct Reason {
   std::string code;
   std::string message;  // one sentence for a person

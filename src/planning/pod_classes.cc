@@ -79,27 +79,79 @@ std::string ContainerKey(const Pod& pod) {
 class Grouper {
  public:
   Grouper(Pods pods, const scheduling::FrameworkChoice& frameworks, const LivePods& live,
-          const PlanOptions& options, std::vector<int>& group_of)
-      : pods_(pods), frameworks_(frameworks), live_(live), options_(options), group_of_(group_of) {
-    group_of_.assign(pods.size(), -1);
+          const PlanOptions& options)
+      : pods_(pods), frameworks_(frameworks), live_(live), options_(options) {
+    out_.group_of.assign(pods.size(), -1);
+    out_.gang_of.assign(pods.size(), nullptr);
   }
 
-  std::vector<PodGroup> Run() {
+  PodGroups Run() {
+    FindGangs();
     for (size_t i = 0; i < pods_.size(); ++i) {
+      const Gang* gang = out_.gang_of[i];
+      if (gang != nullptr && IsHopeless(*gang)) continue;
       if (scheduling::IsSchedulable(*pods_[i])) Add(static_cast<int>(i));
     }
     for (PodGroup& group : groups_) SortMembers(group);
+    for (size_t g = 0; g < out_.gangs.size(); ++g) SplitOffExtras(static_cast<int>(g));
     SetLevels();
     std::sort(groups_.begin(), groups_.end(), [this](const PodGroup& a, const PodGroup& b) {
       return a.level != b.level ? a.level < b.level : Before(a.members[0], b.members[0]);
     });
     for (size_t g = 0; g < groups_.size(); ++g) {
-      for (const int i : groups_[g].members) group_of_[i] = static_cast<int>(g);
+      for (const int i : groups_[g].members) out_.group_of[i] = static_cast<int>(g);
     }
-    return std::move(groups_);
+    out_.all = std::move(groups_);
+    return std::move(out_);
   }
 
  private:
+  // Those that have all they need are no gangs here.
+  void FindGangs() {
+    const auto more_urgent = [this](int a, int b) { return IsMoreUrgent(a, b); };
+    std::vector<std::pair<int, const Gang*>> gangs;  // with the most urgent pod of each
+    for (const Gang& gang : options_.gangs) {
+      if (gang.Lacking() <= 0 && gang.problem.empty()) continue;
+      for (const int i : gang.members) out_.gang_of[i] = &gang;
+      if (IsHopeless(gang)) continue;
+      gangs.emplace_back(*std::ranges::min_element(gang.members, more_urgent), &gang);
+    }
+    std::ranges::sort(gangs, more_urgent, &std::pair<int, const Gang*>::first);
+    for (const auto& [urgent, gang] : gangs) {
+      number_of_[gang] = static_cast<int>(out_.gangs.size());
+      out_.gangs.push_back(gang);
+      urgent_.push_back(pods_[urgent].get());
+    }
+  }
+
+  bool IsMoreUrgent(int a, int b) const {
+    const int32_t left = pods_[a]->priority, right = pods_[b]->priority;
+    return left != right ? left > right : Before(a, b);
+  }
+
+  // What the gang lacks counts like its most urgent pod, what is beyond that like single ones.
+  void SplitOffExtras(int gang) {
+    std::vector<size_t> needed;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].gang == gang) needed.push_back(g);
+    }
+    if (needed.empty()) return;
+    const int lacking = out_.gangs[gang]->Lacking();
+    std::vector<int>& members = groups_[needed[0]].members;
+    if (needed.size() == 1 && static_cast<int>(members.size()) > lacking) {
+      PodGroup extra = groups_[needed[0]];
+      extra.members.erase(extra.members.begin(), extra.members.begin() + lacking);
+      members.resize(lacking);
+      extra.extra = true;
+      extra.claim = Claim(*pods_[extra.members[0]], options_);
+      groups_.push_back(std::move(extra));
+    }
+    for (const size_t g : needed) {
+      groups_[g].priority = urgent_[gang]->priority;
+      groups_[g].claim = Claim(*urgent_[gang], options_);
+    }
+  }
+
   const cluster::ResourceVector& RequestsFor(const Pod& pod) {
     const auto [it, fresh] = requests_.try_emplace(ContainerKey(pod));
     if (fresh) it->second = cluster::RequestsOf(pod);
@@ -108,7 +160,8 @@ class Grouper {
 
   void Add(int i) {
     const Pod& pod = *pods_[i];
-    const int claim = Claim(pod, options_);
+    const int gang = out_.gang_of[i] == nullptr ? -1 : number_of_.at(out_.gang_of[i]);
+    const int claim = gang < 0 ? Claim(pod, options_) : 0;
     const cluster::ResourceVector& requests = RequestsFor(pod);
     std::string constraints = ConstraintKey(pod);
     const size_t framework = frameworks_.IndexFor(pod);
@@ -118,10 +171,11 @@ class Grouper {
     key += '\n';
     key.append(reinterpret_cast<const char*>(&pod.priority), sizeof pod.priority);
     key.append(reinterpret_cast<const char*>(&claim), sizeof claim);
+    key.append(reinterpret_cast<const char*>(&gang), sizeof gang);
     AppendRequests(key, requests);
     const auto [it, fresh] = index_.try_emplace(std::move(key), static_cast<int>(groups_.size()));
     if (fresh) {
-      groups_.push_back({std::move(constraints), requests, pod.priority, claim, 0, {}});
+      groups_.push_back({std::move(constraints), requests, pod.priority, claim, 0, {}, gang});
     }
     groups_[it->second].members.push_back(i);
   }
@@ -152,8 +206,10 @@ class Grouper {
   const scheduling::FrameworkChoice& frameworks_;
   const LivePods& live_;
   const PlanOptions& options_;
-  std::vector<int>& group_of_;
+  PodGroups out_;
   std::vector<PodGroup> groups_;
+  std::vector<const Pod*> urgent_;        // by gang
+  std::map<const Gang*, int> number_of_;  // of out_.gangs
   std::unordered_map<std::string, int> index_;
   std::unordered_map<std::string, cluster::ResourceVector> requests_;
 };
@@ -185,10 +241,13 @@ int Claim(const Pod& pod, const PlanOptions& options) {
   return claim;
 }
 
-std::vector<PodGroup> GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks,
-                                const LivePods& live, const PlanOptions& options,
-                                std::vector<int>& group_of) {
-  return Grouper(pods, frameworks, live, options, group_of).Run();
+bool IsHopeless(const Gang& gang) {
+  return !gang.problem.empty() || gang.Lacking() > static_cast<int>(gang.members.size());
+}
+
+PodGroups GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks, const LivePods& live,
+                    const PlanOptions& options) {
+  return Grouper(pods, frameworks, live, options).Run();
 }
 
 }  // namespace nos::planning

@@ -27,12 +27,24 @@ struct PodGroup {
   int claim = 0;
   int level = 0;             // by priority, then claim; 0 first
   std::vector<int> members;  // indices of pods, longest waiting first
+  int gang = -1;             // of PodGroups::gangs
+  bool extra = false;        // beyond what the gang lacks
 };
 
-// The pods that wait for a node, in groups (pods with live filters one by one) sorted by level,
-// then by their first pod. `group_of` gets the group of every pod, -1 for those that do not wait.
-std::vector<PodGroup> GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks,
-                                const LivePods& live, const PlanOptions& options,
-                                std::vector<int>& group_of);
+struct PodGroups {
+  std::vector<PodGroup> all;         // sorted by level, then by their first pod
+  std::vector<int> group_of;         // by pod; -1: it does not wait, or its gang is hopeless
+  std::vector<const Gang*> gangs;    // that lack some and have as many; the most urgent first
+  std::vector<const Gang*> gang_of;  // by pod; null: none
+};
+
+// Whether none of it can be placed, whatever room there is.
+bool IsHopeless(const Gang& gang);
+
+// The pods that wait for a node, in groups (pods with live filters one by one). Where the pods of a
+// gang are all alike, those beyond what it lacks are a group of their own; else all count as
+// needed.
+PodGroups GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks, const LivePods& live,
+                    const PlanOptions& options);
 
 }  // namespace nos::planning

@@ -44,8 +44,15 @@ struct PodClass {
   int level = 0;                   // 0 is served first; a later level never costs an earlier one
   int64_t value = 1;               // what the objective counts for one pod
   int count = 0;
-  bool aged = false;  // has waited so long that slots are kept for it when it cannot be placed
-  int shape = 0;      // set by IndexShapes
+  bool aged = false;   // has waited so long that slots are kept for it when it cannot be placed
+  int gang = -1;       // index of Problem::gangs; -1: each pod by itself
+  bool extra = false;  // of a gang: beyond what that lacks; each by itself once the gang is whole
+  int shape = 0;       // set by IndexShapes
+};
+
+// Of the pods of its classes that are no extras, so many are placed, or none of it.
+struct ProblemGang {
+  int lacking = 1;
 };
 
 // Pods without slices whose requests differ by less than a factor of two, with as many whole GPUs,
@@ -87,6 +94,7 @@ struct Problem {
   std::vector<const gpu::Model*> models;
   std::vector<Slice> slices;
   std::vector<PodClass> classes;
+  std::vector<ProblemGang> gangs;  // the most urgent first
   std::vector<Shape> shapes;
   std::vector<ProblemNode> nodes;
   std::vector<ProblemGpu> gpus;            // grouped by node

@@ -31,6 +31,7 @@ std::vector<bool> FindPossible(const Problem& problem, GpuStates& states,
   Draft empty(problem, states, Draft::Free::kKeep);
   std::vector<std::vector<int>> by_shape(problem.shapes.size());
   for (size_t c = 0; c < problem.classes.size(); ++c) {
+    if (problem.classes[c].count == 0) continue;  // left out
     by_shape[problem.classes[c].shape].push_back(static_cast<int>(c));
   }
   for (size_t s = 0; s < by_shape.size(); ++s) {

@@ -26,6 +26,8 @@ struct StagedResult {
   std::vector<Reservation> reservations;
   int upper_bound = 0;
   bool complete = true;
+  // By gang, how many of what it lacks found a place when it was last tried; all: it is whole.
+  std::vector<int> gangs_found = {};
 };
 
 // `most_reservations`: for how many pods slots are kept at a time.

@@ -31,7 +31,12 @@ class Translator {
   }
 
   Translation Run() {
-    groups_ = GroupPods(out_.pending, frameworks_, live_, options_, out_.class_of);
+    PodGroups grouped = GroupPods(out_.pending, frameworks_, live_, options_);
+    groups_ = std::move(grouped.all);
+    out_.class_of = std::move(grouped.group_of);
+    out_.gang_of = std::move(grouped.gang_of);
+    out_.gangs = std::move(grouped.gangs);
+    for (const Gang* gang : out_.gangs) out_.problem.gangs.push_back({gang->Lacking()});
     for (size_t n = 0; n < snapshot_.size(); ++n) out_.nodes.push_back(&snapshot_.node(n));
     FindModels();
     FindResources();
@@ -173,7 +178,9 @@ class Translator {
     }
     cls.allowed = RowOf(group);
     cls.level = group.level;
-    cls.aged = group.claim > 0;
+    cls.gang = group.gang;
+    cls.extra = group.extra;
+    cls.aged = group.claim > 0 && (group.gang < 0 || group.extra);
     cls.count = static_cast<int>(group.members.size());
     cls.value = ValueOf(cls);
     out_.problem.classes.push_back(std::move(cls));

@@ -4,7 +4,7 @@
 //   const Translation translation = Translate(snapshot, pending, frameworks, options);
 //   Search(translation.problem, ...);
 //
-// The pods and the snapshot must outlive it.
+// The pods, the snapshot and the options must outlive it.
 #pragma once
 
 #include <map>
@@ -29,8 +29,11 @@ struct Translation {
   Problem problem;
   Pods pending;
   const gpu::Catalogue* catalogue = nullptr;  // of the snapshot: all models there could be
-  std::vector<int> class_of;                  // by pending pod; -1: it does not wait for a node
-  std::vector<std::vector<int>> members;      // by class: pending pods, longest waiting first
+  // By pending pod; -1: it does not wait for a node, or waits for its gang.
+  std::vector<int> class_of;
+  std::vector<const Gang*> gang_of;       // by pending pod; null: it counts by itself
+  std::vector<const Gang*> gangs;         // those of Problem::gangs
+  std::vector<std::vector<int>> members;  // by class: pending pods, longest waiting first
   std::vector<const cluster::NodeInfo*> nodes;
   std::vector<cluster::ResourceId> dimensions;
   std::vector<std::string> slice_names;      // resource name of each slice

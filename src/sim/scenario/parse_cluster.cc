@@ -158,6 +158,11 @@ Settings PodSettings(const Words& words, PodSpec& pod, Duration& run, Duration& 
           {"at", SetDuration(words, pod.arrival)},
           {"waiting", SetDuration(words, waiting)},
           {"labels", SetMap(words, pod.labels)},
+          {"group",
+           [&pod](std::string_view value) {
+             pod.labels[std::string(kPodGroupLabel)] = value;
+             return Status::Ok();
+           }},
           {"select", SetMap(words, pod.node_selector)},
           {"tolerate", SetTolerations(pod.tolerations)},
           {"ns",

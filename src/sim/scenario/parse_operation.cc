@@ -79,6 +79,15 @@ Result<Action> ParseFail(Words& words) {
   return Action(std::move(operate));
 }
 
+// "group train 3".
+Result<Action> ParseGroup(Words& words) {
+  Operate operate;
+  operate.verb = Verb::kGroup;
+  NOS_ASSIGN(operate.target, words.Require("the name of a group of pods"));
+  NOS_ASSIGN(operate.count, words.RequireInt("how many of its pods are placed together"));
+  return Action(std::move(operate));
+}
+
 Result<Action> ParsePlan(Words&) { return Action(PlanNow{}); }
 
 Result<Action> ParseRun(Words& words) {
@@ -110,6 +119,7 @@ const std::map<std::string_view, Parser>& Parsers() {
       {"delete", ParseDelete},
       {"crash", ParseCrash},
       {"fail", ParseFail},
+      {"group", ParseGroup},
       {"cordon", OnNode<Verb::kCordon>},
       {"uncordon", OnNode<Verb::kUncordon>},
       {"reboot", OnNode<Verb::kReboot>},

@@ -6,6 +6,7 @@
 
 #include "base/table.h"
 #include "cluster/snapshot.h"
+#include "controllers/planned_gangs.h"
 #include "sim/scenario/observe.h"
 
 namespace nos::sim {
@@ -93,7 +94,10 @@ class Run {
     }
     planning::PlanOptions options = scenario_.options;
     options.now = world_.Now();
-    plan_ = planning::MakePlan(snapshot, pending, world_.framework(), options);
+    auto ganged = controllers::WithGangs(std::move(pending), world_.Pods(), groups_,
+                                         controllers::Claims({}), options.now);
+    options.gangs = std::move(ganged.gangs);
+    plan_ = planning::MakePlan(snapshot, ganged.pods, world_.framework(), options);
     planned_last_ = true;
   }
 
@@ -113,6 +117,7 @@ class Run {
 
   Status Operation(const Operate& operate) {
     if (operate.verb == Verb::kDeletePod) return DeletePod(operate.target);
+    if (operate.verb == Verb::kGroup) return Group(operate.target, operate.count);
     if (operate.verb == Verb::kCrash) {
       Process* process = world_.FindProcess(operate.target);
       if (process == nullptr) return NotFound(operate.target + " is not running");
@@ -122,6 +127,14 @@ class Run {
     Machine* machine = world_.FindMachine(operate.target);
     if (machine == nullptr) return NotFound("there is no node " + operate.target);
     return OnNode(operate, *machine);
+  }
+
+  Status Group(const std::string& name, int least) {
+    if (groups_.pod_groups.rows().empty()) NOS_RETURN_IF_ERROR(DefinePodGroups(client_));
+    auto group = std::make_shared<cluster::PodGroup>();
+    group->min_member = least;
+    groups_.pod_groups.Set("default/" + name, std::move(group));
+    return PutPodGroup(client_, name, least);
   }
 
   Status OnNode(const Operate& operate, Machine& machine) {
@@ -233,6 +246,7 @@ class Run {
   ScenarioReport report_;
   const Step* step_ = nullptr;
   std::optional<planning::Plan> plan_;
+  cluster::Surroundings groups_;
   std::map<GpuId, SeenLayout> before_;  // when the last run began
   bool started_ = false;
   bool planned_last_ = false;

@@ -46,6 +46,7 @@ struct Operate {
     kLabel,     // target: node; key and value
     kFailCreate,
     kFailDestroy,  // target: node; `count` device operations fail
+    kGroup,        // target: a PodGroup; `count` of its pods are placed together
   } verb = Verb::kCordon;
   std::string target, key, value;
   int count = 0;

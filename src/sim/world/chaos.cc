@@ -22,9 +22,6 @@ constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275;
-const kube::Resource kPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
-const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                                  "CustomResourceDefinition", false};
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
@@ -160,17 +157,13 @@ class Chaos {
     for (const PodSpec& pod : pods) Submit(pod);
   }
 
-  void AddGangs(RandomWorkload workload, Random& random) {
-    // The partitioner knows of no gangs: it may keep from others what it has cut for one in vain.
-    if (!options_.scheduler_cuts) workload.gangs_without_slices = 1;
-    Note(client_.Create(kDefinitions, "", PodGroupDefinition()).status());
+  void AddGangs(const RandomWorkload& workload, Random& random) {
+    Note(DefinePodGroups(client_));
     for (const GangSpec& gang : DrawGangs(workload, models_, random)) {
       gangs_["default/" + gang.name] = static_cast<size_t>(gang.least);
       world_.gangs().Expect("default/" + gang.name, static_cast<size_t>(gang.least));
-      world_.At(world_.Now() + gang.arrival, [this, gang] {
-        const Json group = PodGroupObject("default", gang.name, gang.least);
-        Note(client_.Create(kPodGroups, "default", group).status());
-      });
+      world_.At(world_.Now() + gang.arrival,
+                [this, gang] { Note(PutPodGroup(client_, gang.name, gang.least)); });
       const bool tolerate = taints_.Chance(0.5);
       for (PodSpec pod : gang.pods) Submit(std::move(pod), tolerate);
       report_.pods += static_cast<int>(gang.pods.size());

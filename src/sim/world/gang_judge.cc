@@ -83,4 +83,23 @@ std::vector<std::string> GangJudge::Judge(const cluster::ClusterSnapshot& kept, 
   return problems;
 }
 
+std::vector<std::string> GangJudge::JudgeCuts(const std::set<std::string>& cut_for,
+                                              const std::set<std::string>& planned,
+                                              Time now) const {
+  std::vector<std::string> problems;
+  for (const auto& [name, gang] : gangs_) {
+    size_t members = 0;
+    bool concerned = false;
+    for (const auto& [key, until] : gang.counted_until) {
+      concerned = concerned || cut_for.contains(key);
+      members += until > now || planned.contains(key) ? 1 : 0;
+    }
+    if (!concerned || members >= gang.least) continue;
+    problems.push_back(
+        fmt::format("gang {}: GPUs are cut although only {} of its pods are served, and {} must be",
+                    name, members, gang.least));
+  }
+  return problems;
+}
+
 }  // namespace nos::sim

@@ -1,5 +1,6 @@
 // Whether a scheduler places gangs together or not at all, judged by what the API server holds, by
-// what the scheduler asks it for, and by whom the scheduler keeps places for.
+// what the scheduler asks it for, and by whom the scheduler keeps places for; and whether GPUs are
+// cut for them likewise.
 //
 //   judge.Expect("default/g", 3);           // a PodGroup and its minMember
 //   judge.See(before, after, now);          // as the API server has pods
@@ -38,6 +39,10 @@ class GangJudge {
   // What has been asked for since it was last called, and all places that are kept now: each is of
   // a gang of which enough have a place, or are asked for, or have a place kept for them.
   std::vector<std::string> Judge(const cluster::ClusterSnapshot& kept, Time now);
+  // `cut_for`: for whom a plan that was just made has GPUs cut; `planned`: for whom slices or a
+  // node are kept. Whoever they are of: of that gang enough have a place, or are among `planned`.
+  std::vector<std::string> JudgeCuts(const std::set<std::string>& cut_for,
+                                     const std::set<std::string>& planned, Time now) const;
 
  private:
   struct Gang {

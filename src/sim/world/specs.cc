@@ -12,6 +12,9 @@
 namespace nos::sim {
 namespace {
 
+const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                  "CustomResourceDefinition", false};
+
 JsonObject ToJson(const cluster::StringMap& map) {
   JsonObject out;
   for (const auto& [key, value] : map) out[key] = value;
@@ -146,14 +149,20 @@ JsonArray TaintsJson(const std::vector<cluster::Taint>& taints) {
   return out;
 }
 
-Json PodGroupObject(const std::string& ns, const std::string& name, int least) {
-  return JsonObject{{"apiVersion", "scheduling.x-k8s.io/v1alpha1"},
-                    {"kind", "PodGroup"},
-                    {"metadata", JsonObject{{"name", name}, {"namespace", ns}}},
-                    {"spec", JsonObject{{"minMember", least}}}};
+Status PutPodGroup(kube::Client& client, const std::string& name, int least) {
+  const kube::Resource groups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
+  const JsonObject spec = {{"spec", JsonObject{{"minMember", least}}}};
+  const Status changed =
+      client.Patch(groups, "default", name, kube::PatchType::kMerge, spec).status();
+  if (changed.code() != Code::kNotFound) return changed;
+  JsonObject group = spec;
+  group["apiVersion"] = "scheduling.x-k8s.io/v1alpha1";
+  group["kind"] = "PodGroup";
+  group["metadata"] = JsonObject{{"name", name}, {"namespace", "default"}};
+  return client.Create(groups, "default", group).status();
 }
 
-Json PodGroupDefinition() {
+Status DefinePodGroups(kube::Client& client) {
   const JsonObject spec = {{"type", "object"},
                            {"properties", {{"minMember", {{"type", "integer"}}}}}};
   const Json version = {
@@ -161,7 +170,7 @@ Json PodGroupDefinition() {
       {"served", true},
       {"storage", true},
       {"schema", {{"openAPIV3Schema", {{"type", "object"}, {"properties", {{"spec", spec}}}}}}}};
-  return JsonObject{
+  const Json definition = JsonObject{
       {"apiVersion", "apiextensions.k8s.io/v1"},
       {"kind", "CustomResourceDefinition"},
       {"metadata", JsonObject{{"name", "podgroups.scheduling.x-k8s.io"}}},
@@ -169,9 +178,10 @@ Json PodGroupDefinition() {
                           {"scope", "Namespaced"},
                           {"names", JsonObject{{"plural", "podgroups"}, {"kind", "PodGroup"}}},
                           {"versions", JsonArray{version}}}}};
+  return client.Create(kDefinitions, "", definition).status();
 }
 
-std::vector<Json> QuotaDefinitions() {
+Status DefineQuotas(kube::Client& client) {
   const JsonObject any = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
   const Json schema = {{"type", "object"}, {"properties", {{"spec", any}, {"status", any}}}};
   const auto column = [](std::string_view name, std::string_view type, std::string_view path) {
@@ -199,16 +209,15 @@ std::vector<Json> QuotaDefinitions() {
           {"names", {{"plural", plural}, {"kind", kind}, {"shortNames", std::move(short_names)}}},
           {"versions", JsonArray{version}}}}};
   };
-  return {define("elasticquotas", cluster::kElasticQuota, {"eq", "eqs"}),
-          define("compositeelasticquotas", cluster::kCompositeQuota, {"ceq", "ceqs"})};
-}
-
-void DefineKinds(kube::Client& client) {
-  const kube::Resource definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                                   "CustomResourceDefinition", false};
-  for (const Json& definition : QuotaDefinitions()) {
-    (void)client.Create(definitions, "", definition);  // it is there already, or is taken
-  }
+  NOS_RETURN_IF_ERROR(
+      client
+          .Create(kDefinitions, "",
+                  define("elasticquotas", cluster::kElasticQuota, {"eq", "eqs"}))
+          .status());
+  return client
+      .Create(kDefinitions, "",
+              define("compositeelasticquotas", cluster::kCompositeQuota, {"ceq", "ceqs"}))
+      .status();
 }
 
 Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,

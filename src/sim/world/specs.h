@@ -87,13 +87,13 @@ Json NodeObject(const NodeSpec& spec);
 // The class that gives pods this priority: the API server takes no number from a pod alone.
 std::string PriorityClassName(int priority);
 Json PriorityClassObject(int priority);
-Json PodGroupObject(const std::string& ns, const std::string& name, int least);
-// By which an API server serves PodGroups; the fields of scheduler-plugins that are read here.
-Json PodGroupDefinition();
-// By which an API server serves elastic quotas, as the chart installs them, without the checks.
-std::vector<Json> QuotaDefinitions();
-// Has the API server serve them.
-void DefineKinds(kube::Client& client);
+// From now on the API server serves PodGroups, with the fields of scheduler-plugins that are read
+// here. Error: kAlreadyExists.
+Status DefinePodGroups(kube::Client& client);
+// Of namespace "default", anew or in place of the one there is.
+Status PutPodGroup(kube::Client& client, const std::string& name, int least);
+// The same for elastic quotas, as the chart installs them, without the checks.
+Status DefineQuotas(kube::Client& client);
 // Over the pods of the namespace with this label.
 Json BudgetObject(const std::string& ns, const std::string& name, const std::string& label,
                   const std::string& value);

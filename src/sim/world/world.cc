@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
+#include "controllers/planned_gangs.h"
 #include "sim/world/invariants.h"
 #include "sim/world/satisfiable.h"
 #include "sim/world/workload.h"
@@ -192,7 +194,7 @@ void World::StartControllers(kube::Transport* api) {
         return std::make_unique<controllers::Partitioner>(options_.partitioner, framework_,
                                                           catalogue_);
       },
-      way, *this);
+      way, *this, controllers::WatchingGangs());
   scheduler_host_ = std::make_unique<Controller>(
       "scheduler",
       [this] {
@@ -321,8 +323,33 @@ void World::AfterStep(Machine* machine) {
 }
 
 void World::JudgeGangs() {
+  JudgeCuts();
   if (scheduler() == nullptr) return;
   for (std::string& problem : gangs_.Judge(scheduler()->snapshot(), clock_.Now())) {
+    Violation(std::move(problem));
+  }
+}
+
+// What a fault has kept from a node is planned anew later: as long as there are faults, a plan may
+// be carried out in part.
+void World::JudgeCuts() {
+  if (partitioner() == nullptr || partitioner()->decisions().empty()) return;
+  const auto& decisions = partitioner()->decisions();
+  const uint64_t last = decisions.back().sequence;
+  std::set<std::string> cut_for, planned;
+  for (const controllers::Decision& decision : decisions) {
+    const bool fresh = last < judged_decisions_ || decision.sequence > judged_decisions_;
+    if (fresh) cut_for.insert(decision.pods.begin(), decision.pods.end());
+  }
+  judged_decisions_ = last;
+  if (cut_for.empty() || clock_.Now() < faults_.until() + kFaultsLinger) return;
+  for (const auto& [key, outcome] : partitioner()->verdicts()) {
+    if (outcome.placed) planned.insert(key);
+  }
+  for (const auto& pod : *pods_.Snapshot()) {
+    if (!pod->nominated_node.empty()) planned.insert(pod->Key());
+  }
+  for (std::string& problem : gangs_.JudgeCuts(cut_for, planned, clock_.Now())) {
     Violation(std::move(problem));
   }
 }

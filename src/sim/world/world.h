@@ -139,6 +139,7 @@ class World {
   bool Step(const Acting& acting);
   void AfterStep(Machine* machine);
   void JudgeGangs();
+  void JudgeCuts();
   void Violation(std::string what);
   bool Registered();
   bool HoldersRun();
@@ -165,6 +166,7 @@ class World {
   std::map<std::string, Time, std::less<>> rival_at_;   // nodes, and when it last bound a pod there
   std::map<std::string, Time, std::less<>> open_at_;    // nodes, and when they last had no taint
   GangJudge gangs_;
+  uint64_t judged_decisions_ = 0;  // of the partitioner
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
   std::vector<std::string> violations_;

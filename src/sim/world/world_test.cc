@@ -308,13 +308,10 @@ TEST_F(WorldTest, InvariantsNoticeWhoIsBoundWhereATaintKeepsItAway) {
 
 // The scheduler is told of another count than the judge.
 TEST_F(WorldTest, InvariantsNoticeAGangThatIsTornApart) {
-  const kube::Resource definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                                   "CustomResourceDefinition", false};
-  const kube::Resource groups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
   Start({Node({})}, false);
   kube::Client client(world->api());
-  ASSERT_TRUE(client.Create(definitions, "", PodGroupDefinition()).ok());
-  ASSERT_TRUE(client.Create(groups, "default", PodGroupObject("default", "g", 2)).ok());
+  ASSERT_TRUE(DefinePodGroups(client).ok());
+  ASSERT_TRUE(PutPodGroup(client, "g", 2).ok());
   world->gangs().Expect("default/g", 3);
   world->StartControllers();
   const auto create = [&](const std::string& name) {
