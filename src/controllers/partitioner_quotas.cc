@@ -1,4 +1,5 @@
 // What the partitioner says of pods that their quotas would not let in (quota_admission.h).
+#include "controllers/assumed.h"
 #include "controllers/partitioner.h"
 
 namespace nos::controllers {

@@ -81,16 +81,21 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapsho
   };
   std::ranges::sort(order, {}, rank);
   std::map<size_t, quota::Refusal> refused;
-  for (const size_t i : order) {
+  const auto admit = [&](size_t i, bool only_guaranteed) {
     const auto account = balance.AccountOf(ganged.pods[i]->meta.ns);
-    if (!account) continue;
+    if (!account) return true;
     const quota::Amounts charge = quota::ChargeOf(*ganged.pods[i], nullptr, *rules);
+    if (only_guaranteed && !balance.IsGuaranteed(*account, charge)) return false;
     if (auto refusal = balance.WhyNot(*account, charge)) {
-      refused.emplace(i, *std::move(refusal));
-    } else {
-      balance.Add(*account, charge);
+      refused.insert_or_assign(i, *std::move(refusal));
+      return false;
     }
-  }
+    refused.erase(i);
+    balance.Add(*account, charge);
+    return true;
+  };
+  std::erase_if(order, [&](size_t i) { return admit(i, true); });
+  for (const size_t i : order) (void)admit(i, false);
   RefusedByQuota out;
   for (const auto& [i, refusal] : refused) out.emplace_back(ganged.pods[i], refusal);
   LeaveOut(refused, ganged);

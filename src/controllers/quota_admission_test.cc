@@ -69,6 +69,10 @@ TEST_F(QuotaAdmissionTest, TogetherTheyTakeNoMoreThanThereIs) {
             "p1 p2 p4 | p3");
 }
 
+TEST_F(QuotaAdmissionTest, WhatIsGuaranteedComesBeforeWhatIsBorrowed) {
+  EXPECT_EQ(Admit({PodOf("a", "p1", 3, 9), PodOf("b", "p2", 2)}), "p2 | p1");
+}
+
 TEST_F(QuotaAdmissionTest, TheMoreImportantComeFirst) {
   EXPECT_EQ(Admit({PodOf("a", "low", 3), PodOf("a", "high", 3, 5)}), "high | low");
 }
