@@ -77,6 +77,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   Expire(client, now);
   LookAtGangs(client, now);
   HeedRests(now);
+  HeedPatience(now);
   LearnIfDue();
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
     const auto pod = queue_.Take(now);
@@ -115,6 +116,7 @@ Outcome Scheduler::Rest(Time now) const {
   if (retired_) return next ? Outcome::Again(*next - now) : Outcome::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
+  if (!patience_ends_.empty()) consider(patience_ends_.begin()->first);
   return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
 }
 

@@ -21,6 +21,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controllers/cuts.h"
@@ -91,9 +92,11 @@ class Scheduler final : public Reconciler {
   // From now on it decides nothing more: somebody else will. Whom it has chosen a node for, but not
   // begun to bind, is left to the successor.
   void Retire() { retired_ = true; }
-  // Nothing is on the way to a binding that a successor would not see: it may take over. What is
-  // bound counts until the watch shows it.
-  bool IsQuiet() const { return bindings_.size() == preparing_.size(); }
+  // Nothing is on the way to a binding that a successor would not see, nor an eviction: it may
+  // take over. What is bound counts until the watch shows it.
+  bool IsQuiet() const {
+    return bindings_.size() == preparing_.size() && going_.empty();
+  }
 
   const scheduling::SchedulingQueue& queue() const { return queue_; }
   // Pods that have a node, and are not seen to be bound there.
@@ -241,6 +244,7 @@ class Scheduler final : public Reconciler {
   scheduling::EvictionUnit UnitOf(const Pod& pod) const;
   void EvictAll(const std::vector<Pod>& victims, const Pod& preemptor, kube::Client& client,
                 Time now);
+  void HeedPatience(Time now);
   bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now);
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
@@ -269,9 +273,10 @@ class Scheduler final : public Reconciler {
   std::set<std::string> ending_;              // those that it shows so, and that still run
   std::set<std::string> preparing_;           // of them
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
-  // Pods for which others were evicted, by key: how long they wait for the nominated node's agent
-  // to tell that instances are free. None: not yet known, the others are still there.
+  // How long pods, by key, wait for the nominated node's agent to tell that the instances of
+  // evicted ones are free. None: that has not begun, the others are still there.
   std::map<std::string, std::optional<Time>> made_room_;
+  std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
   std::vector<Pod> unpromised_;              // whose nominated node is to be taken back
   std::map<std::string, Telling> tellings_;  // by pod key
   kube::WorkQueue untold_;                   // pod keys

@@ -296,6 +296,45 @@ TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
   EXPECT_EQ(Nominee("p"), "n");
 }
 
+// Nobody else is evicted by the next leader, either, who remembers no eviction.
+TEST_F(SchedulerCutsTest, TheNextLeaderWaitsForTheAgentToo) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
+  Run();
+  for (const char* node : {"m", "n"}) {
+    Tell(node, {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  }
+  Pod("p", "7g.40gb", 1, 3);
+  Run();
+  ASSERT_EQ(Nominee("p"), "m");
+  Restart();
+  Run();
+  EXPECT_EQ(Nominee("p"), "m");
+  EXPECT_NE(NodeOf("b"), "gone");
+  clock_.Advance(seconds(31));  // nothing else happens
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
+TEST_F(SchedulerCutsTest, TheAgentOfANodeThatIsOfNoUseIsNotWaitedFor) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  Pod("b", "4g.20gb", 1, 1);
+  BindElsewhere("b", "n");
+  Tell("m", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  Tell("n", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  Cordon("m");
+  Pod("p", "7g.40gb", 1, 3);
+  ChangePod("p", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "m"; });
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
 // It was never bound: to take its place is enough.
 TEST_F(SchedulerCutsTest, WhoWaitsForASliceGivesWayWithoutBeingDeleted) {
   Node("n", 1);

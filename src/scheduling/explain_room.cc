@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 
+#include "scheduling/explain_promises.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_state.h"
 
@@ -56,10 +57,8 @@ std::optional<Room> AwaitedBy(const ExplainInput& input) {
     (void)after.Vacate(*there, ending.node);  // it is there
   }
   if (ending.victims.empty()) return std::nullopt;
-  const Cycle cycle = input.framework.PreFilter(input.pod, after);
-  const bool fits = cycle.verdict.fits() && (!cycle.nodes || cycle.nodes->contains(ending.node)) &&
-                    input.framework.Filter(cycle, input.pod, *after.Find(ending.node)).fits();
-  return fits ? std::optional(RoomOf(ending)) : std::nullopt;
+  return FitsOn(input.framework, input.pod, ending.node, after) ? std::optional(RoomOf(ending))
+                                                                : std::nullopt;
 }
 
 bool WouldPreempt(const ExplainInput& input, const Room& room) {
