@@ -92,10 +92,11 @@ class Scheduler final : public Reconciler {
   // From now on it decides nothing more: somebody else will. Whom it has chosen a node for, but not
   // begun to bind, is left to the successor.
   void Retire() { retired_ = true; }
-  // Nothing is on the way to a binding that a successor would not see, nor an eviction: it may
-  // take over. What is bound counts until the watch shows it.
+  // Nothing is on the way to a binding that a successor would not see, nor an eviction, nor what an
+  // agent is asked to cut: it may take over. What is bound counts until the watch shows it.
   bool IsQuiet() const {
-    return bindings_.size() == preparing_.size() && going_.empty();
+    return bindings_.size() == preparing_.size() && going_.empty() &&
+           cuts_.AreShown(engine_.snapshot());
   }
 
   const scheduling::SchedulingQueue& queue() const { return queue_; }
@@ -180,6 +181,9 @@ class Scheduler final : public Reconciler {
   void Decide(const Pod& pod, kube::Client& client, Time now);
   // Chooses a node and takes what the pod needs there, in the snapshot. False: see `diagnosis`.
   bool Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now);
+  // Gives the pod the place and the instances that a predecessor is having cut for it. False: there
+  // are none.
+  bool TakeOver(const Pod& pod, const Framework& framework, Time now);
   // As if it had not been placed; nobody has seen it.
   void TakeBack(const std::string& key);
   // It shall be bound.
