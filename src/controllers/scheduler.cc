@@ -116,6 +116,7 @@ Outcome Scheduler::Rest(Time now) const {
   }
   if (retired_) return next ? Outcome::Again(*next - now) : Outcome::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
+  if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
   if (!patience_ends_.empty()) consider(patience_ends_.begin()->first);
   return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
@@ -172,6 +173,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   if (after == nullptr || successor || !scheduling::IsPending(*after)) {
     Settle(known, now);
     queue_.Remove(key);
+    unexplained_.erase(key);
     if (after == nullptr || successor) tellings_.erase(key);
     measures_.Forget(key);
     Promise(known, "", now);

@@ -65,7 +65,9 @@ struct SchedulerConfig {
   // the API server, too.
   size_t tellings_per_call = 16;
   size_t tellings_beside_bindings = 2;
-  size_t remedies_per_call = 1;    // looked for, for as many kinds of pods
+  size_t remedies_per_call = 1;  // looked for, for as many kinds of pods
+  // While pods wait to be decided on or are being bound, so often.
+  Duration remedies_beside_bindings_every = std::chrono::seconds(1);
   size_t most_tellings = 100'000;  // that wait; beyond, the oldest wait for the next refusal
 };
 
@@ -261,6 +263,9 @@ class Scheduler final : public Reconciler {
   void TellSome(kube::Client& client, Time now);
   void TellOfCut(Binding& binding, scheduling::Progress& progress, Time now);
   void AddRemedies(std::vector<Telling>& tellings) const;
+  void ExplainLater(Telling telling);
+  std::vector<Telling> ExplainSome(Time now);
+  Time WhenToExplain(Time now) const;
   Outcome Rest(Time now) const;
 
   SchedulerConfig config_;
@@ -281,10 +286,12 @@ class Scheduler final : public Reconciler {
   // evicted ones are free. None: that has not begun, the others are still there.
   std::map<std::string, std::optional<Time>> made_room_;
   std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
-  std::vector<Pod> unpromised_;              // whose nominated node is to be taken back
-  std::map<std::string, Telling> tellings_;  // by pod key
-  kube::WorkQueue untold_;                   // pod keys
-  bool telling_ = false;                     // some are being told
+  std::vector<Pod> unpromised_;                 // whose nominated node is to be taken back
+  std::map<std::string, Telling> tellings_;     // by pod key
+  kube::WorkQueue untold_;                      // pod keys
+  std::map<std::string, Telling> unexplained_;  // by pod key; told, but not yet what would help
+  Time remedies_due_{};
+  bool telling_ = false;  // some are being told
   bool retired_ = false;
   uint64_t attempts_ = 0;  // at bindings
   bool answered_ = false;  // what a pre-bind plugin wrote, since it was asked
