@@ -63,7 +63,8 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
   shared_->wake = threads_.wake;
 }
 
-Scheduler::~Scheduler() = default;
+// Nobody waits here any more.
+Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
 
 Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client& client,
                              const Clock& clock) {
