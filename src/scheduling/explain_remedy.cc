@@ -120,12 +120,18 @@ std::string BiggerNode(const Nearest& nearest) {
 }
 
 // Of a pod that its own scheduler will place without anybody's help; "": it will not.
-std::string NoneNeeded(const Explanation& why, const std::string& reader) {
+std::string NoneNeeded(const Explanation& why, const ExplainInput& input) {
+  const std::string& reader = input.reader;
   if (why.being_cut) {
     return fmt::format(
         "none needed: the agent of node {} is asked to cut {} for it; if that lasts, "
         "look at the agent's pod there",
         why.being_cut->node, InstancesText(why.being_cut->cut.made));
+  }
+  if (why.place && input.pod.claims_devices) {  // its own scheduler is another one
+    return fmt::format(
+        "look at its resource claims, which are not simulated: without them it fits on node {} now",
+        why.place->node);
   }
   if (why.place) {
     return why.place->cut.made.empty()
@@ -174,7 +180,7 @@ std::string RemedyOf(const Explanation& why, const std::optional<Nearest>& lifta
   if (!why.gate.empty()) return "lift what it waits for before it is queued: " + why.gate;
   if (!why.gang.empty() && !why.beside) return "complete its group: " + why.gang;
   if (!why.for_quota.empty()) return why.for_quota;
-  if (std::string none = NoneNeeded(why, input.reader); !none.empty()) return none;
+  if (std::string none = NoneNeeded(why, input); !none.empty()) return none;
   if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
