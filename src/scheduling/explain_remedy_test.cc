@@ -45,6 +45,35 @@ std::string Remedy(const std::vector<Node>& nodes, const std::vector<Pod>& pods,
   return Why(nodes, pods, pod).remedy;
 }
 
+// With the label the node comes into the zone of a pod that repels this one.
+TEST(ExplainRemedyTest, ALabelIsTriedBeforeItIsNamed) {
+  Node full = NodeOf("n1", {{"cpu", "1"}}, {{"zone", "a"}});
+  Pod guard = Running("guard", "n1", {{"cpu", "1"}});
+  guard.meta.owners.emplace_back().kind = "DaemonSet";
+  cluster::PodAffinityTerm term;
+  term.topology_key = "zone";
+  term.selector.emplace().match_labels = {{"app", "t"}};
+  guard.pod_anti_affinity.required = {term};
+  Pod pod = Waiting({{"cpu", "2"}}, 0);
+  pod.meta.labels = {{"app", "t"}};
+  pod.node_affinity.emplace().required.emplace().push_back({{{"zone", "In", {"a", "b"}}}, {}});
+  EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}}), full}, {guard}, pod),
+            "label node n0 with zone=a, as its node affinity asks, or relax that, and "
+            "wait for the end of x/guard, whose anti-affinity rules it out in the same "
+            "zone (node n0)")
+      << "where it is started again";
+  EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}})}, {}, pod),
+            "label node n0 with zone=a, as its node affinity asks, or relax that: it has room");
+}
+
+TEST(ExplainRemedyTest, NoLabelMakesANodeAnother) {
+  Pod pod = Waiting({{"cpu", "2"}}, 0);
+  pod.node_affinity.emplace().required.emplace().push_back(
+      {{{"zone", "In", {"a"}}}, {{"metadata.name", "In", {"n1"}}}});
+  EXPECT_THAT(Remedy({NodeOf("n0", {{"cpu", "4"}}), NodeOf("n1", {{"cpu", "1"}})}, {}, pod),
+              Not(HasSubstr("label node n0")));
+}
+
 TEST(ExplainRemedyTest, ClaimsThatOthersAllocateAreNoGate) {
   Pod pod = Waiting({{"cpu", "1"}}, 0);
   pod.claims_devices = true;
