@@ -42,13 +42,17 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
   if (input.preemption) {
     why.no_preemption = WhyNotPreempt(input.framework, input.snapshot, input.pod);
     if (!why.no_preemption.empty()) why.awaited = AwaitedBy(input);
+    if (why.no_preemption.empty() && AwaitsAgent(input.framework, input.pod, input.snapshot)) {
+      why.no_preemption = kAwaitsAgent;
+      why.awaits_agent = input.pod.nominated_node;
+    }
   }
   if (why.no_preemption.empty() && input.preemption) {
     const auto found =
         FindPreemption(input.framework, input.snapshot, input.pod, *input.preemption);
     if (found) why.preemption = RoomOf(*found);
   }
-  if (why.awaited) return;
+  if (why.awaited || !why.awaits_agent.empty()) return;
   why.in_the_way = InTheWay(input);
   why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
 }

@@ -144,6 +144,12 @@ std::string NoneNeeded(const Explanation& why, const ExplainInput& input) {
                        why.awaited->node, NamesOf(why.awaited->pods, reader),
                        why.awaited->pods.size() == 1 ? "has" : "have");
   }
+  if (!why.awaits_agent.empty()) {
+    return fmt::format(
+        "none needed: it gets its room on node {0} when the node's agent has told that the "
+        "instances of evicted pods are free; if that lasts, look at the agent's pod there",
+        why.awaits_agent);
+  }
   if (!why.preemption) return "";
   return fmt::format("none needed: its priority makes room on node {}, where {} {} evicted",
                      why.preemption->node, NamesOf(why.preemption->pods, reader),

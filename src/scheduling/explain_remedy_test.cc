@@ -74,6 +74,25 @@ TEST(ExplainRemedyTest, NoLabelMakesANodeAnother) {
               Not(HasSubstr("label node n0")));
 }
 
+// Its instance has been told used still, whose holder is gone.
+TEST(ExplainRemedyTest, RoomThatItsAgentHasYetToTellOfIsNotMadeAgain) {
+  const auto gpu = [](const std::string& name) {
+    Node node = NodeOf(name, {{"cpu", "8"}, {"nvidia.com/mig-4g.20gb", "1"}},
+                       {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                        {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                        {"nvidia.com/gpu.count", "1"}});
+    node.meta.annotations["nos.nebuly.com/status-layout-0"] = "4g.20gb@0:used";
+    return node;
+  };
+  Pod pod = Waiting({{"nvidia.com/mig-7g.40gb", "1"}}, 100);
+  pod.nominated_node = "a";
+  const auto why =
+      Why({gpu("a"), gpu("b")}, {Running("low", "b", {{"nvidia.com/mig-4g.20gb", "1"}}, 1)}, pod);
+  EXPECT_FALSE(why.preemption);
+  EXPECT_THAT(why.remedy, HasSubstr("none needed: it gets its room on node a when the node's agent "
+                                    "has told"));
+}
+
 TEST(ExplainRemedyTest, ClaimsThatOthersAllocateAreNoGate) {
   Pod pod = Waiting({{"cpu", "1"}}, 0);
   pod.claims_devices = true;
