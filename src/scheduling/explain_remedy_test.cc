@@ -45,6 +45,38 @@ std::string Remedy(const std::vector<Node>& nodes, const std::vector<Pod>& pods,
   return Why(nodes, pods, pod).remedy;
 }
 
+TEST(ExplainRemedyTest, WhatIsDoneForIsTriedWithThePriority) {
+  EXPECT_EQ(Remedy({Cordoned(NodeOf("n", {{"cpu", "4"}}))}, {Running("batch", "n", {{"cpu", "3"}})},
+                   Waiting({{"cpu", "2"}}, 1000)),
+            "uncordon node n: its priority makes room there");
+  EXPECT_EQ(Remedy({Cordoned(NodeOf("m", {{"cpu", "4"}})), NodeOf("n", {{"cpu", "4"}})},
+                   {Running("batch", "m", {{"cpu", "3"}}), Running("a", "n", {{"cpu", "1"}}, 1000),
+                    Running("b", "n", {{"cpu", "2"}}, 1000)},
+                   Waiting({{"cpu", "4"}}, 1000)),
+            "uncordon node m: its priority makes room there")
+      << "one step, where two pods would have to end";
+}
+
+TEST(ExplainRemedyTest, WhoWouldBeEvictedIsNotWaitedFor) {
+  const auto why = Why({NodeOf("n", {{"cpu", "4"}})},
+                       {Running("low", "n", {{"cpu", "1"}}), Running("a", "n", {{"cpu", "3"}}, 10)},
+                       Waiting({{"cpu", "4"}}, 5));
+  EXPECT_EQ(why.remedy, "wait for the end of x/a on node n, or give it a priority above 10");
+  EXPECT_EQ(Remedy({NodeOf("m", {{"cpu", "4"}}), NodeOf("n", {{"cpu", "4"}})},
+                   {Running("low", "n", {{"cpu", "1"}}), Running("low2", "n", {{"cpu", "1"}}),
+                    Running("a", "n", {{"cpu", "2"}}, 10), Running("b", "m", {{"cpu", "2"}}, 9),
+                    Running("c", "m", {{"cpu", "2"}}, 9)},
+                   Waiting({{"cpu", "4"}}, 5)),
+            "wait for the end of x/a on node n, or give it a priority above 10")
+      << "the smallest";
+}
+
+TEST(ExplainRemedyTest, NoPriorityIsNamedThatUsersMayNotGive) {
+  EXPECT_EQ(Remedy({NodeOf("n", {{"cpu", "4"}})},
+                   {Running("a", "n", {{"cpu", "3"}}, 2'000'001'000)}, Waiting({{"cpu", "4"}}, 5)),
+            "wait for the end of x/a on node n");
+}
+
 // With the label the node comes into the zone of a pod that repels this one.
 TEST(ExplainRemedyTest, ALabelIsTriedBeforeItIsNamed) {
   Node full = NodeOf("n1", {{"cpu", "1"}}, {{"zone", "a"}});
