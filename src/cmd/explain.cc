@@ -87,7 +87,7 @@ class Deciders {
   }
 
   const scheduling::Configuration configuration_;
-  const scheduling::Configuration usual_ = scheduling::DefaultConfiguration();
+  const scheduling::Configuration usual_ = scheduling::DefaultConfiguration({.simulates = true});
   const scheduling::Profile* of_pod_ = nullptr;
   std::optional<scheduling::FrameworkChoice> frameworks_;
 };

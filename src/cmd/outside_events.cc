@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
 
 namespace nos::cmd {
@@ -43,7 +44,7 @@ std::vector<FolderWatch> WatchFoldersOf(const std::vector<std::string>& files) {
 }  // namespace
 
 OutsideEvents::OutsideEvents(const std::vector<std::string>& files, std::function<void()> wake)
-    : wake_(std::move(wake)), folders_(WatchFoldersOf(files)) {
+    : files_(files), wake_(std::move(wake)), folders_(WatchFoldersOf(files)), contents_(Read()) {
   const sigset_t set = Watched();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
@@ -69,10 +70,20 @@ void OutsideEvents::Run() {
     for (size_t i = 2; i < fds.size(); ++i) {
       if (fds[i].revents == 0) continue;
       (void)folders_[i - 2].Refresh();
-      files_changed_ = true;
+      Contents now = Read();
+      if (now != std::exchange(contents_, now)) files_changed_ = true;
     }
     wake_();
   }
+}
+
+OutsideEvents::Contents OutsideEvents::Read() const {
+  Contents contents;
+  for (const std::string& file : files_) {
+    Result<std::string> text = ReadFile(file);
+    contents.push_back(text.ok() ? std::optional(std::move(text).value()) : std::nullopt);
+  }
+  return contents;
 }
 
 void OutsideEvents::OnSignals() {

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,8 +23,9 @@ namespace nos::cmd {
 
 class OutsideEvents {
  public:
-  // `wake` is called on the thread when StopAsked or TakeFilesChanged has something new. A file
-  // counts as changed when anything in its folder does: volumes of ConfigMaps swap a link there.
+  // `wake` is called on the thread when StopAsked or TakeFilesChanged has something new. Files are
+  // looked at when anything in their folders changes, for volumes of ConfigMaps swap a link there;
+  // they count as changed when what they say does.
   OutsideEvents(const std::vector<std::string>& files, std::function<void()> wake);
   ~OutsideEvents();
   OutsideEvents(const OutsideEvents&) = delete;
@@ -36,11 +38,16 @@ class OutsideEvents {
  private:
   void Run();
   void OnSignals();
+  // What the files say; of those that cannot be read, nothing.
+  using Contents = std::vector<std::optional<std::string>>;
+  Contents Read() const;
 
+  const std::vector<std::string> files_;
   const std::function<void()> wake_;
   std::atomic<bool> stop_asked_{false}, files_changed_{false};
   UniqueFd signals_;
   std::vector<FolderWatch> folders_;
+  Contents contents_;  // since the files were looked at last
   WakeUp end_;
   std::thread thread_;  // last: uses the others
 };

@@ -107,6 +107,32 @@ TEST(YamlTest, RefusesDepthBeyondItsLimit) {
   EXPECT_FALSE(ParseYaml("a: &a " + half + "\nb: " + nested + "\n").ok());
 }
 
+TEST(YamlTest, MergeKeysGiveWhatAMappingDoesNotHave) {
+  const auto documents = ParseYaml(
+      "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: {k: 4}}\n"
+      "c: {<<: *a, y: 5}\nd: {y: 5, <<: [*a, *b]}\ne: {\"<<\": 7}\n");
+  ASSERT_TRUE(documents.ok()) << documents.status().ToString();
+  const Json& all = documents->front();
+  EXPECT_EQ(WriteJson(all.at("c")), R"({"y":5,"x":1})");
+  EXPECT_EQ(WriteJson(all.at("d")), R"({"y":5,"x":1,"z":{"k":4}})");
+  EXPECT_EQ(WriteJson(all.at("e")), R"({"<<":7})");
+  EXPECT_FALSE(ParseYaml("{<<: 1}").ok());
+  EXPECT_FALSE(ParseYaml("{<<: [1]}").ok());
+  EXPECT_FALSE(ParseYaml("a: &a {x: 1}\nb: {<<: *a, <<: *a}").ok());
+  EXPECT_FALSE(ParseYaml("a: &a {<<: *a}").ok());
+}
+
+TEST(YamlTest, RefusesMergeBombs) {
+  std::string text = "a0: &a0 {k: [x,x,x,x,x,x,x,x,x,x]}\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " {";
+    for (int j = 0; j < 10; ++j) text += "k" + std::to_string(j) + ": {<<: " + last + "}, ";
+    text += "<<: " + last + "}\n";
+  }
+  EXPECT_FALSE(ParseYaml(text).ok());
+}
+
 TEST(YamlTest, RefusesAliasBombs) {
   std::string text = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 10; ++i) {

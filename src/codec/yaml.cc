@@ -21,6 +21,8 @@ namespace nos {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
+// Its value's keys are the mapping's where that does not have them itself (yaml.org/type/merge).
+constexpr std::string_view kMergeKey = "<<";
 // Without aliases a document holds fewer values than bytes.
 constexpr size_t kMaxAliasedValues = 1'000'000;
 
@@ -112,6 +114,7 @@ class Builder final : public YAML::EventHandler {
     if (ExpectsKey()) {
       if (anchor != 0) Remember(mark, anchor, {boost::json::string(text)});
       SetKey(mark, text);
+      open_.back().merges = tag == "?" && text == kMergeKey;
     } else {
       Add(mark, anchor, {tag == "?" ? FromPlain(text) : Json(boost::json::string(text))});
     }
@@ -146,6 +149,8 @@ class Builder final : public YAML::EventHandler {
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
     std::optional<std::string> key;  // of a map: read, its value not yet
+    bool merges = false;             // the value of that key is to be merged
+    std::vector<Json> merged;
   };
 
   bool ExpectsKey() const {
@@ -165,7 +170,7 @@ class Builder final : public YAML::EventHandler {
 
   void SetKey(const YAML::Mark& mark, const std::string& key) {
     Container& map = open_.back();
-    if (map.made.value.get_object().contains(key)) {
+    if (map.made.value.get_object().contains(key) || (key == kMergeKey && !map.merged.empty())) {
       throw Refused{mark, fmt::format("the key '{}' is already in this mapping", key)};
     }
     map.key = key;
@@ -184,12 +189,17 @@ class Builder final : public YAML::EventHandler {
   void Open(const YAML::Mark& mark, YAML::anchor_t anchor, Json empty) {
     if (ExpectsKey()) throw Refused{mark, "a key must be a scalar"};
     if (open_.size() >= kMaxDepth) throw Refused{mark, "nested too deeply"};
-    open_.push_back({{std::move(empty)}, mark, anchor, std::nullopt});
+    open_.push_back({{std::move(empty)}, mark, anchor, std::nullopt, false, {}});
   }
 
   void Close() {
     Container done = std::move(open_.back());
     open_.pop_back();
+    for (const Json& from : done.merged) {  // the first that has a key gives it
+      for (const auto& [key, value] : from.get_object()) {
+        done.made.value.get_object().emplace(key, value);
+      }
+    }
     Add(done.mark, done.anchor, std::move(done.made));
   }
 
@@ -203,11 +213,25 @@ class Builder final : public YAML::EventHandler {
     Container& parent = open_.back();
     parent.made.count += made.count;
     parent.made.depth = std::max(parent.made.depth, made.depth + 1);
-    if (parent.key) {
+    if (parent.merges) {
+      Merge(mark, std::move(made.value), parent);
+    } else if (parent.key) {
       parent.made.value.get_object().insert_or_assign(*parent.key, std::move(made.value));
       parent.key.reset();
     } else {
       parent.made.value.get_array().push_back(std::move(made.value));
+    }
+  }
+
+  // What is copied was counted as what is under the key.
+  static void Merge(const YAML::Mark& mark, Json from, Container& map) {
+    map.merges = false;
+    map.key.reset();
+    JsonArray all;
+    from.is_array() ? void(all = std::move(from.get_array())) : all.push_back(std::move(from));
+    for (Json& one : all) {
+      if (!one.is_object()) throw Refused{mark, "only mappings can be merged"};
+      map.merged.push_back(std::move(one));
     }
   }
 

@@ -59,8 +59,27 @@ bool IsAtLeast(const std::string& plan, const std::string& other) {
 
 void Cuts::Want(const std::string& node, const cluster::Pod& pod, Time now) {
   Site& site = sites_[node];
-  site.dirty = true;
-  site.wishes[pod.Key()] = {now + options_.deadline, "", Status::Ok()};
+  const Wish wish{now + options_.deadline, "", Status::Ok()};
+  if (site.wishes.try_emplace(pod.Key(), wish).second) site.dirty = true;  // else it was adopted
+}
+
+bool Cuts::Adopt(const cluster::Node& node, const cluster::Pod& pod, Time now) {
+  const std::string plan = cluster::SpecPlan(node);
+  const auto [found, fresh] = sites_.try_emplace(node.meta.name);
+  Site& site = found->second;
+  if (!fresh && (site.dirty || site.writing || site.adopted != plan)) return false;
+  site.adopted = site.last_plan = plan;
+  site.wishes[pod.Key()] = {now + options_.deadline, plan, Status::Ok()};
+  return true;
+}
+
+bool Cuts::AreShown(const cluster::ClusterSnapshot& snapshot) const {
+  return std::ranges::all_of(sites_, [&](const auto& entry) {
+    const auto& [name, site] = entry;
+    const NodeInfo* info = snapshot.Find(name);
+    return info == nullptr ||
+           (!site.writing && IsAtLeast(cluster::SpecPlan(*info->node), site.last_plan));
+  });
 }
 
 void Cuts::Drop(const std::string& node, const cluster::Pod& pod, End end) {

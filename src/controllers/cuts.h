@@ -47,6 +47,10 @@ class Cuts {
       : catalogue_(catalogue), options_(options) {}
 
   void Want(const std::string& node, const cluster::Pod& pod, Time now);
+  // The node, as the watch shows it, has a plan under way by which a predecessor asked for the
+  // pod's instances: it is as if it had been asked now. False: the plan is not one of a
+  // predecessor.
+  bool Adopt(const cluster::Node& node, const cluster::Pod& pod, Time now);
   void Drop(const std::string& node, const cluster::Pod& pod, End end);
 
   // Nodes to be asked now. `find` gives a node as it was seen last, or null: the snapshot may have
@@ -54,6 +58,8 @@ class Cuts {
   using FindNode = std::function<std::shared_ptr<const cluster::Node>(const std::string& name)>;
   std::vector<CutWrite> Due(const cluster::ClusterSnapshot& snapshot, const FindNode& find);
   void Written(const CutWrite& write, const Status& answer);
+  // A successor sees in the nodes all that was asked for.
+  bool AreShown(const cluster::ClusterSnapshot& snapshot) const;
 
   // How far the pod's instances are: there, and more of them allocatable than others hold.
   scheduling::Progress Look(const cluster::Pod& pod, const cluster::NodeInfo& node, Time now);
@@ -75,6 +81,7 @@ class Cuts {
     bool dirty = false, writing = false;
     std::string refused;    // the version that a conflict says is gone
     std::string last_plan;  // of ours
+    std::string adopted;    // the plan of a predecessor that is carried on
     std::map<std::string, Wish> wishes;
     // What the node's status says, read once for each version.
     std::shared_ptr<const cluster::Node> seen;

@@ -9,6 +9,7 @@
 #include "cluster/cut.h"
 #include "controllers/node_write.h"
 #include "controllers/scheduler_internal.h"
+#include "scheduling/explain_promises.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
@@ -62,7 +63,8 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
   shared_->wake = threads_.wake;
 }
 
-Scheduler::~Scheduler() = default;
+// Nobody waits here any more.
+Scheduler::~Scheduler() { measures_.Pending(scheduling::SchedulingQueue()); }
 
 Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client& client,
                              const Clock& clock) {
@@ -77,6 +79,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   Expire(client, now);
   LookAtGangs(client, now);
   HeedRests(now);
+  HeedPatience(now);
   LearnIfDue();
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
     const auto pod = queue_.Take(now);
@@ -114,7 +117,9 @@ Outcome Scheduler::Rest(Time now) const {
   }
   if (retired_) return next ? Outcome::Again(*next - now) : Outcome::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
+  if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
+  if (!patience_ends_.empty()) consider(patience_ends_.begin()->first);
   return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
 }
 
@@ -169,13 +174,14 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   if (after == nullptr || successor || !scheduling::IsPending(*after)) {
     Settle(known, now);
     queue_.Remove(key);
+    unexplained_.erase(key);
     if (after == nullptr || successor) tellings_.erase(key);
     measures_.Forget(key);
     Promise(known, "", now);
   }
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
   if (after == nullptr || successor || ends) going_.erase(key);
-  ends && RunsSomewhere(after) ? void(ending_.insert(key)) : void(ending_.erase(key));
+  ends&& RunsSomewhere(after) ? void(ending_.insert(key)) : void(ending_.erase(key));
   TakeInMember(before, after, now);
   if (after == nullptr) {
     engine_.RemovePod(key);
@@ -239,6 +245,7 @@ void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
 bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now) {
   const std::string key = pod->Key();
   const Framework& framework = *ProfileFor(*pod)->framework;
+  if (TakeOver(pod, framework, now)) return true;
   scheduling::Decision decision = engine_.Schedule(framework, pod);
   if (decision.node == nullptr) {
     diagnosis = std::move(decision.diagnosis);
@@ -256,10 +263,32 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
   return true;
 }
 
+bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {
+  if (framework.gpus_cut() != scheduling::GpusCut::kHere) return false;
+  auto self = std::make_shared<cluster::Pod>(*pod);
+  self->nominated_node = engine_.NomineeNode(pod->Key());  // as it is by now
+  auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());
+  if (!promised) return false;
+  self->promised = *std::move(promised);
+  const std::string node = self->nominated_node;
+  if (!cuts_.Adopt(*engine_.snapshot().Find(node)->node, *self, now)) return false;
+  Binding& binding = bindings_[pod->Key()];
+  binding = {std::move(self), &framework, node, {}};
+  binding.attempt = ++attempts_;
+  binding.cuts = true;
+  engine_.Assume(binding.pod, node);
+  const scheduling::Verdict reserved = engine_.Reserve(framework, *pod, node, binding.state);
+  binding.seen = engine_.snapshot().Share(node);
+  const std::string why = reserved.fits() ? WhyNotThere(binding) : reserved.message;
+  if (!why.empty()) GiveUp(pod->Key(), why, now);
+  return true;
+}
+
 void Scheduler::TakeBack(const std::string& key) {
   const auto found = bindings_.find(key);
   if (found == bindings_.end()) return;
   Binding& binding = found->second;
+  if (binding.cuts) cuts_.Drop(binding.node, *binding.pod, Cuts::End::kGivenUp);
   engine_.Unreserve(*binding.framework, *binding.pod, binding.node, binding.state);
   engine_.Forget(key);
   bindings_.erase(found);
@@ -268,7 +297,9 @@ void Scheduler::TakeBack(const std::string& key) {
 void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
   if (binding.cuts) {
     cuts_.Want(binding.node, *binding.pod, now);
-    WriteNominee(binding.pod, binding.node, client);  // so that the partitioner keeps off
+    if (binding.pod->nominated_node != binding.node) {  // so that the partitioner keeps off
+      WriteNominee(binding.pod, binding.node, client);
+    }
   }
   preparing_.insert(binding.pod->Key());
   Prepare(binding, client, now);

@@ -21,6 +21,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controllers/cuts.h"
@@ -64,7 +65,9 @@ struct SchedulerConfig {
   // the API server, too.
   size_t tellings_per_call = 16;
   size_t tellings_beside_bindings = 2;
-  size_t remedies_per_call = 1;    // looked for, for as many kinds of pods
+  size_t remedies_per_call = 1;  // looked for, for as many kinds of pods
+  // While pods wait to be decided on or are being bound, so often.
+  Duration remedies_beside_bindings_every = std::chrono::seconds(1);
   size_t most_tellings = 100'000;  // that wait; beyond, the oldest wait for the next refusal
 };
 
@@ -91,9 +94,12 @@ class Scheduler final : public Reconciler {
   // From now on it decides nothing more: somebody else will. Whom it has chosen a node for, but not
   // begun to bind, is left to the successor.
   void Retire() { retired_ = true; }
-  // Nothing is on the way to a binding that a successor would not see: it may take over. What is
-  // bound counts until the watch shows it.
-  bool IsQuiet() const { return bindings_.size() == preparing_.size(); }
+  // Nothing is on the way to a binding that a successor would not see, nor an eviction, nor what an
+  // agent is asked to cut: it may take over. What is bound counts until the watch shows it.
+  bool IsQuiet() const {
+    return bindings_.size() == preparing_.size() && going_.empty() &&
+           cuts_.AreShown(engine_.snapshot());
+  }
 
   const scheduling::SchedulingQueue& queue() const { return queue_; }
   // Pods that have a node, and are not seen to be bound there.
@@ -177,6 +183,9 @@ class Scheduler final : public Reconciler {
   void Decide(const Pod& pod, kube::Client& client, Time now);
   // Chooses a node and takes what the pod needs there, in the snapshot. False: see `diagnosis`.
   bool Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now);
+  // Gives the pod the place and the instances that a predecessor is having cut for it. False: there
+  // are none.
+  bool TakeOver(const Pod& pod, const Framework& framework, Time now);
   // As if it had not been placed; nobody has seen it.
   void TakeBack(const std::string& key);
   // It shall be bound.
@@ -246,6 +255,7 @@ class Scheduler final : public Reconciler {
   scheduling::EvictionUnit UnitOf(const Pod& pod) const;
   void EvictAll(const std::vector<Pod>& victims, const Pod& preemptor, kube::Client& client,
                 Time now);
+  void HeedPatience(Time now);
   bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now);
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
@@ -258,6 +268,9 @@ class Scheduler final : public Reconciler {
   void TellSome(kube::Client& client, Time now);
   void TellOfCut(Binding& binding, scheduling::Progress& progress, Time now);
   void AddRemedies(std::vector<Telling>& tellings) const;
+  void ExplainLater(Telling telling);
+  std::vector<Telling> ExplainSome(Time now);
+  Time WhenToExplain(Time now) const;
   Outcome Rest(Time now) const;
 
   SchedulerConfig config_;
@@ -274,13 +287,16 @@ class Scheduler final : public Reconciler {
   std::set<std::string> ending_;              // those that it shows so, and that still run
   std::set<std::string> preparing_;           // of them
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
-  // Pods for which others were evicted, by key: how long they wait for the nominated node's agent
-  // to tell that instances are free. None: not yet known, the others are still there.
+  // How long pods, by key, wait for the nominated node's agent to tell that the instances of
+  // evicted ones are free. None: that has not begun, the others are still there.
   std::map<std::string, std::optional<Time>> made_room_;
-  std::vector<Pod> unpromised_;              // whose nominated node is to be taken back
-  std::map<std::string, Telling> tellings_;  // by pod key
-  kube::WorkQueue untold_;                   // pod keys
-  bool telling_ = false;                     // some are being told
+  std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
+  std::vector<Pod> unpromised_;                 // whose nominated node is to be taken back
+  std::map<std::string, Telling> tellings_;     // by pod key
+  kube::WorkQueue untold_;                      // pod keys
+  std::map<std::string, Telling> unexplained_;  // by pod key; told, but not yet what would help
+  Time remedies_due_{};
+  bool telling_ = false;  // some are being told
   bool retired_ = false;
   uint64_t attempts_ = 0;  // at bindings
   bool answered_ = false;  // what a pre-bind plugin wrote, since it was asked

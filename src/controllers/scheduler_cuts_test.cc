@@ -237,6 +237,68 @@ TEST_F(SchedulerCutsTest, ACrashLosesNothing) {
   EXPECT_EQ(NodeOf("p"), "n");
 }
 
+// Whichever node the next leader would choose: the first one's agent is at work.
+TEST_F(SchedulerCutsTest, TheNextLeaderGoesOnWithWhatIsBeingCut) {
+  Node("b", 1);
+  for (const char* name : {"p", "q"}) Pod(name, "3g.20gb");
+  Run();
+  ASSERT_EQ(Nominee("p") + Nominee("q"), "bb");
+  Node("a", 1);
+  Restart();
+  Run();
+  EXPECT_EQ(PlansWritten(), 1);
+  EXPECT_EQ(Nominee("p") + Nominee("q"), "bb");
+  Cut("b", 0, "3g.20gb@0:free,3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "2"}});
+  Run();
+  EXPECT_EQ(NodeOf("p") + NodeOf("q"), "bb");
+}
+
+TEST_F(SchedulerCutsTest, TheNextLeaderTakesBackWhatIsNotCut) {
+  Node("b", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Node("a", 1);
+  Restart();
+  Run();
+  ASSERT_EQ(Spec("b"), "3g.20gb@4");
+  Refuse("b", 0, "somebody computes there");
+  Run();
+  EXPECT_EQ(Spec("b"), "");
+  EXPECT_EQ(Spec("a"), "3g.20gb@4");
+  Restart();
+  Run();
+  clock_.Advance(seconds(60));
+  Run();
+  EXPECT_EQ(Spec("a"), "") << "its agent is silent";
+}
+
+TEST_F(SchedulerCutsTest, TheNextLeaderDoesNotWaitWhereThePodMayNotBe) {
+  Node("b", 1);
+  Pod("p", "3g.20gb");
+  Run();
+  Node("a", 1);
+  Cordon("b");
+  Restart();
+  Run();
+  EXPECT_EQ(Spec("b"), "");
+  EXPECT_EQ(Spec("a"), "3g.20gb@4");
+}
+
+// New rules do not count before a successor sees what was asked for.
+TEST_F(SchedulerCutsTest, WhoRetiresWaitsForWhatItAsksForToBeShown) {
+  Node("n", 1);
+  Run();
+  watches_.nodes_silent = true;
+  Pod("p", "3g.20gb");
+  Run();
+  ASSERT_EQ(PlansWritten(), 1);
+  scheduler_->Retire();
+  EXPECT_FALSE(scheduler_->IsQuiet()) << "it would be cut once more";
+  watches_.nodes_silent = false;
+  Run();
+  EXPECT_TRUE(scheduler_->IsQuiet());
+}
+
 // Slices of less important pods are cut anew when their agent has seen them free, and nobody else
 // is evicted meanwhile.
 TEST_F(SchedulerCutsTest, ALargeSliceIsMadeOfThoseOfEvictedPods) {
@@ -292,6 +354,45 @@ TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
   EXPECT_EQ(Nominee("p"), "m");
   clock_.Advance(seconds(31));
   Tell("n", {{"note", "wakes it"}});
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
+// Nobody else is evicted by the next leader, either, who remembers no eviction.
+TEST_F(SchedulerCutsTest, TheNextLeaderWaitsForTheAgentToo) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  for (const char* name : {"a", "b"}) Pod(name, "4g.20gb", 1, 1);
+  Run();
+  for (const char* node : {"m", "n"}) {
+    Tell(node, {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  }
+  Pod("p", "7g.40gb", 1, 3);
+  Run();
+  ASSERT_EQ(Nominee("p"), "m");
+  Restart();
+  Run();
+  EXPECT_EQ(Nominee("p"), "m");
+  EXPECT_NE(NodeOf("b"), "gone");
+  clock_.Advance(seconds(31));  // nothing else happens
+  Run();
+  EXPECT_EQ(Nominee("p"), "n");
+}
+
+TEST_F(SchedulerCutsTest, TheAgentOfANodeThatIsOfNoUseIsNotWaitedFor) {
+  for (const char* node : {"m", "n"}) {
+    Node(node, 1);
+    Cut(node, 0, "4g.20gb@0:free", {{"nvidia.com/mig-4g.20gb", "1"}});
+  }
+  Pod("b", "4g.20gb", 1, 1);
+  BindElsewhere("b", "n");
+  Tell("m", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  Tell("n", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  Cordon("m");
+  Pod("p", "7g.40gb", 1, 3);
+  ChangePod("p", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "m"; });
   Run();
   EXPECT_EQ(Nominee("p"), "n");
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "controllers/condition.h"
 #include "controllers/scheduler_internal.h"
+#include "scheduling/explain_promises.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
@@ -25,10 +26,11 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
     TakeBackPromises({pod}, client, now);
     return "";
   }
+  made_room_.erase(pod->Key());
+  SetNominee(pod, found->node, client,
+             now);  // first: by that a successor knows whom they made room
   EvictAll(found->victims, pod, client, now);
   TakeBackPromises(LesserNominated(*pod, found->node), client, now);
-  made_room_[pod->Key()] = std::nullopt;
-  SetNominee(pod, found->node, client, now);
   return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
                      found->node);
 }
@@ -44,29 +46,38 @@ std::string Scheduler::WhyNotMakeRoom(const Framework& framework, const Pod& pod
   if (waits) return "the pods in its way on the nominated node are being evicted.";
   std::string why = scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
   if (!why.empty() || nominee == nullptr || !AwaitsAgent(pod, *nominee, now)) return why;
-  return "the nominated node's agent has not told yet that the instances of evicted pods are free.";
+  return std::string(scheduling::kAwaitsAgent);
 }
 
-// From when those evicted for it have gone, for a while: other pods would be evicted in vain.
+// For a while from when that was seen first: other pods would be evicted in vain.
 bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now) {
-  const auto made = made_room_.find(pod->Key());
-  if (made == made_room_.end()) return false;
-  const bool behind = std::ranges::any_of(nominee.gpus.gpus, [](const cluster::Gpu& gpu) {
-    return std::ranges::any_of(gpu.instances, [](const cluster::Instance& instance) {
-      return instance.used && instance.pod.empty();
-    });
-  });
-  if (!behind) return false;
-  const Time until = made->second.value_or(now + config_.agent_patience);
-  made->second = until;
-  return now < until;
+  cluster::Pod self = *pod;
+  self.nominated_node = nominee.node->meta.name;
+  const Framework& framework = *ProfileFor(*pod)->framework;
+  if (!scheduling::AwaitsAgent(framework, self, engine_.WithPromises(*pod))) return false;
+  std::optional<Time>& until = made_room_[pod->Key()];
+  if (!until) {
+    until = now + config_.agent_patience;
+    patience_ends_.emplace(*until, pod->Key());
+  }
+  return now < *until;
+}
+
+// Nobody else tells when it has waited long enough.
+void Scheduler::HeedPatience(Time now) {
+  while (!patience_ends_.empty() && patience_ends_.begin()->first <= now) {
+    const auto end = patience_ends_.extract(patience_ends_.begin()).value();
+    const auto made = made_room_.find(end.second);
+    if (made == made_room_.end() || made->second != end.first) continue;
+    if (const auto pod = queue_.TakeThis(end.second)) queue_.Return(*pod, now);
+  }
 }
 
 // Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
 void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   const std::string before = engine_.NomineeNode(pod->Key());
   engine_.Nominate(pod, node);
-  if (node.empty()) made_room_.erase(pod->Key());
+  if (before != node) made_room_.erase(pod->Key());
   if (before.empty() || before == node) return;
   const auto binding = bindings_.find(pod->Key());
   const std::string assumed = binding == bindings_.end() ? "" : binding->second.node;
@@ -128,12 +139,12 @@ void Scheduler::Evict(const Pod& victim, const Pod& preemptor, kube::Client& cli
   const auto binding = bindings_.find(key);
   if (binding != bindings_.end() && binding->second.stage == Binding::Stage::kPreparing &&
       binding->second.writes == 0) {
-    return GiveUp(key,
-                  fmt::format("its place is taken by {}, {}",
-                              scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
-                              for_quota ? "to which its elastic quota gives a right"
-                                        : "of higher priority"),
-                  now);
+    return GiveUp(
+        key,
+        fmt::format("its place is taken by {}, {}",
+                    scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
+                    for_quota ? "to which its elastic quota gives a right" : "of higher priority"),
+        now);
   }
   if (scheduling::EndsByPreemption(*victim)) return;
   if (!going_.emplace(key, victim->meta.uid).second) return;

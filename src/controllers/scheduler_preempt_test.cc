@@ -125,6 +125,20 @@ TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
   EXPECT_EQ(NodeOf("high"), "n");
 }
 
+TEST_F(SchedulerPreemptTest, ASuccessorWaitsUntilTheWatchShowsWhoIsEvicted) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  while (NodeOf("low") != "gone") ASSERT_TRUE(runner_->Step(clock_));
+  watches_.pods_silent = true;
+  scheduler_->Retire();
+  EXPECT_FALSE(scheduler_->IsQuiet()) << "it would have another one go";
+  watches_.pods_silent = false;
+  Run();
+  EXPECT_TRUE(scheduler_->IsQuiet());
+}
+
 // Pods that are being deleted do not count for topology spread any more.
 TEST_F(SchedulerPreemptTest, WhoIsSpreadIsLookedAtWhenTheEndOfAnotherBegins) {
   for (const char* name : {"a", "b"}) {

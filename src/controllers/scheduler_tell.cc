@@ -38,15 +38,55 @@ bool IsToldWithRemedy(const cluster::Pod& pod, const std::string& message) {
 
 void Scheduler::Tell(Telling telling, Time now) {
   const std::string key = telling.pod->Key();
-  if (telling.node.empty() &&
-      (HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message}) ||
-       (telling.explain && IsToldWithRemedy(*telling.pod, telling.message)))) {
+  const bool of_condition = telling.node.empty();
+  if (of_condition && telling.explain && IsToldWithRemedy(*telling.pod, telling.message)) {
     tellings_.erase(key);
     return;
+  }
+  unexplained_.erase(key);
+  if (of_condition &&
+      HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message})) {
+    tellings_.erase(key);
+    return ExplainLater(std::move(telling));
   }
   if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
   tellings_[key] = std::move(telling);
   untold_.Add(key, now);
+}
+
+void Scheduler::ExplainLater(Telling telling) {
+  if (!telling.explain || unexplained_.size() >= config_.most_tellings) return;
+  const std::string key = telling.pod->Key();
+  unexplained_.insert_or_assign(key, std::move(telling));
+}
+
+// Others come first, but it is done now and then however much they have to do.
+Time Scheduler::WhenToExplain(Time now) const {
+  if (unexplained_.empty()) return Time::max();
+  return queue_.ready() == 0 && !IsBinding() ? now : remedies_due_;
+}
+
+// Those that were told of without a remedy and still wait, if there is one.
+std::vector<Scheduler::Telling> Scheduler::ExplainSome(Time now) {
+  if (WhenToExplain(now) > now) return {};
+  std::vector<Telling> some;
+  while (some.size() < config_.tellings_per_call && !unexplained_.empty()) {
+    Telling next = std::move(unexplained_.extract(unexplained_.begin()).mapped());
+    if (!bindings_.contains(next.pod->Key())) some.push_back(std::move(next));
+  }
+  remedies_due_ = now + config_.remedies_beside_bindings_every;
+  std::vector<std::string> words;
+  for (const Telling& telling : some) words.push_back(telling.message);
+  AddRemedies(some);
+  std::vector<Telling> explained;
+  for (size_t i = 0; i < some.size(); ++i) {
+    if (some[i].explain) {
+      ExplainLater(std::move(some[i]));
+    } else if (some[i].message != words[i]) {
+      explained.push_back(std::move(some[i]));
+    }
+  }
+  return explained;
 }
 
 // What a pod waits for whose slices take longer than most to be cut: once, and else when to.
@@ -64,7 +104,8 @@ void Scheduler::TellOfCut(Binding& binding, scheduling::Progress& progress, Time
        now);
 }
 
-// Pods of one kind that are refused with the same words are helped by the same.
+// Pods of one kind that are refused with the same words are helped by the same. Those of more kinds
+// than it looks at are still to be explained then.
 void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
   std::map<std::pair<std::string, std::string>, std::string> known;
   for (Telling& telling : tellings) {
@@ -76,7 +117,8 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
         telling.message);
     auto found = known.find(key);
     if (found == known.end()) {
-      if (known.size() >= config_.remedies_per_call) continue;
+      telling.explain = known.size() >= config_.remedies_per_call;
+      if (telling.explain) continue;
       const auto with = engine_.WithPromises(*telling.pod);
       const quota::Balance balance = engine_.BalanceFor(*telling.pod);
       cluster::Pod pod = *telling.pod;
@@ -104,9 +146,11 @@ void Scheduler::TellSome(kube::Client& client, Time now) {
     auto found = tellings_.extract(*key);
     if (!found.empty()) portion.push_back(std::move(found.mapped()));
   }
+  if (queue_.ready() == 0 && !IsBinding()) AddRemedies(portion);  // while nobody else waits for it
+  for (const Telling& telling : portion) ExplainLater(telling);
+  if (portion.empty()) portion = ExplainSome(now);
   if (portion.empty()) return;
   telling_ = true;
-  if (queue_.ready() == 0 && !IsBinding()) AddRemedies(portion);  // while nobody else waits for it
   auto call = [shared = shared_, portion = std::move(portion), now](kube::Client& with) {
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> notes;

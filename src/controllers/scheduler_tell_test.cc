@@ -75,6 +75,39 @@ TEST_F(SchedulerTellTest, WhatThePartitionerCanCutIsNotToBeFreed) {
   scheduler_.reset();
 }
 
+// They are of more kinds than are looked at at once.
+TEST_F(SchedulerTellTest, ARemedyThatWasSkippedIsToldLater) {
+  CpuNode("a", "4");
+  PutPod("big", "cpu", "5", 0);
+  PutPod("bigger", "cpu", "6", 0);
+  Run();
+  EXPECT_THAT(Said("big"), HasSubstr("Remedy: add a node with at least 5 cpu"));
+  EXPECT_THAT(Said("bigger"), HasSubstr("Remedy: add a node with at least 6 cpu"));
+  const size_t writes = api_.writes.size();
+  clock_.Advance(std::chrono::minutes(6));
+  Run();
+  EXPECT_EQ(api_.writes.size(), writes) << "said once";
+}
+
+TEST_F(SchedulerTellTest, ARemedyWaitsForBindingsOnlyAWhile) {
+  CpuNode("a", "4");
+  PutPod("small", "cpu", "1", 0);
+  PutPod("big", "cpu", "5", 0);
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.path.ends_with("/small/binding")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+    }
+    if (request.method == "GET" && request.path.ends_with("/namespaces/ml/pods")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "no answer"));
+    }
+    return answer;
+  };
+  Run();
+  EXPECT_EQ(NodeOf("small"), "") << "it is being bound all the time";
+  EXPECT_THAT(Said("big"), HasSubstr("Remedy: add a node with at least 5 cpu"));
+}
+
 TEST_F(SchedulerTellTest, ASilentAgentIsNamedFromEarlyOn) {
   GpuNode("n", 1);
   PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);

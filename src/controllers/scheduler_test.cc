@@ -137,6 +137,17 @@ TEST_F(SchedulerTest, TellsInMetricsWhatKubeSchedulerTells) {
   expect("scheduler_scheduling_attempt_duration_seconds_count{profile=\"default-scheduler\",");
 }
 
+// Another replica may lead, which tells of them.
+TEST_F(SchedulerTest, NoPodsWaitWhereNobodySchedules) {
+  Pod("p", "cpu", "1");
+  Run();
+  const std::string pending = "scheduler_pending_pods{queue=\"unschedulable\"} ";
+  ASSERT_NE(metrics_.Text().find(pending + "1"), std::string::npos);
+  runner_.reset();
+  scheduler_.reset();
+  EXPECT_NE(metrics_.Text().find(pending + "0"), std::string::npos);
+}
+
 TEST_F(SchedulerTest, OneThatIsRetiredDecidesNothingMore) {
   Node("a", "8");
   Pod("p", "cpu", "1");

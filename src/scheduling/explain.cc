@@ -30,8 +30,7 @@ void AskQuota(const ExplainInput& input, Explanation& why) {
   const auto account = input.balance->AccountOf(input.pod.meta.ns);
   if (!account) return;
   const auto refusal = input.balance->WhyNot(
-      *account,
-      quota::ChargeOf(input.pod, nullptr, input.framework.quotas()->options().charges));
+      *account, quota::ChargeOf(input.pod, nullptr, input.framework.quotas()->options().charges));
   if (!refusal) return;
   why.quota = refusal->Text();
   why.for_quota = refusal->Remedy();
@@ -42,13 +41,17 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
   if (input.preemption) {
     why.no_preemption = WhyNotPreempt(input.framework, input.snapshot, input.pod);
     if (!why.no_preemption.empty()) why.awaited = AwaitedBy(input);
+    if (why.no_preemption.empty() && AwaitsAgent(input.framework, input.pod, input.snapshot)) {
+      why.no_preemption = kAwaitsAgent;
+      why.awaits_agent = input.pod.nominated_node;
+    }
   }
   if (why.no_preemption.empty() && input.preemption) {
     const auto found =
         FindPreemption(input.framework, input.snapshot, input.pod, *input.preemption);
     if (found) why.preemption = RoomOf(*found);
   }
-  if (why.awaited) return;
+  if (why.awaited || !why.awaits_agent.empty()) return;
   why.in_the_way = InTheWay(input);
   why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
 }
@@ -93,19 +96,27 @@ Explanation Explain(const ExplainInput& input) {
   AskQuota(input, why);
   if (!why.being_cut && why.quota.empty()) why.place = PlaceFor(input);
   why.diagnosis = framework.Diagnose(input.pod, input.snapshot);
-  std::optional<Obstacles> nearest, liftable;
+  std::optional<Obstacles> nearest, liftable, yielding;
+  const bool preempts = MayPreempt(input);
   const Cycle cycle = framework.PreFilter(input.pod, input.snapshot);
   for (size_t i = 0; i < input.snapshot.size() && cycle.verdict.fits(); ++i) {
     const Obstacles here(cycle, input.pod, input.snapshot.node(i));
     if (here.none()) continue;
     if (!nearest || here.Distance() < nearest->Distance()) nearest.emplace(here);
-    if (here.lacks() > 0 || here.objections() == 0) continue;
-    if (!liftable || here.Distance() < liftable->Distance()) liftable.emplace(here);
+    if (here.objections() == 0) continue;
+    if (here.lacks() == 0 && (!liftable || here.Distance() < liftable->Distance())) {
+      liftable.emplace(here);
+    }
+    const bool yields = here.lacks() > 0 && preempts && here.GiveWay();
+    if (yields && (!yielding || here.Distance() < yielding->Distance())) yielding.emplace(here);
   }
   const bool on_its_way = why.place || why.being_cut;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
   if (!on_its_way && why.gate.empty() && why.quota.empty()) AddRoom(input, why);
-  why.remedy = RemedyOf(why, liftable ? std::optional(liftable->nearest()) : std::nullopt, input);
+  const auto node_of = [](const auto& found) {
+    return found ? std::optional(found->nearest()) : std::nullopt;
+  };
+  why.remedy = RemedyOf(why, {node_of(liftable), node_of(yielding)}, input);
   return why;
 }
 

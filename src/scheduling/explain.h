@@ -92,6 +92,7 @@ struct Explanation {
   std::optional<Place> being_cut;  // has been chosen for it; its GPUs are being cut
   std::optional<Nearest> nearest;  // of the nodes that refuse it
   std::optional<Room> awaited;     // which is being made for it already
+  std::string awaits_agent;        // of this node: room was made for it there (explain_promises.h)
   std::optional<Room> preemption;  // which its priority makes
   std::string no_preemption;       // why it may not preempt
   // The fewest pods without which it would fit. None that their owner starts there again.

@@ -1,6 +1,7 @@
 #include "scheduling/explain_obstacles.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cluster/cut.h"
@@ -35,6 +36,16 @@ int64_t LastinglyHeld(const NodeInfo& node, cluster::ResourceId resource) {
   int64_t held = 0;
   for (const auto& pod : node.pods) {
     if (IsTiedToNode(*pod)) held += cluster::RequestsOf(*pod).Get(resource);
+  }
+  return held;
+}
+
+int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const std::string& resource) {
+  if (resource.starts_with(cluster::kMigResourcePrefix)) return std::numeric_limits<int64_t>::max();
+  int64_t held = 0;
+  const cluster::ResourceId id = cluster::InternResource(resource);
+  for (const auto& other : node.pods) {
+    if (other->priority < pod.priority) held += cluster::RequestsOf(*other).Get(id);
   }
   return held;
 }
@@ -94,6 +105,9 @@ Obstacles::Obstacles(const Cycle& cycle, const cluster::Pod& pod, const NodeInfo
   for (const FilterPlugin* plugin : cycle.filters) {
     Add(plugin->Filter(cycle.state, pod, node), node);
   }
+  give_way_ = std::ranges::all_of(nearest_.lacks, [&](const Lack& lack) {
+    return lack.asked - lack.free <= HeldByLesser(pod, node, lack.resource);
+  });
   if (std::ranges::any_of(nearest_.lacks, IsMig)) nearest_.cut = CutOn(node, requests_);
 }
 

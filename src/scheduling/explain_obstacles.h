@@ -24,6 +24,8 @@ class Obstacles {
   size_t objections() const { return nearest_.objections.size(); }
   // Lacks that cutting GPUs does not mend.
   size_t lacks() const;
+  // What it lacks beside instances, less important pods hold.
+  bool GiveWay() const { return give_way_; }
   // The less, the nearer: down, can never hold it, things in the way, has to be cut, share lacking.
   std::tuple<bool, size_t, size_t, bool, double> Distance() const;
   const Explanation::Nearest& nearest() const { return nearest_; }
@@ -34,6 +36,7 @@ class Obstacles {
 
   const cluster::ResourceVector requests_;
   Explanation::Nearest nearest_;
+  bool give_way_ = false;
 };
 
 }  // namespace nos::scheduling

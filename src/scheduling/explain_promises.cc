@@ -60,6 +60,33 @@ std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
   return promised.empty() ? std::nullopt : std::optional(std::move(promised));
 }
 
+bool AwaitsAgent(const Framework& framework, const Pod& pod,
+                 const cluster::ClusterSnapshot& snapshot) {
+  const NodeInfo* node = snapshot.Find(pod.nominated_node);
+  if (node == nullptr) return false;
+  cluster::NodeGpus told = node->gpus;
+  bool behind = false;
+  for (cluster::Gpu& gpu : told.gpus) {
+    for (cluster::Instance& instance : gpu.instances) {
+      if (!instance.used || !instance.pod.empty()) continue;
+      instance.used = false;
+      behind = true;
+    }
+  }
+  cluster::ClusterSnapshot after = snapshot;
+  return behind && after.SetGpus(pod.nominated_node, std::move(told)).ok() &&
+         FitsOn(framework, pod, pod.nominated_node, after);
+}
+
+bool FitsOn(const Framework& framework, const Pod& pod, std::string_view node,
+            const cluster::ClusterSnapshot& snapshot) {
+  const NodeInfo* there = snapshot.Find(node);
+  const Cycle cycle = framework.PreFilter(pod, snapshot);
+  return there != nullptr && cycle.verdict.fits() &&
+         (!cycle.nodes || cycle.nodes->contains(there->node->meta.name)) &&
+         framework.Filter(cycle, pod, *there).fits();
+}
+
 cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, Pods pods,
                                       const Pod& pod, const std::set<std::string>& except) {
   cluster::ClusterSnapshot with = snapshot;

@@ -10,9 +10,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "scheduling/plugin.h"
+#include "scheduling/framework.h"
 
 namespace nos::scheduling {
 
@@ -27,5 +28,16 @@ cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, 
 // its agent has not answered, and nobody else in the snapshot has them. None: that is not so.
 std::optional<std::vector<cluster::PromisedInstance>> BeingCutFor(
     const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot);
+
+// Room was made for the pod on its nominated node, whose agent has yet to tell that the instances
+// of those who went are free: the pod fits there then. Who evicted them is all the same.
+bool AwaitsAgent(const Framework& framework, const cluster::Pod& pod,
+                 const cluster::ClusterSnapshot& snapshot);
+constexpr std::string_view kAwaitsAgent =
+    "the nominated node's agent has not told yet that the instances of evicted pods are free.";
+
+// The pod could run there as the cluster is.
+bool FitsOn(const Framework& framework, const cluster::Pod& pod, std::string_view node,
+            const cluster::ClusterSnapshot& snapshot);
 
 }  // namespace nos::scheduling

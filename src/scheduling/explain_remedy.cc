@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "scheduling/explain_obstacles.h"
+#include "scheduling/explain_room.h"
 #include "scheduling/explain_steps.h"
 #include "scheduling/pod_names.h"
 
@@ -24,8 +25,10 @@ constexpr int kMostRounds = 5;  // of looking what else is in the way
 class Changes {
  public:
   Changes(const std::string& node, const ExplainInput& input)
-      : input_(input), scene_{input.snapshot, input.pod, node, input.reader}, left_(Left()) {
-    for (int round = 0; round < kMostRounds && CarryOutNext(); ++round) left_ = Left();
+      : input_(input), scene_{input.snapshot, input.pod, node, input.reader}, seen_(scene_) {
+    Look();
+    out_ = left_.out;
+    for (int round = 0; round < kMostRounds && CarryOutNext(); ++round) Look();
     for (const Reason& reason : Unsolved()) {
       Add({fmt::format("change what keeps it from node {}: {}", node, reason.message), false});
       fails_ = true;
@@ -33,23 +36,43 @@ class Changes {
     AddLacks();
   }
 
-  // All is said, but even with all that it would not fit.
-  bool fails() const { return fails_; }
-  size_t size() const { return steps_.size(); }
+  // Of steps; more than any where they are of no use.
+  size_t Count() const { return fails_ || out_ ? SIZE_MAX : steps_.size(); }
   std::string Text() const {
     std::vector<std::string> texts;
     for (const Step& step : steps_) texts.push_back(step.text);
     return Join(texts, ", and ");
   }
-  bool MakeRoom() const { return std::ranges::all_of(steps_, &Step::opens); }
+  // ": it has room", when it has.
+  std::string Outcome() const {
+    if (!std::ranges::all_of(steps_, &Step::opens)) return "";
+    return by_priority_ ? ": its priority makes room there" : ": it has room";
+  }
 
  private:
-  Nearest Left() const {
-    const Cycle cycle = input_.framework.PreFilter(scene_.pod, scene_.snapshot);
+  Nearest Left(const Scene& scene) const {
+    const Cycle cycle = input_.framework.PreFilter(scene.pod, scene.snapshot);
     if (!cycle.verdict.fits()) {
-      return {scene_.node, {{cycle.verdict.code, cycle.verdict.message}}, {}, {}};
+      return {scene.node, {{cycle.verdict.code, cycle.verdict.message}}, {}, {}};
     }
-    return Obstacles(cycle, scene_.pod, *scene_.snapshot.Find(scene_.node)).nearest();
+    return Obstacles(cycle, scene.pod, *scene.snapshot.Find(scene.node)).nearest();
+  }
+  // What is in the way, without those who would be evicted for the pod if that helps.
+  void Look() {
+    const auto size = [](const Nearest& left) {
+      return left.objections.size() + left.lacks.size();
+    };
+    seen_ = scene_;
+    left_ = Left(seen_);
+    by_priority_ = false;
+    if (size(left_) == 0 || !MayPreempt(input_)) return;
+    Scene without = scene_;
+    VacateLesser(without.pod, without.node, without.snapshot);
+    Nearest left = Left(without);
+    if (size(left) >= size(left_)) return;
+    by_priority_ = true;
+    left_ = std::move(left);
+    seen_ = std::move(without);
   }
   // Objections but for those whose steps nobody can try.
   std::vector<Reason> Unsolved() const {
@@ -67,7 +90,7 @@ class Changes {
     std::vector<Step> next;
     bool fresh = false;
     for (const Reason& reason : Unsolved()) {
-      for (Step& step : StepsFor(reason, scene_)) {
+      for (Step& step : StepsFor(reason, seen_)) {
         if (!step.carry_out) untried_.insert(reason.code);
         fresh = Add(step) || fresh;
         next.push_back(std::move(step));
@@ -98,12 +121,27 @@ class Changes {
   }
 
   const ExplainInput& input_;
-  Scene scene_;
+  Scene scene_;  // what has been carried out
+  Scene seen_;   // as it is looked at
   Nearest left_;
+  bool by_priority_ = false;
   std::vector<Step> steps_;
   std::set<std::string> untried_;  // codes
-  bool fails_ = false;
+  bool out_ = false;               // nothing can be run there for now
+  bool fails_ = false;             // all is said, but even with all that it would not fit
 };
+
+// Where fewer changes do; those of the second only if they are all, for lesser pods have to go,
+// too.
+std::optional<Changes> Lifted(const Liftable& liftable, const ExplainInput& input) {
+  std::optional<Changes> lifted;
+  if (liftable.plain) lifted.emplace(liftable.plain->node, input);
+  if (!liftable.by_priority) return lifted;
+  Changes other(liftable.by_priority->node, input);
+  const bool does = !other.Outcome().empty() && other.Count() < SIZE_MAX;
+  return does && (!lifted || other.Count() < lifted->Count()) ? std::optional(std::move(other))
+                                                              : std::move(lifted);
+}
 
 std::string BiggerNode(const Nearest& nearest) {
   std::vector<std::string> asked, there;
@@ -120,12 +158,18 @@ std::string BiggerNode(const Nearest& nearest) {
 }
 
 // Of a pod that its own scheduler will place without anybody's help; "": it will not.
-std::string NoneNeeded(const Explanation& why, const std::string& reader) {
+std::string NoneNeeded(const Explanation& why, const ExplainInput& input) {
+  const std::string& reader = input.reader;
   if (why.being_cut) {
     return fmt::format(
         "none needed: the agent of node {} is asked to cut {} for it; if that lasts, "
         "look at the agent's pod there",
         why.being_cut->node, InstancesText(why.being_cut->cut.made));
+  }
+  if (why.place && input.pod.claims_devices) {  // its own scheduler is another one
+    return fmt::format(
+        "look at its resource claims, which are not simulated: without them it fits on node {} now",
+        why.place->node);
   }
   if (why.place) {
     return why.place->cut.made.empty()
@@ -137,6 +181,12 @@ std::string NoneNeeded(const Explanation& why, const std::string& reader) {
     return fmt::format("none needed: it gets its room on node {} when {} {} ended",
                        why.awaited->node, NamesOf(why.awaited->pods, reader),
                        why.awaited->pods.size() == 1 ? "has" : "have");
+  }
+  if (!why.awaits_agent.empty()) {
+    return fmt::format(
+        "none needed: it gets its room on node {0} when the node's agent has told that the "
+        "instances of evicted pods are free; if that lasts, look at the agent's pod there",
+        why.awaits_agent);
   }
   if (!why.preemption) return "";
   return fmt::format("none needed: its priority makes room on node {}, where {} {} evicted",
@@ -154,9 +204,8 @@ std::string WaitFor(const Explanation& why, const Room& room, const std::string&
   if (room.ending && room.coming.empty()) {
     return text + (room.pods.size() == 1 ? ", which is ending" : ", which are ending");
   }
-  return !why.priority_helps
-             ? text
-             : text + fmt::format(", or give it a priority above {}", room.priority);
+  if (why.priority_helps) text += fmt::format(", or give it a priority above {}", room.priority);
+  return text;
 }
 
 // Without a node that was asked: it is all the same to a pre-filter.
@@ -169,12 +218,11 @@ std::string RemedyForAll(const Explanation& why, const ExplainInput& input) {
 
 }  // namespace
 
-std::string RemedyOf(const Explanation& why, const std::optional<Nearest>& liftable,
-                     const ExplainInput& input) {
+std::string RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input) {
   if (!why.gate.empty()) return "lift what it waits for before it is queued: " + why.gate;
   if (!why.gang.empty() && !why.beside) return "complete its group: " + why.gang;
   if (!why.for_quota.empty()) return why.for_quota;
-  if (std::string none = NoneNeeded(why, input.reader); !none.empty()) return none;
+  if (std::string none = NoneNeeded(why, input); !none.empty()) return none;
   if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
@@ -182,13 +230,12 @@ std::string RemedyOf(const Explanation& why, const std::optional<Nearest>& lifta
     return Changes(nearest.node, input).Text() +
            ": the partitioner does so, or nos scheduler if the pod names it";
   }
-  std::optional<Changes> lifted;
-  if (liftable) lifted.emplace(liftable->node, input);
-  const size_t lifts = lifted && !liftable->out && !lifted->fails() ? lifted->size() : SIZE_MAX;
+  const std::optional<Changes> lifted = Lifted(liftable, input);
+  const size_t lifts = lifted ? lifted->Count() : SIZE_MAX;
   if (why.in_the_way && why.in_the_way->pods.size() <= lifts) {
     return WaitFor(why, *why.in_the_way, input.reader);
   }
-  if (lifted) return lifted->Text() + (lifted->MakeRoom() ? ": it has room" : "");
+  if (lifted) return lifted->Text() + lifted->Outcome();
   if (std::ranges::any_of(nearest.lacks, &Lack::never)) return BiggerNode(nearest);
   return Changes(nearest.node, input).Text();
 }

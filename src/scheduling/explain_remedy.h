@@ -8,8 +8,12 @@
 
 namespace nos::scheduling {
 
-// `liftable`: the node with the fewest objections of those that lack nothing.
-std::string RemedyOf(const Explanation& why, const std::optional<Explanation::Nearest>& liftable,
-                     const ExplainInput& input);
+// The nodes with the fewest things in the way: of those that lack nothing, but object to the pod;
+// and of those that lack what less important pods hold.
+struct Liftable {
+  std::optional<Explanation::Nearest> plain, by_priority;
+};
+
+std::string RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input);
 
 }  // namespace nos::scheduling

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <vector>
 
+#include "scheduling/explain_promises.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_state.h"
 
@@ -16,8 +18,45 @@ using Room = Explanation::Room;
 namespace {
 
 constexpr auto kHighest = std::numeric_limits<int32_t>::max();
+// People may give no higher one. Source: k8s.io/kubernetes pkg/apis/scheduling
+// HighestUserDefinablePriority.
+constexpr int32_t kHighestOfUsers = 1'000'000'000;
+
+// Nodes on which those are looked for that would be evicted anyway: as many as a preemption looks
+// at.
+constexpr size_t kMostLookedAt = 100;
+
+using MayGo = FunctionRef<bool(const Pod&)>;
+
+// Beside those that its priority makes room of; none: all in the way have to be counted.
+std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_go) {
+  if (!MayPreempt(input)) return std::nullopt;
+  cluster::ClusterSnapshot without = input.snapshot;
+  for (size_t i = 0; i < std::min(without.size(), kMostLookedAt); ++i) {
+    VacateLesser(input.pod, input.snapshot.node(i).node->meta.name, without);
+  }
+  const auto fewest = FindFewest(input.framework, without, input.pod, may_go);
+  if (!fewest) return std::nullopt;
+  cluster::ClusterSnapshot after = input.snapshot;
+  for (const auto& pod : fewest->victims) (void)after.Vacate(*pod, fewest->node);  // it is there
+  VacateLesser(input.pod, fewest->node, after);
+  if (!FitsOn(input.framework, input.pod, fewest->node, after)) return std::nullopt;
+  return RoomOf(*fewest);
+}
 
 }  // namespace
+
+bool MayPreempt(const ExplainInput& input) {
+  return input.preemption && input.pod.preemption_policy != "Never";
+}
+
+void VacateLesser(const Pod& pod, const std::string& node, cluster::ClusterSnapshot& snapshot) {
+  const NodeInfo* info = snapshot.Find(node);
+  if (info == nullptr) return;
+  for (const auto& there : std::vector(info->pods)) {
+    if (there->priority < pod.priority) (void)snapshot.Vacate(*there, node);  // it is there
+  }
+}
 
 Room RoomOf(const Preemption& preemption) {
   Room room{preemption.node, {}, std::numeric_limits<int32_t>::min(), {}, true};
@@ -35,6 +74,7 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
   const auto may_go = [](const Pod& other) {
     return other.priority < kHighest && !IsTiedToNode(other);
   };
+  if (auto room = InTheWayOfItsPriority(input, may_go)) return room;
   auto fewest = FindFewest(input.cutting, input.snapshot, input.pod, may_go);
   if (!fewest && !input.pod.pod_affinity.required.empty()) {
     const auto is_no_company = [&](const Pod& other) {
@@ -56,16 +96,13 @@ std::optional<Room> AwaitedBy(const ExplainInput& input) {
     (void)after.Vacate(*there, ending.node);  // it is there
   }
   if (ending.victims.empty()) return std::nullopt;
-  const Cycle cycle = input.framework.PreFilter(input.pod, after);
-  const bool fits = cycle.verdict.fits() && (!cycle.nodes || cycle.nodes->contains(ending.node)) &&
-                    input.framework.Filter(cycle, input.pod, *after.Find(ending.node)).fits();
-  return fits ? std::optional(RoomOf(ending)) : std::nullopt;
+  return FitsOn(input.framework, input.pod, ending.node, after) ? std::optional(RoomOf(ending))
+                                                                : std::nullopt;
 }
 
 bool WouldPreempt(const ExplainInput& input, const Room& room) {
-  const bool may = input.preemption && input.pod.preemption_policy != "Never";
   const bool ends = room.ending && room.coming.empty();  // without that
-  if (!may || ends || room.priority == kHighest) return false;
+  if (!MayPreempt(input) || ends || room.priority >= kHighestOfUsers) return false;
   Pod above = input.pod;
   above.priority = std::max(above.priority, room.priority + 1);
   const auto candidates =

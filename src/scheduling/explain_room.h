@@ -11,7 +11,13 @@
 namespace nos::scheduling {
 
 Explanation::Room RoomOf(const Preemption& preemption);
-// The fewest, whatever their priority.
+// Its priority may make room.
+bool MayPreempt(const ExplainInput& input);
+// Takes those of lower priority off the node.
+void VacateLesser(const cluster::Pod& pod, const std::string& node,
+                  cluster::ClusterSnapshot& snapshot);
+// The fewest, whatever their priority; those are not counted that would be evicted for the pod when
+// these have gone.
 std::optional<Explanation::Room> InTheWay(const ExplainInput& input);
 // What is ending on the node that the pod is promised, if it fits there then.
 std::optional<Explanation::Room> AwaitedBy(const ExplainInput& input);

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "scheduling/explain_volume_steps.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/pod_state.h"
 
 namespace nos::scheduling {
 namespace {
@@ -121,6 +123,12 @@ std::vector<std::string> KeysOf(const Neighbours& pods) {
   return keys;
 }
 
+// None of them is started there again.
+bool End(const Neighbours& pods) {
+  return std::ranges::none_of(pods,
+                              [](const auto& entry) { return IsTiedToNode(*entry.second.second); });
+}
+
 auto Ending(Neighbours pods) {
   return [pods = std::move(pods)](Scene& scene) {
     for (const auto& [key, there] : pods) (void)scene.snapshot.Vacate(*there.second, there.first);
@@ -199,7 +207,7 @@ Step AntiAffinityStep(const Scene& scene, const NodeInfo& node) {
               "wait for the end of {}, with which its anti-affinity rules out the same {} (node "
               "{})",
               NamesOf(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
-          true, Ending(pods)};
+          End(pods), Ending(pods)};
 }
 
 Step RepelledStep(const Scene& scene, const NodeInfo& node) {
@@ -224,7 +232,7 @@ Step RepelledStep(const Scene& scene, const NodeInfo& node) {
   return {fmt::format("wait for the end of {}, whose anti-affinity rules it out in the same {} "
                       "(node {})",
                       NamesOf(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
-          true, Ending(pods)};
+          End(pods), Ending(pods)};
 }
 
 // Where the label `key` is as on a node with pods that all its terms mean; "": nowhere.
@@ -262,22 +270,54 @@ Step AffinityStep(const Scene& scene, const NodeInfo& node) {
           true, [](Scene& there) { there.pod.pod_affinity.required.clear(); }};
 }
 
+// With which the node would match the term; none: labels alone do not do it.
+std::optional<cluster::StringMap> LabelsFor(const cluster::NodeSelectorTerm& term,
+                                            const cluster::Node& node) {
+  cluster::Node labelled = node;
+  cluster::StringMap labels;
+  for (const cluster::SelectorRequirement& asked : term.match_expressions) {
+    if (cluster::Matches(asked, labelled.meta.labels)) continue;
+    if (asked.op == "In" && !asked.values.empty()) labels[asked.key] = asked.values.front();
+    if (asked.op == "Exists") labels[asked.key] = "";
+    if (labels.contains(asked.key)) labelled.meta.labels[asked.key] = labels[asked.key];
+  }
+  return cluster::Matches(term, labelled) ? std::optional(labels) : std::nullopt;
+}
+
+std::set<std::string> Named(const cluster::StringMap& labels) {
+  std::set<std::string> names;
+  for (const auto& [key, value] : labels) names.insert(fmt::format("{}={}", key, value));
+  return names;
+}
+
+// The fewest labels that do, of those that one of the alternatives needs.
+Step RequiredAffinityStep(const Scene& scene, const cluster::Node& node) {
+  std::optional<cluster::StringMap> fewest;
+  if (scene.pod.node_affinity && scene.pod.node_affinity->required) {
+    for (const cluster::NodeSelectorTerm& term : *scene.pod.node_affinity->required) {
+      auto labels = LabelsFor(term, node);
+      if (labels && (!fewest || labels->size() < fewest->size())) fewest = std::move(labels);
+    }
+  }
+  if (!fewest) {
+    return {fmt::format("relax its node affinity, which rules out node {}", scene.node), true,
+            [](Scene& relaxed) { relaxed.pod.node_affinity = {}; }};
+  }
+  return {fmt::format("label node {} with {}, as its node affinity asks, or relax that", scene.node,
+                      Listed(Named(*fewest))),
+          true, Labelling(*std::move(fewest))};
+}
+
 Step NodeAffinityStep(const Scene& scene, const cluster::Node& node) {
-  std::set<std::string> missing;
   cluster::StringMap labels;
   for (const auto& [key, value] : scene.pod.node_selector) {
     const auto label = node.meta.labels.find(key);
     if (label != node.meta.labels.end() && label->second == value) continue;
-    missing.insert(fmt::format("{}={}", key, value));
     labels[key] = value;
   }
-  if (missing.empty()) {
-    return {
-        fmt::format("label node {} as the pod's node affinity asks, or relax that", node.meta.name),
-        true, [](Scene& relaxed) { relaxed.pod.node_affinity = {}; }};
-  }
+  if (labels.empty()) return RequiredAffinityStep(scene, node);
   return {fmt::format("label node {} with {}, or have the pod not select that", node.meta.name,
-                      Listed(missing)),
+                      Listed(Named(labels))),
           true, Labelling(std::move(labels))};
 }
 
@@ -314,7 +354,7 @@ Step PortStep(const Scene& scene, const NodeInfo& node) {
   return {fmt::format("wait for the end of {} on node {}, which {} port {}",
                       NamesOf(KeysOf(pods), scene.reader, " and "), scene.node,
                       pods.size() == 1 ? "has" : "have", Listed(ports)),
-          true, Ending(pods)};
+          End(pods), Ending(pods)};
 }
 
 Step TopologyLabelStep(const Scene& scene, const cluster::Node& node) {

@@ -78,9 +78,9 @@ std::string Headline(const Explanation& why) {
     return fmt::format("{} waits for GPUs of node {} to be cut for it", why.pod,
                        why.being_cut->node);
   }
-  if (why.awaited) {
+  if (why.awaited || !why.awaits_agent.empty()) {
     return fmt::format("{} waits for the room that is made for it on node {}", why.pod,
-                       why.awaited->node);
+                       why.awaited ? why.awaited->node : why.awaits_agent);
   }
   if (!why.quota.empty()) return why.pod + " waits for its quota";
   if (!why.place) {
@@ -204,6 +204,7 @@ Json ToJson(const Explanation& why) {
   if (why.nearest) out["nearest"] = NearestJson(*why.nearest);
   if (why.awaited) out["awaited"] = RoomJson(*why.awaited);
   if (why.preemption) out["preemption"] = RoomJson(*why.preemption);
+  if (!why.awaits_agent.empty()) out["awaitsAgent"] = why.awaits_agent;
   if (!why.no_preemption.empty()) out["mayNotPreempt"] = why.no_preemption;
   if (why.in_the_way) out["inTheWay"] = RoomJson(*why.in_the_way);
   out["remedy"] = why.remedy;

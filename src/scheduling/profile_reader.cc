@@ -13,6 +13,7 @@ namespace {
 
 // Of the scheduler that the chart installs, and of the Go system's.
 constexpr std::string_view kOurName = "nos-scheduler";
+constexpr std::string_view kDynamicResources = "DynamicResources";
 
 class Reader {
  public:
@@ -28,6 +29,8 @@ class Reader {
     const bool keeps_quotas = Names(sets, kCapacityScheduling);
     // Others than nos know of no quotas unless they say so.
     if (use_.simulates && name != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
+    // That plugin of nos is not what others have under the name, which allocates.
+    if (use_.simulates && name != kOurName) Remove(kDynamicResources, lineup);
     CheckLineup(lineup);
     ReadArguments(from_.Get("pluginConfig"));
     const PreemptionOptions preemption = ReadPreemptionArguments(ArgumentsOf(kDefaultPreemption));

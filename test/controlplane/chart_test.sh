@@ -46,6 +46,12 @@ refuse 'extenders' render --set-json 'scheduler.config.extenders=[]'
 refuse 'needs leader election' render --set scheduler.leaderElection.enabled=false
 refuse 'needs leader election' render --set gpuPartitioner.leaderElection.enabled=false
 accepted --set scheduler.leaderElection.enabled=false --set scheduler.replicaCount=1
+# Nobody keeps two apart then, so that none may be started before the former has ended.
+expect 'type: Recreate' render --set scheduler.leaderElection.enabled=false \
+  --set scheduler.replicaCount=1
+expect 'type: Recreate' render --set gpuPartitioner.leaderElection.enabled=false \
+  --set gpuPartitioner.replicaCount=1
+accepted --set scheduler.config=null
 for path in scheduler.daemonConfig gpuPartitioner.config gpuPartitioner.migAgent.config; do
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
   refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0

@@ -1,0 +1,141 @@
+// Remedies that reckon with the pod's own priority, and with what others than nos allocate.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduling/configuration.h"
+#include "scheduling/explain.h"
+#include "scheduling/testing/build.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::Node;
+using cluster::Pod;
+using ::testing::HasSubstr;
+using testing::NodeOf;
+using ::testing::Not;
+using testing::PodOf;
+
+Pod Running(const std::string& name, const std::string& node, testing::Amounts asks,
+            int32_t priority = 0) {
+  Pod pod = PodOf(name, asks, node);
+  pod.phase = "Running";
+  pod.priority = priority;
+  return pod;
+}
+
+Pod Waiting(testing::Amounts asks, int32_t priority) {
+  Pod pod = PodOf("p", asks);
+  pod.priority = priority;
+  return pod;
+}
+
+Node Cordoned(Node node) {
+  node.unschedulable = true;
+  return node;
+}
+
+Explanation Why(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod,
+                const Framework& framework = Framework::Default(GpusCut::kHere)) {
+  const auto snapshot = testing::Snap(nodes, pods);
+  return Explain({framework, framework, snapshot, pod});
+}
+
+std::string Remedy(const std::vector<Node>& nodes, const std::vector<Pod>& pods, const Pod& pod) {
+  return Why(nodes, pods, pod).remedy;
+}
+
+TEST(ExplainRemedyTest, WhatIsDoneForIsTriedWithThePriority) {
+  EXPECT_EQ(Remedy({Cordoned(NodeOf("n", {{"cpu", "4"}}))}, {Running("batch", "n", {{"cpu", "3"}})},
+                   Waiting({{"cpu", "2"}}, 1000)),
+            "uncordon node n: its priority makes room there");
+  EXPECT_EQ(Remedy({Cordoned(NodeOf("m", {{"cpu", "4"}})), NodeOf("n", {{"cpu", "4"}})},
+                   {Running("batch", "m", {{"cpu", "3"}}), Running("a", "n", {{"cpu", "1"}}, 1000),
+                    Running("b", "n", {{"cpu", "2"}}, 1000)},
+                   Waiting({{"cpu", "4"}}, 1000)),
+            "uncordon node m: its priority makes room there")
+      << "one step, where two pods would have to end";
+}
+
+TEST(ExplainRemedyTest, WhoWouldBeEvictedIsNotWaitedFor) {
+  const auto why = Why({NodeOf("n", {{"cpu", "4"}})},
+                       {Running("low", "n", {{"cpu", "1"}}), Running("a", "n", {{"cpu", "3"}}, 10)},
+                       Waiting({{"cpu", "4"}}, 5));
+  EXPECT_EQ(why.remedy, "wait for the end of x/a on node n, or give it a priority above 10");
+  EXPECT_EQ(Remedy({NodeOf("m", {{"cpu", "4"}}), NodeOf("n", {{"cpu", "4"}})},
+                   {Running("low", "n", {{"cpu", "1"}}), Running("low2", "n", {{"cpu", "1"}}),
+                    Running("a", "n", {{"cpu", "2"}}, 10), Running("b", "m", {{"cpu", "2"}}, 9),
+                    Running("c", "m", {{"cpu", "2"}}, 9)},
+                   Waiting({{"cpu", "4"}}, 5)),
+            "wait for the end of x/a on node n, or give it a priority above 10")
+      << "the smallest";
+}
+
+TEST(ExplainRemedyTest, NoPriorityIsNamedThatUsersMayNotGive) {
+  EXPECT_EQ(Remedy({NodeOf("n", {{"cpu", "4"}})},
+                   {Running("a", "n", {{"cpu", "3"}}, 2'000'001'000)}, Waiting({{"cpu", "4"}}, 5)),
+            "wait for the end of x/a on node n");
+}
+
+// With the label the node comes into the zone of a pod that repels this one.
+TEST(ExplainRemedyTest, ALabelIsTriedBeforeItIsNamed) {
+  Node full = NodeOf("n1", {{"cpu", "1"}}, {{"zone", "a"}});
+  Pod guard = Running("guard", "n1", {{"cpu", "1"}});
+  guard.meta.owners.emplace_back().kind = "DaemonSet";
+  cluster::PodAffinityTerm term;
+  term.topology_key = "zone";
+  term.selector.emplace().match_labels = {{"app", "t"}};
+  guard.pod_anti_affinity.required = {term};
+  Pod pod = Waiting({{"cpu", "2"}}, 0);
+  pod.meta.labels = {{"app", "t"}};
+  pod.node_affinity.emplace().required.emplace().push_back({{{"zone", "In", {"a", "b"}}}, {}});
+  EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}}), full}, {guard}, pod),
+            "label node n0 with zone=a, as its node affinity asks, or relax that, and "
+            "wait for the end of x/guard, whose anti-affinity rules it out in the same "
+            "zone (node n0)")
+      << "where it is started again";
+  EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}})}, {}, pod),
+            "label node n0 with zone=a, as its node affinity asks, or relax that: it has room");
+}
+
+TEST(ExplainRemedyTest, NoLabelMakesANodeAnother) {
+  Pod pod = Waiting({{"cpu", "2"}}, 0);
+  pod.node_affinity.emplace().required.emplace().push_back(
+      {{{"zone", "In", {"a"}}}, {{"metadata.name", "In", {"n1"}}}});
+  EXPECT_THAT(Remedy({NodeOf("n0", {{"cpu", "4"}}), NodeOf("n1", {{"cpu", "1"}})}, {}, pod),
+              Not(HasSubstr("label node n0")));
+}
+
+// Its instance has been told used still, whose holder is gone.
+TEST(ExplainRemedyTest, RoomThatItsAgentHasYetToTellOfIsNotMadeAgain) {
+  const auto gpu = [](const std::string& name) {
+    Node node = NodeOf(name, {{"cpu", "8"}, {"nvidia.com/mig-4g.20gb", "1"}},
+                       {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                        {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                        {"nvidia.com/gpu.count", "1"}});
+    node.meta.annotations["nos.nebuly.com/status-layout-0"] = "4g.20gb@0:used";
+    return node;
+  };
+  Pod pod = Waiting({{"nvidia.com/mig-7g.40gb", "1"}}, 100);
+  pod.nominated_node = "a";
+  const auto why =
+      Why({gpu("a"), gpu("b")}, {Running("low", "b", {{"nvidia.com/mig-4g.20gb", "1"}}, 1)}, pod);
+  EXPECT_FALSE(why.preemption);
+  EXPECT_THAT(why.remedy, HasSubstr("none needed: it gets its room on node a when the node's agent "
+                                    "has told"));
+}
+
+TEST(ExplainRemedyTest, ClaimsThatOthersAllocateAreNoGate) {
+  Pod pod = Waiting({{"cpu", "1"}}, 0);
+  pod.claims_devices = true;
+  const auto theirs = DefaultConfiguration({.simulates = true});
+  const auto why = Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod, theirs.profiles.front().framework);
+  EXPECT_EQ(why.gate, "");
+  EXPECT_EQ(why.remedy,
+            "look at its resource claims, which are not simulated: without them it fits on node n "
+            "now");
+  EXPECT_NE(Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod).gate, "");
+}
+
+}  // namespace
+}  // namespace nos::scheduling
