@@ -56,10 +56,12 @@ void AroundCaches::Watch(const kube::ReflectorOptions& options, kube::Resource r
       std::make_unique<WatchedTable<T>>(options, std::move(resource), read, table, changes_));
 }
 
-AroundCaches::AroundCaches(const kube::ReflectorOptions& options) {
+AroundCaches::AroundCaches(const kube::ReflectorOptions& options,
+                           const std::vector<std::string_view>& kinds) {
   kube::ReflectorOptions all = options;
   all.may_be_unknown = true;
   cluster::ForEachAroundKind([&](const cluster::AroundKind& kind, auto read, auto table) {
+    if (!kinds.empty() && std::ranges::find(kinds, kind.kind) == kinds.end()) return;
     Watch(all,
           {std::string(kind.group), std::string(kind.version), std::string(kind.plural),
            std::string(kind.kind), kind.namespaced},

@@ -27,7 +27,9 @@ struct AroundChange {
 
 class AroundCaches {
  public:
-  explicit AroundCaches(const kube::ReflectorOptions& options);
+  // `kinds`: those that are watched; empty: all.
+  explicit AroundCaches(const kube::ReflectorOptions& options,
+                        const std::vector<std::string_view>& kinds = {});
   ~AroundCaches();
 
   // Returns whether anything changed.

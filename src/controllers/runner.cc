@@ -32,7 +32,9 @@ Runner::Runner(kube::Transport& transport, RunnerOptions options)
       pods_(kube::kPods, cluster::ReadPod, CacheOptions(options_, options_.pod_field_selector)),
       nodes_(kube::kNodes, cluster::ReadNode, CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {
-  if (options_.watch_around) around_ = std::make_unique<AroundCaches>(CacheOptions(options_, ""));
+  if (options_.watch_around) {
+    around_ = std::make_unique<AroundCaches>(CacheOptions(options_, ""), options_.around_kinds);
+  }
   view_.around = around_.get();
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
     if (!changes_.everything) changes_.pods.push_back({before, after});

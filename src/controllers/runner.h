@@ -12,7 +12,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/bell.h"
 #include "controllers/reconciler.h"
@@ -27,6 +29,8 @@ struct RunnerOptions {
   Duration relist_every = std::chrono::minutes(10);
   // Whether it also watches what surrounds pods and nodes (View::around).
   bool watch_around = false;
+  // Of that, only these kinds ("ElasticQuota"); empty: all.
+  std::vector<std::string_view> around_kinds{};
   // Called from any thread when something has arrived that Step would take.
   std::function<void()> wake{};
 };
