@@ -53,6 +53,8 @@ void DescribeWebhook(ConfigFields& f, WebhookConfig& c) {
          "The ValidatingWebhookConfiguration that is told whom to trust.");
   f.Seconds("certificateLifetimeSeconds", c.own.lifetime, minutes(1), hours(24 * 3650),
             "A new certificate is made when a third of this is left.");
+  f.Retired("port", "see webhook.bindAddress");
+  f.Retired("certDir", "see webhook.tlsCertFile");
 }
 
 Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
