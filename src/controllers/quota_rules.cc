@@ -18,6 +18,7 @@ using cluster::ResourceList;
 using quota::SharedQuota;
 
 constexpr size_t kMostFindings = 100;
+constexpr size_t kMostNamespaces = 1000;  // as the definition says (deploy/helm/nos)
 
 Quantity Get(const ResourceList& list, std::string_view name) {
   const auto found = list.find(name);
@@ -84,6 +85,12 @@ class Check {
   }
 
   void Composite() {
+    if (quota_.namespaces.size() > kMostNamespaces) {
+      return Wrong("many",
+                   fmt::format("spec.namespaces names more than {}: make several quotas with "
+                               "one parent of them",
+                               kMostNamespaces));
+    }
     if (quota_.namespaces.empty()) {
       Wrong("namespaces", "spec.namespaces is empty: name the namespaces that share this quota");
     }

@@ -67,6 +67,9 @@ TEST_F(QuotaRulesTest, OrBelongsToOneCompositeQuota) {
 TEST_F(QuotaRulesTest, CompositeQuotasNameNamespacesOnce) {
   EXPECT_NE(Wrong(Composite("team", {})).find("is empty"), std::string::npos);
   EXPECT_EQ(Wrong(Composite("team", {"a", "b", "a"})), "spec.namespaces has a twice: name it once");
+  EXPECT_NE(Wrong(Composite("team", std::vector<std::string>(1'000'000, "a")))
+                .find("names more than 1000"),
+            std::string::npos);
 }
 
 TEST_F(QuotaRulesTest, LimitsGoWithMin) {
