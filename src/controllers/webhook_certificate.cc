@@ -107,7 +107,8 @@ Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& con
   return life ? RenewAt(*life) : Time{};
 }
 
-WebhookCertificate::WebhookCertificate(WebhookCertificateConfig config, std::function<void()> wake)
+WebhookCertificate::WebhookCertificate(WebhookCertificateConfig config,
+                                       const std::function<void()>& wake)
     : config_(std::move(config)),
       secrets_(kSecrets, &ReadSecret, Only(config_.ns, config_.secret, wake)),
       configurations_(kConfigurations, &ReadConfiguration, Only("", config_.configuration, wake)) {}

@@ -52,7 +52,7 @@ Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& con
 class WebhookCertificate {
  public:
   // `wake`: called from any thread when Step would find something new.
-  WebhookCertificate(WebhookCertificateConfig config, std::function<void()> wake);
+  WebhookCertificate(WebhookCertificateConfig config, const std::function<void()>& wake);
 
   // Takes what has arrived, and if it leads, does what is due.
   void Step(kube::Client& client, bool leads, Time now);
