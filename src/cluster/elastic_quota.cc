@@ -15,17 +15,26 @@ void ReadWeight(Field& from, int64_t& to) {
   if (to < 1 || to > kMostWeight) from.Fail("must be from 1 to 1000");
 }
 
+void ReadStatus(Field& from, QuotaStatus& to) {
+  from.Members(At("used", to.used), At("guaranteed", to.guaranteed), At("borrowed", to.borrowed),
+               At("lent", to.lent), At("podsOverQuota", to.pods_over_quota),
+               At("conditions", to.conditions, ReadCondition));
+}
+
 Status Read(JsonSource json, bool composite, ElasticQuota& to) {
   to = ElasticQuota();
   to.composite = composite;
   NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
-    root.Members(At("metadata", to.meta, ReadMeta), At("spec", [&](Field& spec) {
-                   spec.Members(At("min", to.min), At("max", to.max),
-                                At("borrowingLimit", to.borrowing_limit),
-                                At("lendingLimit", to.lending_limit),
-                                At("weight", to.weight, ReadWeight), At("parent", to.parent),
-                                At("namespaces", to.namespaces));
-                 }));
+    root.Members(At("metadata", to.meta, ReadMeta),
+                 At("spec",
+                    [&](Field& spec) {
+                      spec.Members(At("min", to.min), At("max", to.max),
+                                   At("borrowingLimit", to.borrowing_limit),
+                                   At("lendingLimit", to.lending_limit),
+                                   At("weight", to.weight, ReadWeight), At("parent", to.parent),
+                                   At("namespaces", to.namespaces));
+                    }),
+                 At("status", to.status, ReadStatus));
   }));
   if (!composite) to.namespaces = {to.meta.ns};
   return to.meta.name.empty() ? Invalid("metadata.name: is missing") : Status::Ok();

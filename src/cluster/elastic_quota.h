@@ -15,6 +15,16 @@
 
 namespace nos::cluster {
 
+// What is told of a quota: nothing is decided by it.
+struct QuotaStatus {
+  ResourceList used;        // of what min and max name
+  ResourceList guaranteed;  // min, and the share of what is idle now
+  ResourceList borrowed;    // beyond min; without zeros
+  ResourceList lent;        // of min; without zeros
+  int64_t pods_over_quota = 0;
+  std::vector<Condition> conditions;
+};
+
 struct ElasticQuota {
   ObjectMeta meta;
   bool composite = false;
@@ -26,6 +36,7 @@ struct ElasticQuota {
   ResourceList lending_limit;    // of min, what others may have
   int64_t weight = 1;            // of min, for a share of what is idle
   std::string parent;            // "NAMESPACE/NAME", or ""
+  QuotaStatus status;
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
 };

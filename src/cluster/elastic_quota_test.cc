@@ -18,7 +18,7 @@ metadata: {name: quota-a, namespace: team-a}
 spec:
   min: {cpu: 2, nos.nebuly.com/gpu-memory: "16"}
   max: {cpu: 10}
-status: {used: {cpu: 1}})"),
+status: {used: {cpu: 1}, podsOverQuota: 2, conditions: [{type: InForce, status: "True"}]})"),
                                quota)
                   .ok());
   EXPECT_EQ(quota.Key(), "team-a/quota-a");
@@ -27,6 +27,9 @@ status: {used: {cpu: 1}})"),
   EXPECT_EQ(quota.max.at("cpu").Value(), 10);
   EXPECT_EQ(quota.weight, 1);
   EXPECT_TRUE(quota.parent.empty());
+  EXPECT_EQ(quota.status.used.at("cpu").Value(), 1);
+  EXPECT_EQ(quota.status.pods_over_quota, 2);
+  EXPECT_NE(FindCondition(quota.status.conditions, "InForce"), nullptr);
 }
 
 TEST(ElasticQuotaTest, ReadsCompositeOnesWithAllTheirFields) {

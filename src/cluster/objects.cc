@@ -10,11 +10,6 @@
 namespace nos::cluster {
 namespace {
 
-void ReadCondition(Field& from, Condition& to) {
-  from.Members(At("type", to.type), At("status", to.status), At("reason", to.reason),
-               At("message", to.message), At("lastTransitionTime", to.last_transition));
-}
-
 // A ResourceRequirements of any owner that has `requests` and `limits`.
 template <typename Owner>
 auto Resources(Owner& to) {

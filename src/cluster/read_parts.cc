@@ -40,6 +40,11 @@ void ReadMeta(Field& from, ObjectMeta& to) {
                At("creationTimestamp", to.created), At("deletionTimestamp", to.deleted));
 }
 
+void ReadCondition(Field& from, Condition& to) {
+  from.Members(At("type", to.type), At("status", to.status), At("reason", to.reason),
+               At("message", to.message), At("lastTransitionTime", to.last_transition));
+}
+
 void ReadSelector(Field& from, LabelSelector& to) {
   from.Members(At("matchLabels", to.match_labels),
                At("matchExpressions", to.match_expressions, ReadRequirement));

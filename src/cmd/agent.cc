@@ -77,6 +77,7 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   f.Seconds("drainTimeoutSeconds", c.agent.drain_timeout, seconds(1), minutes(10),
             "The same where the agent is not allowed to write nodes/status.");
   DescribeDaemon(f, c.daemon);
+  f.Retired("webhook", "no webhook is served here");
   f.Group("leaderElection", [&] {
     f.Retired("leaderElect", "every node has its own agent");
     f.Retired("resourceName", "every node has its own agent");

@@ -121,6 +121,7 @@ int Run(int argc, char** argv) {
   AddPartitionerCommand(root, chosen);
   AddAgentCommand(root, chosen);
   AddSchedulerCommand(root, chosen);
+  AddOperatorCommand(root, chosen);
   AddVersionCommand(root, chosen);
   AddCompletionCommand(root, chosen);
   root.set_version_flag("--version", VersionText());

@@ -58,7 +58,6 @@ void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {
   f.Retired("syncPeriod", "see apiServer.relistSeconds");
   f.Retired("cacheNamespace", "all namespaces are looked at");
   f.Retired("gracefulShutDown", "what is under way is ended in order");
-  f.Retired("webhook", "no webhook is served here");
   f.Retired("controller", "there is one worker");
 }
 

@@ -14,11 +14,6 @@ namespace {
 
 constexpr MetricFamily kLeader{MetricFamily::Kind::kGauge, "nos_leader",
                                "1 while this replica leads, by lease."};
-// Source: Kubernetes documentation, "Accessing the Kubernetes API from a Pod".
-std::string OwnNamespace() {
-  const auto text = ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace", 1000);
-  return text.ok() ? std::string(Trim(*text)) : "default";
-}
 
 std::string Identity() {
   std::array<char, 256> host{};
@@ -38,6 +33,12 @@ kube::LeaderElectionOptions OptionsOf(const LeaderConfig& config) {
 }
 
 }  // namespace
+
+// Source: Kubernetes documentation, "Accessing the Kubernetes API from a Pod".
+std::string OwnNamespace() {
+  const auto text = ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace", 1000);
+  return text.ok() ? std::string(Trim(*text)) : "default";
+}
 
 void DescribeLeader(ConfigFields& f, LeaderConfig& c) {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::seconds;

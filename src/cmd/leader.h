@@ -25,6 +25,9 @@ void DescribeLeader(ConfigFields& fields, LeaderConfig& config);
 // Error: kInvalid: periods that do not go together.
 Status CheckLeader(const LeaderConfig& config);
 
+// The namespace of the pod that this process runs in; else "default".
+std::string OwnNamespace();
+
 class Leader {
  public:
   // `on_change`: called from any thread when leadership was won or lost.

@@ -59,6 +59,7 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
             "For a pod that has waited so long slices are kept free as they fall free.");
   f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);
+  f.Retired("webhook", "no webhook is served here");
   f.Retired("devicePluginConfigMap", "it belongs to MPS partitioning");
   f.Retired("devicePluginDelaySeconds", "it belongs to MPS partitioning");
 }

@@ -49,6 +49,21 @@ inline constexpr MetricFamily kGpuConditions{
     MetricFamily::Kind::kGauge, "nos_agent_gpu_conditions",
     "1 for each thing that is wrong with a GPU of this node, by gpu and reason."};
 
+inline constexpr MetricFamily kQuotaWrites{
+    MetricFamily::Kind::kCounter, "nos_operator_writes_total",
+    "What the operator wrote, by what (label of a pod, status of a quota) and result (ok or "
+    "error)."};
+inline constexpr MetricFamily kAdmissions{
+    MetricFamily::Kind::kCounter, "nos_webhook_requests_total",
+    "Questions of API servers about quotas, by result: allowed, refused, or error when they could "
+    "not be read."};
+inline constexpr MetricFamily kAdmissionDuration{MetricFamily::Kind::kDuration,
+                                                 "nos_webhook_request_duration_seconds",
+                                                 "How long the answer to one took."};
+inline constexpr MetricFamily kCertificateEnd{
+    MetricFamily::Kind::kGauge, "nos_webhook_certificate_end_seconds",
+    "When the webhook's certificate ends, in seconds since 1970."};
+
 // Counts and times the calls of another reconciler.
 class MeteredReconciler final : public Reconciler {
  public:

@@ -8,7 +8,7 @@
 // says and left alone for a while, longer each time; so is one whose patch is refused. Slices
 // planned for a pod are kept for it until it is bound or a deadline passes.
 //
-// Pods that their quota would not let in are not planned for (quota_admission.h), and told so with
+// Pods that their quota would not let in are not planned for (planned_quotas.h), and told so with
 // reason Quota.
 //
 // Of a gang (gangs.h) enough pods get slices, or none, where the runner watches who belongs
@@ -38,7 +38,7 @@
 #include "controllers/flights.h"
 #include "controllers/pace.h"
 #include "controllers/planned_gangs.h"
-#include "controllers/quota_admission.h"
+#include "controllers/planned_quotas.h"
 #include "controllers/reconciler.h"
 #include "controllers/repairs.h"
 #include "controllers/telling.h"

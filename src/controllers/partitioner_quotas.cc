@@ -1,4 +1,4 @@
-// What the partitioner says of pods that their quotas would not let in (quota_admission.h).
+// What the partitioner says of pods that their quotas would not let in (planned_quotas.h).
 #include "controllers/assumed.h"
 #include "controllers/partitioner.h"
 

@@ -1,105 +1,135 @@
 #include "controllers/quota_admission.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
+#include <fmt/format.h>
 
-#include "quota/ledger.h"
-#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "controllers/quota_rules.h"
 
 namespace nos::controllers {
 namespace {
 
-using Pod = std::shared_ptr<const cluster::Pod>;
+using cluster::ElasticQuota;
 
-const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
-                                  const scheduling::FrameworkChoice& frameworks) {
-  const scheduling::CapacityScheduling* quotas = frameworks.For(pod).quotas();
-  return quotas == nullptr ? nullptr : &quotas->options().charges;
+constexpr std::string_view kApiVersion = "admission.k8s.io/v1";
+constexpr std::string_view kKind = "AdmissionReview";
+// Of a warning, as API servers show it. Source: k8s.io/apiserver, which cuts longer ones off.
+constexpr size_t kMostWarning = 256, kMostWarnings = 10;
+constexpr size_t kMostProblems = 10;
+
+// What of an AdmissionReview matters here. Refers to its tree.
+struct Question {
+  std::string uid, kind, operation;
+  const Json* object = nullptr;      // null: it is deleted
+  const Json* old_object = nullptr;  // null: it is new
+};
+
+const Json* Given(const Json& request, std::string_view key) {
+  const Json* found = Find(request, key);
+  return found == nullptr || found->is_null() ? nullptr : found;
 }
 
-quota::Balance BalanceOf(std::vector<quota::SharedQuota> quotas,
-                         const cluster::ClusterSnapshot& snapshot,
-                         const quota::ChargeRules& rules) {
-  quota::Balance balance(std::move(quotas));
-  for (size_t i = 0; i < snapshot.size(); ++i) {
-    const cluster::NodeInfo& node = snapshot.node(i);
-    for (const Pod& pod : node.pods) {
-      const auto account = balance.AccountOf(pod->meta.ns);
-      if (account) balance.Add(*account, quota::ChargeOf(*pod, node.node.get(), rules));
-    }
+Result<Question> ReadQuestion(const Json& review) {
+  if (FindString(review, "apiVersion") != kApiVersion || FindString(review, "kind") != kKind) {
+    return Invalid(fmt::format("expected an {} of {}", kKind, kApiVersion));
   }
-  return balance;
+  const Json* request = Find(review, "request");
+  if (request == nullptr || !request->is_object()) return Invalid("request: is missing");
+  Question question{std::string(FindString(*request, "uid")),
+                    std::string(FindString(*request, "kind", "kind")),
+                    std::string(FindString(*request, "operation")), Given(*request, "object"),
+                    Given(*request, "oldObject")};
+  if (question.uid.empty()) return Invalid("request.uid: is missing");
+  return question;
 }
 
-// Without these; a gang of which one is refused is not planned for.
-void LeaveOut(const std::map<size_t, quota::Refusal>& refused, GangedPods& ganged) {
-  std::vector<int> place(ganged.pods.size(), -1);  // by the former one
-  std::vector<bool> in_gang(ganged.pods.size());
-  for (planning::Gang& gang : ganged.gangs) {
-    for (const int member : gang.members) {
-      in_gang[member] = true;
-      const auto found = refused.find(static_cast<size_t>(member));
-      if (found != refused.end() && gang.problem.empty()) gang.problem = found->second.Text();
-    }
+struct Verdict {
+  std::string refusal;  // empty: it is allowed
+  std::vector<std::string> warnings;
+};
+
+Result<ElasticQuota> ReadQuota(const Json& object, std::string_view kind) {
+  ElasticQuota quota;
+  NOS_RETURN_IF_ERROR(kind == cluster::kCompositeQuota ? ReadCompositeElasticQuota(object, quota)
+                                                       : ReadElasticQuota(object, quota));
+  return quota;
+}
+
+bool SameSpec(const Json& a, const Json& b) {
+  const Json *one = Find(a, "spec"), *other = Find(b, "spec");
+  return one == nullptr || other == nullptr ? one == other : *one == *other;
+}
+
+Verdict Judge(const Question& question, const std::vector<quota::SharedQuota>& quotas) {
+  const bool known =
+      question.kind == cluster::kElasticQuota || question.kind == cluster::kCompositeQuota;
+  const bool written = question.operation == "CREATE" || question.operation == "UPDATE";
+  if (!known || !written || question.object == nullptr) return {};
+  const bool update = question.operation == "UPDATE" && question.old_object != nullptr;
+  if (update && SameSpec(*question.object, *question.old_object)) return {};
+  const auto quota = ReadQuota(*question.object, question.kind);
+  if (!quota.ok()) return {quota.status().message(), {}};
+  QuotaFindings after = CheckQuota(*quota, quotas), before;
+  if (update) {
+    // One that could not be read was no better.
+    const auto old = ReadQuota(*question.old_object, question.kind);
+    if (old.ok()) before = CheckQuota(*old, quotas);
   }
-  std::vector<Pod> pods;
-  for (size_t i = 0; i < ganged.pods.size(); ++i) {
-    if (refused.contains(i) && !in_gang[i]) continue;
-    place[i] = static_cast<int>(pods.size());
-    pods.push_back(ganged.pods[i]);
+  Verdict verdict{"", std::move(after.warnings)};
+  const std::vector<QuotaProblem> problems = NewProblems(before, std::move(after));
+  for (size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i) {
+    verdict.refusal += (i == 0 ? "" : "; ") + problems[i].text;
   }
-  for (planning::Gang& gang : ganged.gangs) {
-    for (int& member : gang.members) member = place[member];
+  if (problems.size() > kMostProblems) {
+    verdict.refusal += fmt::format("; and {} more", problems.size() - kMostProblems);
   }
-  ganged.pods = std::move(pods);
+  return verdict;
+}
+
+std::string AnswerTo(const Question& question, const Verdict& verdict) {
+  JsonObject response{{"uid", question.uid}, {"allowed", verdict.refusal.empty()}};
+  if (!verdict.refusal.empty()) {
+    response["status"] = {{"code", 422}, {"reason", "Invalid"}, {"message", verdict.refusal}};
+  }
+  JsonArray warnings;
+  for (const std::string& warning : verdict.warnings) {
+    if (warnings.size() == kMostWarnings) break;
+    warnings.emplace_back(Shortened(warning, kMostWarning));
+  }
+  if (!warnings.empty()) response["warnings"] = std::move(warnings);
+  return WriteJson(
+      JsonObject{{"apiVersion", kApiVersion}, {"kind", kKind}, {"response", std::move(response)}});
 }
 
 }  // namespace
 
-RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
-                               const cluster::Surroundings& around,
-                               const scheduling::FrameworkChoice& frameworks,
-                               FunctionRef<bool(const cluster::Pod&)> may_come_last) {
-  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
-  const quota::ChargeRules* rules = nullptr;  // all profiles have the same
-  std::vector<size_t> order;
-  for (size_t i = 0; i < ganged.pods.size() && !quotas.empty(); ++i) {
-    const quota::ChargeRules* own = RulesOf(*ganged.pods[i], frameworks);
-    if (own == nullptr) continue;
-    rules = own;
-    order.push_back(i);
-  }
-  if (order.empty()) return {};
-  quota::Balance balance = BalanceOf(std::move(quotas), snapshot, *rules);
-  const auto rank = [&](size_t i) {
-    const cluster::Pod& pod = *ganged.pods[i];
-    return std::tuple(pod.nominated_node.empty(), may_come_last(pod), -int64_t{pod.priority},
-                      pod.meta.created, pod.Key());
-  };
-  std::ranges::sort(order, {}, rank);
-  std::map<size_t, quota::Refusal> refused;
-  const auto admit = [&](size_t i, bool only_guaranteed) {
-    const auto account = balance.AccountOf(ganged.pods[i]->meta.ns);
-    if (!account) return true;
-    const quota::Amounts charge = quota::ChargeOf(*ganged.pods[i], nullptr, *rules);
-    if (only_guaranteed && !balance.IsGuaranteed(*account, charge)) return false;
-    if (auto refusal = balance.WhyNot(*account, charge)) {
-      refused.insert_or_assign(i, *std::move(refusal));
-      return false;
-    }
-    refused.erase(i);
-    balance.Add(*account, charge);
-    return true;
-  };
-  std::erase_if(order, [&](size_t i) { return admit(i, true); });
-  for (const size_t i : order) (void)admit(i, false);
-  RefusedByQuota out;
-  for (const auto& [i, refusal] : refused) out.emplace_back(ganged.pods[i], refusal);
-  LeaveOut(refused, ganged);
-  return out;
+void QuotaAdmission::SetQuotas(std::vector<quota::SharedQuota> quotas) {
+  auto shared = std::make_shared<const std::vector<quota::SharedQuota>>(std::move(quotas));
+  const std::scoped_lock lock(mutex_);
+  quotas_ = std::move(shared);
+}
+
+QuotaAdmission::Quotas QuotaAdmission::Known() const {
+  const std::scoped_lock lock(mutex_);
+  return quotas_;
+}
+
+Status QuotaAdmission::Ready() const {
+  return Known() != nullptr ? Status::Ok()
+                            : Status(Code::kUnavailable, "the quotas have not been read yet");
+}
+
+QuotaAdmission::Answer QuotaAdmission::Review(std::string_view body) const {
+  const Quotas quotas = Known();
+  if (quotas == nullptr) return {503, Ready().message() + "\n", false};
+  const auto review = ParseJson(body);
+  const auto question = review.ok() ? ReadQuestion(*review) : Result<Question>(review.status());
+  if (!question.ok()) return {400, question.status().message() + "\n", false};
+  const Verdict verdict = Judge(*question, *quotas);
+  return {200, AnswerTo(*question, verdict), verdict.refusal.empty()};
 }
 
 }  // namespace nos::controllers

@@ -1,37 +1,48 @@
-// Which of the pods that wait a plan is to serve: those that their quotas would let in, together
-// with those that run and those that are planned for. For pods whose scheduler heeds quotas
-// (CapacityScheduling); the others are none of a quota's business.
+// Answers an API server about quotas that are to be written: a validating webhook,
+// admission.k8s.io/v1. The rules are those of quota_rules.h, held against the quotas that the
+// caches show; two that are written at once may both pass, and then the operator says in their
+// conditions which is in force.
 //
-//   for (const auto& [pod, refusal] : LeaveOutRefused(ganged, snapshot, around, frameworks, last))
-//     Tell(pod, refusal.Text());
+//   QuotaAdmission admission(metrics);
+//   admission.SetQuotas(quota::QuotasOf(around));
+//   net::HttpResponse response{.code = answer.code, .body = admission.Review(request.body).body};
+//
+// An update is refused for what it makes worse, not for what was wrong before; deletions pass.
+// Thread-safe.
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "base/function_ref.h"
-#include "cluster/snapshot.h"
-#include "controllers/planned_gangs.h"
+#include "base/status.h"
 #include "quota/balance.h"
-#include "scheduling/framework_choice.h"
 
 namespace nos::controllers {
 
-// The code of the reason why a pod is not planned for.
-inline constexpr std::string_view kRefusedByQuota = "Quota";
+class QuotaAdmission {
+ public:
+  struct Answer {
+    int code = 200;    // of HTTP; 400: what was sent is no review, 503: quotas are not known yet
+    std::string body;  // an AdmissionReview as JSON; of an error, text
+    bool allowed = false;
+  };
 
-using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
+  // All that there are.
+  void SetQuotas(std::vector<quota::SharedQuota> quotas);
+  // OK once it knows the quotas.
+  Status Ready() const;
+  // `body` is whatever a client has sent.
+  Answer Review(std::string_view body) const;
 
-// Takes them out of `ganged`, whose gangs lose what would not be let in whole. Those whom schedulers
-// have chosen a node for come first, then those that `may_come_last` does not name (no plan has
-// helped them: they must not stand in the way of those that one would), then by priority and age;
-// and before all that is borrowed what is guaranteed.
-// `snapshot`: what runs, and what slices are kept for.
-RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
-                               const cluster::Surroundings& around,
-                               const scheduling::FrameworkChoice& frameworks,
-                               FunctionRef<bool(const cluster::Pod&)> may_come_last);
+ private:
+  using Quotas = std::shared_ptr<const std::vector<quota::SharedQuota>>;
+  Quotas Known() const;
+
+  mutable std::mutex mutex_;
+  Quotas quotas_;
+};
 
 }  // namespace nos::controllers

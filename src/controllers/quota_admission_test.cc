@@ -2,99 +2,107 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
+#include "codec/json.h"
+#include "codec/yaml.h"
 
 namespace nos::controllers {
 namespace {
 
 class QuotaAdmissionTest : public ::testing::Test {
  protected:
-  using Pod = std::shared_ptr<const cluster::Pod>;
+  QuotaAdmissionTest() { admission_.SetQuotas({}); }
 
-  QuotaAdmissionTest() {
-    node_->meta.name = "n";
-    Quota("a", 2);
-    Quota("b", 2);
+  static Json Parsed(const std::string& yaml) { return ParseYaml(yaml)->front(); }
+  static Json Quota(const std::string& ns, const std::string& spec) {
+    return Parsed("metadata: {name: q, namespace: " + ns + "}\nspec: " + spec);
   }
-  void Quota(const std::string& ns, int64_t cpu) {
+  void Have(const std::string& ns) {
     auto quota = std::make_shared<cluster::ElasticQuota>();
-    quota->meta.ns = ns;
-    quota->meta.name = "q";
-    quota->namespaces = {ns};
-    quota->min["cpu"] = Quantity::FromValue(cpu);
-    const std::string key = quota->Key();
-    around_.quotas.Set(key, std::move(quota));
+    ASSERT_TRUE(ReadElasticQuota(Quota(ns, "{min: {cpu: 1}}"), *quota).ok());
+    quota->meta.name = "old";
+    admission_.SetQuotas({quota});
   }
-  static std::shared_ptr<cluster::Pod> PodOf(const std::string& ns, const std::string& name,
-                                             int64_t cpu, int32_t priority = 0) {
-    auto pod = std::make_shared<cluster::Pod>();
-    pod->meta.ns = ns;
-    pod->meta.name = name;
-    pod->priority = priority;
-    pod->containers.emplace_back().requests["cpu"] = Quantity::FromValue(cpu);
-    return pod;
+  Json Ask(const std::string& operation, const Json& object, const Json& old = nullptr,
+           const std::string& kind = "ElasticQuota") {
+    const Json review{{"apiVersion", "admission.k8s.io/v1"},
+                      {"kind", "AdmissionReview"},
+                      {"request",
+                       {{"uid", "7"},
+                        {"kind", {{"group", "nos.nebuly.com"}, {"kind", kind}}},
+                        {"operation", operation},
+                        {"object", object},
+                        {"oldObject", old}}}};
+    const auto answer = admission_.Review(WriteJson(review));
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    const Json response = *Find(*ParseJson(answer.body), "response");
+    EXPECT_EQ(FindString(response, "uid"), "7");
+    EXPECT_EQ(Find(response, "allowed")->get_bool(), answer.allowed);
+    return response;
   }
-  void Runs(const std::string& ns, const std::string& name, int64_t cpu) {
-    auto pod = PodOf(ns, name, cpu);
-    pod->node_name = "n";
-    running_.push_back(std::move(pod));
-  }
-  // "who is planned for | who is refused"
-  std::string Admit(std::vector<Pod> waiting, const std::string& last = "") {
-    ganged_.pods = std::move(waiting);
-    const auto snapshot =
-        cluster::ClusterSnapshot::Build({node_}, running_, gpu::Catalogue::Builtin());
-    const auto refused =
-        LeaveOutRefused(ganged_, snapshot, around_, *framework_,
-                        [&](const cluster::Pod& pod) { return pod.meta.name == last; });
-    std::string text;
-    for (const Pod& pod : ganged_.pods) text += pod->meta.name + " ";
-    text += "|";
-    for (const auto& [pod, refusal] : refused) text += " " + pod->meta.name;
-    return text;
+  static std::string Why(const Json& response) {
+    return std::string(FindString(response, "status", "message"));
   }
 
-  std::shared_ptr<cluster::Node> node_ = std::make_shared<cluster::Node>();
-  std::vector<Pod> running_;
-  cluster::Surroundings around_;
-  GangedPods ganged_;
-  std::unique_ptr<scheduling::Framework> framework_ =
-      std::make_unique<scheduling::Framework>(scheduling::Framework::Default());
+  QuotaAdmission admission_;
 };
 
-TEST_F(QuotaAdmissionTest, TogetherTheyTakeNoMoreThanThereIs) {
-  Runs("a", "r", 2);
-  EXPECT_EQ(Admit({PodOf("a", "p1", 1), PodOf("b", "p2", 1), PodOf("a", "p3", 1),
-                   PodOf("other", "p4", 100)}),
-            "p1 p2 p4 | p3");
+TEST_F(QuotaAdmissionTest, LetsSoundQuotasPass) {
+  EXPECT_EQ(Why(Ask("CREATE", Quota("a", "{min: {cpu: 1}, max: {cpu: 2}}"))), "");
+  EXPECT_EQ(Why(Ask("CREATE", Quota("any", "{namespaces: [a, b], min: {cpu: 1}}"), nullptr,
+                    "CompositeElasticQuota")),
+            "");
 }
 
-TEST_F(QuotaAdmissionTest, WhatIsGuaranteedComesBeforeWhatIsBorrowed) {
-  EXPECT_EQ(Admit({PodOf("a", "p1", 3, 9), PodOf("b", "p2", 2)}), "p2 | p1");
+TEST_F(QuotaAdmissionTest, RefusesAndSaysWhatToDo) {
+  Have("a");
+  const Json refused = Ask("CREATE", Quota("a", "{min: {cpu: 3}, max: {cpu: 2}}"));
+  EXPECT_EQ(Why(refused),
+            "namespace a has an ElasticQuota already, old: change that one, or delete it first; "
+            "spec.max of cpu is 2, less than the 3 of spec.min: raise max or lower min");
+  EXPECT_EQ(Find(refused, "status", "code")->get_int64(), 422);
+  EXPECT_EQ(Why(Ask("CREATE", Quota("b", "{weight: 1001}"))),
+            "spec.weight: must be from 1 to 1000");
 }
 
-TEST_F(QuotaAdmissionTest, TheMoreImportantComeFirst) {
-  EXPECT_EQ(Admit({PodOf("a", "low", 3), PodOf("a", "high", 3, 5)}), "high | low");
+TEST_F(QuotaAdmissionTest, Warns) {
+  const Json passed = Ask("CREATE", Quota("a", "{parent: x/y}"));
+  EXPECT_EQ(nos::View(Find(passed, "warnings")->get_array().at(0).get_string()),
+            "there is no quota x/y yet: until then this one has no parent");
 }
 
-// Its scheduler would not count it, for it has no node.
-TEST_F(QuotaAdmissionTest, WhomNoPlanHelpedStandsInNobodysWay) {
-  EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "hopeless"),
-            "p | hopeless");
+TEST_F(QuotaAdmissionTest, UpdatesAreRefusedForWhatTheyMakeWorse) {
+  const Json bad = Quota("a", "{min: {cpu: 3}, max: {cpu: 2}}");
+  EXPECT_EQ(Why(Ask("UPDATE", bad, bad)), "");
+  EXPECT_EQ(Why(Ask("UPDATE", Quota("a", "{min: {cpu: 3}, max: {cpu: 2}, weight: 2}"), bad)), "");
+  EXPECT_NE(Why(Ask("UPDATE", Quota("a", "{min: {cpu: 4}, max: {cpu: 2}}"), bad)), "");
+  // What an older definition let in.
+  const Json broken = Quota("a", "{min: {cpu: -1}}");
+  EXPECT_EQ(Why(Ask("UPDATE", broken, broken)), "");
+  EXPECT_EQ(Why(Ask("UPDATE", Quota("a", "{min: {cpu: 1}}"), broken)), "");
 }
 
-TEST_F(QuotaAdmissionTest, SchedulersThatKnowOfNoQuotasAreNotHeldUp) {
-  framework_ = std::make_unique<scheduling::Framework>(std::vector<scheduling::Framework::Entry>());
-  EXPECT_EQ(Admit({PodOf("a", "p", 100)}), "p |");
+TEST_F(QuotaAdmissionTest, DeletionsAndStrangersPass) {
+  Have("a");
+  EXPECT_EQ(Why(Ask("DELETE", nullptr, Quota("a", "{}"))), "");
+  EXPECT_EQ(Why(Ask("CREATE", Quota("a", "{weight: 0}"), nullptr, "Pod")), "");
 }
 
-TEST_F(QuotaAdmissionTest, AGangOfWhichOneIsRefusedIsNotPlannedFor) {
-  ganged_.gangs.push_back({"pod group a/g", 2, 0, {1, 2}, ""});
-  EXPECT_EQ(Admit({PodOf("a", "single", 3, 9), PodOf("a", "g1", 1), PodOf("a", "g2", 1),
-                   PodOf("a", "more", 5)}),
-            "single g1 g2 | g2 more");
-  EXPECT_EQ(ganged_.gangs[0].members, (std::vector<int>{1, 2}));
-  EXPECT_NE(ganged_.gangs[0].problem.find("elastic quota a/q"), std::string::npos);
+TEST_F(QuotaAdmissionTest, WhatIsNoReviewIsAnError) {
+  EXPECT_EQ(admission_.Review("").code, 400);
+  EXPECT_EQ(admission_.Review("[]").code, 400);
+  EXPECT_EQ(admission_.Review(R"({"apiVersion": "admission.k8s.io/v1"})").code, 400);
+  EXPECT_EQ(admission_.Review(std::string(100'000, '[')).code, 400);
+  EXPECT_EQ(admission_
+                .Review(R"({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+                            "request": {"uid": ""}})")
+                .code,
+            400);
+}
+
+TEST_F(QuotaAdmissionTest, NothingIsSaidBeforeTheQuotasAreKnown) {
+  const QuotaAdmission fresh;
+  EXPECT_FALSE(fresh.Ready().ok());
+  EXPECT_EQ(fresh.Review("{}").code, 503);
 }
 
 }  // namespace

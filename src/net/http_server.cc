@@ -95,7 +95,7 @@ struct Shared {
   HttpServerOptions options;
   HttpHandler handler;
   IdleConnections idle;
-  std::unique_ptr<TlsIdentity> tls;  // null: plain HTTP
+  std::shared_ptr<TlsIdentity> tls;  // null: plain HTTP
 };
 
 // What makes a connection one over TLS.
@@ -391,6 +391,7 @@ class HttpServer::Impl {
   }
 
   Status Listen() {
+    shared_.tls = shared_.options.identity;
     if (shared_.options.tls) {
       NOS_ASSIGN(shared_.tls, TlsIdentity::Read(*shared_.options.tls));
     }

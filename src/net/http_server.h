@@ -34,6 +34,7 @@ struct HttpServerOptions {
   Duration idle_timeout = std::chrono::minutes(5);    // between requests
   Duration write_timeout = std::chrono::seconds(30);  // a client that takes nothing is dropped
   std::optional<TlsFiles> tls{};
+  std::shared_ptr<TlsIdentity> identity{};  // in their place, where somebody else has it
 };
 
 // Called from several threads at once. What it returns for a HEAD is sent without its body.

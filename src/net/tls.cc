@@ -28,9 +28,20 @@ Result<std::unique_ptr<TlsIdentity>> TlsIdentity::Read(TlsFiles files) {
   return identity;
 }
 
+Result<std::unique_ptr<TlsIdentity>> TlsIdentity::Of(TlsTexts texts) {
+  std::unique_ptr<TlsIdentity> identity(new TlsIdentity(TlsFiles()));
+  NOS_RETURN_IF_ERROR(identity->Replace(std::move(texts)));
+  return identity;
+}
+
+Status TlsIdentity::Replace(TlsTexts texts) {
+  const std::scoped_lock lock(mutex_);
+  return Take(std::move(texts));
+}
+
 std::shared_ptr<ssl_ctx_st> TlsIdentity::Current() {
   const std::scoped_lock lock(mutex_);
-  if (Steady::now() - looked_ >= files_.look_every) {
+  if (!files_.certificate.empty() && Steady::now() - looked_ >= files_.look_every) {
     const Status looked = Look();
     if (!looked.ok()) {
       Log(LogLevel::kWarn, "the TLS certificate cannot be read anew; the old one stays",
@@ -42,15 +53,19 @@ std::shared_ptr<ssl_ctx_st> TlsIdentity::Current() {
 
 Status TlsIdentity::Look() {
   looked_ = Steady::now();
-  NOS_ASSIGN(Texts texts, ReadTexts());
+  NOS_ASSIGN(TlsTexts texts, ReadTexts());
+  return Take(std::move(texts));
+}
+
+Status TlsIdentity::Take(TlsTexts texts) {
   if (context_ != nullptr && texts == texts_) return Status::Ok();
   NOS_ASSIGN(context_, ContextOf(texts));
   texts_ = std::move(texts);
   return Status::Ok();
 }
 
-Result<TlsIdentity::Texts> TlsIdentity::ReadTexts() const {
-  Texts texts;
+Result<TlsTexts> TlsIdentity::ReadTexts() const {
+  TlsTexts texts;
   NOS_ASSIGN(texts.certificate, ReadFile(files_.certificate));
   NOS_ASSIGN(texts.key, ReadFile(files_.key));
   if (!files_.client_ca.empty()) {
@@ -59,7 +74,7 @@ Result<TlsIdentity::Texts> TlsIdentity::ReadTexts() const {
   return texts;
 }
 
-Result<std::shared_ptr<ssl_ctx_st>> TlsIdentity::ContextOf(const Texts& texts) {
+Result<std::shared_ptr<ssl_ctx_st>> TlsIdentity::ContextOf(const TlsTexts& texts) {
   ssl::context context(ssl::context::tls_server);
   SSL_CTX* const handle = context.native_handle();
   SSL_CTX_set_min_proto_version(handle, TLS1_2_VERSION);

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "net/certificate.h"
 #include "net/http_server.h"
 
 namespace nos::net {
@@ -145,6 +146,28 @@ TEST_F(TlsTest, ARotatedCertificateIsUsedAndABrokenOneIsNot) {
   std::filesystem::copy_file(File("new.key"), File("tls.key"), overwrite);
   EXPECT_NE(Ask(server->port(), 1, File("new.crt")), "");
   EXPECT_EQ(Ask(server->port(), 1, File("old.crt")), "");
+}
+
+TEST_F(TlsTest, WhoItIsMayBeHandedOver) {
+  const std::vector<std::string> name{"server"};
+  const Time now = SystemClock().Now();
+  const auto first = IssueCertificate(name, now, now + std::chrono::hours(1));
+  const auto second = IssueCertificate(name, now, now + std::chrono::hours(1));
+  ASSERT_TRUE(first.ok() && second.ok());
+  std::ofstream(File("first.crt")) << first->authority;
+  std::ofstream(File("second.crt")) << second->authority;
+  HttpServerOptions options;
+  auto identity = TlsIdentity::Of({first->certificate, first->key});
+  ASSERT_TRUE(identity.ok());
+  options.identity = std::move(identity).value();
+  const auto server = HttpServer::Start(options, [](const HttpRequest&) { return HttpResponse(); });
+  ASSERT_TRUE(server.ok());
+  EXPECT_NE(Ask((*server)->port(), 1, File("first.crt")), "");
+  EXPECT_EQ(options.identity->Replace({first->certificate, second->key}).code(), Code::kInvalid);
+  EXPECT_NE(Ask((*server)->port(), 1, File("first.crt")), "");
+  EXPECT_TRUE(options.identity->Replace({second->certificate, second->key}).ok());
+  EXPECT_NE(Ask((*server)->port(), 1, File("second.crt")), "");
+  EXPECT_EQ(Ask((*server)->port(), 1, File("first.crt")), "");
 }
 
 TEST_F(TlsTest, ClientsMayHaveToProveWhoTheyAre) {

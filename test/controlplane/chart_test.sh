@@ -34,9 +34,18 @@ accepted --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia \
   --set gpuPartitioner.migAgent.devicePlugin.namespace="$namespace"
 accepted --set gpuPartitioner.config.objective=compute --set gpuPartitioner.scheduler.config.name=mine \
   --set-json 'gpuPartitioner.knownMigGeometries=[{"models":["A30"],"allowedGeometries":[{"1g.6gb":4}]}]'
+accepted --set operator.replicaCount=1 --set operator.leaderElection.enabled=false \
+  --set operator.crds.enabled=false --set operator.config.deleteOverlappingElasticQuotas=true
+accepted --set operator.webhook.failurePolicy=Fail --set operator.webhook.certificateSecret=mine \
+  --set operator.webhook.annotations.cert-manager\\.io/inject-ca-from=nos/mine
+accepted --set operator.webhook.enabled=false
+accepted --set operator.enabled=false
+# Definitions with the rules that this API server can check.
+out=$(render --kube-version 1.34.0 -s templates/crds.yaml | tee "$dir/definitions.yaml" | dry_run 2>&1) || fail "definitions"
+grep -q x-kubernetes-validations "$dir/definitions.yaml" || fail "definitions for 1.34 have no rule"
 # Of the Go project's chart.
 accepted --set gpuPartitioner.logLevel=1 --set gpuPartitioner.batchWindowTimeoutSeconds=60 \
-  --set gpuPartitioner.batchWindowIdleSeconds=10 --set operator.enabled=true \
+  --set gpuPartitioner.batchWindowIdleSeconds=10 --set operator.enabled=true --set operator.kubeRbacProxy.logLevel=1 \
   --set scheduler.enabled=true --set scheduler.logLevel=0 --set gpuPartitioner.devicePlugin.config.name=x \
   --set gpuPartitioner.gpuAgent.logLevel=0 --set gpuPartitioner.kubeRbacProxy.logLevel=1
 
@@ -52,7 +61,9 @@ expect 'type: Recreate' render --set scheduler.leaderElection.enabled=false \
 expect 'type: Recreate' render --set gpuPartitioner.leaderElection.enabled=false \
   --set gpuPartitioner.replicaCount=1
 accepted --set scheduler.config=null
-for path in scheduler.daemonConfig gpuPartitioner.config gpuPartitioner.migAgent.config; do
+refuse 'needs leader election' render --set operator.leaderElection.enabled=false
+refuse 'failurePolicy' render --set operator.webhook.failurePolicy=Other
+for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPartitioner.migAgent.config; do
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
   refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0
 done
@@ -64,7 +75,7 @@ refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --
 # The configuration that the chart writes is one that nos takes.
 if [ -n "${2:-}" ]; then
   for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent \
-    KubeSchedulerConfiguration:scheduler SchedulerConfig:scheduler; do
+    KubeSchedulerConfiguration:scheduler SchedulerConfig:scheduler OperatorConfig:operator; do
     render --set gpuPartitioner.config.planBudgetSeconds=2 --set scheduler.config.podMaxBackoffSeconds=20 \
       --set scheduler.daemonConfig.apiServer.timeoutSeconds=20 >"$dir/rendered.yaml" || fail "render"
     awk -v kind="${kind%:*}" '/^  (scheduler_)?config.yaml: \|/ {on = 1; text = ""; next}

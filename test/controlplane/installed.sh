@@ -3,6 +3,8 @@
 # the build's folder. May be set before: nodes, gpus (of each, as test/doubles/nvml has them), values
 # (of the chart: arguments of helm), node_flags (of nos-node-double), before_agents (a function).
 # shellcheck shell=bash disable=SC2154
+# shellcheck source=test/controlplane/permissions.sh
+. "$(dirname "${BASH_SOURCE[0]}")/permissions.sh"
 build=$2
 [ -n "${nodes[*]:-}" ] || nodes=(gpu-1 gpu-2)
 [ -n "${gpus[*]:-}" ] || gpus=('{"model": "A100-40GB"}' '{"model": "A100-40GB"}')
@@ -107,24 +109,14 @@ wait_running() {
   expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n "$team" \
     --timeout "${timeout:-60}s" "${@/#/pod/}"
 }
-# granted ROLE [NAMESPACE]: "verb resource", a line each.
-# shellcheck disable=SC2016 # a template of kubectl
-granted() {
-  k get "$1" -n "${2:-$system}" -o go-template='{{range .rules}}{{$rule := .}}{{range .verbs}}{{$verb := .}}{{range $rule.resources}}{{$verb}} {{.}}{{"\n"}}{{end}}{{end}}{{end}}'
-}
-# used SERVICE_ACCOUNT: what it has asked of the API server, in the same words.
-used() {
-  grep -hF "\"username\":\"system:serviceaccount:$system:$1\"" "$dir"/audit*.log |
-    sed -nE 's/.*"verb":"([a-z]+)".*"objectRef":\{"resource":"([a-z]+)"[^}]*"subresource":"([a-z]+)".*/\1 \2\/\3/p; t
-      s/.*"verb":"([a-z]+)".*"objectRef":\{"resource":"([a-z]+)".*/\1 \2/p' | sort -u
-}
 # instances NODE: what the driver has, a line each.
 instances() {
   tr -d ' \n' <"$work/$1.json" | grep -oE '"id":[0-9]+,"profile":"[^"]*","start":[0-9]+' | sort
 }
 
 say "the chart is installed"
-expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --create-namespace "${values[@]}"
+expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --create-namespace \
+  --set operator.enabled=false --set operator.crds.enabled=false "${values[@]}"
 expect 'successfully rolled out' k rollout status deployment/nos-gpu-partitioner -n "$system" --timeout 240s
 expect 'successfully rolled out' k rollout status deployment/nos-scheduler -n "$system" --timeout 240s
 for who in gpu-partitioner:partitioner mig-agent:agent scheduler:scheduler; do

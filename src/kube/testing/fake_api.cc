@@ -48,10 +48,10 @@ bool Selected(const Json& object, std::string_view selector) {
 
 void Merge(Json& target, const Json& patch, bool strategic);
 
-void MergeConditions(JsonArray& target, const JsonArray& patch) {
+void MergeLists(JsonArray& target, const JsonArray& patch, std::string_view by) {
   for (const Json& item : patch) {
     const auto same = std::find_if(target.begin(), target.end(), [&](const Json& known) {
-      return FindString(known, "type") == FindString(item, "type");
+      return FindString(known, by) == FindString(item, by);
     });
     if (same == target.end()) {
       target.push_back(item);
@@ -72,7 +72,9 @@ void Merge(Json& target, const Json& patch, bool strategic) {
     if (value.is_null()) {
       target.get_object().erase(key);
     } else if (strategic && key == "conditions" && member.is_array()) {
-      MergeConditions(member.get_array(), value.get_array());
+      MergeLists(member.get_array(), value.get_array(), "type");
+    } else if (strategic && key == "webhooks" && member.is_array()) {
+      MergeLists(member.get_array(), value.get_array(), "name");
     } else {
       Merge(member, value, strategic);
     }

@@ -1,6 +1,7 @@
 // A few kinds of objects behind the Transport seam, in memory, for tests of controllers: get, list
 // and watch (field selectors on metadata.name and spec.nodeName), create, merge and strategic patch
-// (conditions merge by type), delete, bind. Not a full API server: that is sim/apiserver.
+// (conditions merge by type, webhooks by name), delete, bind. Not a full API server: that is
+// sim/apiserver.
 //
 // One thread.
 #pragma once

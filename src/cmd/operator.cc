@@ -1,0 +1,123 @@
+// nos operator: tells where elastic quotas stand, and refuses those that cannot be in force.
+#include "controllers/operator.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/log.h"
+#include "cmd/command.h"
+#include "cmd/daemon.h"
+#include "cmd/leader.h"
+#include "cmd/outside_events.h"
+#include "cmd/webhook.h"
+#include "controllers/measures.h"
+#include "kube/metered_transport.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr std::string_view kKind = "OperatorConfig";
+
+struct Config {
+  DaemonConfig daemon;
+  LeaderConfig leader{.lease_name = "operator.nos.nebuly.com"};
+  controllers::OperatorConfig quotas;
+  WebhookConfig webhook;
+};
+
+void DescribeOperator(ConfigFields& f, Config& c) {
+  f.Number("nvidiaGpuResourceMemoryGB", c.quotas.charges.gpu_memory_gb, 1, 1'000'000,
+           "GB of nos.nebuly.com/gpu-memory that a whole GPU counts for where its node has no "
+           "label nvidia.com/gpu.memory.");
+  f.Flag("deleteOverlappingElasticQuotas", c.quotas.delete_overlapping,
+         "Delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go system did; "
+         "false: their conditions say that they are not in force.");
+  f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
+  f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
+  DescribeDaemon(f, c.daemon);
+}
+
+Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) {
+  NOS_ASSIGN(const kube::ConnectionConfig connection,
+             kube::LoadConnection(flags.kubeconfig, flags.context));
+  Bell bell;
+  OutsideEvents events({}, [&] { bell.Ring(); });
+  Metrics metrics;
+  Announce("operator", metrics);
+  Leader leader(connection, config.leader, [&] { bell.Ring(); });
+  kube::HttpOptions http_options = HttpOptionsOf(config.daemon);
+  http_options.may_write = [&] { return leader.Leads(); };
+  kube::HttpTransport http(connection, http_options);
+  kube::MeteredTransport metered(http, metrics);
+  controllers::QuotaAdmission admission;
+  controllers::Operator quotas(config.quotas, &admission, &metrics);
+  controllers::MeteredReconciler reconciler(quotas, "operator", metrics);
+  controllers::RunnerOptions options;
+  options.relist_every = config.daemon.relist_every;
+  options.watch_around = true;
+  options.around_kinds = controllers::OperatorKinds();
+  options.wake = [&] { bell.Ring(); };
+  controllers::Runner runner(reconciler, metered, options);
+  std::unique_ptr<Webhook> webhook;
+  if (serves) {
+    NOS_ASSIGN(webhook,
+               Webhook::Start(
+                   config.webhook, admission, metered, [&] { return leader.Leads(); }, metrics));
+  }
+  LoopReport report;
+  std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
+                            {"caches", [&] { return report.Synced(); }},
+                            {"lease", [&] { return leader.error(); }}};
+  if (serves) checks.push_back({"webhook", [&] { return webhook->Ready(); }});
+  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, std::move(checks), metrics,
+                                              [&] { leader.Report(metrics); }));
+  const SystemClock clock;
+  RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
+           [&] {
+             if (quotas.Lead(leader.Leads())) {
+               runner.Poke(clock.Now());
+               if (webhook != nullptr) webhook->Wake();
+             }
+             report.Turn(runner);
+           });
+  Log(LogLevel::kInfo, "nos ends", {{"command", "operator"}});
+  return Status::Ok();
+}
+
+int Start(const DaemonFlags& flags, bool serves) {
+  Config config;
+  const auto describe = [&](ConfigFields& fields) { DescribeOperator(fields, config); };
+  Status status = ReadConfigFile(flags.config, kKind, describe);
+  if (status.ok()) status = CheckLeader(config.leader).Within(flags.config);
+  if (!status.ok()) return Fail("nos operator", status);
+  if (flags.print_config) {
+    std::cout << PrintConfig(kKind, describe);
+    return 0;
+  }
+  SetLogLevelByName(config.daemon.log_level);
+  if (config.webhook.own.ns.empty()) config.webhook.own.ns = OwnNamespace();
+  const Status ran = RunOperator(flags, serves, config);
+  return ran.ok() ? 0 : Fail("nos operator", ran);
+}
+
+}  // namespace
+
+void AddOperatorCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command =
+      root.add_subcommand("operator", "Tell where elastic quotas stand (runs in the cluster)");
+  auto flags = std::make_shared<DaemonFlags>();
+  auto serves = std::make_shared<bool>(false);
+  AddDaemonFlags(*command, *flags);
+  command->add_flag("--webhook", *serves,
+                    "Also answer API servers about quotas that are to be written");
+  command->footer(
+      "Examples:\n"
+      "  nos operator --print-config > operator.yaml\n"
+      "  nos operator --config operator.yaml --kubeconfig ~/.kube/config");
+  command->callback([&chosen, flags, serves] {
+    chosen.action = [flags, serves] { return Start(*flags, *serves); };
+  });
+}
+
+}  // namespace nos::cmd

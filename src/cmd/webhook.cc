@@ -1,0 +1,174 @@
+#include "cmd/webhook.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "controllers/measures.h"
+#include "net/certificate.h"
+#include "net/listen.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr std::string_view kPath = "/validate-quotas";
+// Two objects of the most that an API server takes (3 MiB), and what it writes around them.
+constexpr uint64_t kMostBody = uint64_t{8} << 20;
+// What changes without a sound is looked at so often.
+constexpr Duration kLongestWait = std::chrono::minutes(1);
+
+net::HttpResponse Text(int code, std::string text) {
+  net::HttpResponse response;
+  response.code = code;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = std::move(text);
+  return response;
+}
+
+Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
+  NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config.address));
+  options.threads = 4;
+  options.max_connections = 200;
+  options.max_body_bytes = kMostBody;
+  options.request_timeout = std::chrono::seconds(10);
+  return options;
+}
+
+}  // namespace
+
+void DescribeWebhook(ConfigFields& f, WebhookConfig& c) {
+  using std::chrono::hours, std::chrono::minutes;
+  f.Text("bindAddress", c.address, "Where API servers ask, over TLS.");
+  f.Text("tlsCertFile", c.certificate_file,
+         "A certificate that somebody else rotates (cert-manager), PEM. Empty: the operator makes "
+         "its own and tells API servers to trust it.");
+  f.Text("tlsKeyFile", c.key_file, "Its key, PEM.");
+  f.Text("hostName", c.host_name,
+         "What API servers call it, for its own certificate: SERVICE.NAMESPACE.svc.");
+  f.Text("secretName", c.own.secret, "The Secret that its own certificate is kept in.");
+  f.Text("secretNamespace", c.own.ns,
+         "The namespace of that. Empty: that of this pod, else default.");
+  f.Text("configurationName", c.own.configuration,
+         "The ValidatingWebhookConfiguration that is told whom to trust.");
+  f.Seconds("certificateLifetimeSeconds", c.own.lifetime, minutes(1), hours(24 * 3650),
+            "A new certificate is made when a third of this is left.");
+  f.Retired("port", "see webhook.bindAddress");
+  f.Retired("certDir", "see webhook.tlsCertFile");
+}
+
+Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
+                                                const controllers::QuotaAdmission& admission,
+                                                kube::Transport& transport,
+                                                std::function<bool()> leads, Metrics& metrics) {
+  const bool own = config.certificate_file.empty();
+  if (own != config.key_file.empty()) {
+    return Invalid("webhook: tlsCertFile and tlsKeyFile go together");
+  }
+  if (own && config.host_name.empty()) return Invalid("webhook.hostName: is missing");
+  config.own.dns_names = {config.host_name};
+  NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config));
+  std::unique_ptr<Webhook> webhook(
+      new Webhook(std::move(config), admission, transport, std::move(leads), metrics));
+  if (own) {
+    webhook->thread_ = std::thread([self = webhook.get()] { self->Run(); });
+    return webhook;
+  }
+  options.tls = net::TlsFiles{webhook->config_.certificate_file, webhook->config_.key_file};
+  NOS_RETURN_IF_ERROR(webhook->Listen(std::move(options)));
+  webhook->Tell(Status::Ok());
+  return webhook;
+}
+
+Webhook::Webhook(WebhookConfig config, const controllers::QuotaAdmission& admission,
+                 kube::Transport& transport, std::function<bool()> leads, Metrics& metrics)
+    : config_(std::move(config)),
+      admission_(admission),
+      client_(transport),
+      leads_(std::move(leads)),
+      metrics_(metrics) {}
+
+Webhook::~Webhook() {
+  stop_ = true;
+  bell_.Ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status Webhook::Ready() const {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!status_.ok()) return status_;
+  }
+  return admission_.Ready();
+}
+
+void Webhook::Tell(const Status& status) {
+  const std::scoped_lock lock(mutex_);
+  status_ = status;
+}
+
+Status Webhook::Listen(net::HttpServerOptions options) {
+  auto server = net::Listen(std::move(options),
+                            [this](const net::HttpRequest& request) { return Respond(request); });
+  if (!server.ok()) return server.status().Within("webhook.bindAddress " + config_.address);
+  server_ = std::move(server).value();
+  Log(LogLevel::kInfo, "the webhook listens",
+      {{"address", config_.address}, {"port", std::to_string(server_->port())}});
+  return Status::Ok();
+}
+
+void Webhook::Run() {
+  const SystemClock clock;  // certificates go by it
+  controllers::WebhookCertificate certificate(config_.own, [this] { bell_.Ring(); });
+  Status said;
+  while (!stop_) {
+    certificate.Step(client_, leads_(), clock.Now());
+    const Status& error = certificate.error();
+    if (!error.ok() && error.message() != said.message()) {
+      Log(LogLevel::kWarn, "the webhook's certificate cannot be kept current",
+          {{"error", error.ToString()}});
+    }
+    said = error;
+    if (certificate.kept() != nullptr) Tell(Serve(*certificate.kept()));
+    const Duration wait = certificate.NextDue() - clock.Now();
+    bell_.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kLongestWait));
+  }
+}
+
+Status Webhook::Serve(const controllers::KeptCertificate& kept) {
+  if (server_ != nullptr && kept.certificate == served_) return Status::Ok();
+  net::TlsTexts texts{kept.certificate, kept.key};
+  if (identity_ == nullptr) {
+    NOS_ASSIGN(identity_, net::TlsIdentity::Of(std::move(texts)));
+  } else {
+    NOS_RETURN_IF_ERROR(identity_->Replace(std::move(texts)));
+  }
+  served_ = kept.certificate;
+  if (const auto facts = net::ReadCertificate(served_); facts.ok()) {
+    metrics_.Set(controllers::kCertificateEnd, {}, ToSeconds(facts->until.time_since_epoch()));
+  }
+  if (server_ != nullptr) return Status::Ok();
+  NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config_));
+  options.identity = identity_;
+  return Listen(std::move(options));
+}
+
+net::HttpResponse Webhook::Respond(const net::HttpRequest& request) const {
+  // API servers add ?timeout=5s.
+  if (request.target.substr(0, request.target.find('?')) != kPath) {
+    return Text(404, "quotas are validated at /validate-quotas\n");
+  }
+  if (request.method != "POST") return Text(405, "only POST is possible\n");
+  const SteadyClock clock;
+  const Time begin = clock.Now();
+  controllers::QuotaAdmission::Answer answer = admission_.Review(request.body);
+  metrics_.Observe(controllers::kAdmissionDuration, {}, clock.Now() - begin);
+  const char* const result = answer.code != 200 ? "error" : answer.allowed ? "allowed" : "refused";
+  metrics_.Count(controllers::kAdmissions, {{"result", result}});
+  if (answer.code != 200) return Text(answer.code, std::move(answer.body));
+  net::HttpResponse response;
+  response.body = std::move(answer.body);
+  return response;
+}
+
+}  // namespace nos::cmd

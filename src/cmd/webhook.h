@@ -1,0 +1,73 @@
+// nos operator --webhook: answers API servers about quotas, over TLS.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/bell.h"
+#include "base/metrics.h"
+#include "cmd/config_file.h"
+#include "controllers/quota_admission.h"
+#include "controllers/webhook_certificate.h"
+#include "kube/transport.h"
+#include "net/http_server.h"
+
+namespace nos::cmd {
+
+struct WebhookConfig {
+  std::string address = ":9443";
+  // Somebody else's certificate, rotated in its files; empty: its own.
+  std::string certificate_file, key_file;
+  std::string host_name;  // its own certificate's
+  controllers::WebhookCertificateConfig own{.secret = "nos-operator-webhook",
+                                            .configuration = "nos-operator"};
+};
+void DescribeWebhook(ConfigFields& fields, WebhookConfig& config);
+
+// Serves as soon as there is a certificate; a thread of its own keeps that.
+class Webhook {
+ public:
+  // All must outlive it; `leads` is called from any thread. Errors: kInvalid (configuration),
+  // kNotFound (a file), kUnavailable (an address that is taken).
+  static Result<std::unique_ptr<Webhook>> Start(WebhookConfig config,
+                                                const controllers::QuotaAdmission& admission,
+                                                kube::Transport& transport,
+                                                std::function<bool()> leads, Metrics& metrics);
+  ~Webhook();
+  Webhook(const Webhook&) = delete;
+  Webhook& operator=(const Webhook&) = delete;
+
+  // Whether it leads may have changed. Thread-safe.
+  void Wake() { bell_.Ring(); }
+  // OK while it answers. Thread-safe.
+  Status Ready() const;
+
+ private:
+  Webhook(WebhookConfig config, const controllers::QuotaAdmission& admission,
+          kube::Transport& transport, std::function<bool()> leads, Metrics& metrics);
+  Status Listen(net::HttpServerOptions options);
+  void Run();
+  Status Serve(const controllers::KeptCertificate& kept);
+  void Tell(const Status& status);
+  net::HttpResponse Respond(const net::HttpRequest& request) const;
+
+  const WebhookConfig config_;
+  const controllers::QuotaAdmission& admission_;
+  kube::Client client_;
+  const std::function<bool()> leads_;
+  Metrics& metrics_;
+  mutable std::mutex mutex_;
+  Status status_{Code::kUnavailable, "there is no certificate yet"};  // guarded by mutex_
+  std::shared_ptr<net::TlsIdentity> identity_;                        // the thread's
+  std::string served_;                                                // the certificate
+  std::unique_ptr<net::HttpServer> server_;
+  std::atomic<bool> stop_{false};
+  Bell bell_;
+  std::thread thread_;  // last: uses the others
+};
+
+}  // namespace nos::cmd

@@ -1,0 +1,351 @@
+// What the operator writes into pods and quotas, as both come and go.
+#include "controllers/operator.h"
+
+#include <gtest/gtest.h>
+
+#include "controllers/testing/scene.h"
+
+namespace nos::controllers {
+namespace {
+
+using Amounts = std::map<std::string, std::string>;
+
+class OperatorTest : public ::testing::Test {
+ protected:
+  static JsonObject ListOf(const Amounts& amounts) {
+    JsonObject list;
+    for (const auto& [resource, amount] : amounts) list[resource] = amount;
+    return list;
+  }
+  void Quota(const std::string& ns, const Amounts& min, const Amounts& max = {},
+             const std::string& name = "quota") {
+    PutQuota("ElasticQuota", ns, name, {{"min", ListOf(min)}, {"max", ListOf(max)}});
+  }
+  void Composite(const std::string& name, const std::vector<std::string>& namespaces,
+                 const Amounts& min) {
+    JsonArray names;
+    for (const std::string& ns : namespaces) names.emplace_back(ns);
+    PutQuota("CompositeElasticQuota", "default", name,
+             {{"namespaces", names}, {"min", ListOf(min)}});
+  }
+  void PutQuota(const std::string& kind, const std::string& ns, const std::string& name,
+                JsonObject spec) {
+    const std::string plural = kind == "ElasticQuota" ? "elasticquotas" : "compositeelasticquotas";
+    const Json* known = api_.Find(plural, ns + "/" + name);
+    Json object{{"apiVersion", "nos.nebuly.com/v1alpha1"},
+                {"kind", kind},
+                {"metadata", {{"namespace", ns}, {"name", name}, {"uid", kind + ns + name}}},
+                {"spec", std::move(spec)}};
+    if (known != nullptr && nos::Find(*known, "status") != nullptr) {
+      object.get_object()["status"] = *nos::Find(*known, "status");
+    }
+    api_.Put(std::move(object));
+  }
+  void Node(const std::string& name, const std::string& gpu_memory = "") {
+    JsonObject labels;
+    if (!gpu_memory.empty()) labels["nvidia.com/gpu.memory"] = gpu_memory;
+    api_.Put({{"kind", "Node"}, {"metadata", {{"name", name}, {"labels", labels}}}});
+  }
+  // Each is younger than those before.
+  void Pod(const std::string& ns, const std::string& name, const Amounts& asks = {{"cpu", "1"}},
+           const std::string& node = "n", const std::string& phase = "Running") {
+    const std::string minute = std::to_string(10 + pods_++);
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", ns},
+                {"name", name},
+                {"uid", ns + name},
+                {"creationTimestamp", "2026-01-01T00:" + minute + ":00Z"}}},
+              {"spec",
+               {{"nodeName", node},
+                {"containers",
+                 JsonArray{{{"name", "main"}, {"resources", {{"requests", ListOf(asks)}}}}}}}},
+              {"status", {{"phase", phase}}}});
+  }
+  void Change(const std::string& key, const std::function<void(Json&)>& change) {
+    Json pod = *api_.Find("pods", key);
+    change(pod);
+    api_.Put(std::move(pod));
+  }
+  void Run() { ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
+  void Start(OperatorConfig config = {}) {
+    runner_.reset();
+    operator_ = std::make_unique<Operator>(config);
+    operator_->Lead(true);
+    RunnerOptions options;
+    options.watch_around = true;
+    options.around_kinds = OperatorKinds();
+    runner_ = std::make_unique<Runner>(*operator_, api_, options);
+    Run();
+  }
+  std::string Label(const std::string& key) {
+    return std::string(
+        FindString(*api_.Find("pods", key), "metadata", "labels", "nos.nebuly.com/capacity"));
+  }
+  // "cpu=2 memory=1" of one of the lists in a status.
+  std::string Told(const std::string& key, const char* list,
+                   const std::string& plural = "elasticquotas") {
+    std::string text;
+    const Json* found = nos::Find(*api_.Find(plural, key), "status", list);
+    if (found == nullptr) return text;
+    for (const auto& [resource, amount] : found->get_object()) {
+      text += (text.empty() ? "" : " ") + std::string(resource) + "=" +
+              std::string(nos::View(amount.get_string()));
+    }
+    return text;
+  }
+  int64_t OverQuota(const std::string& key) {
+    return nos::Find(*api_.Find("elasticquotas", key), "status", "podsOverQuota")->get_int64();
+  }
+  // "False PartlyInForce: why"
+  std::string InForce(const std::string& key, const std::string& plural = "elasticquotas") {
+    const Json& condition =
+        nos::Find(*api_.Find(plural, key), "status", "conditions")->get_array().at(0);
+    return std::string(FindString(condition, "status")) + " " +
+           std::string(FindString(condition, "reason")) + ": " +
+           std::string(FindString(condition, "message"));
+  }
+
+  ManualClock clock_{Time(std::chrono::seconds(1'800'000'000))};
+  kube::FakeApi api_;
+  std::unique_ptr<Operator> operator_;
+  std::unique_ptr<Runner> runner_;
+  int pods_ = 0;
+};
+
+TEST_F(OperatorTest, TellsWhatIsUsedBorrowedAndLent) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}}, {{"cpu", "9"}, {"memory", "1Gi"}});
+  Quota("b", {{"cpu", "3"}});
+  for (const char* name : {"p1", "p2", "p3"}) Pod("a", name, {{"cpu", "1"}, {"memory", "1Mi"}});
+  Start();
+  EXPECT_EQ(Label("a/p1"), "in-quota");
+  EXPECT_EQ(Label("a/p2"), "over-quota");
+  EXPECT_EQ(Label("a/p3"), "over-quota");
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=3 memory=3Mi");
+  EXPECT_EQ(Told("a/quota", "borrowed"), "cpu=2");
+  EXPECT_EQ(Told("a/quota", "lent"), "");
+  EXPECT_EQ(OverQuota("a/quota"), 2);
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+  EXPECT_EQ(Told("b/quota", "used"), "cpu=0");
+  EXPECT_EQ(Told("b/quota", "lent"), "cpu=2");
+  EXPECT_NE(testing::EventsOf(api_).find("Borrowing: beyond its min it uses 2 of cpu"),
+            std::string::npos);
+  EXPECT_NE(testing::EventsOf(api_).find("Lending: of its min others use 2 of cpu"),
+            std::string::npos);
+  // Nothing changes: nothing is written.
+  api_.writes.clear();
+  Start();
+  EXPECT_TRUE(api_.writes.empty());
+}
+
+// The Go documentation's example: min 40, 10 and 30; 40, 40 and 0 are used; 15, 3 and 11 are theirs
+// of what is idle.
+TEST_F(OperatorTest, WhatIsGuaranteedFollowsWhatIsIdle) {
+  Node("n");
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "40"}});
+  Quota("b", {{"nos.nebuly.com/gpu-memory", "10"}});
+  Quota("c", {{"nos.nebuly.com/gpu-memory", "30"}}, {{"nos.nebuly.com/gpu-memory", "35"}});
+  Pod("a", "p", {{"nvidia.com/mig-7g.40gb", "1"}});
+  Pod("b", "p", {{"nvidia.com/mig-7g.40gb", "1"}});
+  Start();
+  EXPECT_EQ(Told("a/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=55");
+  EXPECT_EQ(Told("b/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=13");
+  EXPECT_EQ(Told("c/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=35");  // no more than max
+}
+
+TEST_F(OperatorTest, FollowsPods) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Pod("a", "p1");
+  Pod("a", "p2");
+  Pod("a", "waits", {{"cpu", "1"}}, "", "Pending");
+  Start();
+  EXPECT_EQ(Label("a/p2"), "over-quota");
+  EXPECT_EQ(Label("a/waits"), "");
+  // It has ended: it keeps its label, and makes room for the next.
+  Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
+  Run();
+  EXPECT_EQ(Label("a/p1"), "in-quota");
+  EXPECT_EQ(Label("a/p2"), "in-quota");
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
+  EXPECT_EQ(Told("a/quota", "borrowed"), "");
+  EXPECT_NE(testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
+  EXPECT_NE(testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
+  // Bound, though not started: it counts.
+  Change("a/waits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
+  Run();
+  EXPECT_EQ(Label("a/waits"), "over-quota");
+  api_.Remove("pods", "a/p2");
+  Run();
+  EXPECT_EQ(Label("a/waits"), "in-quota");
+  // Somebody else's hand.
+  Change("a/waits", [](Json& pod) {
+    MakeObject(pod, "metadata", "labels")["nos.nebuly.com/capacity"] = "over-quota";
+  });
+  Run();
+  EXPECT_EQ(Label("a/waits"), "in-quota");
+}
+
+TEST_F(OperatorTest, FollowsQuotas) {
+  Node("n");
+  Pod("a", "p1");
+  Pod("a", "p2");
+  Start();
+  EXPECT_EQ(Label("a/p1"), "");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "5"}});
+  Run();
+  EXPECT_EQ(Label("a/p1"), "in-quota");
+  EXPECT_EQ(Label("a/p2"), "over-quota");
+  Quota("a", {{"cpu", "2"}});
+  Run();
+  EXPECT_EQ(Label("a/p2"), "in-quota");
+  api_.Remove("elasticquotas", "a/quota");
+  Run();
+  EXPECT_EQ(Label("a/p1"), "");
+  EXPECT_EQ(Label("a/p2"), "");
+}
+
+TEST_F(OperatorTest, CompositeQuotasCountOnce) {
+  Node("n");
+  Composite("team", {"a", "b"}, {{"cpu", "2"}});
+  Pod("a", "p1");
+  Pod("b", "p2");
+  Pod("a", "p3");
+  Start();
+  EXPECT_EQ(Told("default/team", "used", "compositeelasticquotas"), "cpu=3");
+  EXPECT_EQ(Label("b/p2"), "in-quota");
+  EXPECT_EQ(Label("a/p3"), "over-quota");
+}
+
+TEST_F(OperatorTest, WholeGpusCountByTheirNode) {
+  Node("n", "81920");
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "100"}});
+  Pod("a", "p1", {{"nvidia.com/gpu", "1"}});
+  Pod("a", "p2", {{"nvidia.com/gpu", "1"}}, "unknown");
+  Start();
+  EXPECT_EQ(Told("a/quota", "used"), "nos.nebuly.com/gpu-memory=112");
+  Node("unknown", "16384");
+  Run();
+  EXPECT_EQ(Told("a/quota", "used"), "nos.nebuly.com/gpu-memory=96");
+  EXPECT_EQ(Label("a/p2"), "in-quota");
+}
+
+TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Composite("team", {"a"}, {{"cpu", "2"}});
+  PutQuota("ElasticQuota", "c", "quota", {{"parent", "x/y"}});
+  Start();
+  EXPECT_EQ(InForce("a/quota"),
+            "False NotInForce: not in force in namespace a: composite elastic quota default/team "
+            "is");
+  EXPECT_EQ(InForce("b/quota"), "True InForce: ");
+  EXPECT_EQ(InForce("c/quota"), "False PartlyInForce: its parent x/y does not exist");
+  const std::string since(FindString(
+      nos::Find(*api_.Find("elasticquotas", "a/quota"), "status", "conditions")->get_array().at(0),
+      "lastTransitionTime"));
+  EXPECT_EQ(since, "2027-01-15T08:00:00Z");
+  api_.Remove("compositeelasticquotas", "default/team");
+  Run();
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+}
+
+TEST_F(OperatorTest, DeletesWhatOverlapsIfAskedTo) {
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Composite("team", {"a"}, {{"cpu", "2"}});
+  OperatorConfig config;
+  config.delete_overlapping = true;
+  Start(config);
+  EXPECT_EQ(api_.Find("elasticquotas", "a/quota"), nullptr);
+  EXPECT_NE(api_.Find("elasticquotas", "b/quota"), nullptr);
+  EXPECT_NE(testing::EventsOf(api_).find("OverlapDeleted: ElasticQuota a/quota is deleted"),
+            std::string::npos);
+}
+
+TEST_F(OperatorTest, TellsWhoHadToGo) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "p1");
+  Start();
+  Change("a/p1", [](Json& pod) {
+    MakeObject(pod, "status")["conditions"] =
+        JsonArray{{{"type", "DisruptionTarget"},
+                   {"status", "True"},
+                   {"reason", "PreemptionByScheduler"},
+                   {"message",
+                    "nos: preempting to accommodate a pod to which its elastic quota "
+                    "gives a right"}}};
+  });
+  Run();
+  EXPECT_NE(testing::EventsOf(api_).find("Reclaimed: pod a/p1 has to go: nos: preempting"),
+            std::string::npos);
+}
+
+// One that is refused again and again does not hold up the others.
+TEST_F(OperatorTest, AFailingWriteHurtsOnlyItself) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "bad");
+  Pod("a", "good");
+  bool refuse = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (refuse && request.method == "PATCH" && request.path.ends_with("pods/bad")) {
+      answer = Result<kube::ApiResponse>(
+          kube::ApiResponse{403, {{"kind", "Status"}, {"message", "no"}}, {}, {}});
+    }
+    return answer;
+  };
+  OperatorConfig config;
+  config.writes_per_call = 1;
+  Start(config);
+  EXPECT_EQ(Label("a/bad"), "");
+  EXPECT_EQ(Label("a/good"), "over-quota");
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=2");
+  refuse = false;
+  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  EXPECT_EQ(Label("a/bad"), "in-quota");
+}
+
+// Definitions of the Go system keep of a status only what is used.
+TEST_F(OperatorTest, OlderDefinitionsAreNoReasonToWriteForEver) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "p1");
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "PATCH" || !request.path.ends_with("/status")) return answer;
+    Json object = *api_.Find("elasticquotas", "a/quota");
+    const Json before = object;
+    MakeObject(object, "status")["used"] = {{"cpu", "1"}};
+    if (object != before) api_.Put(object);
+    answer = Result<kube::ApiResponse>(kube::ApiResponse{200, object, {}, {}});
+    return answer;
+  };
+  Start();
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
+  EXPECT_LE(api_.writes.size(), 4U);
+}
+
+TEST_F(OperatorTest, StandsByUntilItLeads) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Pod("a", "p1");
+  Start();
+  operator_->Lead(false);
+  api_.writes.clear();
+  Pod("a", "p2");
+  Run();
+  EXPECT_TRUE(api_.writes.empty());
+  EXPECT_TRUE(operator_->Lead(true));
+  runner_->Poke(clock_.Now());
+  Run();
+  EXPECT_EQ(Label("a/p2"), "over-quota");
+}
+
+}  // namespace
+}  // namespace nos::controllers

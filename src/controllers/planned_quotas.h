@@ -1,0 +1,37 @@
+// Which of the pods that wait a plan is to serve: those that their quotas would let in, together
+// with those that run and those that are planned for. For pods whose scheduler heeds quotas
+// (CapacityScheduling); the others are none of a quota's business.
+//
+//   for (const auto& [pod, refusal] : LeaveOutRefused(ganged, snapshot, around, frameworks, last))
+//     Tell(pod, refusal.Text());
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "cluster/snapshot.h"
+#include "controllers/planned_gangs.h"
+#include "quota/balance.h"
+#include "scheduling/framework_choice.h"
+
+namespace nos::controllers {
+
+// The code of the reason why a pod is not planned for.
+inline constexpr std::string_view kRefusedByQuota = "Quota";
+
+using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
+
+// Takes them out of `ganged`, whose gangs lose what would not be let in whole. Those whom schedulers
+// have chosen a node for come first, then those that `may_come_last` does not name (no plan has
+// helped them: they must not stand in the way of those that one would), then by priority and age;
+// and before all that is borrowed what is guaranteed.
+// `snapshot`: what runs, and what slices are kept for.
+RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
+                               const cluster::Surroundings& around,
+                               const scheduling::FrameworkChoice& frameworks,
+                               FunctionRef<bool(const cluster::Pod&)> may_come_last);
+
+}  // namespace nos::controllers

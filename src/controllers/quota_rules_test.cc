@@ -1,0 +1,147 @@
+#include "controllers/quota_rules.h"
+
+#include <gtest/gtest.h>
+
+namespace nos::controllers {
+namespace {
+
+using cluster::ElasticQuota;
+
+class QuotaRulesTest : public ::testing::Test {
+ protected:
+  static ElasticQuota Single(const std::string& ns, const std::string& cpu = "1") {
+    ElasticQuota quota;
+    quota.meta.ns = ns;
+    quota.meta.name = "q";
+    quota.namespaces = {ns};
+    quota.min = {{"cpu", *Quantity::Parse(cpu)}};
+    return quota;
+  }
+  static ElasticQuota Composite(const std::string& name, std::vector<std::string> namespaces) {
+    ElasticQuota quota = Single("default");
+    quota.meta.name = name;
+    quota.composite = true;
+    quota.namespaces = std::move(namespaces);
+    return quota;
+  }
+  void Have(ElasticQuota quota) {
+    all_.push_back(std::make_shared<const ElasticQuota>(std::move(quota)));
+  }
+  std::string Wrong(const ElasticQuota& quota) {
+    std::string text;
+    for (const QuotaProblem& problem : CheckQuota(quota, all_).problems) {
+      text += (text.empty() ? "" : "; ") + problem.text;
+    }
+    return text;
+  }
+  std::string Warning(const ElasticQuota& quota) {
+    const auto warnings = CheckQuota(quota, all_).warnings;
+    return warnings.empty() ? "" : warnings.front();
+  }
+
+  std::vector<quota::SharedQuota> all_;
+};
+
+TEST_F(QuotaRulesTest, ANamespaceHasOneElasticQuota) {
+  Have(Single("a"));
+  EXPECT_EQ(Wrong(Single("a")), "");  // it is that very one
+  ElasticQuota second = Single("a");
+  second.meta.name = "second";
+  EXPECT_EQ(Wrong(second),
+            "namespace a has an ElasticQuota already, q: change that one, or delete it first");
+}
+
+TEST_F(QuotaRulesTest, OrBelongsToOneCompositeQuota) {
+  Have(Composite("team", {"a", "b"}));
+  EXPECT_NE(Wrong(Single("a")).find("CompositeElasticQuota default/team covers namespace a"),
+            std::string::npos);
+  EXPECT_EQ(Wrong(Single("c")), "");
+  EXPECT_NE(Wrong(Composite("other", {"b", "c"})).find("namespace b belongs to"),
+            std::string::npos);
+  Have(Single("c"));
+  EXPECT_EQ(Wrong(Composite("other", {"c"})), "");
+  EXPECT_EQ(Warning(Composite("other", {"c"})),
+            "ElasticQuota c/q counts no more: this quota covers its namespace");
+}
+
+TEST_F(QuotaRulesTest, CompositeQuotasNameNamespacesOnce) {
+  EXPECT_NE(Wrong(Composite("team", {})).find("is empty"), std::string::npos);
+  EXPECT_EQ(Wrong(Composite("team", {"a", "b", "a"})), "spec.namespaces has a twice: name it once");
+  EXPECT_NE(Wrong(Composite("team", std::vector<std::string>(1'000'000, "a")))
+                .find("names more than 1000"),
+            std::string::npos);
+}
+
+TEST_F(QuotaRulesTest, LimitsGoWithMin) {
+  ElasticQuota quota = Single("a", "2500m");
+  quota.max = {{"cpu", *Quantity::Parse("2")}, {"memory", *Quantity::Parse("1Gi")}};
+  EXPECT_EQ(Wrong(quota),
+            "spec.max of cpu is 2, less than the 2500m of spec.min: raise max or lower min");
+  quota.max.clear();
+  quota.borrowing_limit = {{"memory", *Quantity::Parse("1")}};
+  EXPECT_NE(Wrong(quota).find("spec.borrowingLimit names memory, which spec.min does not"),
+            std::string::npos);
+  quota.borrowing_limit.clear();
+  quota.lending_limit = {{"cpu", *Quantity::Parse("3")}};
+  EXPECT_EQ(Wrong(quota), "");
+  EXPECT_EQ(Warning(quota), "spec.lendingLimit of cpu is more than min and limits nothing");
+}
+
+TEST_F(QuotaRulesTest, ParentsAreNoCircle) {
+  ElasticQuota a = Single("a"), b = Single("b"), c = Single("c");
+  a.parent = "a/q";
+  EXPECT_NE(Wrong(a).find("is this quota or below it"), std::string::npos);
+  a.parent = "x/y";
+  EXPECT_EQ(Wrong(a), "");
+  EXPECT_EQ(Warning(a), "there is no quota x/y yet: until then this one has no parent");
+  b.parent = "a/q";
+  c.parent = "b/q";
+  Have(b);
+  Have(c);
+  a.parent = "c/q";
+  EXPECT_NE(Wrong(a).find("spec.parent c/q is this quota or below it"), std::string::npos);
+  // A circle of others is theirs.
+  ElasticQuota d = Single("d"), e = Single("e");
+  d.parent = "e/q";
+  e.parent = "d/q";
+  Have(d);
+  Have(e);
+  a.parent = "d/q";
+  EXPECT_EQ(Wrong(a).find("is this quota or below it"), std::string::npos);
+}
+
+TEST_F(QuotaRulesTest, WhatChildrenAreGuaranteedIsTheirParents) {
+  Have(Single("org", "10"));
+  ElasticQuota a = Single("a", "6"), b = Single("b", "5");
+  a.parent = b.parent = "org/q";
+  EXPECT_EQ(Wrong(a), "");
+  Have(a);
+  const char* const too_much =
+      "the quotas below org/q are guaranteed 11 of cpu together, and it has 10: lower their "
+      "spec.min or raise its";
+  EXPECT_EQ(Wrong(b), too_much);
+  b.min = {{"memory", *Quantity::Parse("1Gi")}};
+  EXPECT_NE(Wrong(b).find("guaranteed 1Gi of memory together, and it has 0"), std::string::npos);
+  // Of the parent itself.
+  EXPECT_NE(Wrong(Single("org", "5")).find("guaranteed 6 of cpu together, and it has 5"),
+            std::string::npos);
+  EXPECT_EQ(Wrong(Single("org", "6")), "");
+}
+
+TEST_F(QuotaRulesTest, OnlyWhatGetsWorseIsNew) {
+  Have(Single("org", "10"));
+  ElasticQuota other = Single("b", "9");
+  other.parent = "org/q";
+  Have(other);
+  ElasticQuota a = Single("a", "6");
+  a.parent = "org/q";
+  const QuotaFindings before = CheckQuota(a, all_);
+  ASSERT_EQ(before.problems.size(), 1U);
+  a.min["cpu"] = *Quantity::Parse("5");
+  EXPECT_TRUE(NewProblems(before, CheckQuota(a, all_)).empty());
+  a.min["cpu"] = *Quantity::Parse("7");
+  EXPECT_EQ(NewProblems(before, CheckQuota(a, all_)).size(), 1U);
+}
+
+}  // namespace
+}  // namespace nos::controllers

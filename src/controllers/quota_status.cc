@@ -1,0 +1,138 @@
+#include "controllers/quota_status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "cluster/resources.h"
+
+namespace nos::controllers {
+namespace {
+
+using cluster::Condition;
+using cluster::QuotaStatus;
+using cluster::ResourceId;
+using cluster::ResourceList;
+using quota::Amount;
+
+void Put(ResourceList& list, ResourceId id, Amount amount) {
+  list[cluster::ResourceName(id)] = quota::QuantityOf(id, amount);
+}
+
+Condition InForce(const quota::Terms& terms) {
+  if (terms.problems.empty()) return {kInForceCondition, "True", "InForce", "", {}};
+  constexpr size_t kMostSaid = 5;
+  std::string message;
+  for (size_t i = 0; i < std::min(terms.problems.size(), kMostSaid); ++i) {
+    message += (i == 0 ? "" : "; ") + terms.problems[i];
+  }
+  if (terms.problems.size() > kMostSaid) {
+    message += fmt::format("; and {} more", terms.problems.size() - kMostSaid);
+  }
+  const char* reason = terms.namespaces.empty() ? "NotInForce" : "PartlyInForce";
+  return {kInForceCondition, "False", reason, std::move(message), {}};
+}
+
+void PutCondition(std::vector<Condition>& conditions, Condition condition, Time now) {
+  const auto known = std::ranges::find(conditions, condition.type, &Condition::type);
+  if (known == conditions.end()) {
+    condition.last_transition = now;
+    return conditions.push_back(std::move(condition));
+  }
+  condition.last_transition = known->status == condition.status ? known->last_transition : now;
+  *known = std::move(condition);
+}
+
+bool SayTheSame(const std::vector<Condition>& a, const std::vector<Condition>& b) {
+  return std::ranges::equal(a, b, [](const Condition& one, const Condition& other) {
+    const auto said = [](const Condition& c) {
+      return std::tie(c.type, c.status, c.reason, c.message);
+    };
+    return said(one) == said(other);
+  });
+}
+
+void PatchList(const char* key, const ResourceList& known, const ResourceList& wanted,
+               JsonObject& to) {
+  JsonObject changed;
+  for (const auto& [resource, quantity] : wanted) {
+    const auto found = known.find(resource);
+    if (found != known.end() && found->second == quantity) continue;
+    changed[resource] = TextOf(resource, quantity);
+  }
+  for (const auto& [resource, quantity] : known) {
+    if (!wanted.contains(resource)) changed[resource] = nullptr;
+  }
+  if (!changed.empty()) to[key] = std::move(changed);
+}
+
+JsonArray ListOf(const std::vector<Condition>& conditions) {
+  JsonArray list;
+  for (const Condition& condition : conditions) {
+    list.emplace_back(JsonObject{{"type", condition.type},
+                                 {"status", condition.status},
+                                 {"reason", condition.reason},
+                                 {"message", condition.message},
+                                 {"lastTransitionTime", FormatTime(condition.last_transition)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+QuotaStatus StatusOf(quota::Ledger& ledger, size_t account, const QuotaStatus& known, Time now) {
+  const quota::Balance& balance = ledger.balance();
+  const quota::Terms& terms = balance.terms(account);
+  QuotaStatus status;
+  for (const auto* limits : {&terms.min, &terms.max}) {
+    for (const auto& [id, amount] : limits->entries()) {
+      Put(status.used, id, balance.used(account).Get(id));
+    }
+  }
+  for (const auto& [id, min] : terms.min.entries()) {
+    const Amount share = min + balance.ShareOf(account, id);
+    const Amount most = std::max(min, terms.max.Named(id).value_or(share));
+    Put(status.guaranteed, id, std::min(share, most));
+    if (const Amount borrowed = balance.BorrowedBy(account, id); borrowed > 0) {
+      Put(status.borrowed, id, borrowed);
+    }
+    if (const Amount lent = balance.LentBy(account, id); lent > 0) Put(status.lent, id, lent);
+  }
+  const quota::Ledger::Standing& standing = ledger.StandingOf(account);
+  status.pods_over_quota = static_cast<int64_t>(standing.pods.size() - standing.in_quota);
+  status.conditions = known.conditions;
+  PutCondition(status.conditions, InForce(terms), now);
+  return status;
+}
+
+Json StatusPatch(const QuotaStatus& known, const QuotaStatus& wanted) {
+  JsonObject status;
+  PatchList("used", known.used, wanted.used, status);
+  PatchList("guaranteed", known.guaranteed, wanted.guaranteed, status);
+  PatchList("borrowed", known.borrowed, wanted.borrowed, status);
+  PatchList("lent", known.lent, wanted.lent, status);
+  if (known.pods_over_quota != wanted.pods_over_quota) {
+    status["podsOverQuota"] = wanted.pods_over_quota;
+  }
+  if (!SayTheSame(known.conditions, wanted.conditions)) {
+    status["conditions"] = ListOf(wanted.conditions);
+  }
+  return status.empty() ? Json() : Json{{"status", std::move(status)}};
+}
+
+std::string TextOf(std::string_view resource, const Quantity& amount) {
+  const bool bytes = resource == "memory" || resource == "ephemeral-storage";
+  return bytes ? amount.ToBinaryString() : amount.ToString();
+}
+
+std::string TextOf(const ResourceList& amounts) {
+  std::string text;
+  for (const auto& [resource, quantity] : amounts) {
+    text +=
+        fmt::format("{}{} of {}", text.empty() ? "" : ", ", TextOf(resource, quantity), resource);
+  }
+  return text;
+}
+
+}  // namespace nos::controllers

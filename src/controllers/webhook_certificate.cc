@@ -1,0 +1,235 @@
+#include "controllers/webhook_certificate.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/log.h"
+#include "codec/base64.h"
+#include "kube/work_queue.h"
+#include "net/certificate.h"
+
+namespace nos::controllers {
+namespace {
+
+const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
+const kube::Resource kConfigurations{"admissionregistration.k8s.io", "v1",
+                                     "validatingwebhookconfigurations",
+                                     "ValidatingWebhookConfiguration", false};
+
+// Clocks of API servers may be behind ours.
+constexpr Duration kSkew = std::chrono::minutes(5);
+
+// Its names in the Secret, of which the first two are those of a Secret for TLS.
+struct Part {
+  const char* name;
+  std::string KeptCertificate::* text;
+};
+constexpr std::array<Part, 5> kParts{{{"tls.crt", &KeptCertificate::certificate},
+                                      {"tls.key", &KeptCertificate::key},
+                                      {"next.crt", &KeptCertificate::next_certificate},
+                                      {"next.key", &KeptCertificate::next_key},
+                                      {"ca.crt", &KeptCertificate::authorities}}};
+
+kube::ReflectorOptions Only(const std::string& ns, const std::string& name,
+                            const std::function<void()>& wake) {
+  kube::ReflectorOptions options;
+  options.ns = ns;
+  options.field_selector = "metadata.name=" + name;
+  options.wake = wake;
+  return options;
+}
+
+cluster::ObjectMeta MetaOf(const Json& object) {
+  cluster::ObjectMeta meta;
+  meta.ns = FindString(object, "metadata", "namespace");
+  meta.name = FindString(object, "metadata", "name");
+  meta.uid = FindString(object, "metadata", "uid");
+  meta.resource_version = FindString(object, "metadata", "resourceVersion");
+  return meta;
+}
+
+// When it was made, and until when it holds; none: it cannot be served, now or at all.
+struct Life {
+  Time made, until;
+};
+std::optional<Life> LifeOf(const std::string& certificate, const std::string& key,
+                           const std::string& authorities, const WebhookCertificateConfig& config) {
+  if (!net::CheckCertificate(certificate, key, authorities).ok()) return std::nullopt;
+  const auto facts = net::ReadCertificate(certificate);
+  if (!facts.ok() || facts->dns_names != config.dns_names) return std::nullopt;
+  return Life{facts->from + kSkew, facts->until};
+}
+
+std::optional<Life> LifeNow(const KeptCertificate& kept, const WebhookCertificateConfig& config) {
+  return LifeOf(kept.certificate, kept.key, kept.authorities, config);
+}
+
+std::optional<Life> LifeNext(const KeptCertificate& kept, const WebhookCertificateConfig& config) {
+  if (kept.next_certificate.empty()) return std::nullopt;
+  return LifeOf(kept.next_certificate, kept.next_key, kept.authorities, config);
+}
+
+Time RenewAt(const Life& life) { return life.until - (life.until - life.made) / 3; }
+
+Time ServeAt(const Life& next, const WebhookCertificateConfig& config) {
+  return next.made + std::min(config.settling, (next.until - next.made) / 10);
+}
+
+}  // namespace
+
+Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertificateConfig& config,
+                                bool trusted, Time now) {
+  const auto life = LifeNow(kept, config), next = LifeNext(kept, config);
+  KeptCertificate wanted = kept;
+  if (next && next->until > now) {
+    // One that has ended is worse than one that not all trust yet.
+    const bool ended = !life || life->until <= now;
+    if (!ended && (!trusted || now < ServeAt(*next, config))) return wanted;
+    wanted.certificate = std::exchange(wanted.next_certificate, "");
+    wanted.key = std::exchange(wanted.next_key, "");
+    return wanted;
+  }
+  if (life && now < RenewAt(*life)) return wanted;
+  NOS_ASSIGN(net::IssuedCertificate issued,
+             net::IssueCertificate(config.dns_names, now - kSkew, now + config.lifetime));
+  const std::vector<std::string> known = net::SplitCertificates(kept.authorities);
+  wanted.authorities = issued.authority + (known.empty() ? "" : known.front());
+  const bool serves = life && life->until > now;
+  (serves ? wanted.next_certificate : wanted.certificate) = std::move(issued.certificate);
+  (serves ? wanted.next_key : wanted.key) = std::move(issued.key);
+  return wanted;
+}
+
+Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config) {
+  if (const auto next = LifeNext(kept, config)) return ServeAt(*next, config);
+  const auto life = LifeNow(kept, config);
+  return life ? RenewAt(*life) : Time{};
+}
+
+WebhookCertificate::WebhookCertificate(WebhookCertificateConfig config,
+                                       const std::function<void()>& wake)
+    : config_(std::move(config)),
+      secrets_(kSecrets, &ReadSecret, Only(config_.ns, config_.secret, wake)),
+      configurations_(kConfigurations, &ReadConfiguration, Only("", config_.configuration, wake)) {}
+
+Status WebhookCertificate::ReadSecret(JsonSource json, Secret& to) {
+  NOS_ASSIGN(const Json object, TreeOf(json));
+  to.meta = MetaOf(object);
+  for (const Part& part : kParts) {
+    const auto text = DecodeBase64(FindString(object, "data", part.name));
+    to.kept.*part.text = text.ok() ? *text : "";  // it will be made anew
+  }
+  return Status::Ok();
+}
+
+Status WebhookCertificate::ReadConfiguration(JsonSource json, Configuration& to) {
+  NOS_ASSIGN(const Json object, TreeOf(json));
+  to.meta = MetaOf(object);
+  const Json* webhooks = Find(object, "webhooks");
+  if (webhooks == nullptr || !webhooks->is_array()) return Status::Ok();
+  for (const Json& webhook : webhooks->get_array()) {
+    to.bundles[std::string(FindString(webhook, "name"))] =
+        FindString(webhook, "clientConfig", "caBundle");
+  }
+  return Status::Ok();
+}
+
+std::shared_ptr<const WebhookCertificate::Secret> WebhookCertificate::KeptSecret() const {
+  return secrets_.Get(kube::KeyOf(config_.ns, config_.secret));
+}
+
+std::shared_ptr<const WebhookCertificate::Configuration> WebhookCertificate::Told() const {
+  return configurations_.Get(config_.configuration);
+}
+
+const KeptCertificate* WebhookCertificate::kept() const {
+  return served_ == nullptr ? nullptr : &served_->kept;
+}
+
+void WebhookCertificate::Step(kube::Client& client, bool leads, Time now) {
+  secrets_.Pump(client, now);
+  configurations_.Pump(client, now);
+  for (const kube::Reflector* reflector : {&secrets_.reflector(), &configurations_.reflector()}) {
+    error_ = reflector->last_error();
+    if (!error_.ok()) break;
+  }
+  // What is there no more, or is broken, leaves what was there before.
+  if (const auto secret = KeptSecret(); secret != nullptr && secret != served_) {
+    const KeptCertificate& kept = secret->kept;
+    if (net::CheckCertificate(kept.certificate, kept.key, kept.authorities).ok()) served_ = secret;
+  }
+  retry_ = due_ = Time::max();
+  if (!leads || !secrets_.synced() || !configurations_.synced()) return;
+  const Status acted = Act(client, now);
+  if (acted.ok()) {
+    failures_ = 0;
+    return;
+  }
+  error_ = acted;
+  retry_ = now + kube::BackOff().After(++failures_);
+}
+
+Status WebhookCertificate::Act(kube::Client& client, Time now) {
+  const auto secret = KeptSecret();
+  const auto told = Told();
+  const KeptCertificate kept = secret == nullptr ? KeptCertificate() : secret->kept;
+  const std::string bundle = EncodeBase64(kept.authorities);
+  const bool trusted =
+      told == nullptr || std::ranges::all_of(told->bundles, [&](const auto& webhook) {
+        return webhook.second == bundle;
+      });
+  NOS_ASSIGN(const KeptCertificate wanted, Renewed(kept, config_, trusted, now));
+  if (wanted != kept) return Keep(client, secret.get(), wanted);
+  if (!trusted) return Tell(client, *told, bundle);
+  due_ = RenewalDue(kept, config_);
+  return Status::Ok();
+}
+
+// The watch shows what has become of it: also when somebody else was first.
+Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
+                                const KeptCertificate& wanted) {
+  JsonObject data;
+  for (const Part& part : kParts) {
+    const std::string& text = wanted.*part.text;
+    if (!text.empty()) data[part.name] = EncodeBase64(text);
+    if (text.empty() && before != nullptr) data[part.name] = nullptr;
+  }
+  Log(LogLevel::kInfo, "the webhook's certificate is renewed", {{"secret", config_.secret}});
+  Status written;
+  if (before == nullptr) {
+    const Json secret{{"apiVersion", "v1"},
+                      {"kind", "Secret"},
+                      {"type", "kubernetes.io/tls"},
+                      {"metadata", {{"namespace", config_.ns}, {"name", config_.secret}}},
+                      {"data", std::move(data)}};
+    written = client.Create(kSecrets, config_.ns, secret).status();
+  } else {
+    const Json patch{{"metadata", {{"resourceVersion", before->meta.resource_version}}},
+                     {"data", std::move(data)}};
+    written =
+        client.Patch(kSecrets, config_.ns, config_.secret, kube::PatchType::kMerge, patch).status();
+  }
+  const bool other = written.code() == Code::kConflict || written.code() == Code::kAlreadyExists;
+  return other ? Status::Ok() : written.Within("Secret " + config_.secret);
+}
+
+Status WebhookCertificate::Tell(kube::Client& client, const Configuration& configuration,
+                                const std::string& bundle) {
+  JsonArray webhooks;
+  for (const auto& [name, known] : configuration.bundles) {
+    webhooks.emplace_back(JsonObject{{"name", name}, {"clientConfig", {{"caBundle", bundle}}}});
+  }
+  const Json patch{{"webhooks", std::move(webhooks)}};
+  return client
+      .Patch(kConfigurations, "", config_.configuration, kube::PatchType::kStrategic, patch)
+      .status()
+      .Within("ValidatingWebhookConfiguration " + config_.configuration);
+}
+
+Time WebhookCertificate::NextDue() const {
+  return std::min(
+      {secrets_.reflector().NextDue(), configurations_.reflector().NextDue(), retry_, due_});
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,162 @@
+#include "controllers/webhook_certificate.h"
+
+#include <gtest/gtest.h>
+
+#include "codec/base64.h"
+#include "kube/testing/fake_api.h"
+#include "net/certificate.h"
+
+namespace nos::controllers {
+namespace {
+
+using std::chrono::hours, std::chrono::minutes;
+
+const WebhookCertificateConfig kConfig{.ns = "nos",
+                                       .secret = "webhook",
+                                       .configuration = "nos-operator",
+                                       .dns_names = {"nos-webhook.nos.svc"}};
+
+class WebhookCertificateTest : public ::testing::Test {
+ protected:
+  WebhookCertificateTest() {
+    api_.Put({{"kind", "ValidatingWebhookConfiguration"},
+              {"metadata", {{"name", "nos-operator"}}},
+              {"webhooks", JsonArray{{{"name", "quotas"}, {"failurePolicy", "Ignore"}}}}});
+  }
+  // Until nothing more happens at this time.
+  void Run(WebhookCertificate& certificate, bool leads = true) {
+    kube::Client client(api_);
+    for (int i = 0; i < 10; ++i) certificate.Step(client, leads, now_);
+  }
+  std::string Kept(const char* part) {
+    const Json* secret = api_.Find("secrets", "nos/webhook");
+    return secret == nullptr ? "" : *DecodeBase64(FindString(*secret, "data", part));
+  }
+  std::string Trusted() {
+    const Json& webhook =
+        Find(*api_.Find("validatingwebhookconfigurations", "nos-operator"), "webhooks")
+            ->get_array()
+            .at(0);
+    return *DecodeBase64(FindString(webhook, "clientConfig", "caBundle"));
+  }
+  static bool Serves(const WebhookCertificate& certificate, const std::string& trusted) {
+    const KeptCertificate* kept = certificate.kept();
+    return kept != nullptr && net::CheckCertificate(kept->certificate, kept->key, trusted).ok();
+  }
+
+  Time now_{std::chrono::seconds(1'800'000'000)};
+  kube::FakeApi api_;
+};
+
+TEST_F(WebhookCertificateTest, IsMadeKeptAndTold) {
+  WebhookCertificate leader(kConfig, {}), other(kConfig, {});
+  Run(other, false);
+  EXPECT_EQ(other.kept(), nullptr);
+  EXPECT_TRUE(api_.writes.empty());
+  Run(leader);
+  ASSERT_TRUE(leader.error().ok()) << leader.error().ToString();
+  EXPECT_TRUE(Serves(leader, Trusted()));
+  EXPECT_EQ(
+      FindString(Find(*api_.Find("validatingwebhookconfigurations", "nos-operator"), "webhooks")
+                     ->get_array()
+                     .at(0),
+                 "failurePolicy"),
+      "Ignore");
+  Run(other, false);
+  ASSERT_NE(other.kept(), nullptr);
+  EXPECT_EQ(*other.kept(), *leader.kept());
+  const auto facts = net::ReadCertificate(leader.kept()->certificate);
+  EXPECT_EQ(facts->until, now_ + kConfig.lifetime);
+  EXPECT_EQ(RenewalDue(*leader.kept(), kConfig), now_ + hours(24 * 60));
+  // Another process finds it as it is.
+  api_.writes.clear();
+  WebhookCertificate again(kConfig, {});
+  Run(again);
+  EXPECT_TRUE(Serves(again, Trusted()));
+  EXPECT_TRUE(api_.writes.empty());
+}
+
+// At no time is what is served not trusted.
+TEST_F(WebhookCertificateTest, IsRotatedWithoutAGap) {
+  WebhookCertificate leader(kConfig, {});
+  Run(leader);
+  const KeptCertificate first = *leader.kept();
+  const std::string first_trusted = Trusted();
+  now_ += hours(24 * 60);
+  Run(leader);
+  EXPECT_EQ(leader.kept()->certificate, first.certificate);
+  EXPECT_FALSE(leader.kept()->next_certificate.empty());
+  EXPECT_EQ(net::SplitCertificates(Trusted()).size(), 2U);
+  EXPECT_TRUE(Serves(leader, Trusted()));
+  EXPECT_EQ(RenewalDue(*leader.kept(), kConfig), now_ + minutes(1));
+  now_ += minutes(1);
+  Run(leader);
+  EXPECT_NE(leader.kept()->certificate, first.certificate);
+  EXPECT_TRUE(Kept("next.crt").empty());
+  EXPECT_TRUE(Serves(leader, Trusted()));
+  EXPECT_FALSE(Serves(leader, first_trusted));
+  now_ += hours(24 * 60);
+  Run(leader);
+  const std::vector<std::string> bundle = net::SplitCertificates(Trusted());
+  EXPECT_EQ(bundle.size(), 2U);  // the first authority is gone
+  EXPECT_EQ(std::ranges::find(bundle, first_trusted), bundle.end());
+}
+
+TEST_F(WebhookCertificateTest, IsNotServedBeforeItIsTrusted) {
+  WebhookCertificate leader(kConfig, {});
+  Run(leader);
+  const KeptCertificate first = *leader.kept();
+  now_ += hours(24 * 60);
+  api_.intercept = [](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("validatingwebhook") != std::string::npos) {
+      answer = Result<kube::ApiResponse>(
+          kube::ApiResponse{403, {{"kind", "Status"}, {"message", "no"}}, {}, {}});
+    }
+    return answer;
+  };
+  Run(leader);
+  now_ += hours(24);
+  Run(leader);
+  EXPECT_EQ(leader.error().code(), Code::kPermission);
+  EXPECT_EQ(leader.kept()->certificate, first.certificate);
+  // But for one that has ended.
+  now_ += hours(24 * 29);
+  Run(leader);
+  EXPECT_NE(leader.kept()->certificate, first.certificate);
+}
+
+TEST_F(WebhookCertificateTest, WhatOthersSpoilIsMended) {
+  WebhookCertificate leader(kConfig, {});
+  Run(leader);
+  Json configuration = *api_.Find("validatingwebhookconfigurations", "nos-operator");
+  MakeObject(configuration.get_object()["webhooks"].get_array().at(0), "clientConfig")["caBundle"] =
+      "";
+  api_.Put(configuration);
+  Run(leader);
+  EXPECT_TRUE(Serves(leader, Trusted()));
+  api_.Remove("secrets", "nos/webhook");
+  Run(leader);
+  EXPECT_TRUE(Serves(leader, Trusted()));
+  EXPECT_FALSE(Kept("tls.key").empty());
+  Json secret = *api_.Find("secrets", "nos/webhook");
+  MakeObject(secret, "data")["tls.key"] = "bm9uc2Vuc2U=";
+  api_.Put(secret);
+  Run(leader);
+  EXPECT_TRUE(Serves(leader, Trusted()));
+  EXPECT_NE(Kept("tls.key"), "nonsense");
+}
+
+TEST_F(WebhookCertificateTest, ItsNamesAreThoseAskedFor) {
+  WebhookCertificate before(kConfig, {});
+  Run(before);
+  WebhookCertificateConfig config = kConfig;
+  config.dns_names = {"other.nos.svc"};
+  WebhookCertificate after(config, {});
+  Run(after);
+  EXPECT_EQ(net::ReadCertificate(after.kept()->certificate)->dns_names, config.dns_names);
+  EXPECT_TRUE(Serves(after, Trusted()));
+}
+
+}  // namespace
+}  // namespace nos::controllers
