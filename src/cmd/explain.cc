@@ -31,7 +31,6 @@ namespace {
 using scheduling::GpusCut;
 
 constexpr size_t kWidth = 100;
-constexpr std::string_view kOurScheduler = "nos-scheduler";
 
 struct ExplainFlags {
   std::string pod, kubeconfig, context, output = "text", catalogue, config;

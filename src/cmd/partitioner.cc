@@ -68,6 +68,7 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
 struct Rules {
   gpu::Catalogue catalogue;
   std::vector<scheduling::Profile> profiles;
+  std::set<std::string, std::less<>> cutting;  // schedulers that have GPUs cut themselves
   scheduling::Framework usual;  // for pods of schedulers that no file is about
 
   scheduling::FrameworkChoice Choice(const std::string& otherwise) const {
@@ -92,8 +93,17 @@ Result<std::vector<scheduling::Profile>> ReadProfiles(const Config& config) {
 Result<std::unique_ptr<const Rules>> ReadRules(const Config& config) {
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(std::vector<scheduling::Profile> profiles, ReadProfiles(config));
-  return std::make_unique<const Rules>(
-      Rules{std::move(catalogue), std::move(profiles), scheduling::Framework::Default()});
+  NOS_ASSIGN(auto cutting, CuttingProfiles(config.scheduler_file));
+  scheduling::Configuration usual = scheduling::DefaultConfiguration({.simulates = true});
+  return std::make_unique<const Rules>(Rules{std::move(catalogue), std::move(profiles),
+                                             std::move(cutting),
+                                             std::move(usual.profiles.front().framework)});
+}
+
+controllers::PartitionerConfig OptionsOf(const Config& config, const Rules& rules) {
+  controllers::PartitionerConfig options = config.partitioner;
+  options.cutting_schedulers = rules.cutting;
+  return options;
 }
 
 // The partitioner of the moment: made anew when the rules change, and absent while another replica
@@ -119,7 +129,7 @@ class Seat {
     if (lead == (partitioner_ != nullptr)) return;
     if (!lead) return Leave(runner);
     partitioner_ = std::make_unique<controllers::Partitioner>(
-        config_.partitioner, rules_->Choice(config_.scheduler_name), rules_->catalogue, &metrics_);
+        OptionsOf(config_, *rules_), rules_->Choice(config_.scheduler_name), rules_->catalogue, &metrics_);
     metered_ =
         std::make_unique<controllers::MeteredReconciler>(*partitioner_, "partitioner", metrics_);
     runner.Use(metered_.get());

@@ -70,9 +70,11 @@ void Note(const std::vector<std::string>& notes) {
 }  // namespace
 
 Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
-                                         const scheduling::ConfigurationUse& use) {
+                                         const scheduling::ConfigurationUse& asked) {
   NOS_ASSIGN(const std::vector<Json> all, ParseYaml(text));
   NOS_ASSIGN(const Documents documents, Tell(all));
+  scheduling::ConfigurationUse use = asked;
+  if (use.simulates && documents.own != nullptr) use.default_name = kOurScheduler;
   SchedulerFile file{scheduling::DefaultConfiguration(use), {}};
   if (documents.kube != nullptr) {
     auto configuration = scheduling::ReadConfiguration(*documents.kube, use);
@@ -94,6 +96,28 @@ Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
   if (!file.ok()) return file.status().Within(path);
   Note(file->configuration.notes);
   return file;
+}
+
+Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& path) {
+  std::set<std::string, std::less<>> cutting;
+  NOS_ASSIGN(const std::string text, TextOf(path));
+  const auto documents = ParseYaml(text);
+  if (!documents.ok()) return documents.status().Within(path);
+  const bool ours = std::ranges::any_of(
+      *documents, [](const Json& document) { return FindString(document, "kind") == kKind; });
+  if (!ours) return cutting;
+  const auto file = ParseSchedulerFile(
+      text, {.default_name = kOurScheduler, .gpus_cut = scheduling::GpusCut::kHere});
+  if (!file.ok()) {  // nos scheduler refuses it, and so has nothing cut by it
+    Log(LogLevel::kWarn, "nos scheduler would refuse this configuration",
+        {{"file", path}, {"error", file.status().message()}});
+    return cutting;
+  }
+  for (const scheduling::Profile& profile : file->configuration.profiles) {
+    const bool cuts = profile.framework.gpus_cut() == scheduling::GpusCut::kHere;
+    if (cuts) cutting.insert(profile.scheduler_name);
+  }
+  return cutting;
 }
 
 Result<bool> SpeaksOfNos(const std::string& path) {

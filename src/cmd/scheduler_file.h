@@ -7,13 +7,18 @@
 //   std::cout << PrintSchedulerFile(file);   // as ReadSchedulerFile takes it
 #pragma once
 
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "cmd/daemon.h"
 #include "cmd/leader.h"
 #include "scheduling/configuration.h"
 
 namespace nos::cmd {
+
+// The profile of a file that names none, if it is nos scheduler's.
+inline constexpr std::string_view kOurScheduler = "nos-scheduler";
 
 struct SchedulerFile {
   scheduling::Configuration configuration;
@@ -24,11 +29,15 @@ struct SchedulerFile {
 };
 
 // No path: defaults. Notes on what has no effect are logged. When another scheduler is simulated,
-// documents of nos are not looked at. Error: with the file's name, all problems with their keys.
+// documents of nos are not looked at, but that there is one: then a profile without a name is
+// nos-scheduler. Error: with the file's name, all problems with their keys.
 Result<SchedulerFile> ReadSchedulerFile(const std::string& path,
                                         const scheduling::ConfigurationUse& use);
 Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
                                          const scheduling::ConfigurationUse& use);
+// Those of its profiles, by name, that have GPUs cut themselves: of a file with a SchedulerConfig,
+// which nobody else reads. No path: none.
+Result<std::set<std::string, std::less<>>> CuttingProfiles(const std::string& path);
 // Whether the file is meant for nos scheduler, and not for kube-scheduler alone: it has a
 // SchedulerConfig, or names nos-scheduler, CapacityScheduling, GpuPacking or GpuCutting
 // somewhere.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 namespace nos::cmd {
 namespace {
 
@@ -52,7 +54,44 @@ TEST(SchedulerFileTest, WhoSimulatesReadsTheSchedulersPartOnly) {
   const auto file = ParseSchedulerFile(kOwn + "what: ever\n---\n" + kKube + "profiles: [{}]",
                                        {.simulates = true});
   ASSERT_TRUE(file.ok()) << ErrorOf(file);
-  EXPECT_EQ(file->configuration.profiles.front().scheduler_name, "default-scheduler");
+  EXPECT_EQ(file->configuration.profiles.front().scheduler_name, "nos-scheduler");
+  const auto other = ParseSchedulerFile(kKube + "profiles: [{}]", {.simulates = true});
+  ASSERT_TRUE(other.ok()) << ErrorOf(other);
+  EXPECT_EQ(other->configuration.profiles.front().scheduler_name, "default-scheduler");
+}
+
+// Others than nos scheduler know of no quotas, unless their configuration says so.
+TEST(SchedulerFileTest, WhoIsSimulatedHeedsQuotasIfItIsNos) {
+  const auto heeds = [](const std::string& text) {
+    const auto file = ParseSchedulerFile(text, {.simulates = true});
+    return file.ok() && file->configuration.profiles.front().framework.quotas() != nullptr;
+  };
+  EXPECT_FALSE(heeds(""));
+  EXPECT_FALSE(heeds(kKube + "profiles: [{schedulerName: x}]"));
+  EXPECT_TRUE(heeds(kKube + "profiles: [{schedulerName: nos-scheduler}]"));
+  EXPECT_TRUE(heeds(kOwn));
+  EXPECT_TRUE(heeds(kKube +
+                    "profiles: [{schedulerName: x, plugins: {preFilter: {enabled: [{name: "
+                    "CapacityScheduling}]}}}]"));
+}
+
+TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {
+  const std::string path = ::testing::TempDir() + "/scheduler.yaml";
+  const auto cutting = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    const auto names = CuttingProfiles(path);
+    EXPECT_TRUE(names.ok());
+    return names.ok() ? std::vector<std::string>(names->begin(), names->end())
+                      : std::vector<std::string>();
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(cutting(kOwn), Names{"nos-scheduler"});
+  EXPECT_EQ(cutting(kKube + "profiles: [{schedulerName: nos-scheduler}]"), Names());  // of others
+  EXPECT_EQ(cutting(kOwn + "---\n" + kKube +
+                    "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {multiPoint: "
+                    "{disabled: [{name: GpuCutting}]}}}]"),
+            Names{"a"});
+  EXPECT_EQ(cutting(kOwn + "what: ever"), Names());
 }
 
 TEST(SchedulerFileTest, WhatIsPrintedIsReadAgain) {

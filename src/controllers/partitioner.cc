@@ -288,6 +288,7 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) c
   std::vector<Pod> waiting;
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (!pod->node_name.empty() || !CouldBeHelped(*pod)) continue;
+    if (config_.cutting_schedulers.contains(pod->scheduler_name)) continue;
     const std::string key = pod->Key();
     if (!claims_.Holds(key) && !claims_.Pausing(key, now)) waiting.push_back(pod);
   }

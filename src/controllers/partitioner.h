@@ -65,6 +65,8 @@ struct PartitionerConfig {
   size_t writes_per_call = 50;  // conditions and Events, or nodes repaired, before the next look
   Duration repair_pause = std::chrono::seconds(1);  // of a node after its first repair
   size_t remembered_decisions = 1000;
+  // Schedulers that have GPUs cut themselves, by name: their pods are none of its business.
+  std::set<std::string, std::less<>> cutting_schedulers = {};
 };
 
 // One GPU whose cutting was decided, or something noteworthy about a node.
