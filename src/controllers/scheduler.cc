@@ -264,13 +264,13 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
 }
 
 bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {
-  if (framework.gpus_cut() != scheduling::GpusCut::kHere) return false;
+  const std::string node = engine_.NomineeNode(pod->Key());
+  if (node.empty() || framework.gpus_cut() != scheduling::GpusCut::kHere) return false;
   auto self = std::make_shared<cluster::Pod>(*pod);
-  self->nominated_node = engine_.NomineeNode(pod->Key());  // as it is by now
+  self->nominated_node = node;  // as it is by now
   auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());
   if (!promised) return false;
   self->promised = *std::move(promised);
-  const std::string node = self->nominated_node;
   if (!cuts_.Adopt(*engine_.snapshot().Find(node)->node, *self, now)) return false;
   Binding& binding = bindings_[pod->Key()];
   binding = {std::move(self), &framework, node, {}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "scheduling/explain_promises.h"
@@ -32,9 +33,11 @@ using MayGo = FunctionRef<bool(const Pod&)>;
 std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_go) {
   if (!MayPreempt(input)) return std::nullopt;
   cluster::ClusterSnapshot without = input.snapshot;
+  bool any = false;
   for (size_t i = 0; i < std::min(without.size(), kMostLookedAt); ++i) {
-    VacateLesser(input.pod, input.snapshot.node(i).node->meta.name, without);
+    any = VacateLesser(input.pod, input.snapshot.node(i).node->meta.name, without) || any;
   }
+  if (!any) return std::nullopt;
   const auto fewest = FindFewest(input.framework, without, input.pod, may_go);
   if (!fewest) return std::nullopt;
   cluster::ClusterSnapshot after = input.snapshot;
@@ -50,12 +53,16 @@ bool MayPreempt(const ExplainInput& input) {
   return input.preemption && input.pod.preemption_policy != "Never";
 }
 
-void VacateLesser(const Pod& pod, const std::string& node, cluster::ClusterSnapshot& snapshot) {
+bool VacateLesser(const Pod& pod, const std::string& node, cluster::ClusterSnapshot& snapshot) {
   const NodeInfo* info = snapshot.Find(node);
-  if (info == nullptr) return;
+  if (info == nullptr) return false;
+  bool any = false;
   for (const auto& there : std::vector(info->pods)) {
-    if (there->priority < pod.priority) (void)snapshot.Vacate(*there, node);  // it is there
+    if (there->priority >= pod.priority) continue;
+    (void)snapshot.Vacate(*there, node);  // it is there
+    any = true;
   }
+  return any;
 }
 
 Room RoomOf(const Preemption& preemption) {
@@ -74,7 +81,7 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
   const auto may_go = [](const Pod& other) {
     return other.priority < kHighest && !IsTiedToNode(other);
   };
-  if (auto room = InTheWayOfItsPriority(input, may_go)) return room;
+  auto beside_lesser = InTheWayOfItsPriority(input, may_go);
   auto fewest = FindFewest(input.cutting, input.snapshot, input.pod, may_go);
   if (!fewest && !input.pod.pod_affinity.required.empty()) {
     const auto is_no_company = [&](const Pod& other) {
@@ -82,7 +89,9 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
     };
     fewest = FindFewest(input.cutting, input.snapshot, input.pod, is_no_company);
   }
-  return fewest ? std::optional(RoomOf(*fewest)) : std::nullopt;
+  if (!fewest) return beside_lesser;
+  const bool fewer = beside_lesser && beside_lesser->pods.size() <= fewest->victims.size();
+  return fewer ? std::move(beside_lesser) : std::optional(RoomOf(*fewest));
 }
 
 std::optional<Room> AwaitedBy(const ExplainInput& input) {

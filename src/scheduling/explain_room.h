@@ -13,8 +13,8 @@ namespace nos::scheduling {
 Explanation::Room RoomOf(const Preemption& preemption);
 // Its priority may make room.
 bool MayPreempt(const ExplainInput& input);
-// Takes those of lower priority off the node.
-void VacateLesser(const cluster::Pod& pod, const std::string& node,
+// Takes those of lower priority off the node. False: there are none.
+bool VacateLesser(const cluster::Pod& pod, const std::string& node,
                   cluster::ClusterSnapshot& snapshot);
 // The fewest, whatever their priority; those are not counted that would be evicted for the pod when
 // these have gone.
