@@ -221,6 +221,25 @@ head -c 9000000 /dev/zero >"$work/much"
 expect '^413$' "${ask[@]}" -H Expect: --data-binary "@$work/much"
 refused || fail "it has not outlived them"
 
+say "a certificate that somebody else provides"
+cat >"$work/c.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: OperatorConfig
+webhook:
+  bindAddress: 127.0.0.1:$((port + 4))
+  tlsCertFile: $dir/pki/server.crt
+  tlsKeyFile: $dir/pki/server.key
+leaderElection: {resourceNamespace: $system}
+health: {healthProbeBindAddress: "127.0.0.1:$((port + 5))"}
+metrics: {bindAddress: "0"}
+Y
+"$build/nos" operator --webhook --config "$work/c.yaml" --kubeconfig "$dir/operator.kubeconfig" >>"$work/operator-c.log" 2>&1 &
+pid[c]=$!
+disown
+within 20 ready $((port + 4))
+expect '^405$' curl -sS -o "$work/said" -w '%{http_code}' --cacert "$dir/pki/ca.crt" \
+  "https://localhost:$((port + 4))/validate-quotas"
+
 say "no permission lacks, and none is there for nothing"
 if grep -l forbidden "$work"/operator-*.log; then fail "a permission is missing"; fi
 needless=$(comm -23 \

@@ -61,7 +61,7 @@ refuse 'interval.* should match' dry_run soon
 # Each selects the one Service of its component, and a port that this has.
 awk -v RS='(^|\n)---\n' '/\nkind: Service(Monitor)?\n/ {print "---\n" $0}' "$work/plain" >"$work/services"
 expect 'serverside-applied' k apply --server-side -f "$work/services"
-for component in gpu-partitioner mig-agent scheduler; do
+for component in gpu-partitioner mig-agent scheduler operator; do
   # shellcheck disable=SC2016 # a template of kubectl
   selector=$(k get servicemonitor "nos-$component" -n "$namespace" -o go-template='{{
     range $key, $value := .spec.selector.matchLabels}}{{$key}}={{$value}},{{end}}') ||

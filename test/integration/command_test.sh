@@ -366,6 +366,22 @@ printf '1g.5gb: 1\n1g.10gb: 1\n' >"$work/mix.yaml"
 refuse 2 "policy repack has no exact test for this mix" \
   "$nos" simulate churn --mix "$work/mix.yaml" --policy repack
 
+# The operator takes what the Go system's was configured with, and says what means nothing any more.
+cat >"$work/operator.yaml" <<'YAML'
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: OperatorConfig
+health: {healthProbeBindAddress: ":8081"}
+metrics: {bindAddress: "127.0.0.1:8080"}
+webhook: {port: 9443}
+leaderElection: {leaderElect: true, resourceName: operator.nos.nebuly.com}
+nvidiaGpuResourceMemoryGB: 16
+YAML
+call 0 "$nos" operator --config "$work/operator.yaml" --print-config
+grep -q "^nvidiaGpuResourceMemoryGB: 16$" "$work/out" || fail "what whole GPUs count for"
+grep -q "webhook.port has no effect" "$work/err" || fail "what has no effect is said"
+sed -i '/^webhook/d; s/^nvidia.*/nvidiaGpuResourceMemoryGB: 0/' "$work/operator.yaml"
+refuse 2 "nvidiaGpuResourceMemoryGB" "$nos" operator --config "$work/operator.yaml"
+
 # The scenario runner.
 call 0 "$scenario" --help
 grep -q "Examples:" "$work/out" || fail "help has examples"
