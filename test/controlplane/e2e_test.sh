@@ -97,11 +97,11 @@ needless=$(comm -23 \
   <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
   <(used nos-gpu-partitioner) | grep -vxE "$rarely")
 needless+=$(comm -23 <(granted clusterrole/nos-mig-agent | sort -u) <(used nos-mig-agent) | grep -vxE "$rarely")
-# No volume was bound, nobody evicted, and the two kinds of gangs are not served here.
+# No volume was bound, nobody evicted, and the kinds of gangs and quotas are not served here.
 needless+=$(comm -23 \
   <({ granted clusterrole/nos-scheduler; granted role/nos-scheduler; } | sort -u) \
   <(used nos-scheduler) |
-  grep -vxE "$rarely|patch persistentvolume(s|claims)|delete pods|watch (podgroups|workloads)")
+  grep -vxE "$rarely|patch persistentvolume(s|claims)|delete pods|watch (podgroups|workloads|(composite)?elasticquotas)")
 [ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"
 
 expect uninstalled "$helm" uninstall nos -n "$system"
