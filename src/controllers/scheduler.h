@@ -235,7 +235,8 @@ class Scheduler final : public Reconciler {
                                   const std::set<std::string>& gang);
   std::optional<scheduling::Preemption> FindPreemption(const SchedulerProfile& profile,
                                                        const cluster::ClusterSnapshot& snapshot,
-                                                       const cluster::Pod& pod) const;
+                                                       const cluster::Pod& pod,
+                                                       const scheduling::Promises& promises) const;
   // Evicted already, and still there.
   std::vector<Pod> Leaving() const;
   scheduling::EvictionUnit UnitOf(const Pod& pod) const;

@@ -165,7 +165,7 @@ Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
 std::optional<scheduling::Preemption> Scheduler::FindPlace(
     const SchedulerProfile& profile, const cluster::ClusterSnapshot& snapshot, const Pod& pod) {
   const auto fits = profile.framework->Schedule(*pod, snapshot, {});
-  if (fits.node == nullptr) return FindPreemption(profile, snapshot, *pod);
+  if (fits.node == nullptr) return FindPreemption(profile, snapshot, *pod, {});
   return scheduling::Preemption{fits.node->node->meta.name, {}, 0};
 }
 

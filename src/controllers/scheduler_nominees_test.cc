@@ -100,6 +100,37 @@ TEST_F(PromisedElsewhereTest, WhoWaitsElsewhereForItsGpusKeepsNobodyWaiting) {
   EXPECT_EQ(NodeOf("low"), "a");
 }
 
+// "leader" has made room on n1 and waits for the end of a slow victim. "helper" has to be near it,
+// and is of use nowhere before that is there.
+TEST_F(SchedulerNomineesTest, NobodyIsEvictedForOneThatNeedsANeighbourWhoIsNotThereYet) {
+  for (int i = 1; i <= 5; ++i) {
+    const std::string name = "n" + std::to_string(i), low = "low" + std::to_string(i);
+    const std::string cpu = i == 1 ? "2" : "1";  // n1 alone is large enough for the leader
+    Node(name, cpu);
+    Label(name, "zone", "z");
+    PutPod(low, "cpu", cpu, 0);
+    BindElsewhere(low, name);
+  }
+  Run();
+  LetPodsEndSlowly();
+  PutPod("leader", "cpu", "2", 9, {{"app", "leader"}});
+  Run();
+  ASSERT_EQ(Nominee("leader"), "n1");
+  PutPod("helper", "cpu", "1", 9);
+  ChangePod("helper", [&](Json& pod) {
+    MakeObject(pod, "spec", "affinity",
+               "podAffinity")["requiredDuringSchedulingIgnoredDuringExecution"] = JsonArray{
+        {{"topologyKey", "zone"}, {"labelSelector", {{"matchLabels", {{"app", "leader"}}}}}}};
+  });
+  for (int round = 0; round < 6; ++round) {
+    Run();
+    for (int i = 2; i <= 5; ++i) {
+      EXPECT_FALSE(IsEnding("low" + std::to_string(i))) << "low" << i << " in round " << round;
+    }
+    clock_.Advance(seconds(15));
+  }
+}
+
 TEST_F(SchedulerNomineesTest, SlicesThatHardlyFitAreCut) {
   GpuNode("n", 2);
   PutPod("p", "nvidia.com/mig-1g.5gb", "8", 0);

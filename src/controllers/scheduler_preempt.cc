@@ -20,7 +20,7 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
   if (!profile.preemption) return "";
   measures_.LooksForVictims();
   if (const std::string why = WhyNotMakeRoom(framework, pod, now); !why.empty()) return why;
-  const auto found = FindPreemption(profile, engine_.WithPromises(*pod), *pod);
+  const auto found = FindPreemption(profile, engine_.snapshot(), *pod, engine_.PromisesFor(*pod));
   if (!found) {
     TakeBackPromises({pod}, client, now);
     return "";

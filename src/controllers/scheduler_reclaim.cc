@@ -45,6 +45,7 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
   scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceFor(pod, gang),
                               framework.quotas()->options(),
                               [this](const Pod& victim) { return UnitOf(victim); });
+  reclaim.Heed(engine_.PromisesFor(pod, gang));
   reclaim.CountGone(leaving);
   return reclaim;
 }
@@ -52,15 +53,17 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
 // Pods whose namespace has no quota take from each other alone.
 std::optional<scheduling::Preemption> Scheduler::FindPreemption(
     const SchedulerProfile& profile, const cluster::ClusterSnapshot& snapshot,
-    const cluster::Pod& pod) const {
+    const cluster::Pod& pod, const scheduling::Promises& promises) const {
   if (profile.framework->quotas() == nullptr || engine_.ledger().balance().size() == 0) {
-    return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption);
+    return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption,
+                                      nullptr, promises);
   }
   const auto may_go = [&](const cluster::Pod& other) {
     return other.priority < pod.priority && !HasQuota(*profile.framework, other);
   };
   scheduling::EachThat rule(may_go);
-  return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption, &rule);
+  return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption, &rule,
+                                    promises);
 }
 
 std::string Scheduler::WhyNotReclaim(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
@@ -81,14 +84,14 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   measures_.LooksForVictims();
   const std::vector<Pod> leaving = Leaving();
   if (std::string why = WhyNotReclaim(pod, leaving, now); !why.empty()) return why;
-  cluster::ClusterSnapshot snapshot = engine_.WithPromises(*pod);
+  cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : leaving) {
     (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
   }
   const Framework& framework = *profile.framework;
   const std::string nominee = engine_.NomineeNode(pod->Key());
-  const auto found =
-      MakeReclaim(framework, *pod, leaving, {}).Find(framework, snapshot, pod, nominee);
+  scheduling::Reclaim reclaim = MakeReclaim(framework, *pod, leaving, {});
+  const auto found = reclaim.Find(framework, snapshot, pod, nominee);
   if (!found) {
     TakeBackPromises({pod}, client, now);
     return "";

@@ -263,10 +263,20 @@ std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::P
   return first;
 }
 
+Promises Engine::PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out) const {
+  Promises promises;
+  for (const auto& [node, all] : nominated_) {
+    std::vector<Pod> first = FirstOn(node, pod);
+    std::erase_if(first, [&](const Pod& other) { return left_out.contains(other->Key()); });
+    if (!first.empty()) promises.emplace(node, std::move(first));
+  }
+  return promises;
+}
+
 cluster::ClusterSnapshot Engine::WithPromises(const cluster::Pod& pod) const {
   cluster::ClusterSnapshot with = snapshot_;
-  for (const auto& [node, promises] : nominated_) {
-    for (const Pod& other : FirstOn(node, pod)) (void)with.Bind(other, node);  // if it is there
+  for (const auto& [node, others] : PromisesFor(pod)) {
+    for (const Pod& other : others) (void)with.Bind(other, node);  // if it is there
   }
   return with;
 }

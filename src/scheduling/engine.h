@@ -28,6 +28,7 @@
 #include "quota/ledger.h"
 #include "scheduling/framework.h"
 #include "scheduling/kind_table.h"
+#include "scheduling/promises.h"
 
 namespace nos::scheduling {
 
@@ -87,8 +88,9 @@ class Engine {
   std::string NomineeNode(const std::string& pod_key) const;
   // Those nominated for the node.
   std::vector<Pod> Nominated(std::string_view node) const;
-  // The snapshot as a pod of this priority has to see it: with what others were promised that go
-  // before it.
+  // Who was promised what and goes before the pod. Without those that `left_out` names, by key.
+  Promises PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out = {}) const;
+  // The snapshot with all of them, to tell people of.
   cluster::ClusterSnapshot WithPromises(const cluster::Pod& pod) const;
 
   // The framework's scores learn from all pods that run and those that wait. To be called now and

@@ -22,6 +22,7 @@
 #include "base/function_ref.h"
 #include "scheduling/budgets.h"
 #include "scheduling/framework.h"
+#include "scheduling/promises.h"
 
 namespace nos::scheduling {
 
@@ -91,13 +92,14 @@ bool EndsByPreemption(const cluster::Pod& pod);
 std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                           const cluster::Pod& pod);
 
-// None: nothing that may be taken away would help. `snapshot` holds the pods that were promised a
-// node before, too; its surroundings have the budgets. `rule` is left as it was; null: those of
-// lower priority may go.
+// None: nothing that may be taken away would help. The surroundings of `snapshot` have the budgets.
+// `rule` is left as it was; null: those of lower priority may go. Who was promised a node goes
+// before the pod and stays.
 std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const cluster::ClusterSnapshot& snapshot,
                                          const cluster::Pod& pod, const PreemptionOptions& options,
-                                         EvictionRule* rule = nullptr);
+                                         EvictionRule* rule = nullptr,
+                                         const Promises& promises = {});
 
 // All of which FindPreemption takes the first of the best, in the order of the nodes' names.
 std::vector<Preemption> PreemptionCandidates(const Framework& framework,
