@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cluster/gpu_signs.h"
 #include "cluster/cut.h"
 #include "controllers/node_write.h"
 #include "controllers/scheduler_internal.h"
@@ -27,7 +28,7 @@ bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
     return left.name == right.name && left.bytes == right.bytes;
   };
   return a.unschedulable == b.unschedulable && a.allocatable == b.allocatable &&
-         a.meta.labels == b.meta.labels && a.meta.annotations == b.meta.annotations &&
+         a.meta.labels == b.meta.labels && cluster::SayTheSameOfGpus(a, b) &&
          std::ranges::equal(a.taints, b.taints, same_taint) &&
          std::ranges::equal(a.images, b.images, same_image);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cluster/gpu_signs.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
@@ -50,10 +51,7 @@ bool HasMore(const ResourceVector& requests, const ResourceVector& before,
 // How GPUs are cut, or may be, stands in annotations and labels beside what is allocatable.
 bool HasMore(const ResourceVector& requests, const cluster::Node& before,
              const cluster::Node& after) {
-  if (AsksForGpus(requests) && (before.meta.annotations != after.meta.annotations ||
-                                before.meta.labels != after.meta.labels)) {
-    return true;
-  }
+  if (AsksForGpus(requests) && !cluster::SayTheSameOfGpus(before, after)) return true;
   return HasMore(requests, ResourceVector::From(before.allocatable),
                  ResourceVector::From(after.allocatable));
 }
