@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "cluster/gpu_signs.h"
-#include "cluster/cut.h"
 #include "controllers/node_write.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/pod_state.h"
@@ -248,7 +247,8 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
   Binding& binding = bindings_[key];
   binding = {pod, &framework, decision.node->node->meta.name, {}};
   binding.attempt = ++attempts_;
-  if (framework.gpus_cut() == scheduling::GpusCut::kHere) PromiseInstances(*decision.node, binding);
+  binding.pod = scheduling::WithInstances(framework, *decision.node, pod);
+  binding.cuts = binding.pod != pod;
   engine_.Assume(binding.pod, binding.node);
   const scheduling::Verdict reserved =
       engine_.Reserve(framework, *pod, binding.node, binding.state);
@@ -273,18 +273,6 @@ void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
   }
   preparing_.insert(binding.pod->Key());
   Prepare(binding, client, now);
-}
-
-// The exact instances that it will have, if they are to be cut.
-void Scheduler::PromiseInstances(const cluster::NodeInfo& node, Binding& binding) {
-  const cluster::ResourceVector requests = cluster::RequestsOf(*binding.pod);
-  if (!node.gpus.managed || cluster::HasFreeInstances(node, requests)) return;
-  auto promised = cluster::FindCut(node, requests);
-  if (!promised) return;  // the filter said otherwise; what is not there is not waited for
-  auto pod = std::make_shared<cluster::Pod>(*binding.pod);
-  pod->promised = std::move(*promised);
-  binding.pod = std::move(pod);
-  binding.cuts = true;
 }
 
 void Scheduler::WriteCuts(const View& view, kube::Client& client) {

@@ -50,46 +50,34 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
   return reclaim;
 }
 
-// Pods whose namespace has no quota take from each other alone.
-std::optional<scheduling::Preemption> Scheduler::FindPreemption(
-    const SchedulerProfile& profile, const cluster::ClusterSnapshot& snapshot,
-    const cluster::Pod& pod, const scheduling::Promises& promises) const {
-  if (profile.framework->quotas() == nullptr || engine_.ledger().balance().size() == 0) {
-    return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption,
-                                      nullptr, promises);
-  }
-  const auto may_go = [&](const cluster::Pod& other) {
-    return other.priority < pod.priority && !HasQuota(*profile.framework, other);
-  };
-  scheduling::EachThat rule(may_go);
-  return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption, &rule,
-                                    promises);
-}
-
-std::string Scheduler::WhyNotReclaim(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
-  if (pod->preemption_policy == "Never") return "not eligible due to preemptionPolicy=Never.";
+std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
   const cluster::NodeInfo* nominee = engine_.snapshot().Find(engine_.NomineeNode(pod->Key()));
-  if (nominee == nullptr || std::ranges::any_of(leaving, [&](const Pod& other) {
-        return engine_.FindPlaced(other->Key())->node == nominee->node->meta.name;
-      })) {
-    return "";
-  }
+  if (nominee == nullptr || Leaves(leaving, nominee->node->meta.name)) return "";
   if (!AwaitsAgent(pod, *nominee, now)) return "";
   return "the nominated node's agent has not told yet that the instances of evicted pods are free.";
 }
 
+// Whether one of them is on the node.
+bool Scheduler::Leaves(const std::vector<Pod>& leaving, const std::string& node) const {
+  return std::ranges::any_of(
+      leaving, [&](const Pod& other) { return engine_.FindPlaced(other->Key())->node == node; });
+}
+
 std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
                                   kube::Client& client, Time now) {
-  if (!profile.reclaims) return "";
-  measures_.LooksForVictims();
+  if (profile.reclaims) measures_.LooksForVictims();
   const std::vector<Pod> leaving = Leaving();
-  if (std::string why = WhyNotReclaim(pod, leaving, now); !why.empty()) return why;
+  if (std::string why = WhatItAwaits(pod, leaving, now); !why.empty()) return why;
+  const std::string nominee = engine_.NomineeNode(pod->Key());
+  if (!MayMakeRoom(profile, *pod)) {
+    if (!Leaves(leaving, nominee)) TakeBackPromises({pod}, client, now);
+    return profile.reclaims ? WhyNeverTakes(*pod) : "";
+  }
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : leaving) {
     (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
   }
   const Framework& framework = *profile.framework;
-  const std::string nominee = engine_.NomineeNode(pod->Key());
   scheduling::Reclaim reclaim = MakeReclaim(framework, *pod, leaving, {});
   const auto found = reclaim.Find(framework, snapshot, pod, nominee);
   if (!found) {

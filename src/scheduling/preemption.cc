@@ -373,10 +373,11 @@ std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& sna
 
 std::vector<Preemption> PreemptionCandidates(const Framework& framework,
                                              const ClusterSnapshot& snapshot, const Pod& pod,
-                                             const PreemptionOptions& options) {
+                                             const PreemptionOptions& options, EvictionRule* rule,
+                                             const Promises& promises) {
   const auto is_lesser = [&](const Pod& other) { return other.priority < pod.priority; };
   EachThat lesser(is_lesser);
-  return Candidates(framework, snapshot, pod, options, lesser);
+  return Candidates(framework, snapshot, pod, options, rule == nullptr ? lesser : *rule, promises);
 }
 
 bool IsGentler(const Preemption& a, const Preemption& b) { return CostOf(a) < CostOf(b); }
@@ -385,10 +386,8 @@ std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const ClusterSnapshot& snapshot, const Pod& pod,
                                          const PreemptionOptions& options, EvictionRule* rule,
                                          const Promises& promises) {
-  const auto is_lesser = [&](const Pod& other) { return other.priority < pod.priority; };
-  EachThat lesser(is_lesser);
   std::vector<Preemption> candidates =
-      Candidates(framework, snapshot, pod, options, rule == nullptr ? lesser : *rule, promises);
+      PreemptionCandidates(framework, snapshot, pod, options, rule, promises);
   const bool fewest = rule != nullptr && rule->WantsFewest();
   const auto best = std::ranges::min_element(candidates, fewest ? IsSmaller : IsGentler);
   if (best == candidates.end()) return std::nullopt;

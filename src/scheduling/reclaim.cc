@@ -156,7 +156,8 @@ quota::Holding Reclaim::HoldingOf(const EvictionUnit& unit) const {
 
 bool Reclaim::IsGone(const EvictionUnit& unit) const {
   return std::ranges::any_of(unit, [&](const Pod& pod) {
-    return pod->meta.deleted || gone_.contains(pod->Key()) || pod->Key() == pod_->Key();
+    return pod->meta.deleted || gone_.contains(pod->Key()) || spared_.contains(pod->Key()) ||
+           pod->Key() == pod_->Key();
   });
 }
 
