@@ -122,10 +122,11 @@ void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client
   WriteNominee(pod, node, client);
 }
 
-// They serve nobody any more.
+// They serve nobody any more. Nor does what is still written of one: that may have been lost.
 void Scheduler::TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now) {
   for (const Pod& pod : pods) {
-    if (!engine_.NomineeNode(pod->Key()).empty()) SetNominee(pod, "", client, now);
+    const bool written = !pod->nominated_node.empty();
+    if (written || !engine_.NomineeNode(pod->Key()).empty()) SetNominee(pod, "", client, now);
   }
 }
 
