@@ -278,7 +278,8 @@ TEST(NodeResourcesFitTest, OnlyMoreOfWhatIsAskedForHelps) {
 TEST(NodeResourcesFitTest, ANodeThatMayBeCutAnewHelpsPodsThatAskForSlices) {
   const NodeResourcesFit plugin;
   const auto pod = PodOf("p", {{"cpu", "1"}, {"nvidia.com/mig-1g.5gb", "1"}});
-  const auto before = NodeOf("a", {{"cpu", "2"}});
+  const auto before =
+      NodeOf("a", {{"cpu", "2"}}, {{std::string(cluster::kPartitioningLabel), "mig"}});
   auto after = before;
   const auto helps = [&](const cluster::Pod& whom) {
     return plugin.MayHelp({ClusterEvent::Kind::kNodeChanged, Shared(before), Shared(after)}, whom);
