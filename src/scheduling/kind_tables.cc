@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/resource_names.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::scheduling {
@@ -32,6 +33,7 @@ void KindTables::Forget() {
 // Follows the changes that the table does not know yet. False: it must be made anew.
 bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t around) {
   const uint64_t now = first_change_ + changes_.size();
+  if (kind.names && *kind.names != cluster::CountOfResourceNames()) return false;
   if (kind.at < first_change_) return false;
   for (; kind.at < now; ++kind.at) {
     const Change& change = changes_[kind.at - first_change_];
@@ -67,6 +69,10 @@ KindTable& KindTables::For(const Framework& framework, const Pod& pod,
     kind.at = first_change_ + changes_.size();
     kind.around = around;
     kind.images = images_;
+    kind.names.reset();
+    if (cluster::RequestsOf(*pod).Get(cluster::kUnknownResource) != 0) {
+      kind.names = cluster::CountOfResourceNames();
+    }
     ++made_;
   }
   kind.table->Refresh(snapshot);

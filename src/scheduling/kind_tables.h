@@ -51,6 +51,8 @@ class KindTables {
     uint64_t at = 0;      // of the changes, those before are in it
     uint64_t around = 0;  // version of the surroundings
     uint64_t images = 0;  // as images_
+    // Resources that had names, if it asks for one that had none.
+    std::optional<size_t> names = {};
     uint64_t used = 0;
   };
 
