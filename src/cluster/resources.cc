@@ -9,8 +9,12 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "cluster/resource_names.h"
+
 namespace nos::cluster {
 namespace {
+
+constexpr size_t kMostAsked = 4096;  // names that only pods have
 
 // Names live in a deque, so that references to them and views into them stay valid.
 class Names {
@@ -20,19 +24,34 @@ class Names {
   }
 
   ResourceId Intern(std::string_view name) {
-    {
-      const std::shared_lock lock(mutex_);
-      if (const auto it = ids_.find(name); it != ids_.end()) return it->second;
-    }
+    if (const ResourceId id = Find(name); id != kUnknownResource) return id;
     const std::unique_lock lock(mutex_);
     if (const auto it = ids_.find(name); it != ids_.end()) return it->second;
     return names_.size() < kUnknownResource ? Append(name) : kUnknownResource;
   }
 
+  ResourceId InternAsked(std::string_view name) {
+    if (const ResourceId id = Find(name); id != kUnknownResource || asked_ >= kMostAsked) return id;
+    ++asked_;
+    return Intern(name);
+  }
+
+  // kUnknownResource: it has no id.
+  ResourceId Find(std::string_view name) {
+    const std::shared_lock lock(mutex_);
+    const auto it = ids_.find(name);
+    return it == ids_.end() ? kUnknownResource : it->second;
+  }
+
+  size_t Count() {
+    const std::shared_lock lock(mutex_);
+    return names_.size();
+  }
+
   bool IsMig(ResourceId id) const { return mig_[id].load(std::memory_order_relaxed); }
 
   const std::string& Name(ResourceId id) {
-    static const std::string unknown = "(one of too many resource names)";
+    static const std::string unknown = "(a resource that no node offers)";
     const std::shared_lock lock(mutex_);
     return id < names_.size() ? names_[id] : unknown;
   }
@@ -45,6 +64,7 @@ class Names {
     return id;
   }
 
+  std::atomic<size_t> asked_ = 0;  // names that pods had first
   std::shared_mutex mutex_;
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, ResourceId> ids_;
@@ -80,6 +100,17 @@ constexpr auto kById = [](const auto& entry, ResourceId id) { return entry.first
 ResourceId InternResource(std::string_view name) { return AllNames().Intern(name); }
 const std::string& ResourceName(ResourceId id) { return AllNames().Name(id); }
 bool IsMigResource(ResourceId id) { return AllNames().IsMig(id); }
+ResourceId InternAskedResource(std::string_view name) { return AllNames().InternAsked(name); }
+size_t CountOfResourceNames() { return AllNames().Count(); }
+
+std::vector<std::string> UnknownResourcesOf(const Pod& pod) {
+  std::vector<std::string> unknown;
+  for (const auto& [name, quantity] : PodRequests(pod)) {
+    const bool asked = quantity != Quantity();
+    if (asked && AllNames().Find(name) == kUnknownResource) unknown.push_back(name);
+  }
+  return unknown;
+}
 
 ResourceVector ResourceVector::From(const ResourceList& list) {
   ResourceVector vector;
@@ -136,7 +167,13 @@ ScoredRequests ScoredRequestsOf(const Pod& pod) {
 }
 
 ResourceVector RequestsOf(const Pod& pod) {
-  ResourceVector requests = ResourceVector::From(PodRequests(pod));
+  ResourceVector requests;
+  for (const auto& [name, quantity] : PodRequests(pod)) {
+    if (quantity == Quantity()) continue;
+    const ResourceId id = InternAskedResource(name);
+    const int64_t amount = id == kCpu ? quantity.MilliValue() : quantity.Value();
+    requests.Set(id, SaturatingAdd(requests.Get(id), amount));
+  }
   requests.Set(kPods, 1);
   return requests;
 }

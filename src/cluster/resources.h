@@ -18,7 +18,7 @@ inline constexpr ResourceId kCpu = 0;
 inline constexpr ResourceId kMemory = 1;
 inline constexpr ResourceId kEphemeralStorage = 2;
 inline constexpr ResourceId kPods = 3;
-// Stands for every name that came after 65,534 others: nobody can provide it.
+// Stands for names that have no id of their own (resource_names.h): nobody can provide it.
 inline constexpr ResourceId kUnknownResource = 0xffff;
 
 inline constexpr std::string_view kMigResourcePrefix = "nvidia.com/mig-";

@@ -32,10 +32,12 @@ void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& i
   if (!pod.pod_anti_affinity.required.empty()) info.with_required_anti_affinity += sign;
 }
 
-// Sums that have stopped at their end do not tell any more what they are made of.
+// Sums that have stopped at their end do not tell any more what they are made of, nor do those of
+// resources that had no id; they may have one by now.
 void TakeOff(Pods::iterator at, NodeInfo& info) {
   const std::shared_ptr<const Pod> pod = *at;
-  const bool forgotten = info.requested.HasStopped() || info.scored.HasStopped();
+  const bool forgotten = info.requested.HasStopped() || info.scored.HasStopped() ||
+                         info.requested.Get(kUnknownResource) != 0;
   info.pods.erase(at);
   Count(*pod, RequestsOf(*pod), -1, info);
   if (!forgotten) return;
@@ -158,6 +160,9 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
 
 ClusterSnapshot ClusterSnapshot::Build(const Nodes& nodes, const Pods& pods,
                                        const gpu::Catalogue& catalogue) {
+  for (const auto& model : catalogue.models()) {  // whatever pods ask for first
+    for (const gpu::Profile& profile : model->profiles()) InternResource(profile.resource_name);
+  }
   Nodes sorted = nodes;
   SortUnique(sorted, [](const auto& a, const auto& b) { return a->meta.name < b->meta.name; });
   ClusterSnapshot snapshot;

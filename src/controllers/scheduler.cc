@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "cluster/cut.h"
+#include "cluster/gpu_signs.h"
 #include "controllers/node_write.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/explain_promises.h"
@@ -28,7 +28,7 @@ bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
     return left.name == right.name && left.bytes == right.bytes;
   };
   return a.unschedulable == b.unschedulable && a.allocatable == b.allocatable &&
-         a.meta.labels == b.meta.labels && a.meta.annotations == b.meta.annotations &&
+         a.meta.labels == b.meta.labels && cluster::SayTheSameOfGpus(a, b) &&
          std::ranges::equal(a.taints, b.taints, same_taint) &&
          std::ranges::equal(a.images, b.images, same_image);
 }
@@ -254,7 +254,8 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
   Binding& binding = bindings_[key];
   binding = {pod, &framework, decision.node->node->meta.name, {}};
   binding.attempt = ++attempts_;
-  if (framework.gpus_cut() == scheduling::GpusCut::kHere) PromiseInstances(*decision.node, binding);
+  binding.pod = scheduling::WithInstances(framework, *decision.node, pod);
+  binding.cuts = binding.pod != pod;
   engine_.Assume(binding.pod, binding.node);
   const scheduling::Verdict reserved =
       engine_.Reserve(framework, *pod, binding.node, binding.state);
@@ -303,18 +304,6 @@ void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
   }
   preparing_.insert(binding.pod->Key());
   Prepare(binding, client, now);
-}
-
-// The exact instances that it will have, if they are to be cut.
-void Scheduler::PromiseInstances(const cluster::NodeInfo& node, Binding& binding) {
-  const cluster::ResourceVector requests = cluster::RequestsOf(*binding.pod);
-  if (!node.gpus.managed || cluster::HasFreeInstances(node, requests)) return;
-  auto promised = cluster::FindCut(node, requests);
-  if (!promised) return;  // the filter said otherwise; what is not there is not waited for
-  auto pod = std::make_shared<cluster::Pod>(*binding.pod);
-  pod->promised = std::move(*promised);
-  binding.pod = std::move(pod);
-  binding.cuts = true;
 }
 
 void Scheduler::WriteCuts(const View& view, kube::Client& client) {

@@ -195,7 +195,6 @@ class Scheduler final : public Reconciler {
   void SendWrites(Binding& binding, std::vector<kube::ApiRequest> writes, kube::Client& client);
   // Of one that waits for GPUs to be cut: kReady when they are.
   scheduling::Progress LookAtCuts(Binding& binding, Time now);
-  static void PromiseInstances(const cluster::NodeInfo& node, Binding& binding);
   void WriteCuts(const View& view, kube::Client& client);
   void HeedRests(Time now);
   bool HasRoomForDecisions() const;
@@ -217,10 +216,8 @@ class Scheduler final : public Reconciler {
   void RefuseGang(const std::vector<Pod>& pods, const std::string& why, Time now);
   void LetSleep(const std::vector<Pod>& pods, const std::vector<const scheduling::Plugin*>& by,
                 Time now);
+  class RoomSearch;
   GangRoom FindRoom(const Gang& gang, Time now);
-  std::optional<scheduling::Preemption> FindPlace(const SchedulerProfile& profile,
-                                                  const cluster::ClusterSnapshot& snapshot,
-                                                  const Pod& pod);
   std::string PreemptForGang(const Gang& gang, kube::Client& client, Time now);
   void TakeInMember(const Pod& before, const Pod& after, Time now);
   // It is to be looked at; `why` it may have to give its places back.
@@ -232,13 +229,19 @@ class Scheduler final : public Reconciler {
   // Makes room for the pod if that is possible. Returns why not, or what was done.
   std::string Preempt(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
                       Time now);
-  // Empty: it may.
-  std::string WhyNotMakeRoom(const Framework& framework, const Pod& pod, Time now);
+  // Whether others may have to go for it, and there may be any of whom that is true.
+  bool MayMakeRoom(const SchedulerProfile& profile, const cluster::Pod& pod) const;
+  // By its priority.
+  bool MayEvict(const SchedulerProfile& profile, const cluster::Pod& pod,
+                const cluster::Pod& other) const;
+  // What the pod waits for: the end of others on the node that it was promised. Empty: nothing.
+  std::string WhatItAwaits(const Framework& framework, const Pod& pod, Time now);
+  std::string WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now);
+  bool Leaves(const std::vector<Pod>& leaving, const std::string& node) const;
   // The pod's namespace has a quota, by which it may have others go.
   bool HasQuota(const Framework& framework, const cluster::Pod& pod) const;
   std::string ReclaimFor(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
                          Time now);
-  std::string WhyNotReclaim(const Pod& pod, const std::vector<Pod>& leaving, Time now);
   scheduling::Reclaim MakeReclaim(const Framework& framework, const cluster::Pod& pod,
                                   const std::vector<Pod>& leaving,
                                   const std::set<std::string>& gang);
@@ -248,8 +251,7 @@ class Scheduler final : public Reconciler {
                                                       const Pod& pod,
                                                       const std::string& preferred);
   std::optional<scheduling::Preemption> FindPreemption(const SchedulerProfile& profile,
-                                                       const cluster::ClusterSnapshot& snapshot,
-                                                       const cluster::Pod& pod) const;
+                                                       const cluster::Pod& pod);
   // Evicted already, and still there.
   std::vector<Pod> Leaving() const;
   scheduling::EvictionUnit UnitOf(const Pod& pod) const;
@@ -291,6 +293,9 @@ class Scheduler final : public Reconciler {
   // evicted ones are free. None: that has not begun, the others are still there.
   std::map<std::string, std::optional<Time>> made_room_;
   std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
+  // Kinds of pods for which no victims were found, as long as nothing has made room since.
+  std::set<std::string> hopeless_;
+  uint64_t hopeless_at_ = 0;                    // Engine::openings
   std::vector<Pod> unpromised_;                 // whose nominated node is to be taken back
   std::map<std::string, Telling> tellings_;     // by pod key
   kube::WorkQueue untold_;                      // pod keys

@@ -353,7 +353,7 @@ TEST_F(SchedulerCutsTest, AnAgentThatDoesNotTellIsWaitedForAWhile) {
   Run();
   EXPECT_EQ(Nominee("p"), "m");
   clock_.Advance(seconds(31));
-  Tell("n", {{"note", "wakes it"}});
+  Tell("n", {{"nos.nebuly.com/note", "wakes it"}});
   Run();
   EXPECT_EQ(Nominee("p"), "n");
 }

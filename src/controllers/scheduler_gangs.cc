@@ -114,61 +114,6 @@ void Scheduler::RefuseGang(const std::vector<Pod>& pods, const std::string& why,
   }
 }
 
-// Members find their places one after the other, as if nothing had been promised to any of them.
-Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
-  const Pod& first = gang.waiting.front();
-  const SchedulerProfile& profile = *ProfileFor(*first);
-  const Framework& framework = *profile.framework;
-  const bool by_quota = HasQuota(framework, *first);
-  GangRoom room;
-  if (by_quota ? !profile.reclaims : !profile.preemption) return room;
-  measures_.LooksForVictims();
-  cluster::ClusterSnapshot snapshot = engine_.WithPromises(*first);
-  std::set<std::string> members;
-  for (const Pod& member : gang.waiting) {
-    members.insert(member->Key());
-    const std::string nominee = engine_.NomineeNode(member->Key());
-    if (!nominee.empty()) (void)snapshot.Unbind(*member, nominee);  // if it is there
-  }
-  const auto vacate = [&](const Pod& other) {
-    const auto* placed = engine_.FindPlaced(other->Key());
-    if (placed != nullptr) (void)snapshot.Vacate(*other, placed->node);  // if it is there
-  };
-  std::optional<scheduling::Reclaim> reclaim;
-  std::vector<Pod> leaving;
-  if (by_quota) {
-    leaving = Leaving();
-    std::ranges::for_each(leaving, vacate);
-    reclaim.emplace(MakeReclaim(framework, *first, leaving, members));
-  }
-  room.waits = !leaving.empty();
-  for (const Pod& member : gang.waiting) {
-    if (gang.placed + room.places.size() >= gang.least) break;
-    room.why_not = by_quota ? WhyNotReclaim(member, leaving, now)
-                            : WhyNotMakeRoom(framework, member, now);
-    if (!room.why_not.empty()) break;
-    const auto found = reclaim ? FindBy(profile, *reclaim, snapshot, member, "")
-                               : FindPlace(profile, snapshot, member);
-    if (!found) continue;
-    if (reclaim) reclaim->Carry(*found, snapshot, member);
-    for (const Pod& victim : found->victims) {
-      vacate(victim);
-      room.victims.push_back(victim);
-    }
-    (void)snapshot.Bind(member, found->node);
-    room.places.emplace_back(member, found->node);
-  }
-  return room;
-}
-
-// Where nobody has to go for it, else where the least have to.
-std::optional<scheduling::Preemption> Scheduler::FindPlace(
-    const SchedulerProfile& profile, const cluster::ClusterSnapshot& snapshot, const Pod& pod) {
-  const auto fits = profile.framework->Schedule(*pod, snapshot, {});
-  if (fits.node == nullptr) return FindPreemption(profile, snapshot, *pod);
-  return scheduling::Preemption{fits.node->node->meta.name, {}, 0};
-}
-
 // Room for all that are needed, or none at all: then nothing is kept for those that wait, either.
 std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
   const GangRoom room = FindRoom(gang, now);
@@ -176,7 +121,7 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
   const bool waits = room.victims.empty() && room.waits;
   if ((room.victims.empty() && !waits) || gang.placed + room.places.size() < gang.least) {
     TakeBackPromises(gang.waiting, client, now);
-    return "";
+    return WhyNeverTakes(*gang.waiting.front());
   }
   const Pod& first = gang.waiting.front();
   for (const Pod& victim : room.victims) {

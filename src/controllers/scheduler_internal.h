@@ -32,4 +32,16 @@ inline bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
   return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
 }
 
+// Others can only be in its way: it asks neither to be near some, nor where few are.
+inline bool IsOnlyHarmed(const cluster::Pod& pod) {
+  return pod.pod_affinity.required.empty() && pod.spread.empty();
+}
+
+// Pods for which the same victims would be found, but for what each was promised itself.
+std::string KindOfPreemptor(const cluster::Pod& pod);
+
+inline std::string WhyNeverTakes(const cluster::Pod& pod) {
+  return pod.preemption_policy == "Never" ? "not eligible due to preemptionPolicy=Never." : "";
+}
+
 }  // namespace nos::controllers

@@ -100,6 +100,130 @@ TEST_F(PromisedElsewhereTest, WhoWaitsElsewhereForItsGpusKeepsNobodyWaiting) {
   EXPECT_EQ(NodeOf("low"), "a");
 }
 
+// "leader" has made room on n1 and waits for the end of a slow victim. "helper" has to be near it,
+// and is of use nowhere before that is there.
+TEST_F(SchedulerNomineesTest, NobodyIsEvictedForOneThatNeedsANeighbourWhoIsNotThereYet) {
+  for (int i = 1; i <= 5; ++i) {
+    const std::string name = "n" + std::to_string(i), low = "low" + std::to_string(i);
+    const std::string cpu = i == 1 ? "2" : "1";  // n1 alone is large enough for the leader
+    Node(name, cpu);
+    Label(name, "zone", "z");
+    PutPod(low, "cpu", cpu, 0);
+    BindElsewhere(low, name);
+  }
+  Run();
+  LetPodsEndSlowly();
+  PutPod("leader", "cpu", "2", 9, {{"app", "leader"}});
+  Run();
+  ASSERT_EQ(Nominee("leader"), "n1");
+  PutPod("helper", "cpu", "1", 9);
+  ChangePod("helper", [&](Json& pod) {
+    MakeObject(pod, "spec", "affinity",
+               "podAffinity")["requiredDuringSchedulingIgnoredDuringExecution"] = JsonArray{
+        {{"topologyKey", "zone"}, {"labelSelector", {{"matchLabels", {{"app", "leader"}}}}}}};
+  });
+  for (int round = 0; round < 6; ++round) {
+    Run();
+    for (int i = 2; i <= 5; ++i) {
+      EXPECT_FALSE(IsEnding("low" + std::to_string(i))) << "low" << i << " in round " << round;
+    }
+    clock_.Advance(seconds(15));
+  }
+}
+
+// A pod that evicts nobody was promised node "n", where slices are cut for it; those turn out to be
+// somebody's.
+class VainPromiseTest : public SchedulerNomineesTest {
+ protected:
+  void PromiseSlices() {
+    GpuNode("n", 1);
+    PutPod("p", "cpu", "60", 0);
+    ChangePod("p", [](Json& pod) {
+      Json& container = pod.at("spec").at("containers").at(0);
+      MakeObject(container, "resources", "limits")["nvidia.com/mig-7g.40gb"] = "1";
+      MakeObject(pod, "spec")["preemptionPolicy"] = "Never";
+    });
+    Run();
+    ASSERT_EQ(Spec("n"), "7g.40gb@0");
+    ASSERT_EQ(Nominee("p"), "n");
+  }
+  void SomebodyHasThem() {
+    Tell("n",
+         {{"nos.nebuly.com/status-layout-0", "1g.5gb@0:used"},
+          {"nos.nebuly.com/status-partitioning-plan", Plan("n")}},
+         {{"nvidia.com/mig-1g.5gb", "1"}});
+    Run();
+  }
+  void OtherGetsItsPlace() {
+    PutPod("other", "cpu", "60", 0);
+    for (int i = 0; i < 30; ++i) {
+      Run();
+      clock_.Advance(std::chrono::minutes(1));
+    }
+    EXPECT_EQ(NodeOf("other"), "n") << Why("other");
+    EXPECT_EQ(Nominee("p"), "") << Why("p");
+  }
+};
+
+TEST_F(VainPromiseTest, TheNextLeaderTakesItBack) {
+  PromiseSlices();
+  Restart();
+  SomebodyHasThem();
+  OtherGetsItsPlace();
+}
+
+TEST_F(VainPromiseTest, AProfileWithoutPreemptionTakesItBack) {
+  PromiseSlices();
+  runner_.reset();
+  scheduler_ = std::make_unique<Scheduler>(
+      config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_, std::nullopt}},
+      gpu::Catalogue::Builtin());
+  RunnerOptions options;
+  options.watch_around = true;
+  runner_ = std::make_unique<Runner>(*scheduler_, watches_, options);
+  SomebodyHasThem();
+  OtherGetsItsPlace();
+}
+
+TEST_F(VainPromiseTest, AGangTakesItBack) {
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+            {"spec", {{"minMember", 2}}}});
+  CpuNode("m", "1");
+  PutPod("q", "cpu", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
+  GpuNode("n", 1);
+  PutPod("p", "cpu", "60", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
+  for (const char* name : {"p", "q"}) {
+    ChangePod(name, [](Json& pod) { MakeObject(pod, "spec")["preemptionPolicy"] = "Never"; });
+  }
+  ChangePod("p", [](Json& pod) {
+    Json& container = pod.at("spec").at("containers").at(0);
+    MakeObject(container, "resources", "limits")["nvidia.com/mig-7g.40gb"] = "1";
+  });
+  Run();
+  ASSERT_EQ(Nominee("p"), "n");
+  Restart();
+  SomebodyHasThem();
+  OtherGetsItsPlace();
+}
+
+TEST_F(VainPromiseTest, AWriteThatTakesItBackMayBeLost) {
+  PromiseSlices();
+  int lost = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    const bool takes_back = request.method == "PATCH" && request.path.ends_with("/p/status") &&
+                            Find(request.body, "status", "nominatedNodeName") != nullptr;
+    if (takes_back && lost++ == 0) {
+      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "connection reset"));
+    }
+    return answer;
+  };
+  SomebodyHasThem();
+  OtherGetsItsPlace();
+  EXPECT_GE(lost, 1);
+}
+
 TEST_F(SchedulerNomineesTest, SlicesThatHardlyFitAreCut) {
   GpuNode("n", 2);
   PutPod("p", "nvidia.com/mig-1g.5gb", "8", 0);

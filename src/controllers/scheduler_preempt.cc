@@ -8,23 +8,28 @@
 #include "controllers/condition.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/pod_kind.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::controllers {
 
 using scheduling::ClusterEvent;
 
+std::string KindOfPreemptor(const cluster::Pod& pod) {
+  return fmt::format("{}{} {}/{}/{}", scheduling::KindOf(pod), pod.preemption_policy, pod.priority,
+                     pod.scheduler_name, GangOf(pod));
+}
+
 std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
                                kube::Client& client, Time now) {
-  const Framework& framework = *profile.framework;
-  if (HasQuota(framework, *pod)) return ReclaimFor(profile, pod, client, now);
-  if (!profile.preemption) return "";
-  measures_.LooksForVictims();
-  if (const std::string why = WhyNotMakeRoom(framework, pod, now); !why.empty()) return why;
-  const auto found = FindPreemption(profile, engine_.WithPromises(*pod), *pod);
+  if (HasQuota(*profile.framework, *pod)) return ReclaimFor(profile, pod, client, now);
+  if (profile.preemption) measures_.LooksForVictims();
+  std::string why = WhatItAwaits(*profile.framework, pod, now);
+  if (!why.empty()) return why;
+  const auto found = FindPreemption(profile, *pod);
   if (!found) {
     TakeBackPromises({pod}, client, now);
-    return "";
+    return profile.preemption ? WhyNeverTakes(*pod) : "";
   }
   made_room_.erase(pod->Key());
   SetNominee(pod, found->node, client,
@@ -35,17 +40,52 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
                      found->node);
 }
 
-std::string Scheduler::WhyNotMakeRoom(const Framework& framework, const Pod& pod, Time now) {
+bool Scheduler::MayMakeRoom(const SchedulerProfile& profile, const cluster::Pod& pod) const {
+  if (pod.preemption_policy == "Never") return false;
+  if (HasQuota(*profile.framework, pod)) return profile.reclaims;
+  const auto least = engine_.LeastPriority();
+  return profile.preemption && least && *least < pod.priority;
+}
+
+// Pods whose namespace has no quota take from each other alone. What is left of a gang that lost a
+// member for another one is of no use.
+bool Scheduler::MayEvict(const SchedulerProfile& profile, const cluster::Pod& pod,
+                         const cluster::Pod& other) const {
+  if (other.priority >= pod.priority || HasQuota(*profile.framework, other)) return false;
+  const std::string gang = GangOf(other);
+  const auto around = engine_.snapshot().ShareAround();
+  return gang.empty() || gang != GangOf(pod) || around == nullptr ||
+         SizeOfGang(pod, *around).least <= 1;
+}
+
+std::optional<scheduling::Preemption> Scheduler::FindPreemption(const SchedulerProfile& profile,
+                                                                const cluster::Pod& pod) {
+  if (!MayMakeRoom(profile, pod)) return std::nullopt;
+  if (std::exchange(hopeless_at_, engine_.openings()) != engine_.openings()) hopeless_.clear();
+  const bool alike = IsOnlyHarmed(pod) && engine_.NomineeNode(pod.Key()).empty();
+  std::string kind = alike ? KindOfPreemptor(pod) : "";
+  if (alike && hopeless_.contains(kind)) return std::nullopt;
+  const auto may_go = [&](const cluster::Pod& other) { return MayEvict(profile, pod, other); };
+  scheduling::EachThat rule(may_go);
+  auto found = scheduling::FindPreemption(*profile.framework, engine_.snapshot(), pod,
+                                          *profile.preemption, &rule, engine_.PromisesFor(pod));
+  if (!found && alike) hopeless_.insert(std::move(kind));
+  return found;
+}
+
+std::string Scheduler::WhatItAwaits(const Framework& framework, const Pod& pod, Time now) {
   // As it is by now, the watch may show later.
   cluster::Pod self = *pod;
   self.nominated_node = engine_.NomineeNode(pod->Key());
+  self.preemption_policy.clear();  // it may have been promised something all the same
   const cluster::NodeInfo* nominee = engine_.snapshot().Find(self.nominated_node);
-  const bool waits = nominee != nullptr && std::ranges::any_of(nominee->pods, [&](const Pod& p) {
-                       return p->priority < pod->priority && going_.contains(p->Key());
-                     });
+  if (nominee == nullptr) return "";
+  const bool waits = std::ranges::any_of(nominee->pods, [&](const Pod& p) {
+    return p->priority < pod->priority && going_.contains(p->Key());
+  });
   if (waits) return "the pods in its way on the nominated node are being evicted.";
   std::string why = scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
-  if (!why.empty() || nominee == nullptr || !AwaitsAgent(pod, *nominee, now)) return why;
+  if (!why.empty() || !AwaitsAgent(pod, *nominee, now)) return why;
   return std::string(scheduling::kAwaitsAgent);
 }
 
@@ -93,10 +133,11 @@ void Scheduler::SetNominee(const Pod& pod, const std::string& node, kube::Client
   WriteNominee(pod, node, client);
 }
 
-// They serve nobody any more.
+// They serve nobody any more. Nor does what is still written of one: that may have been lost.
 void Scheduler::TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now) {
   for (const Pod& pod : pods) {
-    if (!engine_.NomineeNode(pod->Key()).empty()) SetNominee(pod, "", client, now);
+    const bool written = !pod->nominated_node.empty();
+    if (written || !engine_.NomineeNode(pod->Key()).empty()) SetNominee(pod, "", client, now);
   }
 }
 

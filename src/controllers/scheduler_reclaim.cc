@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controllers/scheduler_internal.h"
+#include "scheduling/explain_promises.h"
 
 namespace nos::controllers {
 
@@ -45,34 +46,22 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
   scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceFor(pod, gang),
                               framework.quotas()->options(),
                               [this](const Pod& victim) { return UnitOf(victim); });
+  reclaim.Heed(engine_.PromisesFor(pod, gang));
   reclaim.CountGone(leaving);
   return reclaim;
 }
 
-// Pods whose namespace has no quota take from each other alone.
-std::optional<scheduling::Preemption> Scheduler::FindPreemption(
-    const SchedulerProfile& profile, const cluster::ClusterSnapshot& snapshot,
-    const cluster::Pod& pod) const {
-  if (profile.framework->quotas() == nullptr || engine_.ledger().balance().size() == 0) {
-    return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption);
-  }
-  const auto may_go = [&](const cluster::Pod& other) {
-    return other.priority < pod.priority && !HasQuota(*profile.framework, other);
-  };
-  scheduling::EachThat rule(may_go);
-  return scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption, &rule);
+std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
+  const cluster::NodeInfo* nominee = engine_.snapshot().Find(engine_.NomineeNode(pod->Key()));
+  if (nominee == nullptr || Leaves(leaving, nominee->node->meta.name)) return "";
+  if (!AwaitsAgent(pod, *nominee, now)) return "";
+  return std::string(scheduling::kAwaitsAgent);
 }
 
-std::string Scheduler::WhyNotReclaim(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
-  if (pod->preemption_policy == "Never") return "not eligible due to preemptionPolicy=Never.";
-  const cluster::NodeInfo* nominee = engine_.snapshot().Find(engine_.NomineeNode(pod->Key()));
-  if (nominee == nullptr || std::ranges::any_of(leaving, [&](const Pod& other) {
-        return engine_.FindPlaced(other->Key())->node == nominee->node->meta.name;
-      })) {
-    return "";
-  }
-  if (!AwaitsAgent(pod, *nominee, now)) return "";
-  return "the nominated node's agent has not told yet that the instances of evicted pods are free.";
+// Whether one of them is on the node.
+bool Scheduler::Leaves(const std::vector<Pod>& leaving, const std::string& node) const {
+  return std::ranges::any_of(
+      leaving, [&](const Pod& other) { return engine_.FindPlaced(other->Key())->node == node; });
 }
 
 // As GPUs are cut, else as they will be for it by the partitioner once there is room.
@@ -88,16 +77,19 @@ std::optional<scheduling::Preemption> Scheduler::FindBy(const SchedulerProfile& 
 
 std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
                                   kube::Client& client, Time now) {
-  if (!profile.reclaims) return "";
-  measures_.LooksForVictims();
+  if (profile.reclaims) measures_.LooksForVictims();
   const std::vector<Pod> leaving = Leaving();
-  if (std::string why = WhyNotReclaim(pod, leaving, now); !why.empty()) return why;
-  cluster::ClusterSnapshot snapshot = engine_.WithPromises(*pod);
+  if (std::string why = WhatItAwaits(pod, leaving, now); !why.empty()) return why;
+  const std::string nominee = engine_.NomineeNode(pod->Key());
+  if (!MayMakeRoom(profile, *pod)) {
+    if (!Leaves(leaving, nominee)) TakeBackPromises({pod}, client, now);
+    return profile.reclaims ? WhyNeverTakes(*pod) : "";
+  }
+  cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : leaving) {
     (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
   }
   const Framework& framework = *profile.framework;
-  const std::string nominee = engine_.NomineeNode(pod->Key());
   scheduling::Reclaim reclaim = MakeReclaim(framework, *pod, leaving, {});
   const auto found = FindBy(profile, reclaim, snapshot, pod, nominee);
   if (!found) {

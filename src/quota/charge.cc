@@ -74,9 +74,9 @@ bool DependsOnNode(const cluster::Pod& pod) {
 
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
   Amounts charge;
-  const Amounts requests = Amounts::From(cluster::PodRequests(pod));
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (amount > 0) charge.Set(id, amount);
+    if (amount > 0 && id != cluster::kUnknownResource) charge.Set(id, amount);
   }
   charge.Set(cluster::kPods, 1);
   const int64_t whole = node != nullptr ? GpuMemoryOf(*node, rules) : rules.gpu_memory_gb;

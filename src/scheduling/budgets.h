@@ -34,4 +34,7 @@ class Budgets {
       budgets_;
 };
 
+// As if the pod had been evicted: the budgets that count it allow fewer further ones.
+void CountGone(cluster::Surroundings& around, const cluster::Pod& pod);
+
 }  // namespace nos::scheduling

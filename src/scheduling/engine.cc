@@ -4,7 +4,6 @@
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
-#include "scheduling/pod_kind.h"
 
 namespace nos::scheduling {
 
@@ -39,38 +38,40 @@ bool HasSameImages(const cluster::Node& a, const cluster::Node& b) {
 Engine::Engine(const gpu::Catalogue& catalogue)
     : snapshot_(cluster::ClusterSnapshot::Build({}, {}, catalogue)) {}
 
-// What the tables have to know of it is only where.
 void Engine::Note(std::string_view node, Pod pod, bool came) {
-  if (kinds_.empty()) return;
-  const NodeInfo* info = snapshot_.Find(node);
-  if (info == nullptr) return;
-  changes_.push_back({*snapshot_.IndexOf(node), std::move(pod), came});
-  // Who is further behind than this is better made anew.
-  if (changes_.size() > 4 * snapshot_.size() + 1000) {
-    changes_.pop_front();
-    ++first_change_;
-  }
+  openings_ += came ? 0 : 1;
+  tables_.Note(snapshot_, node, std::move(pod), came);
+}
+
+void Engine::CountPriority(int32_t priority, int sign) {
+  const auto count = priorities_.try_emplace(priority).first;
+  sign > 0 ? ++count->second : --count->second;
+  if (count->second == 0) priorities_.erase(count);
+}
+
+std::optional<int32_t> Engine::LeastPriority() const {
+  if (priorities_.empty()) return std::nullopt;
+  return priorities_.begin()->first;
 }
 
 void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
+  ++openings_;
   const std::string name = node->meta.name;
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
     const bool alike = SameToOthers(*before->node, *node);
     const bool same_gpus = quota::GpuMemoryOf(*before->node, charge_rules_) ==
                            quota::GpuMemoryOf(*node, charge_rules_);
-    if (!HasSameImages(*before->node, *node)) ++images_;
+    if (!HasSameImages(*before->node, *node)) tables_.NoteImages();
     snapshot_.SetNode(std::move(node));
     if (!same_gpus) {
       for (const Pod& pod : snapshot_.Find(name)->pods) Count(pod, name);
     }
     if (alike) return Note(name, nullptr, false);
-    domains_.Clear();
-    return ForgetKinds();
+    return tables_.Forget();
   }
   snapshot_.SetNode(std::move(node));
-  domains_.Clear();
-  ForgetKinds();
+  tables_.Forget();
   const auto homeless = homeless_.extract(name);
   if (homeless.empty()) return;
   for (const std::string& key : homeless.mapped()) {
@@ -88,14 +89,8 @@ void Engine::RemoveNode(const std::string& name) {
   for (const Pod& pod : pods) homeless_[name].insert(pod->Key());
   snapshot_.RemoveNode(name);
   for (const Pod& pod : pods) Count(pod, name);
-  domains_.Clear();
-  ForgetKinds();
-}
-
-void Engine::ForgetKinds() {
-  kinds_.clear();
-  changes_.clear();
-  first_change_ = 0;
+  tables_.Forget();
+  ++openings_;
 }
 
 // Copies of the tables as they are: nobody else tells what has changed in them.
@@ -148,6 +143,7 @@ void Engine::SetPod(const Pod& pod) {
   if (found == placed_.end()) {
     if (!counts) return;
     Bind(pod, pod->node_name);
+    CountPriority(pod->priority, 1);
     placed_.emplace(key, Placed{pod, pod->node_name, false});
     return;
   }
@@ -167,6 +163,8 @@ void Engine::SetPod(const Pod& pod) {
     (void)snapshot_.UpdatePod(pod);
     Note(placed.node, pod, true);
   }
+  CountPriority(placed.pod->priority, -1);
+  CountPriority(pod->priority, 1);
   placed = {pod, pod->node_name, false};
 }
 
@@ -174,12 +172,14 @@ void Engine::RemovePod(const std::string& key) {
   const auto found = placed_.find(key);
   if (found == placed_.end()) return;
   Unbind(*found->second.pod, found->second.node);
+  CountPriority(found->second.pod->priority, -1);
   placed_.erase(found);
 }
 
 void Engine::Assume(const Pod& pod, const std::string& node) {
   RemovePod(pod->Key());
   Bind(pod, node);
+  CountPriority(pod->priority, 1);
   placed_.emplace(pod->Key(), Placed{pod, node, true});
 }
 
@@ -225,6 +225,7 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
     std::erase_if(promises, [&](const Promise& one) { return one.pod->Key() == key; });
     if (promises.empty()) nominated_.erase(before->second);
     nominations_.erase(before);
+    ++openings_;
   }
   if (node.empty()) return;
   nominations_[key] = node;
@@ -264,67 +265,32 @@ std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::P
   return first;
 }
 
+Promises Engine::PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out) const {
+  Promises promises;
+  for (const auto& [node, all] : nominated_) {
+    std::vector<Pod> first = FirstOn(node, pod);
+    std::erase_if(first, [&](const Pod& other) { return left_out.contains(other->Key()); });
+    if (!first.empty()) promises.emplace(node, std::move(first));
+  }
+  return promises;
+}
+
 cluster::ClusterSnapshot Engine::WithPromises(const cluster::Pod& pod) const {
   cluster::ClusterSnapshot with = snapshot_;
-  for (const auto& [node, promises] : nominated_) {
-    for (const Pod& other : FirstOn(node, pod)) (void)with.Bind(other, node);  // if it is there
+  for (const auto& [node, others] : PromisesFor(pod)) {
+    for (const Pod& other : others) (void)with.Bind(other, node);  // if it is there
   }
   return with;
 }
 
 void Engine::Learn(const Framework& framework, Pods waiting) {
   learnt_[&framework] = framework.Learn(snapshot_, waiting);
-  kinds_.clear();  // their scores are made of what was learnt before
-}
-
-// Follows the changes that the table does not know yet. False: it must be made anew.
-bool Engine::CatchUp(Kind& kind) {
-  const uint64_t now = first_change_ + changes_.size();
-  if (kind.at < first_change_) return false;
-  for (; kind.at < now; ++kind.at) {
-    const Change& change = changes_[kind.at - first_change_];
-    if (change.pod == nullptr) {
-      kind.table->Touch(change.node);
-    } else if (!kind.table->Follow(*change.pod, change.came, change.node, snapshot_, domains_)) {
-      return false;
-    }
-  }
-  if (kind.images != images_) kind.table->FollowImages();
-  kind.images = images_;
-  if (kind.around == snapshot_.around_version()) return true;
-  kind.around = snapshot_.around_version();
-  return kind.table->FollowAround(snapshot_);
-}
-
-KindTable& Engine::TableFor(const Framework& framework, const Pod& pod) {
-  std::string text = KindOf(*pod);
-  const Framework* profile = &framework;
-  text.append(reinterpret_cast<const char*>(&profile), sizeof profile);
-  auto found = kinds_.find(text);
-  if (found == kinds_.end()) {
-    if (kinds_.size() >= kMostKinds) {
-      kinds_.erase(std::ranges::min_element(
-          kinds_, [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
-    }
-    found = kinds_.emplace(text, Kind()).first;
-  }
-  Kind& kind = found->second;
-  kind.used = ++uses_;
-  if (kind.table == nullptr || !CatchUp(kind)) {
-    kind.table = std::make_unique<KindTable>(framework, pod, snapshot_, learnt_[profile]);
-    kind.at = first_change_ + changes_.size();
-    kind.around = snapshot_.around_version();
-    kind.images = images_;
-    ++tables_made_;
-  }
-  kind.table->Refresh(snapshot_);
-  return *kind.table;
+  tables_.ForgetScores();  // they are made of what was learnt before
 }
 
 // It would take what one that goes first was promised. Source: kube-scheduler's
 // RunFilterPluginsWithNominatedPods: with those of the same priority, too.
-std::optional<Engine::Barred> Engine::WhyKept(const Pod& pod, size_t node,
-                                              KindTable& table) const {
+std::optional<Barred> Engine::WhyKept(const Pod& pod, size_t node, KindTable& table) const {
   std::vector<Pod> first = FirstOn(snapshot_.node(node).node->meta.name, *pod);
   if (first.empty()) return std::nullopt;
   const KindTable::Beside& beside = table.AskBeside(node, std::move(first), snapshot_);
@@ -394,42 +360,21 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
   return ScheduleBy(framework, pod, by_quota);
 }
 
-// Only nodes that would be chosen are asked whether they are kept for others.
 Decision Engine::ScheduleBy(const Framework& framework, const Pod& pod,
                             FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred) {
-  struct Kept {
-    size_t node;
-    ScoreTree::Entry entry;
-    Barred why;
-  };
-  KindTable& table = TableFor(framework, pod);
-  ScoreTree& tree = table.tree();
-  std::optional<size_t> candidate;
-  if (const auto own = nominations_.find(pod->Key()); own != nominations_.end()) {
-    candidate = snapshot_.IndexOf(own->second);
-    if (candidate && !table.Fits(*candidate)) candidate.reset();
-  }
-  if (!candidate) candidate = tree.Best();
-  std::vector<Kept> kept;
-  for (; candidate; candidate = tree.Best()) {
-    std::optional<Barred> why = why_barred(*candidate, table);
-    if (!why) why = WhyKept(pod, *candidate, table);
-    if (!why) break;
-    kept.push_back({*candidate, tree.entry(*candidate), *std::move(why)});
-    tree.Set(*candidate, {});
-  }
-  Decision decision;
-  if (candidate) {
-    decision = {&snapshot_.node(*candidate), tree.entry(*candidate).score, {}};
-  } else if (kept.empty()) {
-    decision.diagnosis = table.Refusal(snapshot_);
-  } else {
-    DiagnosisBuilder builder(table.Refusal(snapshot_));
-    for (const Kept& one : kept) builder.Correct(one.why.verdict, one.why.by);
-    decision.diagnosis = std::move(builder).Finish();
-  }
-  for (const Kept& one : kept) tree.Set(one.node, one.entry);
-  return decision;
+  KindTable& table =
+      tables_.For(framework, pod, snapshot_, learnt_[&framework], snapshot_.around_version());
+  const auto own = nominations_.find(pod->Key());
+  const auto preferred = own == nominations_.end() ? std::nullopt : snapshot_.IndexOf(own->second);
+  const Choice choice = Choose(table, preferred, [&](size_t node) {
+    std::optional<Barred> why = why_barred(node, table);
+    return why ? why : WhyKept(pod, node, table);
+  });
+  if (choice.node) return {&snapshot_.node(*choice.node), choice.score, {}};
+  if (choice.barred.empty()) return {nullptr, 0, table.Refusal(snapshot_)};
+  DiagnosisBuilder builder(table.Refusal(snapshot_));
+  for (const Barred& one : choice.barred) builder.Correct(one.verdict, one.by);
+  return {nullptr, 0, std::move(builder).Finish()};
 }
 
 }  // namespace nos::scheduling

@@ -9,14 +9,15 @@
 // It decides what Framework::Schedule decides of the same snapshot with what was learnt last; of
 // pods with nominations (kube-scheduler's nominated nodes) see Nominate. For each kind of pod
 // (pod_kind.h) it keeps the verdicts and scores of all nodes, for as many kinds as were in use
-// lately.
+// lately (kind_tables.h).
 //
 // One owner thread.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,7 +28,9 @@
 #include "quota/charge.h"
 #include "quota/ledger.h"
 #include "scheduling/framework.h"
-#include "scheduling/kind_table.h"
+#include "scheduling/kind_tables.h"
+#include "scheduling/promises.h"
+#include "scheduling/rehearsal.h"
 
 namespace nos::scheduling {
 
@@ -51,6 +54,7 @@ class Engine {
   template <typename Function>
   void ChangeAround(Function change) {
     change(snapshot_.ChangeAround());
+    ++openings_;
     TakeInQuotas();
   }
 
@@ -87,8 +91,9 @@ class Engine {
   std::string NomineeNode(const std::string& pod_key) const;
   // Those nominated for the node.
   std::vector<Pod> Nominated(std::string_view node) const;
-  // The snapshot as a pod of this priority has to see it: with what others were promised that go
-  // before it.
+  // Who was promised what and goes before the pod. Without those that `left_out` names, by key.
+  Promises PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out = {}) const;
+  // The snapshot with all of them, to tell people of.
   cluster::ClusterSnapshot WithPromises(const cluster::Pod& pod) const;
 
   // The framework's scores learn from all pods that run and those that wait. To be called now and
@@ -106,39 +111,24 @@ class Engine {
   // The best node for it; that which it is nominated for, if it fits there.
   Decision Schedule(const Framework& framework, const Pod& pod);
 
+  // To try what happens if pods are placed or go.
+  Rehearsal Rehearse() const { return {snapshot_, learnt_}; }
+  // The lowest priority of those that are bound or assumed. None: there are none.
+  std::optional<int32_t> LeastPriority() const;
+  // Grows with all that may make room for pods to which others can only be in the way: not when
+  // pods come.
+  uint64_t openings() const { return openings_; }
+
   // For tests and metrics: tables made since the beginning.
-  uint64_t tables_made() const { return tables_made_; }
+  uint64_t tables_made() const { return tables_.made(); }
 
  private:
-  static constexpr size_t kMostKinds = 64;
-
-  // What tables have to follow. Without a pod: the node itself is another one.
-  struct Change {
-    size_t node;
-    Pod pod;
-    bool came = false;
-  };
-  struct Kind {
-    std::unique_ptr<KindTable> table;
-    uint64_t at = 0;      // of the changes, those before are in it
-    uint64_t around = 0;  // version of the surroundings
-    uint64_t images = 0;  // as images_
-    uint64_t used = 0;
-  };
-
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
   void Note(std::string_view node, Pod pod, bool came);
-  KindTable& TableFor(const Framework& framework, const Pod& pod);
-  bool CatchUp(Kind& kind);
-  void ForgetKinds();
+  void CountPriority(int32_t priority, int sign);
   // Who was promised room on the node and goes before this pod.
   std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod) const;
-  // A node that would do is kept from the pod.
-  struct Barred {
-    Verdict verdict;
-    const Plugin* by = nullptr;
-  };
   std::optional<Barred> WhyKept(const Pod& pod, size_t node, KindTable& table) const;
   Decision ScheduleBy(const Framework& framework, const Pod& pod,
                       FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred);
@@ -150,7 +140,7 @@ class Engine {
   quota::Ledger ledger_;
   quota::ChargeRules charge_rules_;
   cluster::Table<cluster::ElasticQuota> quotas_, composite_quotas_;  // that the ledger has
-  DomainIndex domains_;
+  KindTables tables_;
   std::map<const Framework*, CycleState> learnt_;
   std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
   std::unordered_map<std::string, std::set<std::string>> homeless_;  // node -> pod keys
@@ -160,12 +150,8 @@ class Engine {
   };
   std::map<std::string, std::vector<Promise>, std::less<>> nominated_;  // by node
   std::unordered_map<std::string, std::string> nominations_;            // pod key -> node
-  // Changes since change number first_change_.
-  std::deque<Change> changes_;
-  uint64_t first_change_ = 0;
-  std::unordered_map<std::string, Kind> kinds_;
-  uint64_t uses_ = 0, tables_made_ = 0;
-  uint64_t images_ = 0;  // counts changes of which images nodes have
+  std::map<int32_t, size_t> priorities_;  // of placed_: how many have it
+  uint64_t openings_ = 0;
 };
 
 }  // namespace nos::scheduling

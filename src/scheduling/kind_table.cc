@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "scheduling/diagnosis.h"
+#include "scheduling/promises.h"
 
 namespace nos::scheduling {
 
@@ -68,20 +69,9 @@ const KindTable::Beside& KindTable::AskBeside(size_t node,
 KindTable::Beside KindTable::BesideOthers(size_t node,
                                           std::vector<std::shared_ptr<const Pod>> others,
                                           const ClusterSnapshot& snapshot) const {
-  const std::string& name = snapshot.node(node).node->meta.name;
-  ClusterSnapshot with = snapshot;
-  Cycle cycle = cycle_;
-  bool follows = true;
-  const auto touch = [](std::string_view, std::string_view) {};
-  for (const auto& other : others) {
-    (void)with.Bind(other, name);  // the node is there
-    for (const PreFilterPlugin* plugin : framework_.pre_filters()) {
-      follows = follows && plugin->Update(*pod_, *other, true, with.node(node), cycle.state, touch);
-    }
-  }
-  if (!follows) cycle = framework_.PreFilter(*pod_, with);
+  const Picture with = WithOthers(framework_, snapshot, cycle_, *pod_, others, snapshot.node(node));
   Beside beside{std::move(others), {}, nullptr};
-  beside.verdict = framework_.Filter(cycle, *pod_, with.node(node), &beside.by);
+  beside.verdict = framework_.Filter(with.cycle, *pod_, with.snapshot.node(node), &beside.by);
   return beside;
 }
 

@@ -28,13 +28,12 @@ bool MoreImportant(const SharedPod& a, const SharedPod& b) {
 }
 
 // One node on which pods go and come back, and what the filters say of it.
-class Trial {
+class OneTrial {
  public:
-  Trial(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
-        const Pod& pod, std::string node)
+  OneTrial(const Framework& framework, Picture picture, const Pod& pod, std::string node)
       : framework_(framework),
-        snapshot_(snapshot),
-        cycle_(cycle),
+        snapshot_(std::move(picture.snapshot)),
+        cycle_(std::move(picture.cycle)),
         pod_(pod),
         node_(std::move(node)) {}
 
@@ -65,6 +64,33 @@ class Trial {
   const Pod& pod_;
   const std::string node_;
   std::map<std::string, std::vector<cluster::PromisedInstance>> held_;  // by pods that are away
+};
+
+// The same beside those that were promised room there, too, if there are any.
+class Trial {
+ public:
+  Trial(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
+        const Pod& pod, const NodeInfo& node, const Promises& promises = {})
+      : alone_(framework, {snapshot, cycle}, pod, node.node->meta.name) {
+    const auto others = promises.find(node.node->meta.name);
+    if (others == promises.end()) return;
+    beside_.emplace(framework, WithOthers(framework, snapshot, cycle, pod, others->second, node),
+                    pod, others->first);
+  }
+
+  void Remove(const SharedPod& other) {
+    alone_.Remove(other);
+    if (beside_) beside_->Remove(other);
+  }
+  void Add(const SharedPod& other) {
+    alone_.Add(other);
+    if (beside_) beside_->Add(other);
+  }
+  bool Fits() const { return alone_.Fits() && (!beside_ || beside_->Fits()); }
+
+ private:
+  OneTrial alone_;
+  std::optional<OneTrial> beside_;
 };
 
 using MayGo = FunctionRef<bool(const Pod&)>;
@@ -98,13 +124,14 @@ std::vector<EvictionUnit> UnitsOn(const NodeInfo& node, const EvictionRule& rule
 class NodeSearch {
  public:
   NodeSearch(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
-             const Pod& pod, const NodeInfo& node, EvictionRule& rule)
+             const Pod& pod, const NodeInfo& node, EvictionRule& rule, const Promises& promises)
       : framework_(framework),
         snapshot_(snapshot),
         cycle_(cycle),
         pod_(pod),
         node_(node),
-        rule_(rule) {}
+        rule_(rule),
+        promises_(promises) {}
 
   std::optional<Preemption> Run() {
     auto found = Find();
@@ -118,7 +145,7 @@ class NodeSearch {
     if (std::ranges::none_of(units, [&](const EvictionUnit& u) { return rule_.MayGo(u); })) {
       return std::nullopt;
     }
-    trial_.emplace(framework_, snapshot_, cycle_, pod_, node_.node->meta.name);
+    trial_.emplace(framework_, snapshot_, cycle_, pod_, node_, promises_);
     std::ranges::reverse(units);
     const std::vector<EvictionUnit> kept = RemoveWhoMayGo(units);
     if (!trial_->Fits() && (kept.empty() || !FitsWithout(kept, units))) return std::nullopt;
@@ -219,13 +246,14 @@ class NodeSearch {
   const Pod& pod_;
   const NodeInfo& node_;
   EvictionRule& rule_;
+  const Promises& promises_;
   std::optional<Trial> trial_;
   std::vector<EvictionUnit> gone_;  // the least important first
 };
 
 std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnapshot& snapshot,
                                    const Pod& pod, const PreemptionOptions& options,
-                                   EvictionRule& rule) {
+                                   EvictionRule& rule, const Promises& promises = {}) {
   const Cycle cycle = framework.PreFilter(pod, snapshot);
   std::vector<Preemption> candidates;
   if (!cycle.verdict.fits()) return candidates;
@@ -237,9 +265,10 @@ std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnap
   const size_t count = order ? order->size() : snapshot.size();
   for (size_t i = 0; i < count && !(harmless && candidates.size() >= enough); ++i) {
     const NodeInfo& node = snapshot.node(order ? (*order)[i] : i);
-    if (framework.Filter(cycle, pod, node).kind != Verdict::Kind::kUnschedulable) continue;
+    const Verdict verdict = FilterBeside(framework, snapshot, cycle, pod, node, promises);
+    if (verdict.kind != Verdict::Kind::kUnschedulable) continue;
     rule.LookAt(node);
-    auto preemption = NodeSearch(framework, snapshot, cycle, pod, node, rule).Run();
+    auto preemption = NodeSearch(framework, snapshot, cycle, pod, node, rule, promises).Run();
     if (!preemption) continue;
     harmless = harmless || preemption->violations == 0;
     candidates.push_back(*std::move(preemption));
@@ -288,7 +317,7 @@ class FewestSearch {
       std::vector<SharedPod> pods = ThoseThat(may_go_, node);
       if (pods.size() < count) continue;
       std::ranges::reverse(pods);
-      Trial trial(framework_, snapshot_, cycle_, pod_, node.node->meta.name);
+      Trial trial(framework_, snapshot_, cycle_, pod_, node);
       Preemption found{node.node->meta.name, {}, 0};
       if (!TryEach(pods, count, trial, found.victims)) continue;
       std::ranges::sort(found.victims, MoreImportant);
@@ -344,20 +373,21 @@ std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& sna
 
 std::vector<Preemption> PreemptionCandidates(const Framework& framework,
                                              const ClusterSnapshot& snapshot, const Pod& pod,
-                                             const PreemptionOptions& options) {
+                                             const PreemptionOptions& options, EvictionRule* rule,
+                                             const Promises& promises) {
   const auto is_lesser = [&](const Pod& other) { return other.priority < pod.priority; };
   EachThat lesser(is_lesser);
-  return Candidates(framework, snapshot, pod, options, lesser);
+  return Candidates(framework, snapshot, pod, options, rule == nullptr ? lesser : *rule, promises);
 }
 
 bool IsGentler(const Preemption& a, const Preemption& b) { return CostOf(a) < CostOf(b); }
 
 std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const ClusterSnapshot& snapshot, const Pod& pod,
-                                         const PreemptionOptions& options, EvictionRule* rule) {
-  std::vector<Preemption> candidates = rule == nullptr
-                                           ? PreemptionCandidates(framework, snapshot, pod, options)
-                                           : Candidates(framework, snapshot, pod, options, *rule);
+                                         const PreemptionOptions& options, EvictionRule* rule,
+                                         const Promises& promises) {
+  std::vector<Preemption> candidates =
+      PreemptionCandidates(framework, snapshot, pod, options, rule, promises);
   const bool fewest = rule != nullptr && rule->WantsFewest();
   const auto best = std::ranges::min_element(candidates, fewest ? IsSmaller : IsGentler);
   if (best == candidates.end()) return std::nullopt;

@@ -22,6 +22,7 @@
 #include "base/function_ref.h"
 #include "scheduling/budgets.h"
 #include "scheduling/framework.h"
+#include "scheduling/promises.h"
 
 namespace nos::scheduling {
 
@@ -66,13 +67,22 @@ class EvictionRule {
 // Those that a predicate, which must outlive it, lets go, each for itself.
 class EachThat final : public EvictionRule {
  public:
-  explicit EachThat(FunctionRef<bool(const cluster::Pod&)> may_go) : may_go_(may_go) {}
+  // `node`: the only one that is looked at, unless it is empty.
+  explicit EachThat(FunctionRef<bool(const cluster::Pod&)> may_go, std::string node = "")
+      : may_go_(may_go), node_(std::move(node)) {}
   bool MayGo(const EvictionUnit& unit) const override {
     return std::ranges::all_of(unit, [&](const auto& pod) { return may_go_(*pod); });
+  }
+  std::optional<std::vector<size_t>> Order(
+      const cluster::ClusterSnapshot& snapshot) const override {
+    if (node_.empty()) return std::nullopt;
+    const auto index = snapshot.IndexOf(node_);
+    return index ? std::vector{*index} : std::vector<size_t>();
   }
 
  private:
   const FunctionRef<bool(const cluster::Pod&)> may_go_;
+  const std::string node_;
 };
 
 struct Preemption {
@@ -91,19 +101,19 @@ bool EndsByPreemption(const cluster::Pod& pod);
 std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                           const cluster::Pod& pod);
 
-// None: nothing that may be taken away would help. `snapshot` holds the pods that were promised a
-// node before, too; its surroundings have the budgets. `rule` is left as it was; null: those of
-// lower priority may go.
+// None: nothing that may be taken away would help. The surroundings of `snapshot` have the budgets.
+// `rule` is left as it was; null: those of lower priority may go. Who was promised a node goes
+// before the pod and stays.
 std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const cluster::ClusterSnapshot& snapshot,
                                          const cluster::Pod& pod, const PreemptionOptions& options,
-                                         EvictionRule* rule = nullptr);
+                                         EvictionRule* rule = nullptr,
+                                         const Promises& promises = {});
 
 // All of which FindPreemption takes the first of the best, in the order of the nodes' names.
-std::vector<Preemption> PreemptionCandidates(const Framework& framework,
-                                             const cluster::ClusterSnapshot& snapshot,
-                                             const cluster::Pod& pod,
-                                             const PreemptionOptions& options);
+std::vector<Preemption> PreemptionCandidates(
+    const Framework& framework, const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod,
+    const PreemptionOptions& options, EvictionRule* rule = nullptr, const Promises& promises = {});
 // The fewest pods of one node without which the pod fits there, whatever their priorities, of those
 // that `may_go`; the least important ones of equally many. Each alone is tried, then each pair, in
 // at most some thousand trials; beyond that, and for more, all that may go are taken away and taken

@@ -84,7 +84,7 @@ const cluster::NodeInfo* Reclaim::NodeThatFits(const Framework& framework,
   const Cycle cycle = framework.PreFilter(*pod_, snapshot);
   if (!cycle.verdict.fits()) return nullptr;
   const auto fits = [&](const cluster::NodeInfo& node) {
-    return framework.Filter(cycle, *pod_, node).fits();
+    return FilterBeside(framework, snapshot, cycle, *pod_, node, promises_).fits();
   };
   const cluster::NodeInfo* node = snapshot.Find(preferred);
   if (node != nullptr && fits(*node)) return node;
@@ -132,7 +132,7 @@ std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
       for (const EvictionUnit& unit : *taken) Count(unit, false);
     }
   }
-  return FindPreemption(framework, snapshot, *pod_, kLooksAt, this);
+  return FindPreemption(framework, snapshot, *pod_, kLooksAt, this, promises_);
 }
 
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
@@ -156,7 +156,8 @@ quota::Holding Reclaim::HoldingOf(const EvictionUnit& unit) const {
 
 bool Reclaim::IsGone(const EvictionUnit& unit) const {
   return std::ranges::any_of(unit, [&](const Pod& pod) {
-    return pod->meta.deleted || gone_.contains(pod->Key()) || pod->Key() == pod_->Key();
+    return pod->meta.deleted || gone_.contains(pod->Key()) || spared_.contains(pod->Key()) ||
+           pod->Key() == pod_->Key();
   });
 }
 

@@ -17,7 +17,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quota/claim.h"
@@ -37,6 +39,10 @@ class Reclaim final : public EvictionRule {
   Reclaim(quota::Ledger& ledger, quota::Balance balance, const QuotaOptions& options,
           UnitOfPod unit_of);
 
+  // What others were promised that go before the pod; nothing, if this is not called.
+  void Heed(Promises promises) { promises_ = std::move(promises); }
+  // Pods that do not go, by key; none, if this is not called.
+  void Spare(std::set<std::string> keys) { spared_ = std::move(keys); }
   // They go whatever is found, and are in no snapshot that is given.
   void CountGone(const std::vector<Pod>& pods);
   // `preferred`: a node that it is to get if it fits there. REQUIRES: a quota is in force in the
@@ -94,6 +100,8 @@ class Reclaim final : public EvictionRule {
   quota::Balance balance_;
   const QuotaOptions options_;
   const UnitOfPod unit_of_;
+  Promises promises_;
+  std::set<std::string> spared_;
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
   std::vector<Group> groups_;  // whose pods may go for the pod

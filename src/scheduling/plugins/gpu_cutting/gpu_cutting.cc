@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cluster/cut.h"
+#include "cluster/gpu_signs.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
 namespace nos::scheduling {
@@ -64,6 +65,13 @@ Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInf
   return verdict;
 }
 
+// Only of a node that had opted in; others refuse nobody.
+bool MayHaveMore(const cluster::Node& before, const cluster::Node& after) {
+  return cluster::IsManaged(before) && (!cluster::SayTheSameOfGpus(before, after) ||
+                                        after.resting_gpus != before.resting_gpus ||
+                                        after.allocatable != before.allocatable);
+}
+
 }  // namespace
 
 bool GpuCutting::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
@@ -74,10 +82,7 @@ bool GpuCutting::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
     case ClusterEvent::Kind::kNodeAdded:
       return true;
     case ClusterEvent::Kind::kNodeChanged:
-      return event.node->meta.annotations != event.node_before->meta.annotations ||
-             event.node->meta.labels != event.node_before->meta.labels ||
-             event.node->resting_gpus != event.node_before->resting_gpus ||
-             event.node->allocatable != event.node_before->allocatable;
+      return MayHaveMore(*event.node_before, *event.node);
     default:
       return false;
   }

@@ -52,6 +52,22 @@ TEST(GpuCuttingTest, OnlyAPodThatHeldGpusMakesRoomByLeaving) {
   EXPECT_FALSE(helps({{"cpu", "8"}}));
 }
 
+TEST(GpuCuttingTest, AnnotationsOfOthersMakeNoRoom) {
+  const GpuCutting plugin;
+  const auto pod = PodOf("p", {{"nvidia.com/mig-7g.40gb", "1"}});
+  const auto helps = [&](const Node& before, std::string key) {
+    auto after = std::make_shared<Node>(before);
+    after->meta.annotations[std::move(key)] = "x";
+    return plugin.MayHelp(
+        {Kind::kNodeChanged, std::make_shared<const Node>(before), after, nullptr, nullptr}, pod);
+  };
+  const Node cut = GpuNode("n", "", "");
+  EXPECT_TRUE(helps(cut, "nos.nebuly.com/status-layout-0"));
+  EXPECT_TRUE(helps(cut, "n8s.nebuly.ai/status-gpu-0-7g.40gb-free"));
+  EXPECT_FALSE(helps(cut, "projectcalico.org/IPv4VXLANTunnelAddr"));
+  EXPECT_FALSE(helps(NodeOf("n", {{"cpu", "8"}}), "nos.nebuly.com/status-layout-0"));
+}
+
 TEST(GpuCuttingTest, HintsMissNothing) {
   const GpuCutting plugin;
   Random random(5);

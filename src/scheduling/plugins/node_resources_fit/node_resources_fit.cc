@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cluster/gpu_signs.h"
+#include "cluster/resource_names.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
@@ -50,10 +52,7 @@ bool HasMore(const ResourceVector& requests, const ResourceVector& before,
 // How GPUs are cut, or may be, stands in annotations and labels beside what is allocatable.
 bool HasMore(const ResourceVector& requests, const cluster::Node& before,
              const cluster::Node& after) {
-  if (AsksForGpus(requests) && (before.meta.annotations != after.meta.annotations ||
-                                before.meta.labels != after.meta.labels)) {
-    return true;
-  }
+  if (AsksForGpus(requests) && !cluster::SayTheSameOfGpus(before, after)) return true;
   return HasMore(requests, ResourceVector::From(before.allocatable),
                  ResourceVector::From(after.allocatable));
 }
@@ -68,14 +67,23 @@ ResourceVector NodeResourcesFit::RequestsThatCount(const cluster::Pod& pod) cons
   if (options_.ignored_resources.empty() && options_.ignored_groups.empty()) return requests;
   const auto entries = requests.entries();
   for (const auto& [id, amount] : entries) {
-    const std::string& name = cluster::ResourceName(id);
-    if (!IsExtendedResource(name)) continue;
-    if (options_.ignored_resources.contains(name) ||
-        options_.ignored_groups.contains(name.substr(0, name.find('/')))) {
-      requests.Set(id, 0);
-    }
+    const bool ignored = id == cluster::kUnknownResource ? UnknownThatCount(pod).empty()
+                                                         : IsIgnored(cluster::ResourceName(id));
+    if (ignored) requests.Set(id, 0);
   }
   return requests;
+}
+
+bool NodeResourcesFit::IsIgnored(const std::string& name) const {
+  return IsExtendedResource(name) &&
+         (options_.ignored_resources.contains(name) ||
+          options_.ignored_groups.contains(name.substr(0, name.find('/'))));
+}
+
+std::vector<std::string> NodeResourcesFit::UnknownThatCount(const cluster::Pod& pod) const {
+  std::vector<std::string> names = cluster::UnknownResourcesOf(pod);
+  std::erase_if(names, [this](const std::string& name) { return IsIgnored(name); });
+  return names;
 }
 
 bool NodeResourcesFit::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
@@ -113,7 +121,12 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested, mig);
   Verdict verdict;
   for (const Shortfall& shortfall : shortfalls) {
-    verdict.more.push_back(ReasonOf(shortfall, node));
+    std::vector<std::string> names;
+    if (shortfall.resource == cluster::kUnknownResource) names = UnknownThatCount(pod);
+    for (const std::string& name : names) {
+      verdict.more.push_back({"InsufficientResource", "Insufficient " + name});
+    }
+    if (names.empty()) verdict.more.push_back(ReasonOf(shortfall, node));
     if (shortfall.hopeless) verdict.kind = Verdict::Kind::kUnresolvable;
     if (verdict.fits()) verdict.kind = Verdict::Kind::kUnschedulable;
   }

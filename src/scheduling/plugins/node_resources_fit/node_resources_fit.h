@@ -57,6 +57,9 @@ class NodeResourcesFit final : public PreFilterPlugin, public FilterPlugin, publ
 
  private:
   cluster::ResourceVector RequestsThatCount(const cluster::Pod& pod) const;
+  bool IsIgnored(const std::string& name) const;
+  // What it asks for that no node can offer, and that is not ignored.
+  std::vector<std::string> UnknownThatCount(const cluster::Pod& pod) const;
   int64_t Scored(const std::vector<int64_t>& asked, const cluster::NodeInfo& node) const;
   int64_t ScoreOf(__int128 taken, int64_t allocatable) const;
   int64_t AtUtilization(int64_t utilization) const;

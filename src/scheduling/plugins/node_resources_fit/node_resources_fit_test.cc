@@ -156,6 +156,23 @@ FitOptions Options(FitOptions::Strategy strategy, std::vector<WeightedResource> 
   return options;
 }
 
+TEST(NodeResourcesFitTest, AnnotationsOfOthersMakeNoRoom) {
+  const NodeResourcesFit plugin;
+  const auto pod = PodOf("p", {{"nvidia.com/mig-7g.40gb", "1"}});
+  const auto helps = [&](const cluster::Node& before, std::string key) {
+    auto after = std::make_shared<cluster::Node>(before);
+    after->meta.annotations[std::move(key)] = "x";
+    return plugin.MayHelp(
+        {ClusterEvent::Kind::kNodeChanged, std::make_shared<const cluster::Node>(before), after, nullptr, nullptr}, pod);
+  };
+  const auto cut =
+      NodeOf("n", {{"cpu", "8"}}, {{std::string(cluster::kPartitioningLabel), "mig"}});
+  EXPECT_TRUE(helps(cut, "nos.nebuly.com/status-layout-0"));
+  EXPECT_TRUE(helps(cut, "n8s.nebuly.ai/status-gpu-0-7g.40gb-free"));
+  EXPECT_FALSE(helps(cut, "projectcalico.org/IPv4VXLANTunnelAddr"));
+  EXPECT_FALSE(helps(NodeOf("n", {{"cpu", "8"}}), "nos.nebuly.com/status-layout-0"));
+}
+
 TEST(NodeResourcesFitTest, ScoresFreeOrTakenShares) {
   // The pod counts as if it asked for 200 MiB of memory.
   const auto node = NodeOf("a", {{"cpu", "8"}, {"memory", "4Gi"}, {"x.com/d", "4"}});
@@ -261,7 +278,8 @@ TEST(NodeResourcesFitTest, OnlyMoreOfWhatIsAskedForHelps) {
 TEST(NodeResourcesFitTest, ANodeThatMayBeCutAnewHelpsPodsThatAskForSlices) {
   const NodeResourcesFit plugin;
   const auto pod = PodOf("p", {{"cpu", "1"}, {"nvidia.com/mig-1g.5gb", "1"}});
-  const auto before = NodeOf("a", {{"cpu", "2"}});
+  const auto before =
+      NodeOf("a", {{"cpu", "2"}}, {{std::string(cluster::kPartitioningLabel), "mig"}});
   auto after = before;
   const auto helps = [&](const cluster::Pod& whom) {
     return plugin.MayHelp({ClusterEvent::Kind::kNodeChanged, Shared(before), Shared(after)}, whom);

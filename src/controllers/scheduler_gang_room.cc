@@ -1,0 +1,167 @@
+// Where the members of a gang would go, and who would have to go for them: a rehearsal of what is
+// decided when those have gone, member by member, in the same order and by the same rules.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "controllers/scheduler_internal.h"
+#include "scheduling/rehearsal.h"
+
+namespace nos::controllers {
+
+using scheduling::Preemption;
+
+class Scheduler::RoomSearch {
+ public:
+  RoomSearch(Scheduler& scheduler, const Gang& gang, Time now)
+      : scheduler_(scheduler), gang_(gang), now_(now), rehearsal_(scheduler.engine_.Rehearse()) {
+    for (const Pod& member : scheduler.gangs_.Of(gang.name)) members_.insert(member->Key());
+    for (const Pod& member : gang.waiting) waiting_.insert(member->Key());
+  }
+
+  GangRoom Run() {
+    for (const Pod& member : gang_.waiting) {
+      room_.why_not = WhatItAwaits(member);
+      if (!room_.why_not.empty()) return std::move(room_);
+    }
+    if (std::ranges::none_of(gang_.waiting, [&](const Pod& member) { return MayTake(member); })) {
+      return std::move(room_);
+    }
+    scheduler_.measures_.LooksForVictims();
+    size_t left = gang_.waiting.size();
+    for (const Pod& member : gang_.waiting) {
+      const size_t found = gang_.placed + room_.places.size();
+      if (found >= gang_.least || found + left-- < gang_.least) break;
+      const auto place = FindFor(member);
+      if (place && !Take(member, *place)) break;
+    }
+    return std::move(room_);
+  }
+
+ private:
+  // Members that are alike, and what was found for them.
+  struct Kind {
+    bool hopeless = false;
+    std::vector<Preemption> candidates = {};
+  };
+
+  const SchedulerProfile& ProfileOf(const Pod& member) const {
+    return *scheduler_.ProfileFor(*member);
+  }
+  bool HasQuota(const Pod& member) const {
+    return scheduler_.HasQuota(*ProfileOf(member).framework, *member);
+  }
+  // There may be somebody who would go for it.
+  bool MayTake(const Pod& member) const {
+    return scheduler_.MayMakeRoom(ProfileOf(member), *member);
+  }
+
+  std::string WhatItAwaits(const Pod& member) {
+    if (!HasQuota(member)) {
+      return scheduler_.WhatItAwaits(*ProfileOf(member).framework, member, now_);
+    }
+    return scheduler_.WhatItAwaits(member, Leaving(), now_);
+  }
+
+  // Evicted already; once somebody has asked, they are not in the picture any more.
+  const std::vector<Pod>& Leaving() {
+    if (leaving_) return *leaving_;
+    leaving_ = scheduler_.Leaving();
+    for (const Pod& pod : *leaving_) {
+      rehearsal_.Vacate(pod, scheduler_.engine_.FindPlaced(pod->Key())->node);
+    }
+    room_.waits = !leaving_->empty();
+    return *leaving_;
+  }
+
+  // False: something cannot be reserved for it, after all.
+  bool Take(const Pod& member, const Preemption& place) {
+    const cluster::ClusterSnapshot before = rehearsal_.snapshot();
+    const auto& framework = *ProfileOf(member).framework;
+    for (const Pod& victim : place.victims) {
+      const auto* placed = scheduler_.engine_.FindPlaced(victim->Key());
+      if (placed != nullptr) rehearsal_.Evict(victim, placed->node);
+    }
+    if (reclaim_) reclaim_->Carry(place, before, member);
+    std::ranges::copy(place.victims, std::back_inserter(room_.victims));
+    if (!rehearsal_.Place(framework, member, place.node)) return false;
+    room_.places.emplace_back(member, place.node);
+    return true;
+  }
+
+  std::optional<Preemption> FindFor(const Pod& member) {
+    if (HasQuota(member)) return FindByQuota(member);
+    Kind& kind = kinds_[KindOfPreemptor(*member)];
+    if (kind.hopeless) return std::nullopt;
+    const auto& profile = ProfileOf(member);
+    const auto promises = scheduler_.engine_.PromisesFor(*member, waiting_);
+    const cluster::NodeInfo* node = rehearsal_.FindNode(
+        *profile.framework, member, promises, scheduler_.engine_.NomineeNode(member->Key()));
+    if (node != nullptr) return Preemption{node->node->meta.name, {}, 0};
+    std::optional<Preemption> found;
+    if (MayTake(member)) found = FindVictims(member, kind, promises);
+    kind.hopeless = !found && IsOnlyHarmed(*member);
+    return found;
+  }
+
+  std::optional<Preemption> FindByQuota(const Pod& member) {
+    const auto& framework = *ProfileOf(member).framework;
+    if (!reclaim_) {
+      reclaim_.emplace(scheduler_.MakeReclaim(framework, *member, Leaving(), waiting_));
+      reclaim_->Spare(members_);
+    }
+    reclaim_->Heed(scheduler_.engine_.PromisesFor(*member, waiting_));
+    auto found = FindBy(ProfileOf(member), *reclaim_, rehearsal_.snapshot(), member,
+                        scheduler_.engine_.NomineeNode(member->Key()));
+    if (found && !found->victims.empty() && !MayTake(member)) return std::nullopt;
+    return found;
+  }
+
+  // What was found for the last one of its kind, if it still holds, else what is found anew.
+  std::optional<Preemption> FindVictims(const Pod& member, Kind& kind,
+                                        const scheduling::Promises& promises) {
+    while (!kind.candidates.empty()) {
+      const auto best = std::ranges::min_element(kind.candidates, scheduling::IsGentler);
+      auto again = Candidates(member, promises, best->node);
+      if (again.empty()) {
+        kind.candidates.erase(best);
+      } else if (scheduling::IsGentler(*best, again.front())) {
+        *best = std::move(again.front());
+      } else {
+        return std::move(again.front());
+      }
+    }
+    kind.candidates = Candidates(member, promises, "");
+    const auto best = std::ranges::min_element(kind.candidates, scheduling::IsGentler);
+    return best == kind.candidates.end() ? std::nullopt : std::optional(*best);
+  }
+
+  // On this node; "": on any.
+  std::vector<Preemption> Candidates(const Pod& member, const scheduling::Promises& promises,
+                                     const std::string& node) const {
+    const SchedulerProfile& profile = ProfileOf(member);
+    const auto may_go = [&](const cluster::Pod& other) {
+      return scheduler_.MayEvict(profile, *member, other);
+    };
+    scheduling::EachThat rule(may_go, node);
+    return scheduling::PreemptionCandidates(*profile.framework, rehearsal_.snapshot(), *member,
+                                            *profile.preemption, &rule, promises);
+  }
+
+  Scheduler& scheduler_;
+  const Gang& gang_;
+  const Time now_;
+  scheduling::Rehearsal rehearsal_;
+  std::set<std::string> members_, waiting_;  // keys: all of the gang, and those without a node
+  std::optional<std::vector<Pod>> leaving_;
+  std::optional<scheduling::Reclaim> reclaim_;
+  std::map<std::string, Kind> kinds_;
+  GangRoom room_;
+};
+
+Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
+  return RoomSearch(*this, gang, now).Run();
+}
+
+}  // namespace nos::controllers
