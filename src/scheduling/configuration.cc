@@ -14,6 +14,7 @@ namespace nos::scheduling {
 namespace {
 
 constexpr std::string_view kVersion = "kubescheduler.config.k8s.io/v1";
+constexpr std::string_view kFormerVersion = "kubescheduler.config.k8s.io/v1beta3";
 constexpr std::string_view kKind = "KubeSchedulerConfiguration";
 
 void ReadSeconds(const ConfigValue& from, Duration& to) {
@@ -72,7 +73,8 @@ void CheckHead(const ConfigValue& root) {
   std::string version, kind;
   root.Get("apiVersion").Read(version);
   root.Get("kind").Read(kind);
-  if (version == kVersion && kind == kKind) return;
+  // Nothing that is read here means another thing in the version before.
+  if ((version == kVersion || version == kFormerVersion) && kind == kKind) return;
   root.Fail(fmt::format("expected apiVersion {} and kind {}, found '{}' and '{}'", kVersion, kKind,
                         version, kind));
 }

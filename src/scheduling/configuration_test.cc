@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "codec/yaml.h"
+#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 
 namespace nos::scheduling {
 namespace {
@@ -227,7 +228,7 @@ profiles:
             "extenders: nos calls no extenders: remove them; "
             "podMaxBackoffSeconds: must be at least podInitialBackoffSeconds; "
             "profiles[0].plugins.score.enabled[0].name: there is no plugin 'Coscheduling', there "
-            "are those of kube-scheduler, GpuPacking and GpuCutting; "
+            "are those of kube-scheduler, CapacityScheduling, GpuPacking and GpuCutting; "
             "profiles[0].plugins.score.enabled[1].weight: must not be negative; "
             "profiles[0].plugins.filters: there is no such field; "
             "profiles[0].plugins.queueSort: must have PrioritySort: there is no other here; "
@@ -302,6 +303,57 @@ profiles:
                    "profiles[0].plugins.preScore has no effect: whoever scores prepares its scores",
                    "profiles[0].pluginConfig[0]: NodeName takes no arguments here"}));
   EXPECT_EQ(std::ranges::count(Filters(read->profiles.front()), "ImageLocality"), 0);
+}
+
+TEST(ConfigurationTest, QuotasAreHeededAndEnforcedUnlessDisabled) {
+  const auto plain = Read("profiles: [{schedulerName: a}]");
+  ASSERT_TRUE(plain.ok()) << ErrorOf(plain);
+  EXPECT_NE(plain->profiles[0].framework.quotas(), nullptr);
+  EXPECT_TRUE(plain->profiles[0].reclaims);
+  const auto off = ReadPlugins("multiPoint: {disabled: [{name: CapacityScheduling}]}");
+  ASSERT_TRUE(off.ok()) << ErrorOf(off);
+  EXPECT_EQ(off->profiles[0].framework.quotas(), nullptr);
+  EXPECT_FALSE(off->profiles[0].reclaims);
+  // Who has nobody evicted means by quotas, too.
+  const auto gentle = ReadPlugins("postFilter: {disabled: [{name: DefaultPreemption}]}");
+  ASSERT_TRUE(gentle.ok()) << ErrorOf(gentle);
+  EXPECT_FALSE(gentle->profiles[0].reclaims);
+  EXPECT_FALSE(gentle->profiles[0].preemption);
+}
+
+// As its chart installed it.
+TEST(ConfigurationTest, TheGoSystemsProfileIsTaken) {
+  const auto file = ReadConfiguration(ParseYaml(R"(
+apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: nos-scheduler
+  plugins:
+    preFilter: {enabled: [{name: CapacityScheduling}]}
+    postFilter: {enabled: [{name: CapacityScheduling}], disabled: [{name: "*"}]}
+    reserve: {enabled: [{name: CapacityScheduling}]}
+  pluginConfig:
+  - name: CapacityScheduling
+    args: {nvidiaGpuResourceMemoryGB: 40}
+)")->front());
+  ASSERT_TRUE(file.ok()) << ErrorOf(file);
+  const Profile& profile = file->profiles.front();
+  EXPECT_TRUE(profile.reclaims);
+  EXPECT_TRUE(profile.preemption);
+  ASSERT_NE(profile.framework.quotas(), nullptr);
+  EXPECT_EQ(profile.framework.quotas()->options().charges.gpu_memory_gb, 40);
+}
+
+TEST(ConfigurationTest, AGpuCountsForTheSameInAllProfiles) {
+  const auto file = Read(R"(
+profiles:
+- schedulerName: a
+- schedulerName: b
+  pluginConfig: [{name: CapacityScheduling, args: {nvidiaGpuResourceMemoryGB: 80}}]
+)");
+  EXPECT_EQ(ErrorOf(file),
+            "profiles[1].pluginConfig: nvidiaGpuResourceMemoryGB of CapacityScheduling is 80 here "
+            "and 32 in another profile: it must be the same in all");
 }
 
 TEST(ConfigurationTest, WhatIsPrintedMeansTheSame) {

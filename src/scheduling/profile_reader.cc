@@ -29,6 +29,12 @@ class Reader {
     const bool keeps_quotas = Names(sets, kCapacityScheduling);
     // Others than nos know of no quotas unless they say so.
     if (use_.simulates && name != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
+    // Who has nobody evicted means by quotas, too, unless he says otherwise.
+    if (!keeps_quotas && !lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
+      std::erase_if(lineup.At(Point::kPostFilter), [](const PluginChoice& choice) {
+        return choice.name == kCapacityScheduling;
+      });
+    }
     // That plugin of nos is not what others have under the name, which allocates.
     if (use_.simulates && name != kOurName) Remove(kDynamicResources, lineup);
     CheckLineup(lineup);
@@ -36,10 +42,10 @@ class Reader {
     const PreemptionOptions preemption = ReadPreemptionArguments(ArgumentsOf(kDefaultPreemption));
     Profile profile{std::move(name), MakeFramework(lineup), {}, std::move(lineup), {}};
     profile.reclaims = profile.lineup.Has(Point::kPostFilter, kCapacityScheduling);
-    // The Go system's profiles have CapacityScheduling preempt for all pods.
-    const bool preempts = profile.lineup.Has(Point::kPostFilter, kDefaultPreemption) ||
-                          (profile.reclaims && keeps_quotas);
-    if (preempts) profile.preemption = preemption;
+    // The Go system's profiles have CapacityScheduling alone there: it preempts for all pods.
+    if (profile.reclaims || profile.lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
+      profile.preemption = preemption;
+    }
     if (profile.framework.gpus_cut() == GpusCut::kElsewhere) {
       profile.with_cuts = MakeFramework(WithCuts(profile.lineup));
     }

@@ -26,7 +26,10 @@ void ReadArguments(const ConfigValue& args, std::string_view kind,
                   [](const ConfigValue& version) {
                     std::string text;
                     version.Read(text);
-                    if (text == "kubescheduler.config.k8s.io/v1") return;
+                    if (text == "kubescheduler.config.k8s.io/v1" ||
+                        text == "kubescheduler.config.k8s.io/v1beta3") {
+                      return;
+                    }
                     version.Fail("must be kubescheduler.config.k8s.io/v1");
                   }),
                At("kind",
