@@ -109,7 +109,7 @@ TEST(ArgumentsTest, PreemptionLooksAtAsManyNodesAsSaid) {
                                 "args.minCandidateNodesAbsolute: must be at least 0, not -1"}));
   problems.clear();
   (void)Read(&ReadPreemptionArguments,
-             "{apiVersion: kubescheduler.config.k8s.io/v1beta3, minCandidateNodesPercentage: 0, "
+             "{apiVersion: kubescheduler.config.k8s.io/v1beta2, minCandidateNodesPercentage: 0, "
              "minCandidateNodesAbsolute: 0}",
              problems);
   EXPECT_EQ(problems,
