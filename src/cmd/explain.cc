@@ -156,8 +156,8 @@ quota::Balance BalanceOf(const cluster::ClusterSnapshot& snapshot,
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& node = snapshot.node(i);
     for (const SharedPod& pod : node.pods) {
-      ledger.SetPod(pod, quota::ChargeOf(*pod, node.node.get(),
-                                         framework.quotas()->options().charges));
+      ledger.SetPod(pod,
+                    quota::ChargeOf(*pod, node.node.get(), framework.quotas()->options().charges));
     }
   }
   return ledger.balance();
@@ -176,9 +176,9 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const clus
   const auto with = scheduling::WithPromises(snapshot, objects.pods, pod, members);
   const scheduling::Profile& profile = deciders.of_pod();
   const quota::Balance balance = BalanceOf(with, profile.framework);
-  const scheduling::ExplainInput input{profile.framework,  profile.Cutting(), with,  pod,
-                                       profile.preemption, problem,           false, "",
-                                       &balance};
+  const scheduling::ExplainInput input{
+      profile.framework, profile.Cutting(), with, pod, profile.preemption, problem, false, "",
+      &balance};
   return group && members.contains(pod.Key()) ? scheduling::ExplainTogether(input, *group)
                                               : scheduling::Explain(input);
 }

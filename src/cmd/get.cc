@@ -46,8 +46,8 @@ Result<Objects> ReadCluster(const GetFlags& flags, bool quotas) {
 }
 
 CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flags,
-            const std::string& name, const std::string& what, const std::string& none,
-            Printout (*report)(const LiveCluster&, Time)) {
+                 const std::string& name, const std::string& what, const std::string& none,
+                 Printout (*report)(const LiveCluster&, Time)) {
   CLI::App* command = get.add_subcommand(name, what);
   command->add_option("-o,--output", flags->output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
@@ -82,7 +82,8 @@ CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>&
 }  // namespace
 
 void AddGetCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* get = root.add_subcommand("get", "Show a live cluster's GPUs, GPU pods, plans or quotas");
+  CLI::App* get =
+      root.add_subcommand("get", "Show a live cluster's GPUs, GPU pods, plans or quotas");
   get->require_subcommand(1);
   get->footer(
       "Examples:\n"

@@ -69,7 +69,7 @@ struct Rules {
   gpu::Catalogue catalogue;
   std::vector<scheduling::Profile> profiles;
   std::set<std::string, std::less<>> cutting;  // schedulers that have GPUs cut themselves
-  scheduling::Framework usual;  // for pods of schedulers that no file is about
+  scheduling::Framework usual;                 // for pods of schedulers that no file is about
 
   scheduling::FrameworkChoice Choice(const std::string& otherwise) const {
     std::map<std::string, const scheduling::Framework*> by_name;
@@ -129,7 +129,8 @@ class Seat {
     if (lead == (partitioner_ != nullptr)) return;
     if (!lead) return Leave(runner);
     partitioner_ = std::make_unique<controllers::Partitioner>(
-        OptionsOf(config_, *rules_), rules_->Choice(config_.scheduler_name), rules_->catalogue, &metrics_);
+        OptionsOf(config_, *rules_), rules_->Choice(config_.scheduler_name), rules_->catalogue,
+        &metrics_);
     metered_ =
         std::make_unique<controllers::MeteredReconciler>(*partitioner_, "partitioner", metrics_);
     runner.Use(metered_.get());

@@ -39,9 +39,10 @@ std::vector<Part> Divide(const Balance& balance, size_t account, Amount whole, W
   std::vector<Part> parts;
   for (const size_t other : beside) {
     before += weight(other);
-    const Amount upto = sum == 0 ? 0 : static_cast<Amount>(static_cast<long double>(whole) *
-                                                           static_cast<long double>(before) /
-                                                           static_cast<long double>(sum));
+    const Amount upto = sum == 0 ? 0
+                                 : static_cast<Amount>(static_cast<long double>(whole) *
+                                                       static_cast<long double>(before) /
+                                                       static_cast<long double>(sum));
     if (upto > given) parts.push_back({other, upto - given});
     given = std::max(given, upto);
   }
@@ -145,9 +146,9 @@ void AddQuota(quota::Ledger& ledger, size_t account, Printout& out) {
     };
     const auto from = BorrowedFrom(balance, account, id), to = LentTo(balance, account, id);
     out.table.AddRow({name, cluster::ResourceName(id), named(terms.min), named(terms.max),
-                      text(balance.used(account).Get(id)),
-                      text(GuaranteedOf(balance, account, id)), PartsText(balance, id, from),
-                      PartsText(balance, id, to), VictimsText(victims)});
+                      text(balance.used(account).Get(id)), text(GuaranteedOf(balance, account, id)),
+                      PartsText(balance, id, from), PartsText(balance, id, to),
+                      VictimsText(victims)});
     const auto quantity = [&](Amount amount) {
       return Json(quota::QuantityOf(id, amount).ToString());
     };

@@ -61,10 +61,9 @@ Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kub
     if (some.ok()) all.insert(all.end(), some->begin(), some->end());
     return some.status().code() == Code::kNotFound ? Status::Ok() : some.status();
   };
+  NOS_RETURN_IF_ERROR(add("elasticquotas", cluster::kElasticQuota, &cluster::ReadElasticQuota));
   NOS_RETURN_IF_ERROR(
-      add("elasticquotas", cluster::kElasticQuota, &cluster::ReadElasticQuota));
-  NOS_RETURN_IF_ERROR(add("compositeelasticquotas", cluster::kCompositeQuota,
-                          &cluster::ReadCompositeElasticQuota));
+      add("compositeelasticquotas", cluster::kCompositeQuota, &cluster::ReadCompositeElasticQuota));
   return all;
 }
 

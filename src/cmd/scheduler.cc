@@ -30,9 +30,8 @@ struct Rules {
   std::vector<controllers::SchedulerProfile> Profiles() const {
     std::vector<controllers::SchedulerProfile> profiles;
     for (const scheduling::Profile& profile : file.configuration.profiles) {
-      profiles.push_back(
-          {profile.scheduler_name, &profile.framework, profile.preemption, &profile.Cutting(),
-           profile.reclaims});
+      profiles.push_back({profile.scheduler_name, &profile.framework, profile.preemption,
+                          &profile.Cutting(), profile.reclaims});
     }
     return profiles;
   }

@@ -70,9 +70,8 @@ TEST(SchedulerFileTest, WhoIsSimulatedHeedsQuotasIfItIsNos) {
   EXPECT_FALSE(heeds(kKube + "profiles: [{schedulerName: x}]"));
   EXPECT_TRUE(heeds(kKube + "profiles: [{schedulerName: nos-scheduler}]"));
   EXPECT_TRUE(heeds(kOwn));
-  EXPECT_TRUE(heeds(kKube +
-                    "profiles: [{schedulerName: x, plugins: {preFilter: {enabled: [{name: "
-                    "CapacityScheduling}]}}}]"));
+  EXPECT_TRUE(heeds(kKube + "profiles: [{schedulerName: x, plugins: {preFilter: {enabled: [{name: "
+                            "CapacityScheduling}]}}}]"));
 }
 
 TEST(SchedulerFileTest, WhoHasGpusCutIsTold) {

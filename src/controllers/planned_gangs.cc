@@ -93,8 +93,7 @@ bool DropClaimsInVain(const std::vector<Pod>& all, const cluster::Surroundings& 
 
 RunnerOptions WatchingGangs(RunnerOptions options) {
   options.watch_around = true;
-  options.around_kinds = {"PodGroup", "Workload", cluster::kElasticQuota,
-                          cluster::kCompositeQuota};
+  options.around_kinds = {"PodGroup", "Workload", cluster::kElasticQuota, cluster::kCompositeQuota};
   return options;
 }
 

@@ -79,8 +79,7 @@ TEST_F(PlannedQuotasTest, TheMoreImportantComeFirst) {
 
 // Its scheduler would not count it, for it has no node.
 TEST_F(PlannedQuotasTest, WhomNoPlanHelpedStandsInNobodysWay) {
-  EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "hopeless"),
-            "p | hopeless");
+  EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "hopeless"), "p | hopeless");
 }
 
 TEST_F(PlannedQuotasTest, SchedulersThatKnowOfNoQuotasAreNotHeldUp) {

@@ -248,8 +248,7 @@ class Scheduler final : public Reconciler {
   static std::optional<scheduling::Preemption> FindBy(const SchedulerProfile& profile,
                                                       scheduling::Reclaim& reclaim,
                                                       const cluster::ClusterSnapshot& snapshot,
-                                                      const Pod& pod,
-                                                      const std::string& preferred);
+                                                      const Pod& pod, const std::string& preferred);
   std::optional<scheduling::Preemption> FindPreemption(const SchedulerProfile& profile,
                                                        const cluster::Pod& pod);
   // Evicted already, and still there.

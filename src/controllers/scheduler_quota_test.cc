@@ -225,9 +225,8 @@ TEST_F(SchedulerQuotaTest, ACrashBetweenEvictionsCostsNobodyElse) {
   LetPodsEndSlowly();
   Json evicted = *api_.Find("pods", "a/p4");
   MakeObject(evicted, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-  MakeObject(evicted, "status")["conditions"] = JsonArray{{{"type", "DisruptionTarget"},
-                                                           {"status", "True"},
-                                                           {"reason", "PreemptionByScheduler"}}};
+  MakeObject(evicted, "status")["conditions"] = JsonArray{
+      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
   api_.Put(evicted);
   Restart();
   Pod("b", "q", "2");
@@ -369,10 +368,10 @@ TEST_F(SchedulerQuotaTest, VictimsLeaveALegalLayout) {
 // The default would be 32 GB: the node's label says 80.
 TEST_F(SchedulerQuotaTest, WholeGpusCountByTheirMemory) {
   for (const auto& [name, mib] : {std::pair("small", "24576"), std::pair("big", "81920")}) {
-    api_.Put({{"kind", "Node"},
-              {"metadata", {{"name", name}, {"labels", {{"nvidia.com/gpu.memory", mib}}}}},
-              {"status",
-               {{"allocatable", {{"cpu", "96"}, {"pods", "110"}, {"nvidia.com/gpu", "2"}}}}}});
+    api_.Put(
+        {{"kind", "Node"},
+         {"metadata", {{"name", name}, {"labels", {{"nvidia.com/gpu.memory", mib}}}}},
+         {"status", {{"allocatable", {{"cpu", "96"}, {"pods", "110"}, {"nvidia.com/gpu", "2"}}}}}});
   }
   Quota("a", {{"nos.nebuly.com/gpu-memory", "60"}});
   for (const char* name : {"p1", "p2", "p3"}) PodOf("a", name, "nvidia.com/gpu", "1");

@@ -335,7 +335,8 @@ profiles:
   pluginConfig:
   - name: CapacityScheduling
     args: {nvidiaGpuResourceMemoryGB: 40}
-)")->front());
+)")
+                                          ->front());
   ASSERT_TRUE(file.ok()) << ErrorOf(file);
   const Profile& profile = file->profiles.front();
   EXPECT_TRUE(profile.reclaims);

@@ -113,8 +113,8 @@ void Engine::TakeInQuotas() {
 
 void Engine::Count(const Pod& pod, const std::string& node) {
   const NodeInfo* info = snapshot_.Find(node);
-  ledger_.SetPod(pod, quota::ChargeOf(*pod, info == nullptr ? nullptr : info->node.get(),
-                                      charge_rules_));
+  ledger_.SetPod(
+      pod, quota::ChargeOf(*pod, info == nullptr ? nullptr : info->node.get(), charge_rules_));
 }
 
 void Engine::Bind(const Pod& pod, const std::string& node) {
@@ -247,8 +247,8 @@ std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
 
 bool Engine::IsGuaranteed(const cluster::Pod& pod) const {
   const auto account = ledger_.balance().AccountOf(pod.meta.ns);
-  return account && ledger_.balance().IsGuaranteed(
-                        *account, quota::ChargeOf(pod, nullptr, charge_rules_));
+  return account &&
+         ledger_.balance().IsGuaranteed(*account, quota::ChargeOf(pod, nullptr, charge_rules_));
 }
 
 std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod) const {
@@ -258,8 +258,8 @@ std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::P
   const bool own_is_guaranteed = IsGuaranteed(pod);
   for (const auto& [other, guaranteed] : found->second) {
     const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
-    const bool goes_first = guaranteed == own_is_guaranteed ? other->priority >= pod.priority
-                                                            : guaranteed;
+    const bool goes_first =
+        guaranteed == own_is_guaranteed ? other->priority >= pod.priority : guaranteed;
     if (goes_first && !itself && !placed_.contains(other->Key())) first.push_back(other);
   }
   return first;
@@ -314,15 +314,13 @@ quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
     for (const auto& [other, guaranteed] : promises) {
       const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
       const auto account = balance.AccountOf(other->meta.ns);
-      if (itself || !account || left_out.contains(other->Key()) ||
-          placed_.contains(other->Key())) {
+      if (itself || !account || left_out.contains(other->Key()) || placed_.contains(other->Key())) {
         continue;
       }
-      const quota::Amounts charge = quota::ChargeOf(
-          *other, info == nullptr ? nullptr : info->node.get(), charge_rules_);
-      const bool first = account == own
-                             ? other->priority >= pod.priority
-                             : !own_is_guaranteed || guaranteed;
+      const quota::Amounts charge =
+          quota::ChargeOf(*other, info == nullptr ? nullptr : info->node.get(), charge_rules_);
+      const bool first =
+          account == own ? other->priority >= pod.priority : !own_is_guaranteed || guaranteed;
       if (first) balance.Add(*account, charge);
     }
   }
@@ -339,8 +337,7 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
   if (!nominations_.empty()) with_promises = BalanceFor(*pod);
   const quota::Balance& balance = with_promises ? *with_promises : ledger_.balance();
   if (!quota::DependsOnNode(*pod)) {
-    const auto refusal =
-        balance.WhyNot(*account, quota::ChargeOf(*pod, nullptr, charge_rules_));
+    const auto refusal = balance.WhyNot(*account, quota::ChargeOf(*pod, nullptr, charge_rules_));
     if (!refusal) return ScheduleBy(framework, pod, not_barred);
     DiagnosisBuilder builder;
     builder.Refuse(CapacityScheduling::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),

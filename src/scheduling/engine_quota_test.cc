@@ -30,8 +30,8 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
   }
   Pod NewPod() {
     auto pod = std::make_shared<cluster::Pod>(
-        PodOf("p" + Below(12), {{"cpu", std::to_string(1 + random_.Below(2))},
-                                {"nvidia.com/gpu", Below(2)}}));
+        PodOf("p" + Below(12),
+              {{"cpu", std::to_string(1 + random_.Below(2))}, {"nvidia.com/gpu", Below(2)}}));
     pod->meta.ns = "t" + Below(4);
     pod->meta.uid = "u" + Below(3);
     pod->priority = static_cast<int32_t>(random_.Below(2));
@@ -45,12 +45,12 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
     quota.namespaces = {quota.meta.ns};
     if (quota.composite) quota.namespaces.push_back("t" + Below(4));
     quota.min = Resources({{"cpu", Below(6)}, {"nos.nebuly.com/gpu-memory", Below(200)}});
-    if (random_.Below(2) == 0) quota.max = Resources({{"cpu", std::to_string(6 + random_.Below(4))}});
+    if (random_.Below(2) == 0)
+      quota.max = Resources({{"cpu", std::to_string(6 + random_.Below(4))}});
     const std::string key = quota.Key();
     engine_.ChangeAround([&](cluster::Surroundings& around) {
       auto& table = quota.composite ? around.composite_quotas : around.quotas;
-      table.Set(key, random_.Below(3) == 0 ? nullptr
-                                           : std::make_shared<const ElasticQuota>(quota));
+      table.Set(key, random_.Below(3) == 0 ? nullptr : std::make_shared<const ElasticQuota>(quota));
     });
   }
   void Event() {
@@ -99,15 +99,15 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
             engine_.FindPlaced("t" + std::to_string(ns) + "/p" + std::to_string(name));
         if (placed == nullptr) continue;
         const cluster::NodeInfo* node = engine_.snapshot().Find(placed->node);
-        fresh.SetPod(placed->pod, quota::ChargeOf(*placed->pod,
-                                                  node == nullptr ? nullptr : node->node.get(), {}));
+        fresh.SetPod(
+            placed->pod,
+            quota::ChargeOf(*placed->pod, node == nullptr ? nullptr : node->node.get(), {}));
       }
     }
     const quota::Balance& balance = engine_.ledger().balance();
     ASSERT_EQ(balance.size(), fresh.balance().size());
     for (size_t account = 0; account < balance.size(); ++account) {
-      EXPECT_EQ(quota::ListOf(balance.used(account)),
-                quota::ListOf(fresh.balance().used(account)));
+      EXPECT_EQ(quota::ListOf(balance.used(account)), quota::ListOf(fresh.balance().used(account)));
     }
   }
 

@@ -10,8 +10,8 @@
 // and that before the default; who is enabled and disabled at once is enabled; plugins that a point
 // names although multiPoint has them come first there, those that only the point has come last.
 // Unlike there, "*" does not disable plugins that kube-scheduler does not have (CapacityScheduling,
-// GpuPacking, GpuCutting): a profile written for kube-scheduler cannot mean them. By name they are disabled
-// like others.
+// GpuPacking, GpuCutting): a profile written for kube-scheduler cannot mean them. By name they are
+// disabled like others.
 //
 // Pure functions.
 #pragma once

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 

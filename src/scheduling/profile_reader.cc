@@ -31,9 +31,8 @@ class Reader {
     if (use_.simulates && name != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
     // Who has nobody evicted means by quotas, too, unless he says otherwise.
     if (!keeps_quotas && !lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
-      std::erase_if(lineup.At(Point::kPostFilter), [](const PluginChoice& choice) {
-        return choice.name == kCapacityScheduling;
-      });
+      std::erase_if(lineup.At(Point::kPostFilter),
+                    [](const PluginChoice& choice) { return choice.name == kCapacityScheduling; });
     }
     // That plugin of nos is not what others have under the name, which allocates.
     if (use_.simulates && name != kOurName) Remove(kDynamicResources, lineup);

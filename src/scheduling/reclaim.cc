@@ -28,9 +28,7 @@ double ExcessOf(const quota::Balance& balance, std::optional<size_t> account,
 }
 
 // Of what the refusal is about.
-Amount LackOf(const quota::Refusal& refusal) {
-  return std::max<Amount>(refusal.Lack(), 1);
-}
+Amount LackOf(const quota::Refusal& refusal) { return std::max<Amount>(refusal.Lack(), 1); }
 
 bool IsAsBad(const quota::Refusal& after, const quota::Refusal& before) {
   return after.kind == before.kind && after.quota == before.quota &&
@@ -97,9 +95,8 @@ const cluster::NodeInfo* Reclaim::NodeThatFits(const Framework& framework,
   return nodes[static_cast<size_t>(std::ranges::max_element(scores) - scores.begin())];
 }
 
-std::optional<Preemption> Reclaim::Find(const Framework& framework,
-                                        const ClusterSnapshot& snapshot, const Pod& pod,
-                                        std::string_view preferred) {
+std::optional<Preemption> Reclaim::Find(const Framework& framework, const ClusterSnapshot& snapshot,
+                                        const Pod& pod, std::string_view preferred) {
   pod_ = pod;
   groups_.clear();
   quota::Holding claimant{balance_.AccountOf(pod->meta.ns),
@@ -167,7 +164,8 @@ bool Reclaim::MayGo(const EvictionUnit& unit) const {
 
 void Reclaim::Count(const EvictionUnit& unit, bool gone) {
   gone ? claim_->Take(HoldingOf(unit)) : claim_->GiveBack(HoldingOf(unit));
-  for (const Pod& pod : unit) gone ? void(gone_.emplace(pod->Key(), pod)) : void(gone_.erase(pod->Key()));
+  for (const Pod& pod : unit)
+    gone ? void(gone_.emplace(pod->Key(), pod)) : void(gone_.erase(pod->Key()));
 }
 
 bool Reclaim::HasExcess(size_t account) const {
@@ -297,9 +295,8 @@ std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapsho
     }
     if (least != nullptr) nodes.emplace_back(least, i);
   }
-  std::ranges::sort(nodes, [](const auto& a, const auto& b) {
-    return LessImportant(*a.first, *b.first);
-  });
+  std::ranges::sort(nodes,
+                    [](const auto& a, const auto& b) { return LessImportant(*a.first, *b.first); });
   std::vector<size_t> order;
   for (const auto& [pod, node] : nodes) order.push_back(node);
   return order;

@@ -345,13 +345,12 @@ PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {
 QuotaOptions ReadQuotaArguments(const ConfigValue& args) {
   constexpr int64_t kMostGb = 1'000'000;
   QuotaOptions to;
-  ReadArguments(
-      args, "CapacitySchedulingArgs",
-      At("nvidiaGpuResourceMemoryGB",
-         [&](const ConfigValue& value) {
-           ReadRange(value, int64_t{0}, kMostGb, to.charges.gpu_memory_gb);
-         }),
-      At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota));
+  ReadArguments(args, "CapacitySchedulingArgs",
+                At("nvidiaGpuResourceMemoryGB",
+                   [&](const ConfigValue& value) {
+                     ReadRange(value, int64_t{0}, kMostGb, to.charges.gpu_memory_gb);
+                   }),
+                At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota));
   return to;
 }
 

@@ -187,17 +187,17 @@ Status DefineQuotas(kube::Client& client) {
   const auto column = [](std::string_view name, std::string_view type, std::string_view path) {
     return Json{{"name", name}, {"type", type}, {"jsonPath", path}};
   };
-  const Json version = {{"name", cluster::kQuotaVersion},
-                        {"served", true},
-                        {"storage", true},
-                        {"subresources", {{"status", JsonObject()}}},
-                        {"additionalPrinterColumns",
-                         JsonArray{column("Min", "string", ".spec.min"),
-                                   column("Max", "string", ".spec.max"),
-                                   column("Used", "string", ".status.used"),
-                                   column("Over-quota", "integer", ".status.podsOverQuota"),
-                                   column("Age", "date", ".metadata.creationTimestamp")}},
-                        {"schema", {{"openAPIV3Schema", schema}}}};
+  const Json version = {
+      {"name", cluster::kQuotaVersion},
+      {"served", true},
+      {"storage", true},
+      {"subresources", {{"status", JsonObject()}}},
+      {"additionalPrinterColumns",
+       JsonArray{column("Min", "string", ".spec.min"), column("Max", "string", ".spec.max"),
+                 column("Used", "string", ".status.used"),
+                 column("Over-quota", "integer", ".status.podsOverQuota"),
+                 column("Age", "date", ".metadata.creationTimestamp")}},
+      {"schema", {{"openAPIV3Schema", schema}}}};
   const auto define = [&](std::string_view plural, std::string_view kind, JsonArray short_names) {
     return Json{
         {"apiVersion", "apiextensions.k8s.io/v1"},
@@ -211,8 +211,7 @@ Status DefineQuotas(kube::Client& client) {
   };
   NOS_RETURN_IF_ERROR(
       client
-          .Create(kDefinitions, "",
-                  define("elasticquotas", cluster::kElasticQuota, {"eq", "eqs"}))
+          .Create(kDefinitions, "", define("elasticquotas", cluster::kElasticQuota, {"eq", "eqs"}))
           .status());
   return client
       .Create(kDefinitions, "",

@@ -67,9 +67,9 @@ Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInf
 
 // Only of a node that had opted in; others refuse nobody.
 bool MayHaveMore(const cluster::Node& before, const cluster::Node& after) {
-  return cluster::IsManaged(before) && (!cluster::SayTheSameOfGpus(before, after) ||
-                                        after.resting_gpus != before.resting_gpus ||
-                                        after.allocatable != before.allocatable);
+  return cluster::IsManaged(before) &&
+         (!cluster::SayTheSameOfGpus(before, after) || after.resting_gpus != before.resting_gpus ||
+          after.allocatable != before.allocatable);
 }
 
 }  // namespace

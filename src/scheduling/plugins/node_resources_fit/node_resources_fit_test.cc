@@ -162,11 +162,11 @@ TEST(NodeResourcesFitTest, AnnotationsOfOthersMakeNoRoom) {
   const auto helps = [&](const cluster::Node& before, std::string key) {
     auto after = std::make_shared<cluster::Node>(before);
     after->meta.annotations[std::move(key)] = "x";
-    return plugin.MayHelp(
-        {ClusterEvent::Kind::kNodeChanged, std::make_shared<const cluster::Node>(before), after, nullptr, nullptr}, pod);
+    return plugin.MayHelp({ClusterEvent::Kind::kNodeChanged,
+                           std::make_shared<const cluster::Node>(before), after, nullptr, nullptr},
+                          pod);
   };
-  const auto cut =
-      NodeOf("n", {{"cpu", "8"}}, {{std::string(cluster::kPartitioningLabel), "mig"}});
+  const auto cut = NodeOf("n", {{"cpu", "8"}}, {{std::string(cluster::kPartitioningLabel), "mig"}});
   EXPECT_TRUE(helps(cut, "nos.nebuly.com/status-layout-0"));
   EXPECT_TRUE(helps(cut, "n8s.nebuly.ai/status-gpu-0-7g.40gb-free"));
   EXPECT_FALSE(helps(cut, "projectcalico.org/IPv4VXLANTunnelAddr"));
