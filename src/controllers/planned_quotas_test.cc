@@ -89,7 +89,7 @@ TEST_F(PlannedQuotasTest, SchedulersThatKnowOfNoQuotasAreNotHeldUp) {
 
 TEST_F(PlannedQuotasTest, AGangOfWhichOneIsRefusedIsNotPlannedFor) {
   ganged_.gangs.push_back({"pod group a/g", 2, 0, {1, 2}, ""});
-  EXPECT_EQ(Admit({PodOf("a", "single", 3, 9), PodOf("a", "g1", 1), PodOf("a", "g2", 1),
+  EXPECT_EQ(Admit({PodOf("a", "single", 2, 9), PodOf("a", "g1", 1), PodOf("a", "g2", 2),
                    PodOf("a", "more", 5)}),
             "single g1 g2 | g2 more");
   EXPECT_EQ(ganged_.gangs[0].members, (std::vector<int>{1, 2}));

@@ -43,6 +43,7 @@ class Scheduler::RoomSearch {
   // Members that are alike, and what was found for them.
   struct Kind {
     bool hopeless = false;
+    std::optional<scheduling::Promises> promises = {};  // that it has to reckon with
     std::vector<Preemption> candidates = {};
   };
 
@@ -95,12 +96,12 @@ class Scheduler::RoomSearch {
     Kind& kind = kinds_[KindOfPreemptor(*member)];
     if (kind.hopeless) return std::nullopt;
     const auto& profile = ProfileOf(member);
-    const auto promises = scheduler_.engine_.PromisesFor(*member, waiting_);
+    if (!kind.promises) kind.promises = scheduler_.engine_.PromisesFor(*member, waiting_);
     const cluster::NodeInfo* node = rehearsal_.FindNode(
-        *profile.framework, member, promises, scheduler_.engine_.NomineeNode(member->Key()));
+        *profile.framework, member, *kind.promises, scheduler_.engine_.NomineeNode(member->Key()));
     if (node != nullptr) return Preemption{node->node->meta.name, {}, 0};
     std::optional<Preemption> found;
-    if (MayTake(member)) found = FindVictims(member, kind, promises);
+    if (MayTake(member)) found = FindVictims(member, kind);
     kind.hopeless = !found && IsOnlyHarmed(*member);
     return found;
   }
@@ -119,11 +120,10 @@ class Scheduler::RoomSearch {
   }
 
   // What was found for the last one of its kind, if it still holds, else what is found anew.
-  std::optional<Preemption> FindVictims(const Pod& member, Kind& kind,
-                                        const scheduling::Promises& promises) {
+  std::optional<Preemption> FindVictims(const Pod& member, Kind& kind) {
     while (!kind.candidates.empty()) {
       const auto best = std::ranges::min_element(kind.candidates, scheduling::IsGentler);
-      auto again = Candidates(member, promises, best->node);
+      auto again = Candidates(member, *kind.promises, best->node);
       if (again.empty()) {
         kind.candidates.erase(best);
       } else if (scheduling::IsGentler(*best, again.front())) {
@@ -132,7 +132,7 @@ class Scheduler::RoomSearch {
         return std::move(again.front());
       }
     }
-    kind.candidates = Candidates(member, promises, "");
+    kind.candidates = Candidates(member, *kind.promises, "");
     const auto best = std::ranges::min_element(kind.candidates, scheduling::IsGentler);
     return best == kind.candidates.end() ? std::nullopt : std::optional(*best);
   }

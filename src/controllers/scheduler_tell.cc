@@ -55,7 +55,8 @@ void Scheduler::Tell(Telling telling, Time now) {
 }
 
 void Scheduler::ExplainLater(Telling telling) {
-  if (!telling.explain || unexplained_.size() >= config_.most_tellings) return;
+  const bool never = !telling.explain || config_.remedies_per_call == 0;
+  if (never || unexplained_.size() >= config_.most_tellings) return;
   const std::string key = telling.pod->Key();
   unexplained_.insert_or_assign(key, std::move(telling));
 }

@@ -200,7 +200,7 @@ Verdict Engine::Reserve(const Framework& framework, const cluster::Pod& pod, std
     Unreserve(framework, pod, node, state);
     return verdict;
   }
-  if (!framework.reservers().empty()) Note(node, nullptr, false);
+  if (!framework.reservers().empty()) tables_.Note(snapshot_, node, nullptr, false);
   return Verdict::Fits();
 }
 

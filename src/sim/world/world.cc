@@ -49,6 +49,8 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       keeper_(api_, clock_, log_, options_.keep_finished) {
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
     gangs_.See(before, after, clock_.Now());
+    evictions_.See(before, after, clock_.Now());
+    for (std::string& problem : evictions_.TakeProblems()) Violation(std::move(problem));
     if (after == nullptr || after->node_name.empty()) return;
     CheckBinding(*after, before != nullptr && before->node_name.empty());
   });

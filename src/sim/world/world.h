@@ -23,6 +23,7 @@
 #include "controllers/scheduler.h"
 #include "scheduling/framework.h"
 #include "sim/apiserver/api_server.h"
+#include "sim/world/eviction_judge.h"
 #include "sim/world/gang_judge.h"
 #include "sim/world/machine.h"
 #include "sim/world/pod_keeper.h"
@@ -167,6 +168,7 @@ class World {
   std::map<std::string, Time, std::less<>> open_at_;    // nodes, and when they last had no taint
   GangJudge gangs_;
   uint64_t judged_decisions_ = 0;  // of the partitioner
+  EvictionJudge evictions_;
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
   std::vector<std::string> violations_;
