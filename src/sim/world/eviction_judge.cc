@@ -15,6 +15,11 @@ bool IsMarked(const EvictionJudge::Pod& pod) {
   return target != nullptr && target->status == "True" && target->reason == "PreemptionByScheduler";
 }
 
+// Not for a priority: the scheduler says so.
+bool IsForQuota(const cluster::Pod& pod) {
+  return pod.FindCondition("DisruptionTarget")->message.find("elastic quota") != std::string::npos;
+}
+
 bool Waits(const EvictionJudge::Pod& pod) {
   return pod != nullptr && pod->node_name.empty() && !pod->Finished();
 }
@@ -30,8 +35,11 @@ void EvictionJudge::See(const Pod& before, const Pod& after, Time now) {
   std::erase_if(waiting_, [&](const auto& one) { return one.second.until < now; });
   const bool same = before != nullptr && after != nullptr && before->meta.uid == after->meta.uid;
   if (!IsMarked(after) || (same && IsMarked(before))) return;
+  const bool for_quota = IsForQuota(*after);
   const bool for_somebody = std::ranges::any_of(waiting_, [&](const auto& one) {
-    return one.second.pod->priority > after->priority && one.second.pod->Key() != after->Key();
+    const cluster::Pod& pod = *one.second.pod;
+    const bool may = pod.priority > after->priority || (for_quota && pod.meta.ns != after->meta.ns);
+    return may && pod.Key() != after->Key();
   });
   if (for_somebody) return;
   problems_.push_back(fmt::format("{} of priority {} is evicted, and none that waits has a higher",

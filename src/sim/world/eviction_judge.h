@@ -1,5 +1,5 @@
-// Whether a scheduler evicts pods only for more important ones that wait, judged by what the API
-// server holds.
+// Whether a scheduler evicts pods only for more important ones that wait, or for what a quota
+// guarantees to another namespace, judged by what the API server holds.
 //
 //   judge.See(before, after, now);          // as the API server has pods
 //   for (std::string& problem : judge.TakeProblems()) ...

@@ -46,6 +46,22 @@ TEST_F(EvictionJudgeTest, OnlyForOneOfHigherPriority) {
   EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "told once";
 }
 
+TEST_F(EvictionJudgeTest, AQuotaTakesFromOtherNamespaces) {
+  const auto evict = [&](const std::string& ns) {
+    auto victim = std::make_shared<cluster::Pod>(*Make("victim", 9, "n"));
+    auto evicted = std::make_shared<cluster::Pod>(*victim);
+    victim->meta.ns = evicted->meta.ns = ns;
+    evicted->conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler",
+                            "a pod to which its elastic quota gives a right"}};
+    judge.See(victim, evicted, now);
+  };
+  judge.See(nullptr, Make("claimant", 0), now);
+  evict("other");
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  evict("default");
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/victim")));
+}
+
 TEST_F(EvictionJudgeTest, WhoWaitsNoMoreCountsForAWhile) {
   judge.See(nullptr, Make("high", 5), now);
   judge.See(Make("high", 5), Make("high", 5, "n"), now);
