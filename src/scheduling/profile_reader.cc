@@ -28,7 +28,8 @@ class Reader {
     Lineup lineup = LineUp(sets, use_.gpus_cut);
     const bool keeps_quotas = Names(sets, kCapacityScheduling);
     // Others than nos know of no quotas unless they say so.
-    if (use_.simulates && name != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
+    const std::string_view called = name.empty() ? use_.default_name : name;
+    if (use_.simulates && called != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
     // Who has nobody evicted means by quotas, too, unless he says otherwise.
     if (!keeps_quotas && !lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
       std::erase_if(lineup.At(Point::kPostFilter),

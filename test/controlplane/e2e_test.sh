@@ -93,15 +93,17 @@ say "no permission was there for nothing"
 # Asked for only when an Event repeats, or a lease is new.
 rarely='patch events|create leases'
 grep -q 'patch nodes' <(granted clusterrole/nos-mig-agent) || fail "cannot read the roles"
+# The kinds of gangs and quotas are not served here.
+unserved='watch (podgroups|workloads|(composite)?elasticquotas)'
 needless=$(comm -23 \
   <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
-  <(used nos-gpu-partitioner) | grep -vxE "$rarely")
+  <(used nos-gpu-partitioner) | grep -vxE "$rarely|$unserved")
 needless+=$(comm -23 <(granted clusterrole/nos-mig-agent | sort -u) <(used nos-mig-agent) | grep -vxE "$rarely")
-# No volume was bound, nobody evicted, and the kinds of gangs and quotas are not served here.
+# No volume was bound, and nobody evicted.
 needless+=$(comm -23 \
   <({ granted clusterrole/nos-scheduler; granted role/nos-scheduler; } | sort -u) \
   <(used nos-scheduler) |
-  grep -vxE "$rarely|patch persistentvolume(s|claims)|delete pods|watch (podgroups|workloads|(composite)?elasticquotas)")
+  grep -vxE "$rarely|patch persistentvolume(s|claims)|delete pods|$unserved")
 [ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"
 
 expect uninstalled "$helm" uninstall nos -n "$system"

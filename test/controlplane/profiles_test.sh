@@ -79,7 +79,7 @@ ours() {
 # gate of DefaultPreemption's own, a score of volumes that is off; and NodeName's pre-filter and our
 # own plugins, which are only here.
 common() {
-  grep -vE ' (prescore|multipoint) | DynamicResources | preenqueue DefaultPreemption | score VolumeBinding |prefilter NodeName | Gpu(Packing|Cutting) '
+  grep -vE ' (prescore|multipoint) | DynamicResources | preenqueue DefaultPreemption | score VolumeBinding |prefilter NodeName | (Gpu(Packing|Cutting)|CapacityScheduling) '
 }
 
 "$scheduler" --config "$work/profiles.yaml" -v=2 --secure-port=0 >"$work/log" 2>&1 &

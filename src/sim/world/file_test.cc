@@ -78,8 +78,8 @@ TEST(WorkloadFileTest, RefusesInOneSentenceWhatNobodyWouldRun) {
             "w.yaml: there is no Pod in it, so nothing would run");
   EXPECT_EQ(Refusal("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}"),
             "w.yaml: document 1: Deployment web: kind: nothing in the sandbox acts on a "
-            "Deployment; write the pods themselves (kind: Pod), and PriorityClass or Namespace "
-            "where they need one");
+            "Deployment; write the pods themselves (kind: Pod), and PriorityClass, Namespace or "
+            "ElasticQuota where they need one");
   EXPECT_EQ(Refusal("metadata: {name: web}"),
             "w.yaml: document 1: kind: is missing, so this is no Kubernetes object");
   EXPECT_EQ(Refusal("[1]"), "w.yaml: document 1: this is not a Kubernetes object");
