@@ -14,13 +14,13 @@ namespace {
 constexpr int kNodes = 5000, kQuotas = 1000, kPods = 50'000;
 constexpr int64_t kCpuOfNode = 10;
 
-std::shared_ptr<const cluster::Pod> PodOf(int i, const std::string& ns) {
+std::shared_ptr<const cluster::Pod> PodOf(int i, const std::string& ns, int64_t cpu = 1) {
   auto made = std::make_shared<cluster::Pod>();
   made->meta.ns = ns;
   made->meta.name = "pod-" + std::to_string(i);
   made->meta.uid = made->meta.name;
   made->meta.created = Time(std::chrono::seconds(i));
-  made->containers.emplace_back().requests = {{"cpu", Quantity::FromValue(1)},
+  made->containers.emplace_back().requests = {{"cpu", Quantity::FromValue(cpu)},
                                               {"memory", Quantity::FromValue(int64_t{1} << 30)}};
   return made;
 }
@@ -58,7 +58,7 @@ void Decide(benchmark::State& state) {
   Engine engine(gpu::Catalogue::Builtin());
   Fill(engine, static_cast<int>(state.range(0)));
   const auto unit_of = [](const auto& pod) { return EvictionUnit{pod}; };
-  const auto pod = PodOf(kPods, "team-" + std::to_string(kQuotas - 1));
+  const auto pod = PodOf(kPods, "team-" + std::to_string(kQuotas - 1), state.range(1));
   size_t victims = 0;
   for (auto _ : state) {
     Reclaim reclaim(engine.ledger(), engine.BalanceFor(*pod), framework.quotas()->options(),
@@ -68,7 +68,13 @@ void Decide(benchmark::State& state) {
   }
   state.counters["victims"] = static_cast<double>(victims);
 }
-BENCHMARK(Decide)->Arg(0)->Arg(1)->ArgName("spare")->Unit(benchmark::kMillisecond);
+BENCHMARK(Decide)
+    ->Args({0, 1})
+    ->Args({0, 6})
+    ->Args({1, 1})
+    ->Args({1, 6})
+    ->ArgNames({"spare", "cpu"})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace nos::scheduling

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
 namespace nos::scheduling {
@@ -34,6 +33,27 @@ bool IsAsBad(const quota::Refusal& after, const quota::Refusal& before) {
   return after.kind == before.kind && after.quota == before.quota &&
          after.resource == before.resource && LackOf(after) >= LackOf(before);
 }
+
+// What a node lacks for a pod, of what can be told without its filters: cores, memory, places.
+class Lacks {
+ public:
+  Lacks(const cluster::ResourceVector& asked, const cluster::NodeInfo& node) {
+    for (const auto& [id, amount] : asked.entries()) {
+      if (id > cluster::kPods || amount <= 0) continue;
+      const Amount free = Amount{node.allocatable.Get(id)} - node.requested.Get(id);
+      if (amount > free) lacks_.emplace_back(id, amount - free);
+    }
+  }
+  void Lessen(const quota::Amounts& freed) {
+    for (auto& [id, lack] : lacks_) lack -= freed.Get(id);
+  }
+  bool any() const {
+    return std::ranges::any_of(lacks_, [](const auto& lack) { return lack.second > 0; });
+  }
+
+ private:
+  std::vector<std::pair<cluster::ResourceId, Amount>> lacks_;
+};
 
 bool LessImportant(const cluster::Pod& a, const cluster::Pod& b) {
   return std::tuple(a.priority, b.meta.created, b.Key()) <
@@ -279,27 +299,48 @@ std::optional<std::vector<EvictionUnit>> Reclaim::TakeUntilLetIn() {
   return taken;
 }
 
-// Nodes with pods that may go, those with the least important first.
+// Nodes that have room if all go that may, as far as that is soon told; those with the least
+// important of them first.
 std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapshot) const {
-  std::unordered_set<const cluster::Pod*> may_go;
-  for (const Group& group : groups_) {
-    for (const Pod& pod : group.pods) may_go.insert(pod.get());
-  }
+  const Charges may_go = ChargesOfThoseThatMayGo();
   const bool any = options_.reclaim.from_pods_without_quota;
+  const cluster::ResourceVector asked = cluster::RequestsOf(*pod_);
   std::vector<std::pair<const cluster::Pod*, size_t>> nodes;
   for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    Lacks lacks(asked, node);
     const cluster::Pod* least = nullptr;
-    for (const Pod& pod : snapshot.node(i).pods) {
-      const bool may = may_go.contains(pod.get()) || (any && !balance_.AccountOf(pod->meta.ns));
-      if (may && (least == nullptr || LessImportant(*pod, *least))) least = pod.get();
+    for (const Pod& pod : node.pods) {
+      const auto found = may_go.find(pod.get());
+      const quota::Amounts* charge = found != may_go.end() ? found->second : nullptr;
+      if (charge == nullptr && any && !balance_.AccountOf(pod->meta.ns)) {
+        charge = ledger_.ChargeOf(pod->Key());
+      }
+      if (charge == nullptr) continue;
+      lacks.Lessen(*charge);
+      if (least == nullptr || LessImportant(*pod, *least)) least = pod.get();
     }
-    if (least != nullptr) nodes.emplace_back(least, i);
+    if (least != nullptr && !lacks.any()) nodes.emplace_back(least, i);
   }
   std::ranges::sort(nodes,
                     [](const auto& a, const auto& b) { return LessImportant(*a.first, *b.first); });
   std::vector<size_t> order;
   for (const auto& [pod, node] : nodes) order.push_back(node);
   return order;
+}
+
+// With those of their gangs.
+Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
+  Charges may_go;
+  for (const Group& group : groups_) {
+    for (const Pod& pod : group.pods) {
+      may_go[pod.get()] = group.charge;
+      const EvictionUnit unit = unit_of_(pod);
+      if (unit.size() == 1) continue;
+      for (const Pod& member : unit) may_go[member.get()] = ledger_.ChargeOf(member->Key());
+    }
+  }
+  return may_go;
 }
 
 }  // namespace nos::scheduling

@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,10 @@ class Reclaim final : public EvictionRule {
     quota::Holding holding = {};
   };
 
+  // By pods of a snapshot.
+  using Charges = std::unordered_map<const cluster::Pod*, const quota::Amounts*>;
+
+  Charges ChargesOfThoseThatMayGo() const;
   const cluster::NodeInfo* NodeThatFits(const Framework& framework,
                                         const cluster::ClusterSnapshot& snapshot,
                                         std::string_view preferred) const;
