@@ -72,7 +72,7 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapsho
     rules = own;
     order.push_back(i);
   }
-  if (order.empty()) return {};
+  if (rules == nullptr) return {};
   quota::Balance balance = BalanceOf(std::move(quotas), snapshot, *rules);
   const auto rank = [&](size_t i) {
     const cluster::Pod& pod = *ganged.pods[i];

@@ -63,7 +63,7 @@ std::vector<SharedQuota> QuotasOf(const cluster::Surroundings& around) {
 }
 
 std::string Refusal::Text() const {
-  const std::string name = NameOf(*quota);
+  std::string name = NameOf(*quota);
   const std::string& what = cluster::ResourceName(resource);
   const auto text = [&](Amount amount) { return TextOf(resource, amount); };
   switch (kind) {
@@ -113,6 +113,7 @@ Balance::Balance(std::vector<SharedQuota> quotas) { PutInForce(std::move(quotas)
 void Balance::PutInForce(std::vector<SharedQuota> quotas) {
   std::ranges::sort(quotas, ComesFirst);
   std::vector<Terms> terms;
+  terms.reserve(quotas.size());
   for (const SharedQuota& quota : quotas) terms.push_back(TermsOf(quota));
   std::vector<size_t> by_rank(quotas.size());
   for (size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = i;
@@ -250,7 +251,7 @@ std::optional<Refusal> Balance::OverLimit(size_t account, ResourceId resource, A
 std::optional<Refusal> Balance::NothingIdle(std::optional<size_t> parent,
                                             std::optional<size_t> member, ResourceId resource,
                                             Amount asked) const {
-  const size_t account = member ? *member : *parent;
+  const size_t account = member ? *member : parent.value();
   const Amount used = accounts_[account].used.Get(resource);
   const auto part = [&](Amount now) {
     return member ? PartOf(account, resource, now) : RestOf(account, resource, now);

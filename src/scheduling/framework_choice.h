@@ -20,9 +20,10 @@ class FrameworkChoice {
   // One for all pods. Implicit: to most who choose, there is only one.
   FrameworkChoice(const Framework& only) : all_{&only} {}
   // By scheduler name; `otherwise` for pods whose scheduler has none.
-  FrameworkChoice(const Framework& otherwise, std::map<std::string, const Framework*> by_name)
+  FrameworkChoice(const Framework& otherwise,
+                  const std::map<std::string, const Framework*>& by_name)
       : all_{&otherwise} {
-    for (auto& [name, framework] : by_name) {
+    for (const auto& [name, framework] : by_name) {
       by_name_[name] = all_.size();
       all_.push_back(framework);
     }

@@ -145,7 +145,7 @@ class NodeSearch {
     if (std::ranges::none_of(units, [&](const EvictionUnit& u) { return rule_.MayGo(u); })) {
       return std::nullopt;
     }
-    trial_.emplace(framework_, snapshot_, cycle_, pod_, node_, promises_);
+    trial_ = std::make_unique<Trial>(framework_, snapshot_, cycle_, pod_, node_, promises_);
     std::ranges::reverse(units);
     const std::vector<EvictionUnit> kept = RemoveWhoMayGo(units);
     if (!trial_->Fits() && (kept.empty() || !FitsWithout(kept, units))) return std::nullopt;
@@ -247,7 +247,7 @@ class NodeSearch {
   const NodeInfo& node_;
   EvictionRule& rule_;
   const Promises& promises_;
-  std::optional<Trial> trial_;
+  std::unique_ptr<Trial> trial_;
   std::vector<EvictionUnit> gone_;  // the least important first
 };
 

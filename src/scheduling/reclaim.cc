@@ -121,7 +121,7 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   groups_.clear();
   quota::Holding claimant{balance_.AccountOf(pod->meta.ns),
                           quota::ChargeOf(*pod, nullptr, options_.charges), pod->priority};
-  claim_.emplace(balance_, std::move(claimant), options_.reclaim);
+  claim_ = std::make_unique<quota::Claim>(balance_, std::move(claimant), options_.reclaim);
   const cluster::NodeInfo* fits = NodeThatFits(framework, snapshot, preferred);
   if (fits != nullptr) LookAt(*fits);
   if (fits != nullptr && LetsIn()) return Preemption{fits->node->meta.name, {}, 0};
@@ -325,6 +325,7 @@ std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapsho
   std::ranges::sort(nodes,
                     [](const auto& a, const auto& b) { return LessImportant(*a.first, *b.first); });
   std::vector<size_t> order;
+  order.reserve(nodes.size());
   for (const auto& [pod, node] : nodes) order.push_back(node);
   return order;
 }

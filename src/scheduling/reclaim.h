@@ -109,8 +109,8 @@ class Reclaim final : public EvictionRule {
   std::set<std::string> spared_;
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
-  std::vector<Group> groups_;  // whose pods may go for the pod
-  std::optional<quota::Claim> claim_;
+  std::vector<Group> groups_;            // whose pods may go for the pod
+  std::unique_ptr<quota::Claim> claim_;  // of the pod; null before Find
 };
 
 // The cluster cannot do without it, or it comes back at once where it was.
