@@ -251,7 +251,7 @@ std::optional<Refusal> Balance::OverLimit(size_t account, ResourceId resource, A
 std::optional<Refusal> Balance::NothingIdle(std::optional<size_t> parent,
                                             std::optional<size_t> member, ResourceId resource,
                                             Amount asked) const {
-  const size_t account = member ? *member : parent.value();
+  const size_t account = member.value_or(parent.value_or(0));  // one of them is there
   const Amount used = accounts_[account].used.Get(resource);
   const auto part = [&](Amount now) {
     return member ? PartOf(account, resource, now) : RestOf(account, resource, now);
