@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "quota/ledger.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
@@ -34,28 +36,102 @@ quota::Balance BalanceOf(std::vector<quota::SharedQuota> quotas,
   return balance;
 }
 
-// Without these; a gang of which one is refused is not planned for.
-void LeaveOut(const std::map<size_t, quota::Refusal>& refused, GangedPods& ganged) {
-  std::vector<int> place(ganged.pods.size(), -1);  // by the former one
-  std::vector<bool> in_gang(ganged.pods.size());
-  for (planning::Gang& gang : ganged.gangs) {
-    for (const int member : gang.members) {
-      in_gang[member] = true;
-      const auto found = refused.find(static_cast<size_t>(member));
-      if (found != refused.end() && gang.problem.empty()) gang.problem = found->second.Text();
-    }
+using Refusals = std::map<size_t, quota::Refusal>;  // by their place among the pods
+
+// Without these; but all of a gang that cannot be placed stay, for its reason to be told.
+void LeaveOut(const Refusals& refused, GangedPods& ganged) {
+  std::set<size_t> out;
+  for (const auto& [i, refusal] : refused) out.insert(i);
+  for (const planning::Gang& gang : ganged.gangs) {
+    if (gang.problem.empty()) continue;
+    for (const int member : gang.members) out.erase(static_cast<size_t>(member));
   }
+  std::vector<int> place(ganged.pods.size(), -1);  // by the former one
   std::vector<Pod> pods;
   for (size_t i = 0; i < ganged.pods.size(); ++i) {
-    if (refused.contains(i) && !in_gang[i]) continue;
+    if (out.contains(i)) continue;
     place[i] = static_cast<int>(pods.size());
     pods.push_back(ganged.pods[i]);
   }
   for (planning::Gang& gang : ganged.gangs) {
+    std::erase_if(gang.members, [&](int member) { return place[member] < 0; });
     for (int& member : gang.members) member = place[member];
   }
   ganged.pods = std::move(pods);
 }
+
+// Lets pods in one after the other: those of a gang together, where the first of them has its turn.
+class Admission {
+ public:
+  Admission(quota::Balance balance, const quota::ChargeRules& rules, GangedPods& ganged)
+      : balance_(std::move(balance)), rules_(rules), ganged_(ganged) {
+    for (planning::Gang& gang : ganged_.gangs) {
+      for (const int member : gang.members) gang_of_[static_cast<size_t>(member)] = &gang;
+    }
+  }
+
+  void AdmitAll(const std::vector<size_t>& order, bool only_guaranteed) {
+    for (const size_t i : order) {
+      const auto gang = gang_of_.find(i);
+      if (gang != gang_of_.end()) {
+        AdmitGang(*gang->second, order, only_guaranteed);
+      } else if (!admitted_.contains(i)) {
+        (void)Admit(i, only_guaranteed);
+      }
+    }
+  }
+  const Refusals& refused() const { return refused_; }
+
+ private:
+  bool Admit(size_t i, bool only_guaranteed) {
+    const cluster::Pod& pod = *ganged_.pods[i];
+    const auto account = balance_.AccountOf(pod.meta.ns);
+    const quota::Amounts charge = quota::ChargeOf(pod, nullptr, rules_);
+    if (account) {
+      if (only_guaranteed && !balance_.IsGuaranteed(*account, charge)) return false;
+      if (auto refusal = balance_.WhyNot(*account, charge)) {
+        refused_.insert_or_assign(i, *std::move(refusal));
+        return false;
+      }
+      balance_.Add(*account, charge);
+    }
+    refused_.erase(i);
+    admitted_.insert(i);
+    return true;
+  }
+
+  // As many of it as it lacks, or none; and then what others there are of it.
+  void AdmitGang(planning::Gang& gang, const std::vector<size_t>& order, bool only_guaranteed) {
+    const auto waits = [&](size_t i) {
+      const auto own = gang_of_.find(i);
+      return own != gang_of_.end() && own->second == &gang && !admitted_.contains(i);
+    };
+    if (!gang.problem.empty() || !seen_.insert({&gang, only_guaranteed}).second) return;
+    const quota::Balance before = balance_;
+    const std::set<size_t> admitted = admitted_;
+    for (const size_t i : order) {
+      if (waits(i)) (void)Admit(i, only_guaranteed);
+    }
+    const auto count = static_cast<int>(std::ranges::count_if(
+        gang.members, [&](int i) { return admitted_.contains(static_cast<size_t>(i)); }));
+    if (count >= std::min(gang.Lacking(), static_cast<int>(gang.members.size()))) return;
+    balance_ = before;
+    admitted_ = admitted;
+    if (only_guaranteed) return;
+    for (const int member : gang.members) {
+      const auto refusal = refused_.find(static_cast<size_t>(member));
+      if (refusal != refused_.end() && gang.problem.empty()) gang.problem = refusal->second.Text();
+    }
+  }
+
+  quota::Balance balance_;
+  const quota::ChargeRules& rules_;
+  GangedPods& ganged_;
+  std::map<size_t, planning::Gang*> gang_of_;
+  std::set<std::pair<const planning::Gang*, bool>> seen_;
+  std::set<size_t> admitted_;
+  Refusals refused_;
+};
 
 }  // namespace
 
@@ -73,32 +149,18 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapsho
     order.push_back(i);
   }
   if (rules == nullptr) return {};
-  quota::Balance balance = BalanceOf(std::move(quotas), snapshot, *rules);
   const auto rank = [&](size_t i) {
     const cluster::Pod& pod = *ganged.pods[i];
     return std::tuple(pod.nominated_node.empty(), may_come_last(pod), -int64_t{pod.priority},
                       pod.meta.created, pod.Key());
   };
   std::ranges::sort(order, {}, rank);
-  std::map<size_t, quota::Refusal> refused;
-  const auto admit = [&](size_t i, bool only_guaranteed) {
-    const auto account = balance.AccountOf(ganged.pods[i]->meta.ns);
-    if (!account) return true;
-    const quota::Amounts charge = quota::ChargeOf(*ganged.pods[i], nullptr, *rules);
-    if (only_guaranteed && !balance.IsGuaranteed(*account, charge)) return false;
-    if (auto refusal = balance.WhyNot(*account, charge)) {
-      refused.insert_or_assign(i, *std::move(refusal));
-      return false;
-    }
-    refused.erase(i);
-    balance.Add(*account, charge);
-    return true;
-  };
-  std::erase_if(order, [&](size_t i) { return admit(i, true); });
-  for (const size_t i : order) (void)admit(i, false);
+  Admission admission(BalanceOf(std::move(quotas), snapshot, *rules), *rules, ganged);
+  admission.AdmitAll(order, true);
+  admission.AdmitAll(order, false);
   RefusedByQuota out;
-  for (const auto& [i, refusal] : refused) out.emplace_back(ganged.pods[i], refusal);
-  LeaveOut(refused, ganged);
+  for (const auto& [i, refusal] : admission.refused()) out.emplace_back(ganged.pods[i], refusal);
+  LeaveOut(admission.refused(), ganged);
   return out;
 }
 

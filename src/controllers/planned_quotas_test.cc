@@ -87,6 +87,20 @@ TEST_F(PlannedQuotasTest, SchedulersThatKnowOfNoQuotasAreNotHeldUp) {
   EXPECT_EQ(Admit({PodOf("a", "p", 100)}), "p |");
 }
 
+TEST_F(PlannedQuotasTest, AGangIsPlannedForIfEnoughOfItAreLetIn) {
+  ganged_.gangs.push_back({"pod group a/g", 2, 0, {0, 1, 2}, ""});
+  EXPECT_EQ(Admit({PodOf("a", "g1", 2), PodOf("a", "g2", 2), PodOf("a", "g3", 2)}), "g1 g2 | g3");
+  EXPECT_EQ(ganged_.gangs[0].members, (std::vector<int>{0, 1}));
+  EXPECT_EQ(ganged_.gangs[0].problem, "");
+}
+
+TEST_F(PlannedQuotasTest, AGangThatIsNotPlannedForTakesNothingFromOthers) {
+  ganged_.gangs.push_back({"pod group a/g", 2, 0, {0, 1}, ""});
+  EXPECT_EQ(Admit({PodOf("a", "g1", 3, 9), PodOf("a", "g2", 3, 9), PodOf("a", "p", 3)}),
+            "g1 g2 p | g2");
+  EXPECT_NE(ganged_.gangs[0].problem, "");
+}
+
 TEST_F(PlannedQuotasTest, AGangOfWhichOneIsRefusedIsNotPlannedFor) {
   ganged_.gangs.push_back({"pod group a/g", 2, 0, {1, 2}, ""});
   EXPECT_EQ(Admit({PodOf("a", "single", 2, 9), PodOf("a", "g1", 1), PodOf("a", "g2", 2),

@@ -158,15 +158,17 @@ class Scheduler final : public Reconciler {
     std::vector<Pod> waiting;
   };
   using Refusals = std::vector<std::pair<Pod, scheduling::Diagnosis>>;
+  using Places = std::vector<std::pair<Pod, std::string>>;  // pods and nodes
   // Where its members would go, and who would have to go for them.
   struct GangRoom {
-    std::vector<std::pair<Pod, std::string>> places;
+    Places places;
     std::vector<Pod> victims;
     bool waits = false;   // for some that are on their way out
     std::string why_not;  // it may not be made now
   };
   // What calls need that may end after this object.
   struct Shared;
+  struct RoomInTheMaking;
 
   void TakeIn(const View& view, Time now);
   void TakeInPod(const Pod& before, const Pod& after, Time now);
@@ -202,7 +204,9 @@ class Scheduler final : public Reconciler {
   bool IsBinding() const;
   void Send(Binding& binding, kube::Client& client);
   // Takes the assumption back and tries the pod again after its pause.
-  void GiveUp(const std::string& key, const std::string& why, Time now);
+  enum class AfterThat { kAnyPlace, kSamePlace };
+  void GiveUp(const std::string& key, const std::string& why, Time now,
+              AfterThat after_that = AfterThat::kAnyPlace);
   void DropBinding(const std::string& key, bool unreserve, Time now);
   void Settle(const Pod& pod, Time now);
   void Arrived(Binding& binding, Time now);
@@ -254,7 +258,8 @@ class Scheduler final : public Reconciler {
   // Evicted already, and still there.
   std::vector<Pod> Leaving() const;
   scheduling::EvictionUnit UnitOf(const Pod& pod) const;
-  void EvictAll(const std::vector<Pod>& victims, const Pod& preemptor, kube::Client& client,
+  // Promises the nodes, and has the victims go as soon as that is written.
+  void MakeRoom(const Places& places, const std::vector<Pod>& victims, kube::Client& client,
                 Time now);
   void HeedPatience(Time now);
   bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now);
@@ -263,8 +268,8 @@ class Scheduler final : public Reconciler {
   std::vector<Pod> LesserNominated(const cluster::Pod& pod, const std::string& node) const;
   void TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now);
   void WriteNominee(const Pod& pod, const std::string& node, kube::Client& client);
-  void Evict(const Pod& victim, const Pod& preemptor, kube::Client& client, Time now);
-  void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
+  std::optional<kube::Workers::Call> Evict(const Pod& victim, const Pod& preemptor, Time now);
+  static void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
   void Tell(Telling telling, Time now);
   void TellSome(kube::Client& client, Time now);
   void TellOfCut(Binding& binding, scheduling::Progress& progress, Time now);

@@ -225,7 +225,7 @@ void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) 
     binding.stage = Binding::Stage::kBound;
     Arrived(binding, now);
   } else if (!gone && answer.node.empty()) {
-    GiveUp(key, std::string(binding.why), now);
+    GiveUp(key, std::string(binding.why), now, AfterThat::kSamePlace);
   } else {  // the watch will say so, or somebody else was faster
     queue_.Remove(key);
     DropBinding(key, true, now);
@@ -287,7 +287,9 @@ void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
   if (!binding.gang.empty()) Stir(binding.gang, fmt::format("{} lost its place", key));
 }
 
-void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now) {
+// Whom others had to make room for, keeps it when nothing speaks against the node.
+void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now,
+                       AfterThat after_that) {
   const auto found = bindings_.find(key);
   if (found == bindings_.end()) return;
   const Pod pod = found->second.pod;
@@ -295,9 +297,11 @@ void Scheduler::GiveUp(const std::string& key, const std::string& why, Time now)
       {{"pod", key}, {"node", found->second.node}, {"error", why}});
   measures_.End(*pod, SchedulerMeasures::Result::kError);
   Tell({pod, "SchedulerError", fmt::format("{}: {}", found->second.node, why), ""}, now);
-  if (!pod->promised.empty()) unpromised_.push_back(pod);
+  const bool keeps =
+      after_that == AfterThat::kSamePlace && engine_.NomineeNode(key) == found->second.node;
+  if (!pod->promised.empty() && !keeps) unpromised_.push_back(pod);
   DropBinding(key, true, now);
-  Promise(pod, "", now);
+  if (!keeps) Promise(pod, "", now);
   queue_.Failed(pod, now);
 }
 

@@ -128,11 +128,8 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
     const auto* placed = engine_.FindPlaced(victim->Key());
     if (placed != nullptr) TakeBackPromises(LesserNominated(*first, placed->node), client, now);
   }
-  for (const auto& [member, node] : room.places) {
-    made_room_.erase(member->Key());
-    SetNominee(member, node, client, now);
-  }
-  EvictAll(room.victims, first, client, now);
+  for (const auto& [member, node] : room.places) made_room_.erase(member->Key());
+  MakeRoom(room.places, room.victims, client, now);
   if (waits) return "the pods in its way are being evicted.";
   return fmt::format("{} pods of lower priority are evicted.", room.victims.size());
 }

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/log.h"
@@ -14,6 +15,20 @@
 namespace nos::controllers {
 
 using scheduling::ClusterEvent;
+
+namespace {
+
+Status PatchNominee(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node,
+                    kube::Client& client) {
+  const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
+                      {"status", {{"nominatedNodeName", node.empty() ? Json() : Json(node)}}}};
+  return client
+      .Patch(kube::kPods, pod->meta.ns, pod->meta.name, kube::PatchType::kStrategic, patch,
+             "status")
+      .status();
+}
+
+}  // namespace
 
 std::string KindOfPreemptor(const cluster::Pod& pod) {
   return fmt::format("{}{} {}/{}/{}", scheduling::KindOf(pod), pod.preemption_policy, pod.priority,
@@ -32,9 +47,7 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
     return profile.preemption ? WhyNeverTakes(*pod) : "";
   }
   made_room_.erase(pod->Key());
-  SetNominee(pod, found->node, client,
-             now);  // first: by that a successor knows whom they made room
-  EvictAll(found->victims, pod, client, now);
+  MakeRoom({{pod, found->node}}, found->victims, client, now);
   TakeBackPromises(LesserNominated(*pod, found->node), client, now);
   return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
                      found->node);
@@ -153,11 +166,7 @@ std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
 
 void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Client& client) {
   Post(threads_.binders, client, [pod, node](kube::Client& with) {
-    const Json patch = {{"metadata", {{"uid", pod->meta.uid}}},
-                        {"status", {{"nominatedNodeName", node.empty() ? Json() : Json(node)}}}};
-    const Status written = with.Patch(kube::kPods, pod->meta.ns, pod->meta.name,
-                                      kube::PatchType::kStrategic, patch, "status")
-                               .status();
+    const Status written = PatchNominee(pod, node, with);
     if (!written.ok()) {  // the promise stands here all the same
       Log(LogLevel::kWarn, "cannot write the nominated node",
           {{"pod", pod->Key()}, {"error", written.ToString()}});
@@ -165,30 +174,77 @@ void Scheduler::WriteNominee(const Pod& pod, const std::string& node, kube::Clie
   });
 }
 
-void Scheduler::EvictAll(const std::vector<Pod>& victims, const Pod& preemptor,
+// What is left to do when the nodes are promised: unless all promises are written, a successor
+// would give the room to others, and nobody may go for that.
+struct Scheduler::RoomInTheMaking {
+  std::string preemptor;  // keys
+  std::vector<std::string> victims;
+  std::vector<kube::Workers::Call> evictions;
+  std::atomic<size_t> unwritten = 0;
+  std::atomic<bool> refused = false;
+};
+
+void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
                          kube::Client& client, Time now) {
+  const Pod& preemptor = places.front().first;
+  auto room = std::make_shared<RoomInTheMaking>();
+  room->preemptor = preemptor->Key();
   if (!victims.empty()) measures_.Preempted(victims.size());
-  for (const Pod& victim : victims) Evict(victim, preemptor, client, now);
+  for (const auto& [pod, node] : places) Promise(pod, node, now);
+  for (const Pod& victim : victims) {
+    auto eviction = Evict(victim, preemptor, now);
+    if (!eviction) continue;
+    room->victims.push_back(victim->Key());
+    room->evictions.push_back(*std::move(eviction));
+  }
+  const auto go_on = [shared = shared_, binders = threads_.binders, room](kube::Client& with) {
+    if (room->refused) {
+      for (const std::string& victim : room->victims) {
+        shared->not_evicted.Put({victim, room->preemptor});
+      }
+      return shared->Wake();
+    }
+    for (kube::Workers::Call& eviction : room->evictions) Post(binders, with, std::move(eviction));
+  };
+  Places unwritten = places;
+  std::erase_if(unwritten, [](const auto& place) {
+    return place.first->nominated_node == place.second;
+  });
+  if (unwritten.empty()) return go_on(client);
+  room->unwritten = unwritten.size();
+  for (const auto& [pod, node] : unwritten) {
+    Post(threads_.binders, client, [pod, node, room, go_on](kube::Client& with) {
+      const Status written = PatchNominee(pod, node, with);
+      if (!written.ok()) {
+        Log(LogLevel::kWarn, "cannot write the nominated node: nobody is evicted for it",
+            {{"pod", pod->Key()}, {"error", written.ToString()}});
+        room->refused = true;
+      }
+      if (--room->unwritten == 0) go_on(with);
+    });
+  }
 }
 
 // By the same steps as kube-scheduler: one that only waits to be bound loses its place and is tried
 // again; of others, the condition that tells why, by which schedulers know whom they wait for, then
-// the deletion.
-void Scheduler::Evict(const Pod& victim, const Pod& preemptor, kube::Client& client, Time now) {
+// the deletion. Returns these calls, if there are any to make.
+std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod& preemptor,
+                                                    Time now) {
   const bool for_quota = HasQuota(*ProfileFor(*preemptor)->framework, *preemptor);
   const std::string key = victim->Key();
   const auto binding = bindings_.find(key);
   if (binding != bindings_.end() && binding->second.stage == Binding::Stage::kPreparing &&
       binding->second.writes == 0) {
-    return GiveUp(
-        key,
-        fmt::format("its place is taken by {}, {}",
-                    scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
-                    for_quota ? "to which its elastic quota gives a right" : "of higher priority"),
-        now);
+    GiveUp(key,
+           fmt::format("its place is taken by {}, {}",
+                       scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
+                       for_quota ? "to which its elastic quota gives a right"
+                                 : "of higher priority"),
+           now);
+    return std::nullopt;
   }
-  if (scheduling::EndsByPreemption(*victim)) return;
-  if (!going_.emplace(key, victim->meta.uid).second) return;
+  if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
+  if (!going_.emplace(key, victim->meta.uid).second) return std::nullopt;
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
   const bool related = preemptor->meta.ns == victim->meta.ns;  // it may know the name
@@ -198,26 +254,25 @@ void Scheduler::Evict(const Pod& victim, const Pod& preemptor, kube::Client& cli
                     for_quota ? ": its elastic quota has a right to what is borrowed here" : ""),
         node},
        now);
-  Post(threads_.binders, client,
-       [shared = shared_, victim, preemptor, node, key, now, for_quota](kube::Client& with) {
-         const WantedCondition condition{
-             "DisruptionTarget", "True", "PreemptionByScheduler",
-             fmt::format("{}: preempting to accommodate a {}", preemptor->scheduler_name,
-                         for_quota ? "pod to which its elastic quota gives a right"
-                                   : "higher priority pod")};
-         const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
-         Status deleted = WriteCondition(with, *victim, condition, now);
-         if (deleted.ok()) {
-           deleted = with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
-         }
-         if (deleted.ok() || deleted.code() == Code::kNotFound) {
-           Log(LogLevel::kInfo, "a pod is evicted for a more important one",
-               {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
-         } else {
-           shared->not_evicted.Put({key, preemptor->Key()});
-         }
-         shared->Wake();
-       });
+  return [shared = shared_, victim, preemptor, node, key, now, for_quota](kube::Client& with) {
+    const WantedCondition condition{
+        "DisruptionTarget", "True", "PreemptionByScheduler",
+        fmt::format("{}: preempting to accommodate a {}", preemptor->scheduler_name,
+                    for_quota ? "pod to which its elastic quota gives a right"
+                              : "higher priority pod")};
+    const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
+    Status deleted = WriteCondition(with, *victim, condition, now);
+    if (deleted.ok()) {
+      deleted = with.Delete(kube::kPods, victim->meta.ns, victim->meta.name, options);
+    }
+    if (deleted.ok() || deleted.code() == Code::kNotFound) {
+      Log(LogLevel::kInfo, "a pod is evicted for a more important one",
+          {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
+    } else {
+      shared->not_evicted.Put({key, preemptor->Key()});
+    }
+    shared->Wake();
+  };
 }
 
 }  // namespace nos::controllers

@@ -125,6 +125,56 @@ TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
   EXPECT_EQ(NodeOf("high"), "n");
 }
 
+// A successor that does not know for whom would give the room to somebody else.
+TEST_F(SchedulerPreemptTest, NobodyIsEvictedBeforeTheNomineeIsWritten) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  bool busy = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (busy && request.method == "PATCH" && request.path.ends_with("/high/status")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "somebody else is writing"));
+    }
+    return answer;
+  };
+  Pod("high", 9);
+  Run();
+  EXPECT_EQ(NodeOf("low"), "n");
+  EXPECT_EQ(Nominee("high"), "");
+  busy = false;
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(NodeOf("low"), "gone");
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n");
+}
+
+// Others had to go for that place.
+TEST_F(SchedulerPreemptTest, APlaceIsKeptWhenItsBindingWasLost) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  bool lost = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (lost && request.path.ends_with("/binding")) {
+      answer = Result<kube::ApiResponse>(Status(Code::kUnavailable, "connection refused"));
+    }
+    return answer;
+  };
+  Pod("high", 9);
+  Run();
+  lost = false;
+  Pod("late", 5);
+  Run();
+  EXPECT_EQ(NodeOf("late"), "");
+  clock_.Advance(seconds(10));
+  Run();
+  EXPECT_EQ(NodeOf("high"), "n");
+}
+
 TEST_F(SchedulerPreemptTest, ASuccessorWaitsUntilTheWatchShowsWhoIsEvicted) {
   CpuNode("n", "1");
   Pod("low", 1);

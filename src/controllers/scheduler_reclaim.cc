@@ -97,10 +97,9 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
     return "";
   }
   if (found->victims.empty() && leaving.empty()) return "";  // something else keeps it waiting
-  EvictAll(found->victims, pod, client, now);
+  MakeRoom({{pod, found->node}}, found->victims, client, now);
   TakeBackPromises(LesserNominated(*pod, found->node), client, now);
   made_room_[pod->Key()] = std::nullopt;
-  if (found->node != nominee) SetNominee(pod, found->node, client, now);
   if (found->victims.empty()) return "the pods in its way are being evicted.";
   return fmt::format("{} pods are evicted for what its elastic quota has a right to.",
                      found->victims.size());

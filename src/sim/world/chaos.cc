@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cluster/annotations.h"
+#include "sim/world/chaos_quotas.h"
 #include "sim/world/invariants.h"
 #include "sim/world/satisfiable.h"
 #include "sim/world/workload.h"
@@ -21,7 +22,8 @@ constexpr Duration kLongest = std::chrono::hours(6);  // after faults have stopp
 constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
-                   kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275;
+                   kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
+                   kQuotas = 0x90074;
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
@@ -91,6 +93,7 @@ class Chaos {
 
   ChaosReport Run() && {
     AddNodes();
+    Note(quotas_.Add(options_.faults_last));
     AddPods();
     AddBudget();
     world_.StartControllers();
@@ -154,7 +157,10 @@ class Chaos {
       DrawInitContainers(models_, pods, inits);
     }
     if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
-    for (const PodSpec& pod : pods) Submit(pod);
+    for (PodSpec& pod : pods) {
+      pod.ns = quotas_.DrawNamespace();
+      Submit(std::move(pod));
+    }
   }
 
   void AddGangs(const RandomWorkload& workload, Random& random) {
@@ -223,13 +229,31 @@ class Chaos {
     for (const auto& pod : pods) {
       if (!Waits(*pod)) continue;
       const auto together = PlacedWith(*pod, pods);
-      if (together.empty() || !CouldRunTogether(together, nodes)) continue;
+      if (together.empty() || !HavePlaces(together, nodes, pods)) continue;
       const bool yields = std::any_of(pods.begin(), pods.end(), [&](const auto& other) {
         return Waits(*other) && GoesFirst(*other, *pod) && could(*other);
       });
       if (!yields) return pod->Key();
     }
     return {};
+  }
+
+  // Free ones; or one that is due to it by a quota, where others have to go.
+  bool HavePlaces(const std::vector<const cluster::Pod*>& together,
+                  const std::vector<Judged>& nodes, const ChaosQuotas::Pods& pods) const {
+    if (quotas_.LetsIn(together, pods) && CouldRunTogether(together, nodes)) return true;
+    if (together.size() > 1) return false;
+    const ChaosQuotas::Pods may_go = quotas_.MayGoFor(*together.front(), pods);
+    if (may_go.empty()) return false;
+    ChaosQuotas::Pods left = pods;
+    std::erase_if(left, [&](const auto& pod) { return std::ranges::count(may_go, pod) > 0; });
+    if (!quotas_.LetsIn(together, left)) return false;
+    return std::ranges::any_of(nodes, [&](const Judged& node) {
+      const bool all_may_go = std::ranges::all_of(node.bound, [&](const cluster::Pod* pod) {
+        return std::ranges::count(may_go, pod, &std::shared_ptr<const cluster::Pod>::get) > 0;
+      });
+      return all_may_go && CouldRun(together, node, true);
+    });
   }
 
   // Who has to find a node for the pod to get one: itself, and as many of its gang as that lacks.
@@ -372,6 +396,7 @@ class Chaos {
   const Time start_ = world_.Now();
   Random budgets_{options_.seed ^ kBudgets}, taints_{options_.seed ^ kTaints};
   const bool tainted_ = taints_.Chance(0.4);
+  ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
   std::map<std::string, size_t> gangs_;  // and how many of each are placed together
   std::vector<const gpu::Model*> models_;
   std::vector<std::shared_ptr<const cluster::Node>> nodes_;

@@ -38,12 +38,13 @@ void EvictionJudge::See(const Pod& before, const Pod& after, Time now) {
   const bool for_quota = IsForQuota(*after);
   const bool for_somebody = std::ranges::any_of(waiting_, [&](const auto& one) {
     const cluster::Pod& pod = *one.second.pod;
-    const bool may = pod.priority > after->priority || (for_quota && pod.meta.ns != after->meta.ns);
+    const bool may = pod.priority > after->priority || (for_quota && quotas_.MayTake(*after, pod, now));
     return may && pod.Key() != after->Key();
   });
   if (for_somebody) return;
-  problems_.push_back(fmt::format("{} of priority {} is evicted, and none that waits has a higher",
-                                  after->Key(), after->priority));
+  problems_.push_back(fmt::format("{} of priority {} is evicted, and none that waits has a {}",
+                                  after->Key(), after->priority,
+                                  for_quota ? "right to that" : "higher"));
 }
 
 std::vector<std::string> EvictionJudge::TakeProblems() { return std::exchange(problems_, {}); }

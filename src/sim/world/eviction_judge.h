@@ -1,6 +1,7 @@
 // Whether a scheduler evicts pods only for more important ones that wait, or for what a quota
 // guarantees to another namespace, judged by what the API server holds.
 //
+//   EvictionJudge judge(quotas);            // that see the same pods, and each before this one
 //   judge.See(before, after, now);          // as the API server has pods
 //   for (std::string& problem : judge.TakeProblems()) ...
 //
@@ -14,12 +15,16 @@
 
 #include "base/clock.h"
 #include "cluster/objects.h"
+#include "sim/world/quota_judge.h"
 
 namespace nos::sim {
 
 class EvictionJudge {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
+
+  // `quotas` must outlive it.
+  explicit EvictionJudge(const QuotaJudge& quotas) : quotas_(quotas) {}
 
   // Null: it was not there before, or is gone.
   void See(const Pod& before, const Pod& after, Time now);
@@ -32,6 +37,7 @@ class EvictionJudge {
     Time until = Time::max();
   };
 
+  const QuotaJudge& quotas_;
   std::map<std::string, Waiting> waiting_;  // by uid
   std::vector<std::string> problems_;
 };

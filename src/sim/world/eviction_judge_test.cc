@@ -34,7 +34,8 @@ class EvictionJudgeTest : public testing::Test {
   }
 
   Time now{};
-  EvictionJudge judge;
+  QuotaJudge quotas;
+  EvictionJudge judge{quotas};
 };
 
 TEST_F(EvictionJudgeTest, OnlyForOneOfHigherPriority) {

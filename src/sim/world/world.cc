@@ -49,6 +49,8 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       keeper_(api_, clock_, log_, options_.keep_finished) {
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
     gangs_.See(before, after, clock_.Now());
+    quotas_.See(before, after, clock_.Now());
+    for (std::string& problem : quotas_.TakeProblems()) Violation(std::move(problem));
     evictions_.See(before, after, clock_.Now());
     for (std::string& problem : evictions_.TakeProblems()) Violation(std::move(problem));
     if (after == nullptr || after->node_name.empty()) return;
@@ -137,6 +139,7 @@ void World::BindAsRival() {
   if (decision.node == nullptr || !faults_.Strike(1)) return;
   const std::string& node = decision.node->node->meta.name;
   rival_at_[node] = clock_.Now();
+  quotas_.SeeRival(clock_.Now());
   const Status bound = client_.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
   log_.Note("rival", fmt::format("binds {} to {}: {}", pod->Key(), node, bound.ToString()));
 }

@@ -27,6 +27,7 @@
 #include "sim/world/gang_judge.h"
 #include "sim/world/machine.h"
 #include "sim/world/pod_keeper.h"
+#include "sim/world/quota_judge.h"
 
 namespace nos::sim {
 
@@ -111,6 +112,8 @@ class World {
   int recreated() const { return keeper_.recreated(); }
   // To be told of the gangs that it is to judge the scheduler's treatment of.
   GangJudge& gangs() { return gangs_; }
+  // To be told of the quotas that there are.
+  QuotaJudge& quotas() { return quotas_; }
 
   // Promises broken so far, in words; at most kMaxViolations.
   const std::vector<std::string>& violations() const { return violations_; }
@@ -168,7 +171,8 @@ class World {
   std::map<std::string, Time, std::less<>> open_at_;    // nodes, and when they last had no taint
   GangJudge gangs_;
   uint64_t judged_decisions_ = 0;  // of the partitioner
-  EvictionJudge evictions_;
+  QuotaJudge quotas_;
+  EvictionJudge evictions_{quotas_};
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
   std::vector<std::string> violations_;
