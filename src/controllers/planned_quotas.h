@@ -24,12 +24,11 @@ inline constexpr std::string_view kRefusedByQuota = "Quota";
 
 using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
 
-// Takes them out of `ganged`. Of a gang as many are let in as it lacks, or none: then it has that for
-// its problem. Those whom
-// schedulers have chosen a node for come first, then those that `may_come_last` does not name (no
-// plan has helped them: they must not stand in the way of those that one would), then by priority
-// and age; and before all that is borrowed what is guaranteed. `snapshot`: what runs, and what
-// slices are kept for.
+// Takes them out of `ganged`. Of a gang as many are let in as it lacks, or none: then it has that
+// for its problem. Those whom schedulers have chosen a node for come first, then those that
+// `may_come_last` does not name (no plan has helped them: they must not stand in the way of those
+// that one would), then by priority and age; and before all that is borrowed what is guaranteed.
+// `snapshot`: what runs, and what slices are kept for.
 RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
                                const cluster::Surroundings& around,
                                const scheduling::FrameworkChoice& frameworks,

@@ -207,9 +207,8 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
     for (kube::Workers::Call& eviction : room->evictions) Post(binders, with, std::move(eviction));
   };
   Places unwritten = places;
-  std::erase_if(unwritten, [](const auto& place) {
-    return place.first->nominated_node == place.second;
-  });
+  std::erase_if(unwritten,
+                [](const auto& place) { return place.first->nominated_node == place.second; });
   if (unwritten.empty()) return go_on(client);
   room->unwritten = unwritten.size();
   for (const auto& [pod, node] : unwritten) {
@@ -235,12 +234,12 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   const auto binding = bindings_.find(key);
   if (binding != bindings_.end() && binding->second.stage == Binding::Stage::kPreparing &&
       binding->second.writes == 0) {
-    GiveUp(key,
-           fmt::format("its place is taken by {}, {}",
-                       scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
-                       for_quota ? "to which its elastic quota gives a right"
-                                 : "of higher priority"),
-           now);
+    GiveUp(
+        key,
+        fmt::format("its place is taken by {}, {}",
+                    scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
+                    for_quota ? "to which its elastic quota gives a right" : "of higher priority"),
+        now);
     return std::nullopt;
   }
   if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
@@ -257,9 +256,9 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   return [shared = shared_, victim, preemptor, node, key, now, for_quota](kube::Client& with) {
     const WantedCondition condition{
         "DisruptionTarget", "True", "PreemptionByScheduler",
-        fmt::format("{}: preempting to accommodate a {}", preemptor->scheduler_name,
-                    for_quota ? "pod to which its elastic quota gives a right"
-                              : "higher priority pod")};
+        fmt::format(
+            "{}: preempting to accommodate a {}", preemptor->scheduler_name,
+            for_quota ? "pod to which its elastic quota gives a right" : "higher priority pod")};
     const Json options = {{"preconditions", {{"uid", victim->meta.uid}}}};
     Status deleted = WriteCondition(with, *victim, condition, now);
     if (deleted.ok()) {

@@ -38,7 +38,8 @@ void EvictionJudge::See(const Pod& before, const Pod& after, Time now) {
   const bool for_quota = IsForQuota(*after);
   const bool for_somebody = std::ranges::any_of(waiting_, [&](const auto& one) {
     const cluster::Pod& pod = *one.second.pod;
-    const bool may = pod.priority > after->priority || (for_quota && quotas_.MayTake(*after, pod, now));
+    const bool may =
+        pod.priority > after->priority || (for_quota && quotas_.MayTake(*after, pod, now));
     return may && pod.Key() != after->Key();
   });
   if (for_somebody) return;

@@ -72,10 +72,10 @@ void QuotaJudge::JudgeBinding(const cluster::Pod& pod) {
   const quota::Amounts charge = ChargeOf(pod);
   for (const auto& [resource, asked] : charge.entries()) {
     const auto tell = [&](quota::Amount used, std::string_view by, quota::Amount limit) {
-      problems_.push_back(fmt::format(
-          "{} is bound, and {} of {} are used {}: more than {}", pod.Key(),
-          quota::TextOf(resource, used), cluster::ResourceName(resource), by,
-          quota::TextOf(resource, limit)));
+      problems_.push_back(fmt::format("{} is bound, and {} of {} are used {}: more than {}",
+                                      pod.Key(), quota::TextOf(resource, used),
+                                      cluster::ResourceName(resource), by,
+                                      quota::TextOf(resource, limit)));
     };
     const auto max = quota->max.Named(resource);
     const quota::Amount used = UsedBy(*quota, resource, true);
@@ -92,8 +92,7 @@ void QuotaJudge::JudgeBinding(const cluster::Pod& pod) {
   }
 }
 
-bool QuotaJudge::MayTake(const cluster::Pod& victim, const cluster::Pod& claimant,
-                         Time now) const {
+bool QuotaJudge::MayTake(const cluster::Pod& victim, const cluster::Pod& claimant, Time now) const {
   if (!told_) return victim.meta.ns != claimant.meta.ns;
   if (Lingers(disturbed_, now)) return true;
   const PlainQuota* ours = QuotaOf(claimant.meta.ns);

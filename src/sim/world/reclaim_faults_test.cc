@@ -14,20 +14,20 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr Duration kFull = minutes(5);        // when claims begin to come
+constexpr Duration kFull = minutes(5);  // when claims begin to come
 constexpr Duration kFaultsLast = minutes(15);
 
 // Two teams whose guarantees make up the cluster. One fills it all, and asks for more; the other
 // claims of its own, in pods each of which takes the places of some of the first one's.
 struct Claims {
-  std::string resource;        // that quotas guarantee
+  std::string resource;  // that quotas guarantee
   std::vector<NodeSpec> nodes = {};
   PodSpec small = {}, large = {};
-  int places = 0;              // for small ones
-  int share = 0;               // of them, what is guaranteed to the team that claims
+  int places = 0;  // for small ones
+  int share = 0;   // of them, what is guaranteed to the team that claims
   int claims = 0, victims_each = 0;
-  int64_t charge = 1;          // of a small one, in the resource
-  int64_t claimed = 0;         // by a large one
+  int64_t charge = 1;   // of a small one, in the resource
+  int64_t claimed = 0;  // by a large one
 };
 
 class ReclaimFaultsTest : public testing::TestWithParam<int> {
@@ -36,9 +36,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
 
   static WorldOptions Options(uint64_t seed, bool scheduler_cuts) {
     Random random(seed);
-    const auto rate = [&](double most) {
-      return random.Chance(0.3) ? 0 : random.Uniform() * most;
-    };
+    const auto rate = [&](double most) { return random.Chance(0.3) ? 0 : random.Uniform() * most; };
     WorldOptions options;
     options.seed = random.Next();
     options.faults.conflict = rate(0.2);
@@ -57,11 +55,10 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
   }
 
   static Json Quota(const std::string& ns, const std::string& resource, int64_t min) {
-    return JsonObject{
-        {"apiVersion", "nos.nebuly.com/v1alpha1"},
-        {"kind", "ElasticQuota"},
-        {"metadata", JsonObject{{"name", "quota"}, {"namespace", ns}}},
-        {"spec", JsonObject{{"min", JsonObject{{resource, fmt::to_string(min)}}}}}};
+    return JsonObject{{"apiVersion", "nos.nebuly.com/v1alpha1"},
+                      {"kind", "ElasticQuota"},
+                      {"metadata", JsonObject{{"name", "quota"}, {"namespace", ns}}},
+                      {"spec", JsonObject{{"min", JsonObject{{resource, fmt::to_string(min)}}}}}};
   }
 
   void Start(uint64_t seed, bool scheduler_cuts, const Claims& claims) {
@@ -93,12 +90,13 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
   static void Ok(const Status& status) { ASSERT_TRUE(status.ok()) << status.ToString(); }
 
   int CountRunning(const std::string& ns) {
-    return static_cast<int>(std::ranges::count_if(
-        world->Pods(), [&](const auto& pod) { return pod->meta.ns == ns && pod->phase == "Running"; }));
+    return static_cast<int>(std::ranges::count_if(world->Pods(), [&](const auto& pod) {
+      return pod->meta.ns == ns && pod->phase == "Running";
+    }));
   }
   int CountPods(const std::string& ns) {
-    return static_cast<int>(std::ranges::count_if(
-        world->Pods(), [&](const auto& pod) { return pod->meta.ns == ns; }));
+    return static_cast<int>(
+        std::ranges::count_if(world->Pods(), [&](const auto& pod) { return pod->meta.ns == ns; }));
   }
 
   // Faults never cost a pod by themselves: who is missing was evicted.
@@ -110,7 +108,9 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
     world->RunFor(kFaultsLast - kFull + minutes(5));
     // Whoever asks for more than one place may find those of pods over quota on several nodes.
     const int served = CountRunning("few");
-    if (claims.victims_each == 1) { EXPECT_EQ(served, claims.claims); }
+    if (claims.victims_each == 1) {
+      EXPECT_EQ(served, claims.claims);
+    }
     const int evicted = claims.places + 3 - CountPods("many");
     if (full) {
       EXPECT_EQ(evicted, served * claims.victims_each);
@@ -148,8 +148,7 @@ TEST_P(ReclaimFaultsTest, OfCpu) {
     const int each = random.Chance(0.5) ? 1 : 2 + static_cast<int>(random.Below(2));
     const int per_node = each * (2 + static_cast<int>(random.Below(2)));
     for (int n = 1; n <= nodes; ++n) {
-      claims.nodes.push_back(
-          {.name = fmt::format("n{}", n), .cpu = Quantity::FromValue(per_node)});
+      claims.nodes.push_back({.name = fmt::format("n{}", n), .cpu = Quantity::FromValue(per_node)});
     }
     claims.small.cpu = Quantity::FromValue(1);
     claims.large.cpu = Quantity::FromValue(each);
