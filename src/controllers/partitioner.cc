@@ -330,19 +330,18 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
   if (watches) {
     const cluster::Surroundings around = view.around->Collect();
     ganged = WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), around, claims_, begin);
-    LeaveToQuotas(ganged, snapshot, around, begin);
   }
-  const std::vector<Pod>& waiting = ganged.pods;
+  const std::vector<Pod> waiting = ganged.pods;
   bool carried_out = true;
   Time planned = begin;
   if (!waiting.empty()) {
     planning::PlanOptions options;
     options.objective = config_.objective;
-    options.gangs = ganged.gangs;
     options.now = begin;
     options.starvation_after = config_.starvation_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
-    planning::Plan plan = planning::MakePlan(snapshot, waiting, frameworks_, options);
+    planning::Plan plan =
+        PlanWithinQuotas(std::move(ganged), snapshot, watches ? view.around : nullptr, options);
     Measure(plan, clock.Now() - begin);
     planned = clock.Now();
     carried_out = CarryOut(std::move(plan), snapshot, client, clock);

@@ -111,10 +111,11 @@ class Partitioner final : public Reconciler {
   Time PlanDue(const View& view, Time now);
   Outcome Rest(Time until, Time now) const;
 
-  bool WasOfNoHelp(const cluster::Pod& pod) const;
-  // Those are not planned for whom their quotas would not let in; they are told so.
-  void LeaveToQuotas(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
-                     const cluster::Surroundings& around, Time now);
+  // Those are not planned for whom their quotas would not let in; they are told so. `around`: null
+  // where nobody watches that.
+  planning::Plan PlanWithinQuotas(GangedPods waiting, const cluster::ClusterSnapshot& snapshot,
+                                  const AroundCaches* around, planning::PlanOptions options);
+  void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
                const Clock& clock);
   cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);

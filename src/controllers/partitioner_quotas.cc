@@ -1,29 +1,46 @@
-// What the partitioner says of pods that their quotas would not let in (planned_quotas.h).
+// How the partitioner plans within quotas, and what it says of pods that their quotas would not let
+// in (planned_quotas.h).
+#include <set>
+#include <string>
+#include <utility>
+
 #include "controllers/assumed.h"
 #include "controllers/partitioner.h"
 
 namespace nos::controllers {
 
-// A plan was made with it, and had nothing for it.
-bool Partitioner::WasOfNoHelp(const cluster::Pod& pod) const {
-  const auto found = verdicts().find(pod.Key());
-  if (found == verdicts().end() || found->second.placed) return false;
-  const auto& reasons = found->second.reasons;
-  return reasons.empty() || reasons.front().code != kRefusedByQuota;
+// Pods for which a plan has nothing must not use up what their quota has for others: it is made
+// again with these last, until it has something for all that are let in, or nobody new is.
+planning::Plan Partitioner::PlanWithinQuotas(GangedPods waiting,
+                                             const cluster::ClusterSnapshot& snapshot,
+                                             const AroundCaches* around,
+                                             planning::PlanOptions options) {
+  std::set<std::string> in_vain;  // pod keys
+  const cluster::Surroundings surroundings =
+      around == nullptr ? cluster::Surroundings() : around->Collect();
+  while (true) {
+    GangedPods admitted = waiting;
+    const RefusedByQuota refused =
+        LeaveOutRefused(admitted, snapshot, surroundings, frameworks_, in_vain);
+    options.gangs = admitted.gangs;
+    planning::Plan plan = planning::MakePlan(snapshot, admitted.pods, frameworks_, options);
+    bool fresh = false;
+    for (const planning::PodOutcome& outcome : plan.pods) {
+      if (!outcome.placed) fresh |= in_vain.insert(outcome.pod->Key()).second;
+    }
+    if (!refused.empty() && fresh && !options.out_of_time()) continue;
+    for (const auto& [pod, refusal] : refused) TellOfQuota(pod, refusal, options.now);
+    return plan;
+  }
 }
 
-void Partitioner::LeaveToQuotas(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
-                                const cluster::Surroundings& around, Time now) {
-  const auto of_no_help = [&](const cluster::Pod& pod) { return WasOfNoHelp(pod); };
-  for (const auto& [pod, refusal] :
-       LeaveOutRefused(ganged, snapshot, around, frameworks_, of_no_help)) {
-    if (!AsksForSlices(*pod)) continue;
-    planning::PodOutcome outcome;
-    outcome.pod = pod;
-    outcome.reasons = {{std::string(kRefusedByQuota), refusal.Text(), 0}};
-    outcome.remedy = refusal.Remedy();
-    telling_.verdicts().Add(std::move(outcome), now);
-  }
+void Partitioner::TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now) {
+  if (!AsksForSlices(*pod)) return;
+  planning::PodOutcome outcome;
+  outcome.pod = pod;
+  outcome.reasons = {{std::string(kRefusedByQuota), refusal.Text(), 0}};
+  outcome.remedy = refusal.Remedy();
+  telling_.verdicts().Add(std::move(outcome), now);
 }
 
 }  // namespace nos::controllers

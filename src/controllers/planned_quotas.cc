@@ -138,7 +138,7 @@ class Admission {
 RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
                                const cluster::Surroundings& around,
                                const scheduling::FrameworkChoice& frameworks,
-                               FunctionRef<bool(const cluster::Pod&)> may_come_last) {
+                               const std::set<std::string>& last) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
   const quota::ChargeRules* rules = nullptr;  // all profiles have the same
   std::vector<size_t> order;
@@ -151,12 +151,14 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapsho
   if (rules == nullptr) return {};
   const auto rank = [&](size_t i) {
     const cluster::Pod& pod = *ganged.pods[i];
-    return std::tuple(pod.nominated_node.empty(), may_come_last(pod), -int64_t{pod.priority},
+    return std::tuple(pod.nominated_node.empty(), last.contains(pod.Key()), -int64_t{pod.priority},
                       pod.meta.created, pod.Key());
   };
   std::ranges::sort(order, {}, rank);
   Admission admission(BalanceOf(std::move(quotas), snapshot, *rules), *rules, ganged);
-  admission.AdmitAll(order, true);
+  std::vector<size_t> first = order;
+  std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
+  admission.AdmitAll(first, true);
   admission.AdmitAll(order, false);
   RefusedByQuota out;
   for (const auto& [i, refusal] : admission.refused()) out.emplace_back(ganged.pods[i], refusal);

@@ -7,11 +7,12 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/function_ref.h"
 #include "cluster/snapshot.h"
 #include "controllers/planned_gangs.h"
 #include "quota/balance.h"
@@ -25,13 +26,12 @@ inline constexpr std::string_view kRefusedByQuota = "Quota";
 using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
 
 // Takes them out of `ganged`. Of a gang as many are let in as it lacks, or none: then it has that
-// for its problem. Those whom schedulers have chosen a node for come first, then those that
-// `may_come_last` does not name (no plan has helped them: they must not stand in the way of those
-// that one would), then by priority and age; and before all that is borrowed what is guaranteed.
-// `snapshot`: what runs, and what slices are kept for.
+// for its problem. Those whom schedulers have chosen a node for come first, then by priority
+// and age; and before all that is borrowed what is guaranteed. Those of `last`, by key, come after
+// all others. `snapshot`: what runs, and what slices are kept for.
 RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
                                const cluster::Surroundings& around,
                                const scheduling::FrameworkChoice& frameworks,
-                               FunctionRef<bool(const cluster::Pod&)> may_come_last);
+                               const std::set<std::string>& last);
 
 }  // namespace nos::controllers

@@ -44,9 +44,7 @@ class PlannedQuotasTest : public ::testing::Test {
     ganged_.pods = std::move(waiting);
     const auto snapshot =
         cluster::ClusterSnapshot::Build({node_}, running_, gpu::Catalogue::Builtin());
-    const auto refused =
-        LeaveOutRefused(ganged_, snapshot, around_, *framework_,
-                        [&](const cluster::Pod& pod) { return pod.meta.name == last; });
+    const auto refused = LeaveOutRefused(ganged_, snapshot, around_, *framework_, {last});
     std::string text;
     for (const Pod& pod : ganged_.pods) text += pod->meta.name + " ";
     text += "|";
@@ -79,7 +77,13 @@ TEST_F(PlannedQuotasTest, TheMoreImportantComeFirst) {
 
 // Its scheduler would not count it, for it has no node.
 TEST_F(PlannedQuotasTest, WhomNoPlanHelpedStandsInNobodysWay) {
-  EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "hopeless"), "p | hopeless");
+  EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "a/hopeless"),
+            "p | hopeless");
+}
+
+TEST_F(PlannedQuotasTest, WhomNoPlanHelpsComesLastEvenIfItIsGuaranteed) {
+  EXPECT_EQ(Admit({PodOf("a", "hopeless", 2, 9), PodOf("b", "p", 4)}, "a/hopeless"),
+            "p | hopeless");
 }
 
 TEST_F(PlannedQuotasTest, SchedulersThatKnowOfNoQuotasAreNotHeldUp) {

@@ -138,7 +138,14 @@ void Scheduler::TakeIn(const View& view, Time now) {
       engine_.ChangeAround([&](cluster::Surroundings& around) { around = view.around->Collect(); });
     }
     for (const Node& node : *view.nodes.Snapshot()) TakeInNode(nullptr, node, now);
-    for (const Pod& pod : *view.pods.Snapshot()) TakeInPod(nullptr, pod, now);
+    // Those that run first: by them it is judged what is guaranteed to those that were promised
+    // something.
+    const auto pods = view.pods.Snapshot();
+    for (const bool bound : {true, false}) {
+      for (const Pod& pod : *pods) {
+        if (RunsSomewhere(pod) == bound) TakeInPod(nullptr, pod, now);
+      }
+    }
     return;
   }
   for (const AroundChange& change : view.changes->around) {
@@ -154,6 +161,12 @@ void Scheduler::TakeIn(const View& view, Time now) {
 void Scheduler::Happened(const ClusterEvent& event, Time now) { queue_.Happened(event, now); }
 
 void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
+  // Who was promised a place there need not wait for the end of others on it.
+  if (before != nullptr && (after == nullptr || IsLost(*after)) && !IsLost(*before)) {
+    for (const Pod& pod : engine_.Nominated(before->meta.name)) {
+      if (const auto taken = queue_.TakeThis(pod->Key())) queue_.Return(*taken, now);
+    }
+  }
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
     return Happened({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
@@ -178,10 +191,12 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     if (after == nullptr || successor) tellings_.erase(key);
     measures_.Forget(key);
     Promise(known, "", now);
+    patience_.erase(key);
   }
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
   if (after == nullptr || successor || ends) going_.erase(key);
   ends&& RunsSomewhere(after) ? void(ending_.insert(key)) : void(ending_.erase(key));
+  engine_.SetLeaving(key, going_.contains(key) || ending_.contains(key));
   TakeInMember(before, after, now);
   if (after == nullptr) {
     engine_.RemovePod(key);
@@ -271,6 +286,7 @@ bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {
   self->nominated_node = node;  // as it is by now
   auto promised = scheduling::BeingCutFor(*self, engine_.snapshot());
   if (!promised) return false;
+  if (engine_.WhyNotByQuota(framework, *pod, engine_.snapshot().Find(node))) return false;
   self->promised = *std::move(promised);
   if (!cuts_.Adopt(*engine_.snapshot().Find(node)->node, *self, now)) return false;
   Binding& binding = bindings_[pod->Key()];
@@ -337,7 +353,10 @@ void Scheduler::HeedRests(Time now) {
 
 void Scheduler::Refuse(const SchedulerProfile& profile, const Pod& pod,
                        const scheduling::Diagnosis& diagnosis, kube::Client& client, Time now) {
-  queue_.Refused(pod, diagnosis.by, now);  // first: what is set free for it may wake it
+  auto by = diagnosis.by;  // none: all may help
+  const bool reclaims = profile.reclaims && profile.framework->quotas() != nullptr;
+  if (reclaims && !by.empty()) by.push_back(&quota_terms_);
+  queue_.Refused(pod, std::move(by), now);  // first: what is set free for it may wake it
   std::string why = diagnosis.ToString();
   if (const std::string preemption = Preempt(profile, pod, client, now); !preemption.empty()) {
     why += " preemption: " + preemption;

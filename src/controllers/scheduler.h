@@ -257,6 +257,13 @@ class Scheduler final : public Reconciler {
                                                        const cluster::Pod& pod);
   // Evicted already, and still there.
   std::vector<Pod> Leaving() const;
+  bool IsOnLostNode(const scheduling::Engine::Placed& placed) const;
+  std::vector<Pod> RestOfGangs(const std::vector<Pod>& leaving) const;
+  static bool IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
+                             cluster::ClusterSnapshot snapshot, const Pod& pod);
+  // For what somebody else has to do, after which nobody would have to go.
+  bool HasPatience(const std::string& pod_key, Time now);
+  void LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot);
   scheduling::EvictionUnit UnitOf(const Pod& pod) const;
   // Promises the nodes, and has the victims go as soon as that is written.
   void MakeRoom(const Places& places, const std::vector<Pod>& victims, kube::Client& client,
@@ -287,15 +294,17 @@ class Scheduler final : public Reconciler {
   Cuts cuts_;
   Gangs gangs_;
   const GangScheduling gang_scheduling_;
+  const scheduling::QuotaTerms quota_terms_;
   SchedulerMeasures measures_;
   std::map<std::string, Binding> bindings_;   // by pod key
   std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
   std::set<std::string> ending_;              // those that it shows so, and that still run
   std::set<std::string> preparing_;           // of them
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
-  // How long pods, by key, wait for the nominated node's agent to tell that the instances of
-  // evicted ones are free. None: that has not begun, the others are still there.
-  std::map<std::string, std::optional<Time>> made_room_;
+  // How long pods, by key, wait for GPUs to be cut or for the nominated node's agent to tell that
+  // the instances of evicted ones are free. None: that has not begun, the others are still there.
+  std::map<std::string, std::optional<Time>> patience_;
+  std::map<std::string, Node> silent_;  // whose agents were waited for, as they were then
   std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
   // Kinds of pods for which no victims were found, as long as nothing has made room since.
   std::set<std::string> hopeless_;

@@ -179,6 +179,7 @@ void Scheduler::TakeAnswers(Time now) {
   }
   for (const auto& [victim, preemptor] : shared_->not_evicted.TakeAll()) {
     going_.erase(victim);
+    engine_.SetLeaving(victim, ending_.contains(victim));
     if (bindings_.contains(preemptor)) continue;
     if (const auto pod = queue_.TakeThis(preemptor)) queue_.Failed(*pod, now);
   }

@@ -21,11 +21,14 @@ class SchedulerFixture : public ::testing::Test {
  protected:
   SchedulerFixture() { Restart(); }
 
-  void Restart() {
+  void Restart() { RestartWith(nullptr); }
+  // `cutting`: see SchedulerProfile.
+  void RestartWith(const scheduling::Framework* cutting) {
     runner_.reset();
-    scheduler_ = std::make_unique<Scheduler>(
-        config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
-        gpu::Catalogue::Builtin());
+    SchedulerProfile profile{"default-scheduler", &framework_};
+    profile.cutting = cutting;
+    scheduler_ =
+        std::make_unique<Scheduler>(config_, std::vector{profile}, gpu::Catalogue::Builtin());
     RunnerOptions options;
     options.watch_around = true;
     runner_ = std::make_unique<Runner>(*scheduler_, watches_, options);

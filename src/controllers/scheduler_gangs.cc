@@ -85,7 +85,8 @@ void Scheduler::PlaceGang(const Gang& gang, kube::Client& client, Time now) {
 // Only `found` of its pods have a node.
 void Scheduler::RefuseWhole(const Gang& gang, size_t found, const Refusals& refusals,
                             kube::Client& client, Time now) {
-  std::set<const scheduling::Plugin*> by{&gang_scheduling_};  // fewer may be asked for
+  // Fewer may be asked for, or more be guaranteed.
+  std::set<const scheduling::Plugin*> by{&gang_scheduling_, &quota_terms_};
   for (const auto& [member, diagnosis] : refusals) {
     by.insert(diagnosis.by.begin(), diagnosis.by.end());
   }
@@ -128,7 +129,7 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
     const auto* placed = engine_.FindPlaced(victim->Key());
     if (placed != nullptr) TakeBackPromises(LesserNominated(*first, placed->node), client, now);
   }
-  for (const auto& [member, node] : room.places) made_room_.erase(member->Key());
+  for (const auto& [member, node] : room.places) patience_.erase(member->Key());
   MakeRoom(room.places, room.victims, client, now);
   if (waits) return "the pods in its way are being evicted.";
   return fmt::format("{} pods of lower priority are evicted.", room.victims.size());

@@ -1,6 +1,7 @@
 // What the parts of the scheduler share. Internal to it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,6 +31,14 @@ struct Scheduler::Shared {
 
 inline bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
   return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
+}
+
+// Nobody hears of it any more, and so pods there do not end. Source: the node lifecycle controller's
+// taint.
+inline bool IsLost(const cluster::Node& node) {
+  return std::ranges::any_of(node.taints, [](const cluster::Taint& taint) {
+    return taint.key == "node.kubernetes.io/unreachable";
+  });
 }
 
 // Others can only be in its way: it asks neither to be near some, nor where few are.

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cluster/annotations.h"
+#include "controllers/assumed.h"
 #include "controllers/condition.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/explain_promises.h"
@@ -17,6 +19,18 @@ namespace nos::controllers {
 using scheduling::ClusterEvent;
 
 namespace {
+
+// Their agents.
+bool SayTheSame(const cluster::Node& a, const cluster::Node& b) {
+  const auto status_of = [](const cluster::Node& node) {
+    cluster::StringMap status;
+    for (const auto& [key, value] : node.meta.annotations) {
+      if (key.starts_with("nos.nebuly.com/status-")) status.emplace(key, value);
+    }
+    return status;
+  };
+  return status_of(a) == status_of(b);
+}
 
 Status PatchNominee(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node,
                     kube::Client& client) {
@@ -46,7 +60,7 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
     TakeBackPromises({pod}, client, now);
     return profile.preemption ? WhyNeverTakes(*pod) : "";
   }
-  made_room_.erase(pod->Key());
+  patience_.erase(pod->Key());
   MakeRoom({{pod, found->node}}, found->victims, client, now);
   TakeBackPromises(LesserNominated(*pod, found->node), client, now);
   return fmt::format("{} pods of lower priority are evicted from {}.", found->victims.size(),
@@ -80,8 +94,10 @@ std::optional<scheduling::Preemption> Scheduler::FindPreemption(const SchedulerP
   if (alike && hopeless_.contains(kind)) return std::nullopt;
   const auto may_go = [&](const cluster::Pod& other) { return MayEvict(profile, pod, other); };
   scheduling::EachThat rule(may_go);
-  auto found = scheduling::FindPreemption(*profile.framework, engine_.snapshot(), pod,
-                                          *profile.preemption, &rule, engine_.PromisesFor(pod));
+  cluster::ClusterSnapshot snapshot = engine_.snapshot();
+  LeaveOutSilentNodes(pod, snapshot);
+  auto found = scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption,
+                                          &rule, engine_.PromisesFor(pod));
   if (!found && alike) hopeless_.insert(std::move(kind));
   return found;
 }
@@ -102,26 +118,42 @@ std::string Scheduler::WhatItAwaits(const Framework& framework, const Pod& pod, 
   return std::string(scheduling::kAwaitsAgent);
 }
 
-// For a while from when that was seen first: other pods would be evicted in vain.
+// For a while from when that was seen first: other pods would be evicted in vain. And so they would
+// on that node, until its agent says something.
 bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now) {
   cluster::Pod self = *pod;
   self.nominated_node = nominee.node->meta.name;
   const Framework& framework = *ProfileFor(*pod)->framework;
   if (!scheduling::AwaitsAgent(framework, self, engine_.WithPromises(*pod))) return false;
-  std::optional<Time>& until = made_room_[pod->Key()];
+  if (HasPatience(pod->Key(), now)) return true;
+  silent_.insert_or_assign(nominee.node->meta.name, nominee.node);
+  return false;
+}
+
+bool Scheduler::HasPatience(const std::string& pod_key, Time now) {
+  std::optional<Time>& until = patience_[pod_key];
   if (!until) {
     until = now + config_.agent_patience;
-    patience_ends_.emplace(*until, pod->Key());
+    patience_ends_.emplace(*until, pod_key);
   }
   return now < *until;
+}
+
+void Scheduler::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot) {
+  if (!AsksForSlices(pod)) return;
+  std::erase_if(silent_, [&](const auto& entry) {
+    const cluster::NodeInfo* info = engine_.snapshot().Find(entry.first);
+    return info == nullptr || !SayTheSame(*info->node, *entry.second);
+  });
+  for (const auto& [name, node] : silent_) snapshot.RemoveNode(name);
 }
 
 // Nobody else tells when it has waited long enough.
 void Scheduler::HeedPatience(Time now) {
   while (!patience_ends_.empty() && patience_ends_.begin()->first <= now) {
     const auto end = patience_ends_.extract(patience_ends_.begin()).value();
-    const auto made = made_room_.find(end.second);
-    if (made == made_room_.end() || made->second != end.first) continue;
+    const auto made = patience_.find(end.second);
+    if (made == patience_.end() || made->second != end.first) continue;
     if (const auto pod = queue_.TakeThis(end.second)) queue_.Return(*pod, now);
   }
 }
@@ -130,7 +162,7 @@ void Scheduler::HeedPatience(Time now) {
 void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   const std::string before = engine_.NomineeNode(pod->Key());
   engine_.Nominate(pod, node);
-  if (before != node) made_room_.erase(pod->Key());
+  if (before != node) patience_.erase(pod->Key());
   if (before.empty() || before == node) return;
   const auto binding = bindings_.find(pod->Key());
   const std::string assumed = binding == bindings_.end() ? "" : binding->second.node;
@@ -157,10 +189,8 @@ void Scheduler::TakeBackPromises(const std::vector<Pod>& pods, kube::Client& cli
 // Those that were promised room there and go after the pod that takes it.
 std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
                                                        const std::string& node) const {
-  std::vector<Pod> lesser = engine_.Nominated(node);
-  std::erase_if(lesser, [&](const Pod& other) {
-    return other->priority >= pod.priority || engine_.IsAssumed(other->Key());
-  });
+  std::vector<Pod> lesser = engine_.NominatedBehind(node, pod);
+  std::erase_if(lesser, [&](const Pod& other) { return engine_.IsAssumed(other->Key()); });
   return lesser;
 }
 
@@ -244,6 +274,7 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   }
   if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
   if (!going_.emplace(key, victim->meta.uid).second) return std::nullopt;
+  engine_.SetLeaving(key, true);
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
   const bool related = preemptor->meta.ns == victim->meta.ns;  // it may know the name

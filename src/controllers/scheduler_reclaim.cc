@@ -4,21 +4,30 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/annotations.h"
+#include "controllers/assumed.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/explain_promises.h"
 
 namespace nos::controllers {
+
+namespace {
+
+constexpr std::string_view kAwaitsCut = "its GPUs can be cut without anybody's end.";
+
+}  // namespace
 
 bool Scheduler::HasQuota(const Framework& framework, const cluster::Pod& pod) const {
   return framework.quotas() != nullptr &&
          engine_.ledger().balance().AccountOf(pod.meta.ns).has_value();
 }
 
+// Not those on nodes that answer no more: nobody knows when these will end.
 std::vector<Scheduler::Pod> Scheduler::Leaving() const {
   std::vector<Pod> leaving;
   const auto add = [&](const std::string& key) {
     const auto* placed = engine_.FindPlaced(key);
-    if (placed != nullptr) leaving.push_back(placed->pod);
+    if (placed != nullptr && !IsOnLostNode(*placed)) leaving.push_back(placed->pod);
   };
   for (const auto& [key, uid] : going_) add(key);
   for (const std::string& key : ending_) {
@@ -27,17 +36,41 @@ std::vector<Scheduler::Pod> Scheduler::Leaving() const {
   return leaving;
 }
 
+bool Scheduler::IsOnLostNode(const scheduling::Engine::Placed& placed) const {
+  const cluster::NodeInfo* info = engine_.snapshot().Find(placed.node);
+  return info == nullptr || IsLost(*info->node);
+}
+
 // Its gang: what is left of one that lost a pod is of no use.
 scheduling::EvictionUnit Scheduler::UnitOf(const Pod& pod) const {
   const std::string gang = GangOf(*pod);
   const auto around = engine_.snapshot().ShareAround();
   if (gang.empty() || around == nullptr || SizeOfGang(*pod, *around).least <= 1) return {pod};
-  scheduling::EvictionUnit unit;
+  scheduling::EvictionUnit unit{pod};
   for (const Pod& member : gangs_.Of(gang)) {
     const auto* placed = engine_.FindPlaced(member->Key());
-    if (placed != nullptr) unit.push_back(placed->pod);
+    if (placed != nullptr && member->Key() != pod->Key()) unit.push_back(placed->pod);
   }
-  return unit.empty() ? scheduling::EvictionUnit{pod} : unit;
+  return unit;
+}
+
+// What is left of gangs of which others were evicted, if it is too little: whoever evicted them
+// had no time to go on.
+std::vector<Scheduler::Pod> Scheduler::RestOfGangs(const std::vector<Pod>& leaving) const {
+  std::vector<Pod> rest;
+  std::set<std::string> known;
+  for (const Pod& pod : leaving) known.insert(pod->Key());
+  const auto around = engine_.snapshot().ShareAround();
+  for (const Pod& pod : leaving) {
+    const scheduling::EvictionUnit unit = UnitOf(pod);
+    const auto stay = std::ranges::count_if(
+        unit, [&](const Pod& member) { return !known.contains(member->Key()); });
+    if (unit.size() == 1 || stay >= SizeOfGang(*pod, *around).least) continue;
+    for (const Pod& member : unit) {
+      if (known.insert(member->Key()).second) rest.push_back(member);
+    }
+  }
+  return rest;
 }
 
 scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const cluster::Pod& pod,
@@ -78,31 +111,56 @@ std::optional<scheduling::Preemption> Scheduler::FindBy(const SchedulerProfile& 
 std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
                                   kube::Client& client, Time now) {
   if (profile.reclaims) measures_.LooksForVictims();
-  const std::vector<Pod> leaving = Leaving();
+  std::vector<Pod> leaving = Leaving();
   if (std::string why = WhatItAwaits(pod, leaving, now); !why.empty()) return why;
   const std::string nominee = engine_.NomineeNode(pod->Key());
   if (!MayMakeRoom(profile, *pod)) {
     if (!Leaves(leaving, nominee)) TakeBackPromises({pod}, client, now);
     return profile.reclaims ? WhyNeverTakes(*pod) : "";
   }
+  const std::vector<Pod> rest = RestOfGangs(leaving);
+  leaving.insert(leaving.end(), rest.begin(), rest.end());
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   for (const Pod& other : leaving) {
     (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
   }
-  const Framework& framework = *profile.framework;
-  scheduling::Reclaim reclaim = MakeReclaim(framework, *pod, leaving, {});
-  const auto found = FindBy(profile, reclaim, snapshot, pod, nominee);
+  LeaveOutSilentNodes(*pod, snapshot);
+  scheduling::Reclaim reclaim = MakeReclaim(*profile.framework, *pod, leaving, {});
+  auto found = FindBy(profile, reclaim, snapshot, pod, nominee);
+  if (found && !found->victims.empty()) {
+    const bool spared = IsSparedByCuts(profile, reclaim, std::move(snapshot), pod);
+    if (spared && HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
+  }
   if (!found) {
     TakeBackPromises({pod}, client, now);
     return "";
   }
   if (found->victims.empty() && leaving.empty()) return "";  // something else keeps it waiting
+  found->victims.insert(found->victims.end(), rest.begin(), rest.end());
   MakeRoom({{pod, found->node}}, found->victims, client, now);
   TakeBackPromises(LesserNominated(*pod, found->node), client, now);
-  made_room_[pod->Key()] = std::nullopt;
+  patience_[pod->Key()] = std::nullopt;
   if (found->victims.empty()) return "the pods in its way are being evicted.";
   return fmt::format("{} pods are evicted for what its elastic quota has a right to.",
                      found->victims.size());
+}
+
+// Nobody has to go if GPUs are cut that nobody uses: by the partitioner, or when what they are cut
+// for now is done.
+bool Scheduler::IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
+                               cluster::ClusterSnapshot snapshot, const Pod& pod) {
+  if (!AsksForSlices(*pod)) return false;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::Node& node = *snapshot.node(i).node;
+    const std::string plan = cluster::SpecPlan(node);
+    if (!snapshot.node(i).gpus.managed || plan == cluster::StatusPlan(node)) continue;
+    auto done = std::make_shared<cluster::Node>(node);
+    done->meta.annotations[std::string(cluster::kStatusPlan)] = plan;
+    snapshot.SetNode(std::move(done));
+  }
+  const Framework& cutting = profile.cutting != nullptr ? *profile.cutting : *profile.framework;
+  const auto other = reclaim.Find(cutting, snapshot, pod);
+  return other && other->victims.empty();
 }
 
 }  // namespace nos::controllers

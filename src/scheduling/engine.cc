@@ -1,6 +1,7 @@
 #include "scheduling/engine.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "scheduling/diagnosis.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
@@ -229,7 +230,7 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
   }
   if (node.empty()) return;
   nominations_[key] = node;
-  nominated_[node].push_back({pod, IsGuaranteed(*pod)});
+  nominated_[node].push_back({pod, StandingOf(*pod, node)});
 }
 
 std::string Engine::NomineeNode(const std::string& pod_key) const {
@@ -245,22 +246,54 @@ std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
   return pods;
 }
 
-bool Engine::IsGuaranteed(const cluster::Pod& pod) const {
+std::vector<Engine::Pod> Engine::NominatedBehind(std::string_view node,
+                                                 const cluster::Pod& pod) const {
+  std::vector<Pod> behind;
+  const auto found = nominated_.find(node);
+  if (found == nominated_.end()) return behind;
+  const auto own = StandingOf(pod, node);
+  for (const Promise& promise : found->second) {
+    const bool itself =
+        promise.pod->meta.name == pod.meta.name && promise.pod->meta.ns == pod.meta.ns;
+    if (!itself && !GoesFirst(promise, pod, own, false)) behind.push_back(promise.pod);
+  }
+  return behind;
+}
+
+Engine::QuotaStanding Engine::StandingOf(const cluster::Pod& pod, std::string_view node) const {
   const auto account = ledger_.balance().AccountOf(pod.meta.ns);
-  return account &&
-         ledger_.balance().IsGuaranteed(*account, quota::ChargeOf(pod, nullptr, charge_rules_));
+  if (!account) return QuotaStanding::kNone;
+  const NodeInfo* info = snapshot_.Find(node);
+  const quota::Amounts charge =
+      quota::ChargeOf(pod, info == nullptr ? nullptr : info->node.get(), charge_rules_);
+  return ledger_.balance().IsGuaranteed(*account, charge) ? QuotaStanding::kGuaranteed
+                                                          : QuotaStanding::kCovered;
+}
+
+// What is guaranteed goes first; no pod without a quota takes what was set free for one that has
+// one, as it may take no place of such a one (quota/claim.h). Two that were both promised something
+// here must not wait for each other.
+bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
+                       bool is_promised) const {
+  const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;
+  if (guaranteed != (own == QuotaStanding::kGuaranteed)) return guaranteed;
+  if (own == QuotaStanding::kNone && other.standing != QuotaStanding::kNone) return true;
+  if (other.pod->priority != pod.priority) return other.pod->priority > pod.priority;
+  return !is_promised || std::tuple(other.pod->meta.created, other.pod->Key()) <
+                             std::tuple(pod.meta.created, pod.Key());
 }
 
 std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod) const {
   std::vector<Pod> first;
   const auto found = nominated_.find(node);
   if (found == nominated_.end()) return first;
-  const bool own_is_guaranteed = IsGuaranteed(pod);
-  for (const auto& [other, guaranteed] : found->second) {
-    const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
-    const bool goes_first =
-        guaranteed == own_is_guaranteed ? other->priority >= pod.priority : guaranteed;
-    if (goes_first && !itself && !placed_.contains(other->Key())) first.push_back(other);
+  const auto own = StandingOf(pod, node);
+  const bool is_promised = NomineeNode(pod.Key()) == node;
+  for (const Promise& promise : found->second) {
+    const cluster::Pod& other = *promise.pod;
+    const bool itself = other.meta.name == pod.meta.name && other.meta.ns == pod.meta.ns;
+    if (itself || placed_.contains(other.Key())) continue;
+    if (GoesFirst(promise, pod, own, is_promised)) first.push_back(promise.pod);
   }
   return first;
 }
@@ -308,10 +341,11 @@ quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
   quota::Balance balance = ledger_.balance();
   if (balance.size() == 0 || nominations_.empty()) return balance;
   const auto own = balance.AccountOf(pod.meta.ns);
-  const bool own_is_guaranteed = IsGuaranteed(pod);
+  const bool own_is_guaranteed = StandingOf(pod, "") == QuotaStanding::kGuaranteed;
   for (const auto& [node, promises] : nominated_) {
     const NodeInfo* info = snapshot_.Find(node);
-    for (const auto& [other, guaranteed] : promises) {
+    for (const auto& [other, standing] : promises) {
+      const bool guaranteed = standing == QuotaStanding::kGuaranteed;
       const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
       const auto account = balance.AccountOf(other->meta.ns);
       if (itself || !account || left_out.contains(other->Key()) || placed_.contains(other->Key())) {
@@ -327,17 +361,44 @@ quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
   return balance;
 }
 
+void Engine::SetLeaving(const std::string& pod_key, bool leaves) {
+  leaves ? void(leaving_.insert(pod_key)) : void(leaving_.erase(pod_key));
+}
+
+// What others had to leave is counted to those to whom it was promised. Of its own quota all
+// counts: that has limits of its own, which nobody may exceed.
+quota::Balance Engine::BalanceToDecide(const cluster::Pod& pod) const {
+  quota::Balance balance = BalanceFor(pod);
+  const auto own = balance.AccountOf(pod.meta.ns);
+  for (const std::string& key : leaving_) {
+    const quota::Amounts* charge = ledger_.ChargeOf(key);
+    const Placed* placed = FindPlaced(key);
+    if (charge == nullptr || placed == nullptr) continue;
+    const auto account = balance.AccountOf(placed->pod->meta.ns);
+    if (account && account != own) balance.Add(*account, *charge, -1);
+  }
+  return balance;
+}
+
+std::optional<quota::Refusal> Engine::WhyNotByQuota(const Framework& framework,
+                                                    const cluster::Pod& pod,
+                                                    const NodeInfo* node) const {
+  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
+  if (framework.quotas() == nullptr || !account) return std::nullopt;
+  const quota::Amounts charge =
+      quota::ChargeOf(pod, node == nullptr ? nullptr : node->node.get(), charge_rules_);
+  if (nominations_.empty() && leaving_.empty()) return ledger_.balance().WhyNot(*account, charge);
+  return BalanceToDecide(pod).WhyNot(*account, charge);
+}
+
 // Of all nodes alike, for a pod that counts alike on all of them; else each is asked for what the
 // pod would count for there.
 Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
   const auto not_barred = [](size_t, KindTable&) { return std::optional<Barred>(); };
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
   if (framework.quotas() == nullptr || !account) return ScheduleBy(framework, pod, not_barred);
-  std::optional<quota::Balance> with_promises;
-  if (!nominations_.empty()) with_promises = BalanceFor(*pod);
-  const quota::Balance& balance = with_promises ? *with_promises : ledger_.balance();
   if (!quota::DependsOnNode(*pod)) {
-    const auto refusal = balance.WhyNot(*account, quota::ChargeOf(*pod, nullptr, charge_rules_));
+    const auto refusal = WhyNotByQuota(framework, *pod, nullptr);
     if (!refusal) return ScheduleBy(framework, pod, not_barred);
     DiagnosisBuilder builder;
     builder.Refuse(CapacityScheduling::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
@@ -346,11 +407,10 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
   }
   std::map<int64_t, std::optional<quota::Refusal>> by_memory;  // of a GPU
   const auto by_quota = [&](size_t index, KindTable&) -> std::optional<Barred> {
-    const cluster::Node& node = *snapshot_.node(index).node;
-    const auto [found, fresh] = by_memory.try_emplace(quota::GpuMemoryOf(node, charge_rules_));
-    if (fresh) {
-      found->second = balance.WhyNot(*account, quota::ChargeOf(*pod, &node, charge_rules_));
-    }
+    const NodeInfo& node = snapshot_.node(index);
+    const auto [found, fresh] =
+        by_memory.try_emplace(quota::GpuMemoryOf(*node.node, charge_rules_));
+    if (fresh) found->second = WhyNotByQuota(framework, *pod, &node);
     if (!found->second) return std::nullopt;
     return Barred{CapacityScheduling::VerdictOf(*found->second), framework.quotas()};
   };

@@ -69,6 +69,13 @@ class Engine {
   quota::Balance BalanceFor(const cluster::Pod& pod,
                             const std::set<std::string>& left_out = {}) const;
 
+  // Why the quota of the pod's namespace, if the framework heeds quotas, does not let it in now, on
+  // this node or, if it is null and all are alike to the pod, anywhere.
+  std::optional<quota::Refusal> WhyNotByQuota(const Framework& framework, const cluster::Pod& pod,
+                                              const cluster::NodeInfo* node) const;
+  // It was evicted, or is no more so: what others may borrow it does not use any more.
+  void SetLeaving(const std::string& pod_key, bool leaves);
+
   // Counts a pod as running on the node before the watch shows it bound.
   void Assume(const Pod& pod, const std::string& node);
   // Takes the assumption back; nothing happens when it is no longer one.
@@ -84,13 +91,15 @@ class Engine {
   Status SetGpus(const std::string& node, cluster::NodeGpus gpus);
 
   // The pod, which waits, is to get its place there: pods of lower priority find no room that it
-  // needs, as if it ran there already, and if its quota guarantees it, those that none guarantees
-  // do not, either. An empty node takes that back.
+  // needs, as if it ran there already; nor, if its quota guarantees it, do those that none
+  // guarantees, and if it has a quota, those that have none. An empty node takes that back.
   void Nominate(const Pod& pod, const std::string& node);
   // Where, or "".
   std::string NomineeNode(const std::string& pod_key) const;
   // Those nominated for the node.
   std::vector<Pod> Nominated(std::string_view node) const;
+  // Those nominated for the node that go after this pod, which is about to be.
+  std::vector<Pod> NominatedBehind(std::string_view node, const cluster::Pod& pod) const;
   // Who was promised what and goes before the pod. Without those that `left_out` names, by key.
   Promises PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out = {}) const;
   // The snapshot with all of them, to tell people of.
@@ -123,16 +132,25 @@ class Engine {
   uint64_t tables_made() const { return tables_.made(); }
 
  private:
+  enum class QuotaStanding { kNone, kCovered, kGuaranteed };  // none: it has no quota
+  struct Promise {
+    Pod pod;
+    QuotaStanding standing;  // when it was promised
+  };
+
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
   void Note(std::string_view node, Pod pod, bool came);
   void CountPriority(int32_t priority, int sign);
+  quota::Balance BalanceToDecide(const cluster::Pod& pod) const;
+  QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node) const;
+  bool GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
+                 bool is_promised) const;
   // Who was promised room on the node and goes before this pod.
   std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod) const;
   std::optional<Barred> WhyKept(const Pod& pod, size_t node, KindTable& table) const;
   Decision ScheduleBy(const Framework& framework, const Pod& pod,
                       FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred);
-  bool IsGuaranteed(const cluster::Pod& pod) const;
   void TakeInQuotas();
   void Count(const Pod& pod, const std::string& node);
 
@@ -143,11 +161,8 @@ class Engine {
   KindTables tables_;
   std::map<const Framework*, CycleState> learnt_;
   std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
-  std::unordered_map<std::string, std::set<std::string>> homeless_;  // node -> pod keys
-  struct Promise {
-    Pod pod;
-    bool guaranteed = false;  // by its quota, when it was promised
-  };
+  std::unordered_map<std::string, std::set<std::string>> homeless_;     // node -> pod keys
+  std::set<std::string> leaving_;                                       // pod keys
   std::map<std::string, std::vector<Promise>, std::less<>> nominated_;  // by node
   std::unordered_map<std::string, std::string> nominations_;            // pod key -> node
   std::map<int32_t, size_t> priorities_;  // of placed_: how many have it

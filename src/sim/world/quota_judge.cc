@@ -85,7 +85,7 @@ void QuotaJudge::JudgeBinding(const cluster::Pod& pod) {
     for (const PlainQuota& each : quotas_) {
       const auto min = each.min.Named(resource);
       if (!min) continue;
-      all_use += UsedBy(each, resource, true);
+      all_use += UsedBy(each, resource, &each == quota);
       all_have += *min;
     }
     if (all_use > all_have) tell(all_use, "by all", all_have);

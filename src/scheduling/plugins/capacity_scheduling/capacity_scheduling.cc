@@ -17,21 +17,27 @@ bool Overlap(const cluster::Pod& left, const cluster::Pod& waits) {
 
 }  // namespace
 
+bool QuotaTerms::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
+  if (event.kind != ClusterEvent::Kind::kAround) return false;
+  if (event.around != cluster::kElasticQuota && event.around != cluster::kCompositeQuota) {
+    return false;
+  }
+  const auto* before = event.AroundBefore<cluster::ElasticQuota>();
+  const auto* after = event.AroundAfter<cluster::ElasticQuota>();
+  return before == nullptr || after == nullptr || !cluster::SameTerms(*before, *after);
+}
+
 bool CapacityScheduling::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
   switch (event.kind) {
     case ClusterEvent::Kind::kPodLeft:
     case ClusterEvent::Kind::kPodChanged:
       return event.pod_before == nullptr || Overlap(*event.pod_before, pod);
-    case ClusterEvent::Kind::kAround: {
-      if (event.around != cluster::kElasticQuota && event.around != cluster::kCompositeQuota) {
-        return false;
-      }
-      const auto* before = event.AroundBefore<cluster::ElasticQuota>();
-      const auto* after = event.AroundAfter<cluster::ElasticQuota>();
-      return before == nullptr || after == nullptr || !cluster::SameTerms(*before, *after);
-    }
-    case ClusterEvent::Kind::kNodeChanged:  // its GPUs' memory
-      return event.node->meta.labels != event.node_before->meta.labels;
+    case ClusterEvent::Kind::kAround:
+      return QuotaTerms().MayHelp(event, pod);
+    case ClusterEvent::Kind::kNodeAdded:  // there may be a place now for which only others have to
+                                          // go
+    case ClusterEvent::Kind::kNodeChanged:
+      return true;
     default:
       return false;
   }

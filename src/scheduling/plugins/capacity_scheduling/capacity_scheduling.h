@@ -19,6 +19,13 @@ struct QuotaOptions {
   quota::ReclaimRules reclaim;
 };
 
+// For pods that were refused for other reasons: quotas that change may let them take from others.
+class QuotaTerms final : public Plugin {
+ public:
+  std::string Name() const override { return "CapacityScheduling"; }
+  bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
+};
+
 class CapacityScheduling final : public PreFilterPlugin {
  public:
   explicit CapacityScheduling(QuotaOptions options = {}) : options_(options) {}

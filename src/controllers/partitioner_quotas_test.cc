@@ -1,0 +1,60 @@
+// Pods for which their quota has less than they ask for together.
+#include "controllers/partitioner_fixture_test.h"
+#include "controllers/planned_gangs.h"
+
+namespace nos::controllers {
+namespace {
+
+class PartitionerQuotasTest : public PartitionerTest {
+ protected:
+  PartitionerQuotasTest() {
+    runner_ = std::make_unique<Runner>(*partitioner_, api_, WatchingGangs());
+  }
+  // Of GPU memory, in GB.
+  void Quota(const std::string& gb) {
+    const JsonObject memory = {{"nos.nebuly.com/gpu-memory", gb}};
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "ElasticQuota"},
+              {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "q"}}},
+              {"spec", {{"min", memory}, {"max", memory}}}});
+  }
+};
+
+// What was told last must not lead to another plan, that is told again.
+TEST_F(PartitionerQuotasTest, ComesToRestWhereNothingCanBeDone) {
+  Node("n", {{0, "7g.40gb@0:used"}});
+  Quota("40");
+  for (const char* name : {"p1", "p2"}) Pod(name, "7g.40gb");
+  Run(minutes(1));
+  const size_t before = api_.writes.size();
+  Run(minutes(30));
+  EXPECT_LT(api_.writes.size(), before + 10);
+}
+
+TEST_F(PartitionerQuotasTest, WhatNoPlanCanServeStandsInNobodysWay) {
+  Node("n", {{0, ""}});
+  Quota("40");
+  Pod("impossible", "1g.5gb", "8");
+  Pod("p", "1g.5gb");
+  Run(minutes(1));
+  EXPECT_NE(Spec("n"), "");
+}
+
+TEST_F(PartitionerQuotasTest, AGangIsPlannedForIfItsQuotaHasEnough) {
+  Node("n", {{0, ""}});
+  Quota("10");
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+            {"spec", {{"minMember", 2}}}});
+  for (const char* name : {"g1", "g2", "g3"}) {
+    Pod(name, "1g.5gb");
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  Run(minutes(1));
+  EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nos::controllers
