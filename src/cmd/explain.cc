@@ -24,6 +24,7 @@
 #include "scheduling/explain_promises.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/reclaim.h"
 
 namespace nos::cmd {
 namespace {
@@ -148,10 +149,10 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
 }
 
 // With those that the snapshot shows.
-quota::Balance BalanceOf(const cluster::ClusterSnapshot& snapshot,
-                         const scheduling::Framework& framework) {
+quota::Ledger LedgerOf(const cluster::ClusterSnapshot& snapshot,
+                       const scheduling::Framework& framework) {
   quota::Ledger ledger;
-  if (framework.quotas() == nullptr) return ledger.balance();
+  if (framework.quotas() == nullptr) return ledger;
   ledger.SetQuotas(quota::QuotasOf(snapshot.around()));
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& node = snapshot.node(i);
@@ -160,27 +161,61 @@ quota::Balance BalanceOf(const cluster::ClusterSnapshot& snapshot,
                     quota::ChargeOf(*pod, node.node.get(), framework.quotas()->options().charges));
     }
   }
-  return ledger.balance();
+  return ledger;
 }
 
-scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const cluster::Pod& pod,
+// All of its gang that have a node.
+scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
+  const std::string gang = controllers::GangOf(*pod);
+  if (gang.empty() || !objects.around) return {pod};
+  if (controllers::SizeOfGang(*pod, *objects.around).least <= 1) return {pod};
+  scheduling::EvictionUnit unit{pod};
+  for (const SharedPod& other : objects.pods) {
+    const bool has_node = !other->node_name.empty() && !other->Finished();
+    if (has_node && other != pod && controllers::GangOf(*other) == gang) unit.push_back(other);
+  }
+  return unit;
+}
+
+// Who has to go for what the pod's quota gives it a right to.
+std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
+                                                  const SharedPod& pod, quota::Ledger& ledger,
+                                                  cluster::ClusterSnapshot snapshot,
+                                                  const scheduling::Profile& profile) {
+  scheduling::Reclaim reclaim(ledger, ledger.balance(), profile.framework.quotas()->options(),
+                              [&](const SharedPod& victim) { return UnitOf(victim, objects); });
+  std::vector<SharedPod> leaving;
+  for (const SharedPod& other : objects.pods) {
+    if (!scheduling::EndsByPreemption(*other)) continue;
+    if (snapshot.Vacate(*other, other->node_name).ok()) leaving.push_back(other);
+  }
+  reclaim.CountGone(leaving);
+  auto found = reclaim.Find(profile.framework, snapshot, pod, pod->nominated_node);
+  return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
+}
+
+scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,
                                        const Deciders& deciders, const gpu::Catalogue& catalogue) {
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
   if (objects.around) snapshot.ChangeAround() = *objects.around;
   std::string problem;
-  const auto group = GroupOf(objects, pod, deciders, problem);
+  const auto group = GroupOf(objects, *pod, deciders, problem);
   std::set<std::string> members;
   if (group) {
     for (const SharedPod& member : group->waiting) members.insert(member->Key());
   }
-  const auto with = scheduling::WithPromises(snapshot, objects.pods, pod, members);
+  const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, members);
   const scheduling::Profile& profile = deciders.of_pod();
-  const quota::Balance balance = BalanceOf(with, profile.framework);
-  const scheduling::ExplainInput input{
-      profile.framework, profile.Cutting(), with, pod, profile.preemption, problem, false, "",
-      &balance};
-  return group && members.contains(pod.Key()) ? scheduling::ExplainTogether(input, *group)
-                                              : scheduling::Explain(input);
+  quota::Ledger ledger = LedgerOf(with, profile.framework);
+  scheduling::ExplainInput input{profile.framework,  profile.Cutting(), with,  *pod,
+                                 profile.preemption, problem,           false, "",
+                                 &ledger.balance()};
+  const bool alone = !group || !members.contains(pod->Key());
+  const bool covered = ledger.balance().AccountOf(pod->meta.ns).has_value();
+  if (alone && covered && profile.reclaims && pod->preemption_policy != "Never") {
+    input.reclaim = [&] { return FindReclaim(objects, pod, ledger, with, profile); };
+  }
+  return alone ? scheduling::Explain(input) : scheduling::ExplainTogether(input, *group);
 }
 
 // What its scheduler said last is no secret where something else comes out here.
@@ -212,7 +247,7 @@ Status RunExplain(const ExplainFlags& flags) {
   NOS_ASSIGN(SharedPod pod, FindWaiting(objects, flags.pod));
   NOS_ASSIGN(const std::unique_ptr<Deciders> deciders, ChooseDeciders(flags, *pod));
   if (objects.is_dump) pod = LeaveOutMissing(pod, objects.around);
-  const scheduling::Explanation why = ExplainWaiting(objects, *pod, *deciders, catalogue);
+  const scheduling::Explanation why = ExplainWaiting(objects, pod, *deciders, catalogue);
   NoteContradiction(flags, *pod, why);
   if (flags.output == "json") {
     std::cout << WriteJsonPretty(scheduling::ToJson(why)) << "\n";

@@ -17,9 +17,9 @@
 namespace nos::controllers {
 namespace {
 
-// Whether more slices could help: the scheduler has tried, and nobody else takes care of the pod.
+// Whether more slices could help: the scheduler has tried, and no owner sees to where it runs.
 bool CouldBeHelped(const cluster::Pod& pod) {
-  if (!scheduling::IsPlannable(pod)) return false;
+  if (!scheduling::IsSchedulable(pod) || scheduling::IsTiedToNode(pod)) return false;
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   if (scheduled == nullptr || scheduled->status != "False") return false;
   return scheduled->reason == "Unschedulable" && AsksForSlices(pod);
@@ -273,15 +273,22 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
 }
 
 // A pod that a scheduler has chosen a node for is given what it needs there, like one that has been
-// planned for.
+// planned for; as long as that is so, others get nothing for its sake, and it need not pause.
 void Partitioner::ClaimForNominated(const View& view, Time now) {
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (pod->nominated_node.empty() || !pod->node_name.empty() || pod->Finished()) continue;
     const std::string key = pod->Key();
-    if (claims_.Holds(key) || claims_.Pausing(key, now) || !AsksForSlices(*pod)) continue;
+    if (claims_.Holds(key) || !AsksForSlices(*pod)) continue;
     const Node node = view.nodes.Get(pod->nominated_node);
     if (node != nullptr && cluster::IsManaged(*node)) claims_.Add(pod, pod->nominated_node, now);
   }
+}
+
+// Nobody there is on the way out, whose slices could be those that the scheduler waits for.
+bool Partitioner::IsEmptied(const std::string& node, const View& view) {
+  return std::ranges::none_of(*view.pods.Snapshot(), [&](const Pod& pod) {
+    return pod->node_name == node && !pod->Finished() && pod->meta.deleted;
+  });
 }
 
 std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) const {
@@ -290,7 +297,11 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) c
     if (!pod->node_name.empty() || !CouldBeHelped(*pod)) continue;
     if (config_.cutting_schedulers.contains(pod->scheduler_name)) continue;
     const std::string key = pod->Key();
-    if (!claims_.Holds(key) && !claims_.Pausing(key, now)) waiting.push_back(pod);
+    if (claims_.Holds(key)) continue;
+    const bool chosen = !pod->nominated_node.empty();
+    if (chosen ? IsEmptied(pod->nominated_node, view) : !claims_.Pausing(key, now)) {
+      waiting.push_back(pod);
+    }
   }
   return waiting;
 }
@@ -320,8 +331,9 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
   const cluster::ClusterSnapshot picture = Picture(nodes, view, begin);
   ClaimForNominated(view, begin);
   cluster::ClusterSnapshot snapshot = picture;
-  HonourClaims(snapshot, view);
   const bool watches = view.around != nullptr;
+  if (watches) DropClaimsBeyondQuota(view, picture);
+  HonourClaims(snapshot, view);
   if (watches && DropClaimsInVain(*view.pods.Snapshot(), view.around->Collect(), claims_)) {
     snapshot = picture;
     HonourClaims(snapshot, view);

@@ -115,10 +115,12 @@ class Partitioner final : public Reconciler {
   // where nobody watches that.
   planning::Plan PlanWithinQuotas(GangedPods waiting, const cluster::ClusterSnapshot& snapshot,
                                   const AroundCaches* around, planning::PlanOptions options);
+  void DropClaimsBeyondQuota(const View& view, const cluster::ClusterSnapshot& picture);
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,
                const Clock& clock);
   cluster::ClusterSnapshot Picture(const std::vector<Node>& nodes, const View& view, Time now);
+  static bool IsEmptied(const std::string& node, const View& view);
   void ClaimForNominated(const View& view, Time now);
   void HonourClaims(cluster::ClusterSnapshot& snapshot, const View& view);
   bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,

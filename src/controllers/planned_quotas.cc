@@ -135,6 +135,43 @@ class Admission {
 
 }  // namespace
 
+std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::vector<Pod>& pods,
+                                               const cluster::ClusterSnapshot& snapshot,
+                                               const cluster::Surroundings& around,
+                                               const scheduling::FrameworkChoice& frameworks) {
+  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
+  if (quotas.empty()) return {};
+  std::vector<Pod> chosen, kept;
+  const quota::ChargeRules* rules = nullptr;  // all profiles have the same
+  for (const Pod& pod : pods) {
+    const bool waits = pod->node_name.empty() && !pod->Finished();
+    const quota::ChargeRules* own = waits ? RulesOf(*pod, frameworks) : nullptr;
+    if (own == nullptr) continue;
+    rules = own;
+    if (!pod->nominated_node.empty()) {
+      chosen.push_back(pod);
+    } else if (claims.Holds(pod->Key())) {
+      kept.push_back(pod);
+    }
+  }
+  if (chosen.empty() || kept.empty()) return {};
+  quota::Balance balance = BalanceOf(std::move(quotas), snapshot, *rules);
+  const auto admit = [&](const Pod& pod, bool always) {
+    const auto account = balance.AccountOf(pod->meta.ns);
+    if (!account) return true;
+    const quota::Amounts charge = quota::ChargeOf(*pod, nullptr, *rules);
+    if (!always && balance.WhyNot(*account, charge)) return false;
+    balance.Add(*account, charge);
+    return true;
+  };
+  for (const Pod& pod : chosen) (void)admit(pod, true);
+  std::vector<std::string> beyond;
+  for (const Pod& pod : kept) {
+    if (!admit(pod, false)) beyond.push_back(pod->Key());
+  }
+  return beyond;
+}
+
 RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
                                const cluster::Surroundings& around,
                                const scheduling::FrameworkChoice& frameworks,

@@ -34,4 +34,12 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapsho
                                const scheduling::FrameworkChoice& frameworks,
                                const std::set<std::string>& last);
 
+// Keys of those for whom slices are kept although their quotas would not let them in beside those
+// whom schedulers have chosen a node for: their schedulers refuse them, and keep what quotas have
+// for the others. `snapshot`: what runs.
+std::vector<std::string> FindClaimsBeyondQuota(
+    const Claims& claims, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+    const cluster::ClusterSnapshot& snapshot, const cluster::Surroundings& around,
+    const scheduling::FrameworkChoice& frameworks);
+
 }  // namespace nos::controllers

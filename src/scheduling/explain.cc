@@ -24,6 +24,18 @@ std::string GateOf(const Framework& framework, const Pod& pod) {
   return "";
 }
 
+std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
+  const Decision decision = input.framework.Schedule(input.pod, input.snapshot);
+  if (decision.node == nullptr) return std::nullopt;
+  Explanation::Place place{decision.node->node->meta.name, {}};
+  const ResourceVector requests = cluster::RequestsOf(input.pod);
+  if (input.framework.gpus_cut() == GpusCut::kHere &&
+      !cluster::HasFreeInstances(*decision.node, requests)) {
+    place.cut = CutOn(*decision.node, requests).value_or(Cut());
+  }
+  return place;
+}
+
 // What it counts for where that is not the same on all nodes, is taken from none of them.
 void AskQuota(const ExplainInput& input, Explanation& why) {
   if (input.balance == nullptr || input.framework.quotas() == nullptr) return;
@@ -34,6 +46,8 @@ void AskQuota(const ExplainInput& input, Explanation& why) {
   if (!refusal) return;
   why.quota = refusal->Text();
   why.for_quota = refusal->Remedy();
+  if (PlaceFor(input)) return;
+  why.for_quota += "; even then no node has room for it now";
 }
 
 // Who would have to go for it, or goes.
@@ -46,26 +60,18 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
       why.awaits_agent = input.pod.nominated_node;
     }
   }
-  if (why.no_preemption.empty() && input.preemption) {
+  why.by_quota = IsCovered(input);
+  if (why.no_preemption.empty() && why.by_quota && input.reclaim) {
+    const auto found = input.reclaim();
+    if (found && !found->victims.empty()) why.preemption = RoomOf(*found);
+  } else if (why.no_preemption.empty() && MayPreempt(input)) {
     const auto found =
         FindPreemption(input.framework, input.snapshot, input.pod, *input.preemption);
     if (found) why.preemption = RoomOf(*found);
   }
-  if (why.awaited || !why.awaits_agent.empty()) return;
+  if (why.awaited || !why.awaits_agent.empty() || !why.quota.empty()) return;
   why.in_the_way = InTheWay(input);
   why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
-}
-
-std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
-  const Decision decision = input.framework.Schedule(input.pod, input.snapshot);
-  if (decision.node == nullptr) return std::nullopt;
-  Explanation::Place place{decision.node->node->meta.name, {}};
-  const ResourceVector requests = cluster::RequestsOf(input.pod);
-  if (input.framework.gpus_cut() == GpusCut::kHere &&
-      !cluster::HasFreeInstances(*decision.node, requests)) {
-    place.cut = CutOn(*decision.node, requests).value_or(Cut());
-  }
-  return place;
 }
 
 std::optional<Explanation::Place> BeingCut(const ExplainInput& input) {
@@ -112,7 +118,8 @@ Explanation Explain(const ExplainInput& input) {
   }
   const bool on_its_way = why.place || why.being_cut;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
-  if (!on_its_way && why.gate.empty() && why.quota.empty()) AddRoom(input, why);
+  const bool may_go = why.quota.empty() || input.reclaim != nullptr;
+  if (!on_its_way && why.gate.empty() && may_go) AddRoom(input, why);
   const auto node_of = [](const auto& found) {
     return found ? std::optional(found->nearest()) : std::nullopt;
   };

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ struct ExplainInput {
   std::string reader = {};
   // What is used of quotas, as the pod has to see it (Engine::BalanceFor); null: there are none.
   const quota::Balance* balance = nullptr;
+  // Who has to go for the pod by what its quota gives it a right to; null: nobody, or that is
+  // known. Where a quota is in force nobody goes for a priority alone.
+  std::function<std::optional<Preemption>()> reclaim = nullptr;
 };
 
 struct Explanation {
@@ -93,7 +97,8 @@ struct Explanation {
   std::optional<Nearest> nearest;  // of the nodes that refuse it
   std::optional<Room> awaited;     // which is being made for it already
   std::string awaits_agent;        // of this node: room was made for it there (explain_promises.h)
-  std::optional<Room> preemption;  // which its priority makes
+  std::optional<Room> preemption;  // which its priority makes, or its quota
+  bool by_quota = false;           // the latter
   std::string no_preemption;       // why it may not preempt
   // The fewest pods without which it would fit. None that their owner starts there again.
   std::optional<Room> in_the_way;

@@ -189,6 +189,11 @@ std::string NoneNeeded(const Explanation& why, const ExplainInput& input) {
         why.awaits_agent);
   }
   if (!why.preemption) return "";
+  if (why.by_quota) {
+    return fmt::format("none needed: its quota makes room for it on node {}: {} {} evicted",
+                       why.preemption->node, NamesOf(why.preemption->pods, reader),
+                       why.preemption->pods.size() == 1 ? "is" : "are");
+  }
   return fmt::format("none needed: its priority makes room on node {}, where {} {} evicted",
                      why.preemption->node, NamesOf(why.preemption->pods, reader),
                      why.preemption->pods.size() == 1 ? "is" : "are");
@@ -221,7 +226,7 @@ std::string RemedyForAll(const Explanation& why, const ExplainInput& input) {
 std::string RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input) {
   if (!why.gate.empty()) return "lift what it waits for before it is queued: " + why.gate;
   if (!why.gang.empty() && !why.beside) return "complete its group: " + why.gang;
-  if (!why.for_quota.empty()) return why.for_quota;
+  if (!why.for_quota.empty() && !why.preemption) return why.for_quota;
   if (std::string none = NoneNeeded(why, input); !none.empty()) return none;
   if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
   if (!why.nearest) return RemedyForAll(why, input);

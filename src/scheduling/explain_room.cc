@@ -49,8 +49,13 @@ std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_g
 
 }  // namespace
 
+bool IsCovered(const ExplainInput& input) {
+  return input.balance != nullptr && input.framework.quotas() != nullptr &&
+         input.balance->AccountOf(input.pod.meta.ns).has_value();
+}
+
 bool MayPreempt(const ExplainInput& input) {
-  return input.preemption && input.pod.preemption_policy != "Never";
+  return input.preemption && input.pod.preemption_policy != "Never" && !IsCovered(input);
 }
 
 bool VacateLesser(const Pod& pod, const std::string& node, cluster::ClusterSnapshot& snapshot) {

@@ -12,6 +12,8 @@ namespace nos::scheduling {
 
 Explanation::Room RoomOf(const Preemption& preemption);
 // Its priority may make room.
+// Quotas decide for whom others have to go.
+bool IsCovered(const ExplainInput& input);
 bool MayPreempt(const ExplainInput& input);
 // Takes those of lower priority off the node. False: there are none.
 bool VacateLesser(const cluster::Pod& pod, const std::string& node,

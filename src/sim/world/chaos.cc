@@ -378,6 +378,9 @@ class Chaos {
       }
       report_.state.push_back(std::move(line));
     }
+    for (std::string& line : quotas_.Describe(world_.Pods())) {
+      report_.state.push_back(std::move(line));
+    }
     for (const auto& node : world_.Nodes()) {
       std::string line =
           fmt::format("{} cpu {}:", node->meta.name, node->allocatable.at("cpu").ToString());

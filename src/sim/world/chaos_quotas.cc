@@ -1,5 +1,7 @@
 #include "sim/world/chaos_quotas.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -134,6 +136,25 @@ quota::Ledger ChaosQuotas::LedgerOf(const Pods& pods) const {
     if (!pod->node_name.empty() && !pod->Finished()) ledger.SetPod(pod, ChargeOf(*pod));
   }
   return ledger;
+}
+
+std::vector<std::string> ChaosQuotas::Describe(const Pods& pods) const {
+  std::vector<std::string> lines;
+  const quota::Balance balance = LedgerOf(pods).balance();
+  for (size_t i = 0; i < balance.size(); ++i) {
+    std::string line = "quota " + balance.terms(i).quota->Key();
+    for (const auto& [what, amounts] :
+         {std::pair("min", &balance.terms(i).min), std::pair("max", &balance.terms(i).max),
+          std::pair("used", &balance.used(i))}) {
+      line += fmt::format("; {}", what);
+      for (const auto& [resource, amount] : amounts->entries()) {
+        line +=
+            fmt::format(" {}x{}", quota::TextOf(resource, amount), cluster::ResourceName(resource));
+      }
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 bool ChaosQuotas::LetsIn(const std::vector<const cluster::Pod*>& together, const Pods& pods) const {

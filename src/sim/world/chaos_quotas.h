@@ -33,6 +33,8 @@ class ChaosQuotas {
   // Of those that have a node, pods that may all have to give way to this one, for what its quota
   // guarantees; empty: its quota's min does not cover it.
   Pods MayGoFor(const cluster::Pod& pod, const Pods& pods) const;
+  // A line for each quota, for people.
+  std::vector<std::string> Describe(const Pods& pods) const;
 
  private:
   PlainQuota Draw(std::string name, std::vector<std::string> namespaces);

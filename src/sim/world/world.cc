@@ -203,12 +203,13 @@ void World::StartControllers(kube::Transport* api) {
   scheduler_host_ = std::make_unique<Controller>(
       "scheduler",
       [this] {
-        return std::make_unique<controllers::Scheduler>(
-            options_.scheduler,
-            std::vector<controllers::SchedulerProfile>{{"", &scheduler_framework_},
-                                                       {"default-scheduler", &scheduler_framework_},
-                                                       {"nos-scheduler", &scheduler_framework_}},
-            catalogue_);
+        std::vector<controllers::SchedulerProfile> profiles;
+        for (const char* name : {"", "default-scheduler", "nos-scheduler"}) {
+          profiles.push_back({name, &scheduler_framework_});
+          profiles.back().cutting = &cutting_framework_;
+        }
+        return std::make_unique<controllers::Scheduler>(options_.scheduler, std::move(profiles),
+                                                        catalogue_);
       },
       way, *this, controllers::RunnerOptions{.watch_around = true});
   scheduler_host_->transport.OnBinding([this](const Json& binding) {

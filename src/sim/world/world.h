@@ -164,6 +164,8 @@ class World {
   PodKeeper keeper_;
   scheduling::Framework framework_ = scheduling::Framework::Default();
   scheduling::Framework scheduler_framework_ = scheduling::Framework::Default(options_.gpus_cut);
+  scheduling::Framework cutting_framework_ =
+      scheduling::Framework::Default(scheduling::GpusCut::kHere);
   std::map<std::string, std::unique_ptr<Machine>, std::less<>> machines_;
   std::map<std::string, NodeSpec, std::less<>> specs_;  // of all nodes there have been
   std::map<std::string, std::string> places_;           // nodes by the uids of the pods bound there
