@@ -77,7 +77,7 @@ for field in bindAddress hostName serviceName secretName secretNamespace configu
 done
 for path in operator gpuPartitioner scheduler; do
   expect 'namespace: leases' render --set $path.config.leaderElection.resourceNamespace=leases \
-    -s "templates/$(sed s/gpuPartitioner/partitioner/ <<<$path)-rbac.yaml"
+    -s "templates/${path/gpuPartitioner/partitioner}-rbac.yaml"
 done
 refuse 'failurePolicy' render --set operator.webhook.failurePolicy=Other
 for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPartitioner.migAgent.config; do
