@@ -70,7 +70,7 @@ struct Shared {
 
 // What makes a connection one over TLS.
 struct TlsLayer {
-  TlsLayer(std::shared_ptr<SSL_CTX> shared, tcp::socket& socket)
+  TlsLayer(const std::shared_ptr<SSL_CTX>& shared, tcp::socket& socket)
       : context(Ref(shared.get())), stream(socket, context) {}
 
   ssl::context context;
@@ -184,8 +184,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // Until it is answered it counts. Beyond the limit the oldest go. False: this one has to.
   bool Hold(size_t size) {
+    shared_.held += size;  // first: whoever releases it takes off no more than is there
     held_ += size;
-    shared_.held += size;
     while (shared_.held > shared_.options.max_held_bytes) {
       const std::shared_ptr<Connection> other = shared_.waiting.EvictBegun();
       if (other == nullptr) return true;  // all are being answered
