@@ -96,7 +96,6 @@ int Start(const DaemonFlags& flags, bool serves) {
     return 0;
   }
   SetLogLevelByName(config.daemon.log_level);
-  if (config.webhook.own.ns.empty()) config.webhook.own.ns = OwnNamespace();
   const Status ran = RunOperator(flags, serves, config);
   return ran.ok() ? 0 : Fail("nos operator", ran);
 }

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
+#include <map>
+#include <optional>
 
+#include "controllers/quota_rules.h"
+#include "controllers/quota_status.h"
 #include "quota/ledger.h"
 
 namespace nos::cmd {
@@ -15,49 +20,117 @@ using quota::Balance;
 
 constexpr size_t kVictimsShown = 3;
 
+// a * b / c, rounded down, whatever its size.
+Amount MultiplyDivide(Amount a, Amount b, Amount c) {
+  using Wide = boost::multiprecision::int512_t;
+  return static_cast<Amount>(Wide(Wide(a) * Wide(b) / Wide(c)));
+}
+
 struct Part {
   size_t account;
   Amount amount;
 };
 
-std::vector<size_t> BesideOf(const Balance& balance, size_t account) {
-  std::vector<size_t> beside;
-  for (size_t other = 0; other < balance.size(); ++other) {
-    if (other == account || balance.terms(other).parent != balance.terms(account).parent) continue;
-    beside.push_back(other);
+// Who has lent how much of a resource to whom. On each level of the tree lend its members, what
+// their parent has beyond them for its own namespaces, and what the parent borrows itself; and so
+// they borrow. Each lender has a part in what each of them borrows, in proportion.
+class Loans {
+ public:
+  Loans(const Balance& balance, ResourceId resource) : balance_(balance), resource_(resource) {}
+
+  std::vector<Part> BorrowedFrom(size_t account) {
+    return Parts(account, &Level::lenders, balance_.BorrowedBy(account, resource_),
+                 BelowOf(account).own_borrowed);
   }
-  return beside;
-}
-
-// `whole` divided among those of the same level in proportion to what `weight` says of them; parts
-// add up to it. Those that get nothing are left out.
-template <typename Weight>
-std::vector<Part> Divide(const Balance& balance, size_t account, Amount whole, Weight weight) {
-  const std::vector<size_t> beside = BesideOf(balance, account);
-  Amount sum = 0, before = 0, given = 0;
-  for (const size_t other : beside) sum += weight(other);
-  std::vector<Part> parts;
-  for (const size_t other : beside) {
-    before += weight(other);
-    const Amount upto = sum == 0 ? 0
-                                 : static_cast<Amount>(static_cast<long double>(whole) *
-                                                       static_cast<long double>(before) /
-                                                       static_cast<long double>(sum));
-    if (upto > given) parts.push_back({other, upto - given});
-    given = std::max(given, upto);
+  std::vector<Part> LentTo(size_t account) {
+    return Parts(account, &Level::borrowers, balance_.LentBy(account, resource_),
+                 BelowOf(account).own_lent);
   }
-  return parts;
-}
 
-std::vector<Part> BorrowedFrom(const Balance& balance, size_t account, ResourceId resource) {
-  return Divide(balance, account, balance.BorrowedBy(account, resource),
-                [&](size_t other) { return balance.LentBy(other, resource); });
-}
+ private:
+  struct Party {
+    size_t account;
+    Amount amount;
+    bool above = false;  // what comes from, or goes to, the level of this account
+  };
+  struct Level {
+    std::vector<Party> lenders, borrowers;
+    Amount own_lent = 0, own_borrowed = 0;  // of the parent's own
+    Amount whole = 0;                       // of what is lent or borrowed, the greater
+  };
+  using Side = std::vector<Party> Level::*;
 
-std::vector<Part> LentTo(const Balance& balance, size_t account, ResourceId resource) {
-  return Divide(balance, account, balance.LentBy(account, resource),
-                [&](size_t other) { return balance.BorrowedBy(other, resource); });
-}
+  const Level& BelowOf(std::optional<size_t> parent) {
+    const auto [known, fresh] = levels_.try_emplace(parent);
+    Level& level = known->second;
+    if (!fresh) return level;
+    Amount used = 0, lent = 0, borrowed = 0;  // by members
+    for (size_t i = 0; i < balance_.size(); ++i) {
+      const quota::Terms& terms = balance_.terms(i);
+      if (terms.parent != parent || !terms.min.Named(resource_)) continue;
+      level.lenders.push_back({i, balance_.LentBy(i, resource_)});
+      level.borrowers.push_back({i, balance_.BorrowedBy(i, resource_)});
+      used += balance_.used(i).Get(resource_);
+      lent += level.lenders.back().amount;
+      borrowed += level.borrowers.back().amount;
+    }
+    if (parent) AddParent(*parent, used, lent, borrowed, level);
+    const auto sum = [](const std::vector<Party>& parties) {
+      Amount all = 0;
+      for (const Party& party : parties) all += party.amount;
+      return all;
+    };
+    level.whole = std::max(sum(level.lenders), sum(level.borrowers));
+    return level;
+  }
+
+  void AddParent(size_t parent, Amount used, Amount lent, Amount borrowed, Level& level) const {
+    const quota::Terms& terms = balance_.terms(parent);
+    if (!terms.min.Named(resource_)) return;
+    const Amount from_above = balance_.BorrowedBy(parent, resource_);
+    const Amount to_above = balance_.LentBy(parent, resource_);
+    const Amount idle =
+        terms.own_min.Get(resource_) - (balance_.used(parent).Get(resource_) - used);
+    level.own_borrowed = std::max<Amount>(-idle, 0);
+    const Amount inside = std::max<Amount>(borrowed + level.own_borrowed - from_above, 0);
+    level.own_lent = std::clamp<Amount>(inside + to_above - lent, 0, std::max<Amount>(idle, 0));
+    level.lenders.push_back({parent, level.own_lent});
+    level.lenders.push_back({parent, from_above, true});
+    level.borrowers.push_back({parent, level.own_borrowed});
+    level.borrowers.push_back({parent, to_above, true});
+  }
+
+  // Beside the account, and of what is its own among those below it.
+  std::vector<Part> Parts(size_t account, Side side, Amount beside, Amount below) {
+    std::vector<Part> parts;
+    Divide(balance_.terms(account).parent, side, beside, true, parts);
+    Divide(account, side, below, false, parts);
+    return parts;
+  }
+
+  // Those that get nothing are left out.
+  void Divide(std::optional<size_t> parent, Side side, Amount amount, bool up,
+              std::vector<Part>& to) {
+    const Level& level = BelowOf(parent);
+    if (amount == 0 || level.whole == 0) return;
+    Amount before = 0, given = 0;
+    for (const Party& party : level.*side) {
+      before += party.amount;
+      const Amount part = MultiplyDivide(amount, before, level.whole) - given;
+      given += part;
+      if (part == 0) continue;
+      if (!party.above) {
+        to.push_back({party.account, part});
+      } else if (up) {
+        Divide(balance_.terms(party.account).parent, side, part, true, to);
+      }
+    }
+  }
+
+  const Balance& balance_;
+  const ResourceId resource_;
+  std::map<std::optional<size_t>, Level> levels_;
+};
 
 std::string NameOf(const Balance& balance, size_t account) {
   return balance.terms(account).quota->Key();
@@ -82,11 +155,6 @@ Json PartsJson(const Balance& balance, ResourceId resource, const std::vector<Pa
     json[NameOf(balance, part.account)] = quota::QuantityOf(resource, part.amount).ToString();
   }
   return json;
-}
-
-// Beyond min they have a share of what is idle.
-Amount GuaranteedOf(const Balance& balance, size_t account, ResourceId resource) {
-  return balance.terms(account).min.Get(resource) + balance.ShareOf(account, resource);
 }
 
 std::vector<ResourceId> NamedBy(const quota::Terms& terms) {
@@ -132,7 +200,10 @@ quota::Ledger LedgerOf(const LiveCluster& live) {
   return ledger;
 }
 
-void AddQuota(quota::Ledger& ledger, size_t account, Printout& out) {
+using AllLoans = std::map<ResourceId, Loans>;
+
+void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::string>& broken,
+              AllLoans& all_loans, Printout& out) {
   const Balance& balance = ledger.balance();
   const quota::Terms& terms = balance.terms(account);
   const std::string name = NameOf(balance, account);
@@ -144,9 +215,11 @@ void AddQuota(quota::Ledger& ledger, size_t account, Printout& out) {
       const auto amount = amounts.Named(id);
       return amount ? text(*amount) : "-";
     };
-    const auto from = BorrowedFrom(balance, account, id), to = LentTo(balance, account, id);
+    Loans& loans = all_loans.try_emplace(id, balance, id).first->second;
+    const auto from = loans.BorrowedFrom(account), to = loans.LentTo(account);
+    const Amount guaranteed = controllers::GuaranteedOf(balance, account, id);
     out.table.AddRow({name, cluster::ResourceName(id), named(terms.min), named(terms.max),
-                      text(balance.used(account).Get(id)), text(GuaranteedOf(balance, account, id)),
+                      text(balance.used(account).Get(id)), text(guaranteed),
                       PartsText(balance, id, from), PartsText(balance, id, to),
                       VictimsText(victims)});
     const auto quantity = [&](Amount amount) {
@@ -160,14 +233,14 @@ void AddQuota(quota::Ledger& ledger, size_t account, Printout& out) {
         JsonObject{{"min", limit(terms.min)},
                    {"max", limit(terms.max)},
                    {"used", quantity(balance.used(account).Get(id))},
-                   {"guaranteed", quantity(GuaranteedOf(balance, account, id))},
+                   {"guaranteed", quantity(guaranteed)},
                    {"borrowedFrom", PartsJson(balance, id, from)},
                    {"lentTo", PartsJson(balance, id, to)}};
   }
   JsonArray namespaces, next, problems;
   for (const std::string& ns : terms.namespaces) namespaces.emplace_back(ns);
   for (const std::string& victim : victims) next.emplace_back(victim);
-  for (const std::string& problem : terms.problems) {
+  for (const std::string& problem : broken) {
     problems.emplace_back(problem);
     out.warnings.push_back(fmt::format("{}: {}", name, problem));
   }
@@ -187,8 +260,10 @@ Printout ReportQuotas(const LiveCluster& live, Time) {
   Printout out{TextTable({"QUOTA", "RESOURCE", "MIN", "MAX", "USED", "GUARANTEED", "BORROWED FROM",
                           "LENT TO", "NEXT TO GO"})};
   quota::Ledger ledger = LedgerOf(live);
+  const auto problems = controllers::ProblemsInForce(ledger.balance());
+  AllLoans loans;
   for (size_t account = 0; account < ledger.balance().size(); ++account) {
-    AddQuota(ledger, account, out);
+    AddQuota(ledger, account, problems[account], loans, out);
   }
   return out;
 }

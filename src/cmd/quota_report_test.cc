@@ -12,14 +12,18 @@ using ::testing::HasSubstr;
 
 class QuotaReportTest : public testing::Test {
  protected:
-  void Quota(const std::string& ns, const std::string& min, const std::string& max = "") {
+  std::shared_ptr<cluster::ElasticQuota> Quota(const std::string& ns, const std::string& min,
+                                               const std::string& max = "",
+                                               const std::string& parent = "") {
     auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->parent = parent;
     quota->meta.ns = ns;
     quota->meta.name = "eq";
     quota->namespaces = {ns};
     quota->min["nos.nebuly.com/gpu-memory"] = *Quantity::Parse(min);
     if (!max.empty()) quota->max["nos.nebuly.com/gpu-memory"] = *Quantity::Parse(max);
     quotas_.push_back(quota);
+    return quota;
   }
   // Each younger than those before.
   void Pods(const std::string& ns, int count, const std::string& resource) {
@@ -72,6 +76,47 @@ TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-three/eq":"25","team-two/eq":"25"})"));
   EXPECT_THAT(json, HasSubstr(R"("lentTo":{"team-one/eq":"25"})"));
   EXPECT_THAT(json, HasSubstr(R"("overQuota":["team-one/p7","team-one/p6","team-one/p5")"));
+}
+
+TEST_F(QuotaReportTest, WhatParentsHaveBeyondTheirChildrenIsLentToo) {
+  Quota("org", "100");
+  Quota("team-a", "40", "", "org/eq");
+  Pods("team-a", 9, "nvidia.com/mig-1g.10gb");
+  EXPECT_THAT(Report().table.ToString(), HasSubstr("50 (org/eq 50)"));
+  Quota("team-b", "30", "", "org/eq");
+  const std::string json = WriteJson(Report().json);
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"25","org/eq":"25"})"));
+  const std::string to_a = R"("lentTo":{"team-a/eq":"25"})";
+  EXPECT_NE(json.find(to_a), json.rfind(to_a)) << "of org and of team-b: " << json;
+}
+
+// A level up, and down again.
+TEST_F(QuotaReportTest, WhatComesThroughAParentIsItsLenders) {
+  Quota("org", "40");
+  Quota("team-a", "20", "", "org/eq");
+  Quota("team-b", "20", "", "org/eq");
+  Quota("other", "60");
+  Pods("team-a", 6, "nvidia.com/mig-1g.10gb");
+  const std::string json = WriteJson(Report().json);
+  // 20 of team-b, and 20 that org borrows.
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"20","other/eq":"20"})"));
+  EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"other/eq":"20"})"));
+  EXPECT_THAT(json, HasSubstr(R"("lentTo":{"org/eq":"20"})"));
+}
+
+TEST_F(QuotaReportTest, LimitsEndWhatIsGuaranteed) {
+  const auto guaranteed = [&](const std::string& ns) {
+    for (const Json& quota : Report().json) {
+      if (FindString(quota, "namespace") != ns) continue;
+      return std::string(FindString(quota, "resources", "nos.nebuly.com/gpu-memory", "guaranteed"));
+    }
+    return std::string();
+  };
+  const auto quota = Quota("a", "10", "12");
+  Quota("b", "20");
+  EXPECT_EQ(guaranteed("a"), "12");
+  quota->borrowing_limit["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(1);
+  EXPECT_EQ(guaranteed("a"), "11");
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "cmd/webhook.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/log.h"
+#include "cmd/leader.h"
 #include "controllers/measures.h"
 #include "net/certificate.h"
 #include "net/listen.h"
@@ -13,8 +16,10 @@ namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kPath = "/validate-quotas";
-// Two objects of the most that an API server takes (3 MiB), and what it writes around them.
-constexpr uint64_t kMostBody = uint64_t{8} << 20;
+// Two objects of the most that etcd takes (1.5 MiB), and what an API server writes around them.
+constexpr uint64_t kMostBody = uint64_t{4} << 20;
+// Anybody in the cluster can send something here: together no more than this.
+constexpr uint64_t kMostHeld = uint64_t{32} << 20;
 // What changes without a sound is looked at so often.
 constexpr Duration kLongestWait = std::chrono::minutes(1);
 
@@ -31,7 +36,8 @@ Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
   options.threads = 4;
   options.max_connections = 200;
   options.max_body_bytes = kMostBody;
-  options.request_timeout = std::chrono::seconds(10);
+  options.max_held_bytes = kMostHeld;
+  options.request_timeout = std::chrono::seconds(5);  // API servers wait no longer
   return options;
 }
 
@@ -44,8 +50,10 @@ void DescribeWebhook(ConfigFields& f, WebhookConfig& c) {
          "A certificate that somebody else rotates (cert-manager), PEM. Empty: the operator makes "
          "its own and tells API servers to trust it.");
   f.Text("tlsKeyFile", c.key_file, "Its key, PEM.");
+  f.Text("serviceName", c.service, "The Service by which API servers reach it.");
   f.Text("hostName", c.host_name,
-         "What API servers call it, for its own certificate: SERVICE.NAMESPACE.svc.");
+         "What API servers call it, for its own certificate. Empty: SERVICE.NAMESPACE.svc, in the "
+         "namespace of this pod.");
   f.Text("secretName", c.own.secret, "The Secret that its own certificate is kept in.");
   f.Text("secretNamespace", c.own.ns,
          "The namespace of that. Empty: that of this pod, else default.");
@@ -65,7 +73,10 @@ Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
   if (own != config.key_file.empty()) {
     return Invalid("webhook: tlsCertFile and tlsKeyFile go together");
   }
-  if (own && config.host_name.empty()) return Invalid("webhook.hostName: is missing");
+  if (config.own.ns.empty()) config.own.ns = OwnNamespace();
+  if (config.host_name.empty()) {
+    config.host_name = fmt::format("{}.{}.svc", config.service, OwnNamespace());
+  }
   config.own.dns_names = {config.host_name};
   NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config));
   std::unique_ptr<Webhook> webhook(

@@ -22,7 +22,7 @@ struct WebhookConfig {
   std::string address = ":9443";
   // Somebody else's certificate, rotated in its files; empty: its own.
   std::string certificate_file, key_file;
-  std::string host_name;  // its own certificate's
+  std::string service = "nos-operator-webhook", host_name = {};  // its own certificate's
   controllers::WebhookCertificateConfig own{.secret = "nos-operator-webhook",
                                             .configuration = "nos-operator"};
 };

@@ -14,6 +14,8 @@ class AroundCaches::Watched {
   virtual const kube::Reflector& reflector() const = 0;
   virtual uint64_t Version() const = 0;
   virtual void AddTo(Surroundings& around) const = 0;
+  virtual std::string_view kind() const = 0;
+  virtual std::map<std::string, std::string> Problems() const = 0;
 };
 
 template <typename T>
@@ -43,6 +45,8 @@ class AroundCaches::WatchedTable final : public Watched {
       (around.*table_).Set(kube::KeyOf(object->meta.ns, object->meta.name), object);
     }
   }
+  std::string_view kind() const override { return kind_; }
+  std::map<std::string, std::string> Problems() const override { return cache_.Problems(); }
 
  private:
   const std::string kind_;
@@ -100,6 +104,12 @@ Status AroundCaches::ReadError() const {
     if (!cache->reflector().last_error().ok()) return cache->reflector().last_error();
   }
   return Status::Ok();
+}
+
+std::map<std::string, std::string> AroundCaches::Problems(std::string_view kind) const {
+  const auto found =
+      std::ranges::find_if(caches_, [&](const auto& cache) { return cache->kind() == kind; });
+  return found == caches_.end() ? std::map<std::string, std::string>() : (*found)->Problems();
 }
 
 std::vector<AroundChange> AroundCaches::Take() { return std::exchange(changes_, {}); }

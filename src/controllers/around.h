@@ -11,7 +11,9 @@
 #include <any>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +43,8 @@ class AroundCaches {
   Time NextDue() const;
   // Why one of them could not be read last, or OK.
   Status ReadError() const;
+  // Of a kind: key -> why the object could not be read.
+  std::map<std::string, std::string> Problems(std::string_view kind) const;
   // What has changed since it was last taken.
   std::vector<AroundChange> Take();
   // All there is.

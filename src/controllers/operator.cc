@@ -7,27 +7,15 @@
 
 #include "base/log.h"
 #include "controllers/measures.h"
+#include "controllers/operator_internal.h"
 #include "controllers/quota_admission.h"
-#include "controllers/quota_status.h"
+#include "controllers/quota_rules.h"
 #include "quota/standing.h"
 
 namespace nos::controllers {
 namespace {
 
 using cluster::ElasticQuota;
-using cluster::QuotaStatus;
-
-const kube::Resource kQuotas{"nos.nebuly.com", "v1alpha1", "elasticquotas", "ElasticQuota"};
-const kube::Resource kCompositeQuotas{"nos.nebuly.com", "v1alpha1", "compositeelasticquotas",
-                                      "CompositeElasticQuota"};
-
-const kube::Resource& ResourceOf(const ElasticQuota& quota) {
-  return quota.composite ? kCompositeQuotas : kQuotas;
-}
-
-std::string NameOf(const ElasticQuota& quota) {
-  return fmt::format("{}/{}", ResourceOf(quota).plural, quota.Key());
-}
 
 bool HasNode(const cluster::Pod& pod) { return !pod.node_name.empty() && !pod.Finished(); }
 
@@ -48,19 +36,19 @@ const std::string* ReclaimOf(const cluster::Pod& pod) {
   return is ? &found->message : nullptr;
 }
 
-// The object is not there any more, or it is another: what the watch shows next counts.
-bool IsGone(const Status& written) {
-  return written.code() == Code::kNotFound || written.code() == Code::kConflict;
-}
-
 }  // namespace
 
-struct Operator::StatusWrite {
-  std::string name;
-  quota::SharedQuota quota;
-  QuotaStatus before, after;
-  kube::NamedPatch patch;
-};
+const kube::Resource& QuotaResource(bool composite) {
+  static const kube::Resource kQuotas{"nos.nebuly.com", "v1alpha1", "elasticquotas",
+                                      "ElasticQuota"};
+  static const kube::Resource kCompositeQuotas{"nos.nebuly.com", "v1alpha1",
+                                               "compositeelasticquotas", "CompositeElasticQuota"};
+  return composite ? kCompositeQuotas : kQuotas;
+}
+
+std::string NameOf(const ElasticQuota& quota) {
+  return fmt::format("{}/{}", QuotaResource(quota.composite).plural, quota.Key());
+}
 
 std::vector<std::string_view> OperatorKinds() {
   return {cluster::kElasticQuota, cluster::kCompositeQuota};
@@ -75,6 +63,8 @@ bool Operator::Lead(bool leads) {
   all_pods_ = statuses_ = overlaps_ = true;
   labels_written_.clear();
   statuses_written_.clear();
+  told_.clear();
+  unreadable_.clear();
   notes_.clear();
   return true;
 }
@@ -85,6 +75,7 @@ Outcome Operator::Reconcile(const std::string&, const View& view, kube::Client& 
   if (!leads_) return Outcome::Done();
   const Time now = clock.Now();
   FindLabels(view, now);
+  FindUnreadable(view, now);
   FindStatuses(now);
   Status error;
   for (const Status& status :
@@ -136,6 +127,8 @@ void Operator::PutInForce() {
   for (size_t i = 0; i < ledger_.balance().size(); ++i) {
     account_by_name_.emplace(NameOf(*ledger_.balance().terms(i).quota), i);
   }
+  problems_ = ProblemsInForce(ledger_.balance());
+  std::erase_if(told_, [&](const auto& of) { return !account_by_name_.contains(of.first); });
   all_pods_ = statuses_ = overlaps_ = true;
 }
 
@@ -261,92 +254,6 @@ Status Operator::WriteLabels(const View& view, kube::Client& client, Time now) {
   return error;
 }
 
-QuotaStatus Operator::KnownStatus(size_t account) const {
-  const ElasticQuota& quota = *ledger_.balance().terms(account).quota;
-  const auto written = statuses_written_.find(NameOf(quota));
-  if (written != statuses_written_.end()) return written->second;
-  const auto& table = quota.composite ? around_.composite_quotas : around_.quotas;
-  const ElasticQuota* now = table.Find(quota.Key());  // the account's may be older
-  return now == nullptr ? QuotaStatus() : now->status;
-}
-
-void Operator::FindStatuses(Time now) {
-  if (!statuses_ || now < next_statuses_) return;
-  statuses_ = false;
-  next_statuses_ = now + config_.status_pause;
-  for (const auto& [name, account] : account_by_name_) {
-    const QuotaStatus known = KnownStatus(account);
-    const bool same = StatusPatch(known, StatusOf(ledger_, account, known, now)).is_null();
-    if (!same && !quotas_due_.Failing(name)) quotas_due_.Add(name, now);
-  }
-}
-
-std::vector<Operator::StatusWrite> Operator::TakeStatuses(Time now) {
-  std::vector<StatusWrite> writes;
-  while (writes.size() < config_.writes_per_call) {
-    const std::optional<std::string> name = quotas_due_.Take(now);
-    if (!name) break;
-    const auto account = account_by_name_.find(*name);
-    StatusWrite write{*name, nullptr, {}, {}, {}};
-    if (account != account_by_name_.end()) {
-      write.quota = ledger_.balance().terms(account->second).quota;
-      write.before = KnownStatus(account->second);
-      write.after = StatusOf(ledger_, account->second, write.before, now);
-      write.patch = {write.quota->meta.ns, write.quota->meta.name,
-                     StatusPatch(write.before, write.after)};
-    }
-    if (write.patch.patch.is_null()) {
-      quotas_due_.Forget(*name);
-      quotas_due_.Done(*name);
-      continue;
-    }
-    MakeObject(write.patch.patch, "metadata")["uid"] = write.quota->meta.uid;
-    writes.push_back(std::move(write));
-  }
-  return writes;
-}
-
-Status Operator::WriteStatuses(kube::Client& client, Time now) {
-  Status error;
-  const std::vector<StatusWrite> writes = TakeStatuses(now);
-  for (const bool composite : {false, true}) {
-    std::vector<const StatusWrite*> of_kind;
-    std::vector<kube::NamedPatch> patches;
-    for (const StatusWrite& write : writes) {
-      if (write.quota->composite != composite) continue;
-      of_kind.push_back(&write);
-      patches.push_back(write.patch);
-    }
-    const auto answers = client.PatchAll(composite ? kCompositeQuotas : kQuotas,
-                                         kube::PatchType::kMerge, patches, "status");
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const StatusWrite& write = *of_kind[i];
-      if (Settle(quotas_due_, write.name, answers[i].status(), now)) {
-        statuses_written_[write.name] = write.after;
-        NoteStatus(*write.quota, write.before, write.after);
-      } else if (!IsGone(answers[i].status())) {
-        error = answers[i].status().Within("status of " + write.name);
-      }
-    }
-  }
-  return error;
-}
-
-void Operator::NoteStatus(const ElasticQuota& quota, const QuotaStatus& before,
-                          const QuotaStatus& after) {
-  const auto note = [&](const cluster::ResourceList& was, const cluster::ResourceList& is,
-                        const std::string& reason, const std::string& begun,
-                        const std::string& ended) {
-    if (was.empty() == is.empty()) return;
-    Note(quota, kube::EventType::kNormal, is.empty() ? reason + "Ended" : reason,
-         is.empty() ? ended : fmt::format("{} {}", begun, TextOf(is)));
-  };
-  note(before.borrowed, after.borrowed, "Borrowing", "beyond its min it uses",
-       "it uses no more than its min covers");
-  note(before.lent, after.lent, "Lending", "of its min others use",
-       "nothing of its min is used by others");
-}
-
 Status Operator::DeleteOverlapping(kube::Client& client) {
   if (!config_.delete_overlapping || !std::exchange(overlaps_, false)) return Status::Ok();
   Status error;
@@ -354,9 +261,10 @@ Status Operator::DeleteOverlapping(kube::Client& client) {
   for (const auto& [key, quota] : around_.quotas.rows()) {
     const auto account = ledger_.balance().AccountOf(quota->meta.ns);
     if (!account || !ledger_.balance().terms(*account).quota->composite) continue;
-    overlaps_ = true;  // until the watch shows that it is gone
+    if (quota->meta.deleted) continue;  // somebody's finalizer keeps it
+    overlaps_ = true;                   // until the watch shows that it is gone
     if (++deleted > config_.writes_per_call) break;
-    const Status status = client.Delete(kQuotas, quota->meta.ns, quota->meta.name,
+    const Status status = client.Delete(QuotaResource(false), quota->meta.ns, quota->meta.name,
                                         {{"preconditions", {{"uid", quota->meta.uid}}}});
     if (status.ok()) {
       Note(*ledger_.balance().terms(*account).quota, kube::EventType::kWarning, "OverlapDeleted",
@@ -372,8 +280,8 @@ void Operator::Note(const ElasticQuota& quota, kube::EventType type, std::string
                     std::string message) {
   constexpr size_t kMostNotes = 10'000;
   if (notes_.size() == kMostNotes) notes_.pop_front();
-  notes_.push_back({{ResourceOf(quota).kind, quota.meta.ns, quota.meta.name, quota.meta.uid,
-                     "nos.nebuly.com/v1alpha1"},
+  notes_.push_back({{QuotaResource(quota.composite).kind, quota.meta.ns, quota.meta.name,
+                     quota.meta.uid, "nos.nebuly.com/v1alpha1"},
                     type,
                     std::move(reason),
                     std::move(message)});

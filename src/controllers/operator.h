@@ -2,7 +2,7 @@
 //
 // It counts what pods that have a node use, as the scheduler does (quota/ledger.h), and writes
 //   - into each quota its status: used, guaranteed, borrowed, lent, pods over quota, and in the
-//     condition InForce what of it cannot be in force, and why;
+//     condition InForce what of it cannot be in force, and why, also of what cannot be read;
 //   - onto each pod that counts in a quota the label nos.nebuly.com/capacity, in-quota or
 //     over-quota (quota/standing.h); it is taken off again where no quota is in force. Pods that
 //     have ended keep theirs;
@@ -40,8 +40,11 @@ struct OperatorConfig {
   // As the Go system did: an ElasticQuota in a namespace of a composite one is deleted.
   bool delete_overlapping = false;
   size_t writes_per_call = 50;  // of each kind, before the next look
-  // Statuses are told at most so often: a pod that starts changes what is lent all over.
+  // Statuses are looked at at most so often.
   Duration status_pause = std::chrono::seconds(1);
+  // A pod that starts changes all over what is idle: of those whose own use is what it was, so many
+  // are told of it at each look, in turn.
+  size_t shares_per_look = 5;
 };
 
 // The kinds it watches beside pods and nodes (RunnerOptions::around_kinds).
@@ -76,13 +79,17 @@ class Operator final : public Reconciler {
   std::string LabelOf(const cluster::Pod& pod) const;
   void FindLabels(const View& view, Time now);
   Status WriteLabels(const View& view, kube::Client& client, Time now);
-  cluster::QuotaStatus KnownStatus(size_t account) const;
+  cluster::QuotaStatus KnownStatus(const cluster::ElasticQuota& quota) const;
+  cluster::QuotaStatus WantedStatus(const std::string& name, size_t account,
+                                    const cluster::QuotaStatus& known, Time now);
+  void FindUnreadable(const View& view, Time now);
   void FindStatuses(Time now);
   struct StatusWrite;
+  StatusWrite WriteOf(const std::string& name, Time now);
   std::vector<StatusWrite> TakeStatuses(Time now);
   Status WriteStatuses(kube::Client& client, Time now);
-  void NoteStatus(const cluster::ElasticQuota& quota, const cluster::QuotaStatus& before,
-                  const cluster::QuotaStatus& after);
+  void NoteStatus(const StatusWrite& write);
+  void NoteDropped(const StatusWrite& write, const Json& answer);
   Status DeleteOverlapping(kube::Client& client);
   void Note(const cluster::ElasticQuota& quota, kube::EventType type, std::string reason,
             std::string message);
@@ -103,10 +110,24 @@ class Operator final : public Reconciler {
   std::set<std::string> strangers_;  // keys of pods in whose namespace no quota is in force
   Time next_statuses_{};
   kube::WorkQueue pods_due_, quotas_due_;
-  std::map<std::string, size_t> account_by_name_;  // as quotas_due_ names them
+  std::map<std::string, size_t> account_by_name_;   // as quotas_due_ names them
+  std::vector<std::vector<std::string>> problems_;  // by account
+  std::string last_share_;                          // the last that was told of what is idle
+  // Quotas that the caches cannot read, by name, and why.
+  struct Unreadable {
+    quota::SharedQuota quota;  // which it is
+    std::string why;
+  };
+  std::map<std::string, Unreadable> unreadable_;
   // Newer than what the caches show, by pod and by quota.
   std::map<std::string, std::string> labels_written_;
   std::map<std::string, cluster::QuotaStatus> statuses_written_;
+  // What Events have said, by name: a status may not keep it.
+  struct Told {
+    bool borrows = false, lends = false;
+  };
+  std::map<std::string, Told> told_;
+  bool dropped_ = false;  // it is logged that definitions drop what is written
   kube::EventRecorder events_{"nos-operator"};
   std::deque<kube::EventNote> notes_;
   Pace telling_;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "controllers/testing/scene.h"
 
 namespace nos::controllers {
@@ -266,6 +268,72 @@ TEST_F(OperatorTest, DeletesWhatOverlapsIfAskedTo) {
             std::string::npos);
 }
 
+TEST_F(OperatorTest, WhatAFinalizerKeepsIsDeletedOnce) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Composite("team", {"a"}, {{"cpu", "2"}});
+  int deletions = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "DELETE") return answer;
+    ++deletions;
+    Json object = *api_.Find("elasticquotas", "a/quota");
+    MakeObject(object, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+    api_.Put(object);
+    answer = Result<kube::ApiResponse>(kube::ApiResponse{200, object, {}, {}});
+    return answer;
+  };
+  OperatorConfig config;
+  config.delete_overlapping = true;
+  Start(config);
+  for (const char* pod : {"p1", "p2", "p3"}) {
+    Pod("a", pod);
+    Run();
+  }
+  EXPECT_EQ(deletions, 1);
+}
+
+TEST_F(OperatorTest, SaysWhatBreaksARuleThatTheWebhookDidNotSee) {
+  Quota("a", {{"cpu", "10"}}, {{"cpu", "2"}});
+  PutQuota("ElasticQuota", "b", "quota", {{"min", ListOf({{"cpu", "50"}})}, {"parent", "a/quota"}});
+  Start();
+  const std::string too_much =
+      "the quotas below a/quota are guaranteed 50 of cpu together, and it has 10: lower their "
+      "spec.min or raise its";
+  EXPECT_EQ(InForce("a/quota"),
+            "False PartlyInForce: spec.max of cpu is 2, less than the 10 of spec.min: raise max or "
+            "lower min; " +
+                too_much);
+  EXPECT_EQ(InForce("b/quota"), "False PartlyInForce: " + too_much);
+  Quota("a", {{"cpu", "50"}});
+  Run();
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+  EXPECT_EQ(InForce("b/quota"), "True InForce: ");
+}
+
+TEST_F(OperatorTest, SaysWhatCannotBeRead) {
+  Quota("a", {{"cpu", "-1"}});
+  Quota("b", {{"cpu", "1"}});
+  Start();
+  EXPECT_EQ(InForce("a/quota"),
+            "False Unreadable: it does not count: spec.min[cpu]: must not be negative");
+  EXPECT_NE(testing::EventsOf(api_).find("Unreadable: it does not count: spec.min[cpu]"),
+            std::string::npos);
+  Quota("b", {{"cpu", "much"}});
+  Run();
+  EXPECT_TRUE(InForce("b/quota").starts_with(
+      "False PartlyInForce: its last change cannot be read and does not count: spec.min[cpu]: "))
+      << InForce("b/quota");
+  api_.writes.clear();
+  Run();
+  EXPECT_TRUE(api_.writes.empty());
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "2"}});
+  Run();
+  EXPECT_EQ(InForce("a/quota"), "True InForce: ");
+  EXPECT_EQ(InForce("b/quota"), "True InForce: ");
+}
+
 TEST_F(OperatorTest, TellsWhoHadToGo) {
   Node("n");
   Quota("a", {{"cpu", "1"}});
@@ -329,6 +397,71 @@ TEST_F(OperatorTest, OlderDefinitionsAreNoReasonToWriteForEver) {
   Start();
   EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
   EXPECT_LE(api_.writes.size(), 4U);
+}
+
+// Nor to tell the same again at each pod.
+TEST_F(OperatorTest, WhatOlderDefinitionsDropIsToldOnce) {
+  Node("n");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "9"}});
+  for (const char* pod : {"p1", "p2"}) Pod("a", pod);
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "PATCH" || !request.path.ends_with("/status")) return answer;
+    const std::string key = request.path.find("/a/") == std::string::npos ? "b/quota" : "a/quota";
+    Json object = *api_.Find("elasticquotas", key);
+    const Json before = object;
+    if (const Json* used = nos::Find(request.body, "status", "used")) {
+      MakeObject(object, "status")["used"] = *used;
+    }
+    if (object != before) api_.Put(object);
+    answer = Result<kube::ApiResponse>(kube::ApiResponse{200, object, {}, {}});
+    return answer;
+  };
+  Start();
+  for (const char* pod : {"p3", "p4", "p5"}) {
+    Pod("a", pod);
+    Run();
+  }
+  EXPECT_EQ(Told("a/quota", "used"), "cpu=5");
+  const std::string events = testing::EventsOf(api_);
+  const size_t first = events.find("Borrowing: ");
+  ASSERT_NE(first, std::string::npos) << events;
+  EXPECT_EQ(events.find("Borrowing: ", first + 1), std::string::npos) << events;
+}
+
+// A pod that starts changes what is idle for all: they hear of it in their time, its own quota at
+// once.
+TEST_F(OperatorTest, OnePodDoesNotCostAWriteForEachQuotaAtOnce) {
+  Node("n");
+  for (int i = 0; i < 60; ++i) Quota("ns" + std::to_string(i), {{"cpu", "10"}});
+  Start();
+  const auto guaranteed = [&] {
+    std::set<std::string> amounts;
+    for (int i = 0; i < 60; ++i) {
+      amounts.insert(Told("ns" + std::to_string(i) + "/quota", "guaranteed"));
+    }
+    return amounts;
+  };
+  api_.writes.clear();
+  Pod("ns7", "p", {{"cpu", "6"}});
+  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(2)));
+  EXPECT_EQ(Told("ns7/quota", "used"), "cpu=6");
+  EXPECT_LE(api_.writes.size(), 2U + 3 * OperatorConfig().shares_per_look);
+  EXPECT_EQ(guaranteed().size(), 2U);
+  // Those that come first do not starve the others.
+  for (int i = 0; i < 20; ++i) {
+    Pod("ns8", "p" + std::to_string(i), {{"cpu", "1m"}});
+    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
+  }
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_NE(Told("ns" + std::to_string(i) + "/quota", "guaranteed"), "cpu=20") << i;
+  }
+  ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
+  EXPECT_EQ(guaranteed().size(), 1U);
+  api_.writes.clear();
+  Start();
+  EXPECT_TRUE(api_.writes.empty()) << "all of it has been told";
 }
 
 TEST_F(OperatorTest, StandsByUntilItLeads) {

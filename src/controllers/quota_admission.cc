@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/function_ref.h"
 #include "base/text.h"
+#include "codec/cursor.h"
 #include "codec/json.h"
 #include "controllers/quota_rules.h"
 
@@ -20,28 +22,53 @@ constexpr std::string_view kKind = "AdmissionReview";
 constexpr size_t kMostWarning = 256, kMostWarnings = 10;
 constexpr size_t kMostProblems = 10;
 
-// What of an AdmissionReview matters here. Refers to its tree.
+// What of an AdmissionReview matters here. No tree is made of what anybody may send: it would be
+// many times as large.
 struct Question {
+  std::string api_version, review;  // kind of what was sent
   std::string uid, kind, operation;
-  const Json* object = nullptr;      // null: it is deleted
-  const Json* old_object = nullptr;  // null: it is new
+  std::string object;      // as JSON; empty: it is deleted
+  std::string old_object;  // empty: it is new
+  bool has_request = false;
 };
 
-const Json* Given(const Json& request, std::string_view key) {
-  const Json* found = Find(request, key);
-  return found == nullptr || found->is_null() ? nullptr : found;
+using Visit = FunctionRef<void(std::string_view key, Cursor& value)>;
+
+void MembersOf(Cursor& value, Visit visit) {
+  if (value.kind() == Cursor::Kind::kObject) value.Members(visit);
 }
 
-Result<Question> ReadQuestion(const Json& review) {
-  if (FindString(review, "apiVersion") != kApiVersion || FindString(review, "kind") != kKind) {
+std::string ObjectText(Cursor& value) {
+  return value.kind() == Cursor::Kind::kNull ? "" : std::string(value.Raw());
+}
+
+void ReadRequest(Cursor& request, Question& to) {
+  to.has_request = request.kind() == Cursor::Kind::kObject;
+  MembersOf(request, [&](std::string_view key, Cursor& value) {
+    if (key == "uid") to.uid = StringOf(value);
+    if (key == "operation") to.operation = StringOf(value);
+    if (key == "object") to.object = ObjectText(value);
+    if (key == "oldObject") to.old_object = ObjectText(value);
+    if (key != "kind") return;
+    MembersOf(value, [&](std::string_view part, Cursor& kind) {
+      if (part == "kind") to.kind = StringOf(kind);
+    });
+  });
+}
+
+Result<Question> ReadQuestion(std::string_view body) {
+  Question question;
+  NOS_RETURN_IF_ERROR(ReadJson(body, [&](Cursor& root) {
+    MembersOf(root, [&](std::string_view key, Cursor& value) {
+      if (key == "apiVersion") question.api_version = StringOf(value);
+      if (key == "kind") question.review = StringOf(value);
+      if (key == "request") ReadRequest(value, question);
+    });
+  }));
+  if (question.api_version != kApiVersion || question.review != kKind) {
     return Invalid(fmt::format("expected an {} of {}", kKind, kApiVersion));
   }
-  const Json* request = Find(review, "request");
-  if (request == nullptr || !request->is_object()) return Invalid("request: is missing");
-  Question question{std::string(FindString(*request, "uid")),
-                    std::string(FindString(*request, "kind", "kind")),
-                    std::string(FindString(*request, "operation")), Given(*request, "object"),
-                    Given(*request, "oldObject")};
+  if (!question.has_request) return Invalid("request: is missing");
   if (question.uid.empty()) return Invalid("request.uid: is missing");
   return question;
 }
@@ -51,31 +78,37 @@ struct Verdict {
   std::vector<std::string> warnings;
 };
 
-Result<ElasticQuota> ReadQuota(const Json& object, std::string_view kind) {
+Result<ElasticQuota> ReadQuota(const std::string& object, std::string_view kind) {
   ElasticQuota quota;
   NOS_RETURN_IF_ERROR(kind == cluster::kCompositeQuota ? ReadCompositeElasticQuota(object, quota)
                                                        : ReadElasticQuota(object, quota));
   return quota;
 }
 
-bool SameSpec(const Json& a, const Json& b) {
-  const Json *one = Find(a, "spec"), *other = Find(b, "spec");
-  return one == nullptr || other == nullptr ? one == other : *one == *other;
+// As text: an API server writes both alike.
+std::string SpecOf(const std::string& object) {
+  std::string spec;
+  const Status read = ReadJson(object, [&](Cursor& root) {
+    MembersOf(root, [&](std::string_view key, Cursor& value) {
+      if (key == "spec") spec = value.Raw();
+    });
+  });
+  return read.ok() ? spec : "";
 }
 
 Verdict Judge(const Question& question, const std::vector<quota::SharedQuota>& quotas) {
   const bool known =
       question.kind == cluster::kElasticQuota || question.kind == cluster::kCompositeQuota;
   const bool written = question.operation == "CREATE" || question.operation == "UPDATE";
-  if (!known || !written || question.object == nullptr) return {};
-  const bool update = question.operation == "UPDATE" && question.old_object != nullptr;
-  if (update && SameSpec(*question.object, *question.old_object)) return {};
-  const auto quota = ReadQuota(*question.object, question.kind);
+  if (!known || !written || question.object.empty()) return {};
+  const bool update = question.operation == "UPDATE" && !question.old_object.empty();
+  if (update && SpecOf(question.object) == SpecOf(question.old_object)) return {};
+  const auto quota = ReadQuota(question.object, question.kind);
   if (!quota.ok()) return {quota.status().message(), {}};
   QuotaFindings after = CheckQuota(*quota, quotas), before;
   if (update) {
     // One that could not be read was no better.
-    const auto old = ReadQuota(*question.old_object, question.kind);
+    const auto old = ReadQuota(question.old_object, question.kind);
     if (old.ok()) before = CheckQuota(*old, quotas);
   }
   Verdict verdict{"", std::move(after.warnings)};
@@ -125,8 +158,7 @@ Status QuotaAdmission::Ready() const {
 QuotaAdmission::Answer QuotaAdmission::Review(std::string_view body) const {
   const Quotas quotas = Known();
   if (quotas == nullptr) return {503, Ready().message() + "\n", false};
-  const auto review = ParseJson(body);
-  const auto question = review.ok() ? ReadQuestion(*review) : Result<Question>(review.status());
+  const auto question = ReadQuestion(body);
   if (!question.ok()) return {400, question.status().message() + "\n", false};
   const Verdict verdict = Judge(*question, *quotas);
   return {200, AnswerTo(*question, verdict), verdict.refusal.empty()};

@@ -33,6 +33,50 @@ bool IsSame(const ElasticQuota& a, const ElasticQuota& b) {
   return a.composite == b.composite && a.meta.ns == b.meta.ns && a.meta.name == b.meta.name;
 }
 
+void NamesOnly(const char* field, const ResourceList& limit, const ElasticQuota& quota,
+               std::vector<QuotaProblem>& to) {
+  for (const auto& [name, amount] : limit) {
+    if (quota.min.contains(name)) continue;
+    to.push_back(
+        {fmt::format("{} {}", field, name),
+         {},
+         fmt::format("spec.{} names {}, which spec.min does not: only what min names is lent and "
+                     "borrowed; add it there (0 will do)",
+                     field, name)});
+  }
+}
+
+std::vector<QuotaProblem> LimitProblems(const ElasticQuota& quota) {
+  std::vector<QuotaProblem> problems;
+  for (const auto& [name, most] : quota.max) {
+    const Quantity min = Get(quota.min, name);
+    if (most >= min) continue;
+    problems.push_back(
+        {"max " + name, min - most,
+         fmt::format("spec.max of {} is {}, less than the {} of spec.min: raise max or lower min",
+                     name, TextOf(name, most), TextOf(name, min))});
+  }
+  NamesOnly("borrowingLimit", quota.borrowing_limit, quota, problems);
+  NamesOnly("lendingLimit", quota.lending_limit, quota, problems);
+  return problems;
+}
+
+// What a parent guarantees to those below it is its own. By resource.
+std::map<std::string, QuotaProblem> SumProblems(const ElasticQuota& parent,
+                                                const ResourceList& below) {
+  std::map<std::string, QuotaProblem> problems;
+  for (const auto& [name, sum] : below) {
+    const Quantity min = Get(parent.min, name);
+    if (sum <= min) continue;
+    problems[name] = {
+        fmt::format("below {} {}", parent.Key(), name), sum - min,
+        fmt::format("the quotas below {} are guaranteed {} of {} together, and it has {}: lower "
+                    "their spec.min or raise its",
+                    parent.Key(), TextOf(name, sum), name, TextOf(name, min))};
+  }
+  return problems;
+}
+
 // The quota among all others.
 class Check {
  public:
@@ -40,7 +84,7 @@ class Check {
     for (const SharedQuota& each : all) {
       if (!IsSame(*each, quota)) others_.push_back(each.get());
     }
-    // Of two of one name that which is not composite is meant, as in quota/balance.h.
+    // Of two of one name the composite one is meant, as in quota/balance.h.
     for (const ElasticQuota* each : others_) Know(*each);
     Know(quota);
   }
@@ -56,11 +100,12 @@ class Check {
  private:
   void Know(const ElasticQuota& quota) {
     const ElasticQuota*& known = by_key_[quota.Key()];
-    if (known == nullptr || known->composite) known = &quota;
+    if (known == nullptr || quota.composite) known = &quota;
   }
-  void Wrong(std::string rule, std::string text, Quantity excess = {}) {
+  void Wrong(std::string rule, std::string text) { Wrong({std::move(rule), {}, std::move(text)}); }
+  void Wrong(QuotaProblem problem) {
     if (findings_.problems.size() == kMostFindings) return;
-    findings_.problems.push_back({std::move(rule), excess, std::move(text)});
+    findings_.problems.push_back(std::move(problem));
   }
   void Warn(std::string text) {
     if (findings_.warnings.size() < kMostFindings) findings_.warnings.push_back(std::move(text));
@@ -119,31 +164,10 @@ class Check {
   }
 
   void Limits() {
-    for (const auto& [name, most] : quota_.max) {
-      const Quantity min = Get(quota_.min, name);
-      if (most >= min) continue;
-      Wrong(
-          "max " + name,
-          fmt::format("spec.max of {} is {}, less than the {} of spec.min: raise max or lower min",
-                      name, TextOf(name, most), TextOf(name, min)),
-          min - most);
-    }
-    NamesOnly("borrowingLimit", quota_.borrowing_limit);
-    NamesOnly("lendingLimit", quota_.lending_limit);
+    for (QuotaProblem& problem : LimitProblems(quota_)) Wrong(std::move(problem));
     for (const auto& [name, most] : quota_.lending_limit) {
       if (most <= Get(quota_.min, name)) continue;
       Warn(fmt::format("spec.lendingLimit of {} is more than min and limits nothing", name));
-    }
-  }
-
-  void NamesOnly(const char* field, const ResourceList& limit) {
-    for (const auto& [name, amount] : limit) {
-      if (quota_.min.contains(name)) continue;
-      Wrong(
-          fmt::format("{} {}", field, name),
-          fmt::format("spec.{} names {}, which spec.min does not: only what min names is lent and "
-                      "borrowed; add it there (0 will do)",
-                      field, name));
     }
   }
 
@@ -176,18 +200,8 @@ class Check {
     if (by_key_.at(quota_.Key()) == &quota_) Fits(quota_);
   }
 
-  // What a parent guarantees to those below it is its own.
   void Fits(const ElasticQuota& parent) {
-    for (const auto& [name, sum] : SumBelow(parent)) {
-      const Quantity min = Get(parent.min, name);
-      if (sum <= min) continue;
-      Wrong(
-          fmt::format("below {} {}", parent.Key(), name),
-          fmt::format("the quotas below {} are guaranteed {} of {} together, and it has {}: lower "
-                      "their spec.min or raise its",
-                      parent.Key(), TextOf(name, sum), name, TextOf(name, min)),
-          sum - min);
-    }
+    for (auto& [name, problem] : SumProblems(parent, SumBelow(parent))) Wrong(std::move(problem));
   }
 
   ResourceList SumBelow(const ElasticQuota& parent) const {
@@ -209,6 +223,32 @@ class Check {
 
 QuotaFindings CheckQuota(const ElasticQuota& quota, const std::vector<SharedQuota>& all) {
   return Check(quota, all).Run();
+}
+
+std::vector<std::vector<std::string>> ProblemsInForce(const quota::Balance& balance) {
+  std::vector<std::vector<std::string>> problems;
+  std::map<size_t, ResourceList> below;
+  for (size_t i = 0; i < balance.size(); ++i) {
+    const quota::Terms& terms = balance.terms(i);
+    problems.push_back(terms.problems);
+    for (const QuotaProblem& problem : LimitProblems(*terms.quota)) {
+      problems[i].push_back(problem.text);
+    }
+    if (terms.parent) Add(terms.quota->min, below[*terms.parent]);
+  }
+  std::map<size_t, std::map<std::string, QuotaProblem>> sums;
+  for (const auto& [parent, sum] : below) {
+    sums[parent] = SumProblems(*balance.terms(parent).quota, sum);
+    for (const auto& [name, problem] : sums[parent]) problems[parent].push_back(problem.text);
+  }
+  for (size_t i = 0; i < balance.size(); ++i) {
+    const quota::Terms& terms = balance.terms(i);
+    if (!terms.parent) continue;
+    for (const auto& [name, problem] : sums[*terms.parent]) {
+      if (Get(terms.quota->min, name) > Quantity()) problems[i].push_back(problem.text);
+    }
+  }
+  return problems;
 }
 
 std::vector<QuotaProblem> NewProblems(const QuotaFindings& before, QuotaFindings after) {

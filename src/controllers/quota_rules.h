@@ -34,6 +34,10 @@ struct QuotaFindings {
 QuotaFindings CheckQuota(const cluster::ElasticQuota& quota,
                          const std::vector<quota::SharedQuota>& all);
 
+// What of each quota is not in force as it is written, and what to do, for people: by account, what
+// quota::Terms says, and what breaks the rules of limits and guarantees.
+std::vector<std::vector<std::string>> ProblemsInForce(const quota::Balance& balance);
+
 // What is wrong with `after` that was not already, or not as badly, wrong with `before`.
 std::vector<QuotaProblem> NewProblems(const QuotaFindings& before, QuotaFindings after);
 

@@ -128,6 +128,48 @@ TEST_F(QuotaRulesTest, WhatChildrenAreGuaranteedIsTheirParents) {
   EXPECT_EQ(Wrong(Single("org", "6")), "");
 }
 
+// Of two of one name: as quota/balance.h has it.
+TEST_F(QuotaRulesTest, TheParentMeantIsTheOneInForce) {
+  ElasticQuota composite = Composite("q", {"b"});
+  composite.min = {{"cpu", *Quantity::Parse("100")}};
+  Have(Single("default", "1"));
+  Have(composite);
+  ElasticQuota child = Single("c", "50");
+  child.parent = "default/q";
+  EXPECT_EQ(Wrong(child), "");
+  Have(child);
+  const quota::Balance balance(all_);
+  const auto parent = balance.terms(*balance.AccountOf("c")).parent;
+  ASSERT_TRUE(parent);
+  EXPECT_TRUE(balance.terms(*parent).quota->composite);
+  EXPECT_EQ(ProblemsInForce(balance)[*balance.AccountOf("c")], std::vector<std::string>());
+}
+
+TEST_F(QuotaRulesTest, WhatBreaksARuleIsToldOfThoseInForce) {
+  ElasticQuota parent = Single("a", "10");
+  parent.max = {{"cpu", *Quantity::Parse("2")}};
+  parent.borrowing_limit = {{"memory", *Quantity::Parse("1")}};
+  ElasticQuota child = Single("b", "50"), other = Single("c", "0");
+  child.parent = other.parent = "a/q";
+  Have(parent);
+  Have(child);
+  Have(other);
+  const quota::Balance balance(all_);
+  const auto problems = ProblemsInForce(balance);
+  const auto told = [&](const std::string& ns) { return problems[*balance.AccountOf(ns)]; };
+  const std::string too_much =
+      "the quotas below a/q are guaranteed 50 of cpu together, and it has 10: lower their spec.min "
+      "or raise its";
+  EXPECT_EQ(told("a"),
+            (std::vector<std::string>{
+                "spec.max of cpu is 2, less than the 10 of spec.min: raise max or lower min",
+                "spec.borrowingLimit names memory, which spec.min does not: only what min names is "
+                "lent and borrowed; add it there (0 will do)",
+                too_much}));
+  EXPECT_EQ(told("b"), std::vector<std::string>{too_much});
+  EXPECT_EQ(told("c"), std::vector<std::string>()) << "it is guaranteed nothing";
+}
+
 TEST_F(QuotaRulesTest, OnlyWhatGetsWorseIsNew) {
   Have(Single("org", "10"));
   ElasticQuota other = Single("b", "9");

@@ -20,15 +20,15 @@ void Put(ResourceList& list, ResourceId id, Amount amount) {
   list[cluster::ResourceName(id)] = quota::QuantityOf(id, amount);
 }
 
-Condition InForce(const quota::Terms& terms) {
-  if (terms.problems.empty()) return {kInForceCondition, "True", "InForce", "", {}};
+Condition InForce(const quota::Terms& terms, const std::vector<std::string>& problems) {
+  if (problems.empty()) return {kInForceCondition, "True", "InForce", "", {}};
   constexpr size_t kMostSaid = 5;
   std::string message;
-  for (size_t i = 0; i < std::min(terms.problems.size(), kMostSaid); ++i) {
-    message += (i == 0 ? "" : "; ") + terms.problems[i];
+  for (size_t i = 0; i < std::min(problems.size(), kMostSaid); ++i) {
+    message += (i == 0 ? "" : "; ") + problems[i];
   }
-  if (terms.problems.size() > kMostSaid) {
-    message += fmt::format("; and {} more", terms.problems.size() - kMostSaid);
+  if (problems.size() > kMostSaid) {
+    message += fmt::format("; and {} more", problems.size() - kMostSaid);
   }
   const char* reason = terms.namespaces.empty() ? "NotInForce" : "PartlyInForce";
   return {kInForceCondition, "False", reason, std::move(message), {}};
@@ -81,7 +81,17 @@ JsonArray ListOf(const std::vector<Condition>& conditions) {
 
 }  // namespace
 
-QuotaStatus StatusOf(quota::Ledger& ledger, size_t account, const QuotaStatus& known, Time now) {
+Amount GuaranteedOf(const quota::Balance& balance, size_t account, ResourceId resource) {
+  const quota::Terms& terms = balance.terms(account);
+  const Amount min = terms.min.Get(resource);
+  Amount beyond = balance.ShareOf(account, resource);
+  if (const auto limit = terms.borrowing_limit.Named(resource)) beyond = std::min(beyond, *limit);
+  if (const auto max = terms.max.Named(resource)) beyond = std::min(beyond, *max - min);
+  return min + std::max<Amount>(beyond, 0);
+}
+
+QuotaStatus StatusOf(quota::Ledger& ledger, size_t account,
+                     const std::vector<std::string>& problems, const QuotaStatus& known, Time now) {
   const quota::Balance& balance = ledger.balance();
   const quota::Terms& terms = balance.terms(account);
   QuotaStatus status;
@@ -91,9 +101,7 @@ QuotaStatus StatusOf(quota::Ledger& ledger, size_t account, const QuotaStatus& k
     }
   }
   for (const auto& [id, min] : terms.min.entries()) {
-    const Amount share = min + balance.ShareOf(account, id);
-    const Amount most = std::max(min, terms.max.Named(id).value_or(share));
-    Put(status.guaranteed, id, std::min(share, most));
+    Put(status.guaranteed, id, GuaranteedOf(balance, account, id));
     if (const Amount borrowed = balance.BorrowedBy(account, id); borrowed > 0) {
       Put(status.borrowed, id, borrowed);
     }
@@ -102,8 +110,21 @@ QuotaStatus StatusOf(quota::Ledger& ledger, size_t account, const QuotaStatus& k
   const quota::Ledger::Standing& standing = ledger.StandingOf(account);
   status.pods_over_quota = static_cast<int64_t>(standing.pods.size() - standing.in_quota);
   status.conditions = known.conditions;
-  PutCondition(status.conditions, InForce(terms), now);
+  PutCondition(status.conditions, InForce(terms, problems), now);
   return status;
+}
+
+QuotaStatus UnreadableStatus(const std::string& why, const QuotaStatus& known, Time now) {
+  QuotaStatus status = known;
+  PutCondition(status.conditions,
+               {kInForceCondition, "False", "Unreadable", "it does not count: " + why, {}}, now);
+  return status;
+}
+
+bool TellsSharesOnly(const Json& patch) {
+  return std::ranges::all_of(patch.at("status").get_object(), [](const auto& member) {
+    return member.key() == "guaranteed" || member.key() == "lent";
+  });
 }
 
 Json StatusPatch(const QuotaStatus& known, const QuotaStatus& wanted) {

@@ -72,20 +72,20 @@ std::optional<Life> LifeNext(const KeptCertificate& kept, const WebhookCertifica
 
 Time RenewAt(const Life& life) { return life.until - (life.until - life.made) / 3; }
 
-Time ServeAt(const Life& next, const WebhookCertificateConfig& config) {
-  return next.made + std::min(config.settling, (next.until - next.made) / 10);
+Time ServeAt(const Life& next, const WebhookCertificateConfig& config, Time told) {
+  return told + std::min(config.settling, (next.until - next.made) / 10);
 }
 
 }  // namespace
 
 Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertificateConfig& config,
-                                bool trusted, Time now) {
+                                std::optional<Time> told, Time now) {
   const auto life = LifeNow(kept, config), next = LifeNext(kept, config);
   KeptCertificate wanted = kept;
   if (next && next->until > now) {
     // One that has ended is worse than one that not all trust yet.
     const bool ended = !life || life->until <= now;
-    if (!ended && (!trusted || now < ServeAt(*next, config))) return wanted;
+    if (!ended && (!told || now < ServeAt(*next, config, *told))) return wanted;
     wanted.certificate = std::exchange(wanted.next_certificate, "");
     wanted.key = std::exchange(wanted.next_key, "");
     return wanted;
@@ -101,10 +101,12 @@ Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertif
   return wanted;
 }
 
-Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config) {
-  if (const auto next = LifeNext(kept, config)) return ServeAt(*next, config);
-  const auto life = LifeNow(kept, config);
-  return life ? RenewAt(*life) : Time{};
+Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config,
+                std::optional<Time> told) {
+  const auto life = LifeNow(kept, config), next = LifeNext(kept, config);
+  if (!life) return Time{};
+  if (!next) return RenewAt(*life);
+  return told ? std::min(ServeAt(*next, config, *told), life->until) : life->until;
 }
 
 WebhookCertificate::WebhookCertificate(WebhookCertificateConfig config,
@@ -179,10 +181,13 @@ Status WebhookCertificate::Act(kube::Client& client, Time now) {
       told == nullptr || std::ranges::all_of(told->bundles, [&](const auto& webhook) {
         return webhook.second == bundle;
       });
-  NOS_ASSIGN(const KeptCertificate wanted, Renewed(kept, config_, trusted, now));
+  if (!trusted || bundle != told_bundle_) told_since_.reset();
+  told_bundle_ = bundle;
+  if (trusted && !told_since_) told_since_ = now;
+  NOS_ASSIGN(const KeptCertificate wanted, Renewed(kept, config_, told_since_, now));
   if (wanted != kept) return Keep(client, secret.get(), wanted);
   if (!trusted) return Tell(client, *told, bundle);
-  due_ = RenewalDue(kept, config_);
+  due_ = RenewalDue(kept, config_, told_since_);
   return Status::Ok();
 }
 

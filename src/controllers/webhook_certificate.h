@@ -7,14 +7,15 @@
 //   if (certificate.kept() != nullptr) Serve(*certificate.kept());
 //
 // A new one is made when a third of the time is left, together with an authority of its own. First
-// API servers are told to trust both authorities; when they have had time to hear of it, the new
-// certificate is served. The old authority goes with the next rotation. The replica that leads
-// writes, each write only onto what it has seen. One owner thread.
+// API servers are told to trust both authorities; when they have had time to hear of it, since the
+// leader has seen them told, the new certificate is served. The old authority goes with the next
+// rotation. The replica that leads writes, each write only onto what it has seen. One owner thread.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,13 @@ struct KeptCertificate {
   friend bool operator==(const KeptCertificate&, const KeptCertificate&) = default;
 };
 
-// What is to be kept now; as it is, if nothing is to be done. `trusted`: API servers have been told
-// of all authorities. Errors: those of net::IssueCertificate.
+// What is to be kept now; as it is, if nothing is to be done. `told`: when API servers were told of
+// all authorities; absent: they have not been. Errors: those of net::IssueCertificate.
 Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertificateConfig& config,
-                                bool trusted, Time now);
+                                std::optional<Time> told, Time now);
 // When that will be something else even if nothing happens.
-Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config);
+Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config,
+                std::optional<Time> told);
 
 class WebhookCertificate {
  public:
@@ -84,6 +86,9 @@ class WebhookCertificate {
   kube::Cache<Secret> secrets_;
   kube::Cache<Configuration> configurations_;
   std::shared_ptr<const Secret> served_;
+  // What API servers have been told as far as the leader has seen, and since when.
+  std::string told_bundle_;
+  std::optional<Time> told_since_;
   Status error_;
   int failures_ = 0;  // in a row
   Time retry_ = Time::max();

@@ -67,7 +67,7 @@ TEST_F(WebhookCertificateTest, IsMadeKeptAndTold) {
   EXPECT_EQ(*other.kept(), *leader.kept());
   const auto facts = net::ReadCertificate(leader.kept()->certificate);
   EXPECT_EQ(facts->until, now_ + kConfig.lifetime);
-  EXPECT_EQ(RenewalDue(*leader.kept(), kConfig), now_ + hours(24 * 60));
+  EXPECT_EQ(RenewalDue(*leader.kept(), kConfig, now_), now_ + hours(24 * 60));
   // Another process finds it as it is.
   api_.writes.clear();
   WebhookCertificate again(kConfig, {});
@@ -88,7 +88,7 @@ TEST_F(WebhookCertificateTest, IsRotatedWithoutAGap) {
   EXPECT_FALSE(leader.kept()->next_certificate.empty());
   EXPECT_EQ(net::SplitCertificates(Trusted()).size(), 2U);
   EXPECT_TRUE(Serves(leader, Trusted()));
-  EXPECT_EQ(RenewalDue(*leader.kept(), kConfig), now_ + minutes(1));
+  EXPECT_EQ(RenewalDue(*leader.kept(), kConfig, now_), now_ + minutes(1));
   now_ += minutes(1);
   Run(leader);
   EXPECT_NE(leader.kept()->certificate, first.certificate);
@@ -124,6 +124,36 @@ TEST_F(WebhookCertificateTest, IsNotServedBeforeItIsTrusted) {
   now_ += hours(24 * 29);
   Run(leader);
   EXPECT_NE(leader.kept()->certificate, first.certificate);
+}
+
+// Also those that are told late: the write was refused, or the former leader has ended before it.
+TEST_F(WebhookCertificateTest, ApiServersHaveTimeToHearOfANewAuthority) {
+  WebhookCertificate leader(kConfig, {});
+  Run(leader);
+  const KeptCertificate first = *leader.kept();
+  now_ += hours(24 * 60);
+  bool refuse = true;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (refuse && request.method == "PATCH" &&
+        request.path.find("validatingwebhook") != std::string::npos) {
+      answer = Result<kube::ApiResponse>(
+          kube::ApiResponse{503, {{"kind", "Status"}, {"message", "no"}}, {}, {}});
+    }
+    return answer;
+  };
+  Run(leader);
+  now_ += minutes(2);
+  refuse = false;
+  WebhookCertificate next_leader(kConfig, {});
+  Run(next_leader);
+  EXPECT_EQ(net::SplitCertificates(Trusted()).size(), 2U);
+  EXPECT_EQ(next_leader.kept()->certificate, first.certificate);
+  EXPECT_EQ(next_leader.NextDue(), now_ + minutes(1));
+  now_ += minutes(1);
+  Run(next_leader);
+  EXPECT_NE(next_leader.kept()->certificate, first.certificate);
+  EXPECT_TRUE(Serves(next_leader, Trusted()));
 }
 
 TEST_F(WebhookCertificateTest, WhatOthersSpoilIsMended) {

@@ -68,7 +68,7 @@ class Cache final : private ReflectorSink {
     if (snapshot_ == nullptr) snapshot_ = Collect();
     return snapshot_;
   }
-  // Grows with every change.
+  // Grows with every change, of problems, too.
   uint64_t Version() const {
     const std::scoped_lock lock(mutex_);
     return version_;
@@ -116,7 +116,8 @@ void Cache<T>::EndList() {
       if (!listed_.contains(key)) gone.push_back(key);
     }
     tombstones_.clear();
-    std::erase_if(problems_, [&](const auto& item) { return !listed_.contains(item.first); });
+    version_ +=
+        std::erase_if(problems_, [&](const auto& item) { return !listed_.contains(item.first); });
   }
   listed_.clear();
   for (const std::string& key : gone) RemoveKey(key, "");
@@ -134,7 +135,9 @@ std::string Cache<T>::Upsert(JsonSource object) {
   {
     const std::scoped_lock lock(mutex_);
     if (!read.ok()) {
-      problems_[key] = read.message();
+      std::string& problem = problems_[key];
+      if (problem != read.message()) ++version_;
+      problem = read.message();
       return version;
     }
     problems_.erase(key);
@@ -164,7 +167,7 @@ void Cache<T>::RemoveKey(const std::string& key, std::string_view version) {
   Object before;
   {
     const std::scoped_lock lock(mutex_);
-    problems_.erase(key);
+    version_ += problems_.erase(key);
     if (!version.empty()) tombstones_[key] = version;
     if (tombstones_.size() > kMaxTombstones) tombstones_.erase(tombstones_.begin());
     const auto found = entries_.find(key);

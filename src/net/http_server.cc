@@ -13,8 +13,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -22,6 +20,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "net/request_parser.h"
+#include "net/waiting_list.h"
 
 namespace nos::net {
 namespace {
@@ -60,47 +59,18 @@ HttpResponse PlainError(int code, std::string_view message) {
 
 class Connection;
 
-// The connections that wait for a request, from the one that has waited longest. Whoever is not in
-// here any more when its request comes has been evicted and ends without reading it: so an eviction
-// never costs a request that has been begun. Any thread.
-class IdleConnections {
- public:
-  using Ticket = uint64_t;
-
-  Ticket Enter(std::weak_ptr<Connection> connection) {
-    const std::lock_guard lock(mutex_);
-    waiting_.emplace(++last_, std::move(connection));
-    return last_;
-  }
-  // False: evicted meanwhile.
-  bool Leave(Ticket ticket) {
-    const std::lock_guard lock(mutex_);
-    return waiting_.erase(ticket) > 0;
-  }
-  // Null when nobody waits.
-  std::shared_ptr<Connection> Evict() {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) return nullptr;
-    return waiting_.extract(waiting_.begin()).mapped().lock();
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<Ticket, std::weak_ptr<Connection>> waiting_;
-  Ticket last_ = 0;
-};
-
 // What the connections share with their server.
 struct Shared {
   HttpServerOptions options;
   HttpHandler handler;
-  IdleConnections idle;
+  WaitingList<Connection> waiting;
+  std::atomic<uint64_t> held;        // bytes of requests that have not been answered
   std::shared_ptr<TlsIdentity> tls;  // null: plain HTTP
 };
 
 // What makes a connection one over TLS.
 struct TlsLayer {
-  TlsLayer(std::shared_ptr<SSL_CTX> shared, tcp::socket& socket)
+  TlsLayer(const std::shared_ptr<SSL_CTX>& shared, tcp::socket& socket)
       : context(Ref(shared.get())), stream(socket, context) {}
 
   ssl::context context;
@@ -136,11 +106,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
  private:
   void ShakeHands() {
     tls_ = std::make_unique<TlsLayer>(shared_.tls->Current(), socket_);
-    idle_ = shared_.idle.Enter(weak_from_this());
+    Wait(false);
     SetDeadline(shared_.options.request_timeout);
     tls_->stream.async_handshake(ssl::stream_base::server,
                                  [self = shared_from_this()](const Error& error) {
-                                   if (error || !self->LeaveIdle()) return self->Close();
+                                   if (error || !self->StopWaiting()) return self->Close();
                                    self->AwaitRequest(self->shared_.options.request_timeout);
                                  });
   }
@@ -161,14 +131,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void AwaitRequest(Duration patience) {
     parser_ = std::make_unique<RequestParser>(shared_.options.max_header_bytes,
                                               shared_.options.max_body_bytes);
-    continued_ = false;
+    begun_ = continued_ = false;
     if (input_.empty()) {
-      idle_ = shared_.idle.Enter(weak_from_this());
+      Wait(false);
       SetDeadline(patience);
       Receive();
     } else {
-      SetDeadline(shared_.options.request_timeout);
-      Feed();
+      Begin();
+      Take(input_.size());
     }
   }
 
@@ -180,22 +150,57 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   void OnReceived(const Error& error, size_t size) {
     if (error) return Close();
-    if (idle_) {
-      if (!LeaveIdle()) return Close();
-      SetDeadline(shared_.options.request_timeout);
+    if (!begun_) {
+      if (!StopWaiting()) return Close();
+      Begin();
     }
     input_.append(chunk_.data(), size);
-    Feed();
+    Take(size);
   }
 
-  // False: this connection has been evicted.
-  bool LeaveIdle() {
-    const auto idle = std::exchange(idle_, std::nullopt);
-    return !idle || shared_.idle.Leave(*idle);
+  // The first byte of a request has come.
+  void Begin() {
+    begun_ = true;
+    Wait(true);
+    SetDeadline(shared_.options.request_timeout);
   }
+
+  void Wait(bool has_begun) { ticket_ = shared_.waiting.Enter(weak_from_this(), has_begun); }
+
+  // False: this connection has been evicted.
+  bool StopWaiting() {
+    const auto ticket = std::exchange(ticket_, std::nullopt);
+    return !ticket || shared_.waiting.Leave(*ticket);
+  }
+
+  // So much more of the request under way has come.
+  void Take(size_t size) {
+    if (Hold(size)) return Feed();
+    ticket_.reset();
+    input_.clear();
+    parser_.reset();
+    Respond(PlainError(503, "requests under way are too large together: try again"), false);
+  }
+
+  // Until it is answered it counts. Beyond the limit the oldest go. False: this one has to.
+  bool Hold(size_t size) {
+    shared_.held += size;  // first: whoever releases it takes off no more than is there
+    held_ += size;
+    while (shared_.held > shared_.options.max_held_bytes) {
+      const std::shared_ptr<Connection> other = shared_.waiting.EvictBegun();
+      if (other == nullptr) return true;  // all are being answered
+      other->Release();
+      if (other.get() == this) return false;
+      other->Stop();
+    }
+    return true;
+  }
+  // From any thread.
+  void Release() { shared_.held -= held_.exchange(0); }
 
   void Feed() {
     const RequestParser::State state = parser_->Feed(input_);
+    if (state != RequestParser::State::kNeedMore && !StopWaiting()) return Close();
     if (state == RequestParser::State::kFailed) {
       return Respond(PlainError(parser_->failure_code(), parser_->failure()), false);
     }
@@ -204,7 +209,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
         ToLower(parser_->request().Header("expect")) == "100-continue") {
       continued_ = true;
       output_ = "HTTP/1.1 100 Continue\r\n\r\n";
-      return Send([this] { Receive(); });
+      return Send([this] {
+        SetDeadline(shared_.options.request_timeout);
+        Receive();
+      });
     }
     Receive();
   }
@@ -230,6 +238,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   void Respond(HttpResponse response, bool keep_alive, bool with_body = true) {
+    Release();
     keep_alive = keep_alive && response.stream == nullptr;
     output_ = Head(response, keep_alive) + (with_body ? response.body : "");
     if (response.stream != nullptr) {
@@ -316,6 +325,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Linger() {
     stream_.reset();
     stream_end_.reset();
+    Wait(false);
     SetDeadline(kLinger);
     if (tls_ != nullptr) {
       return tls_->stream.async_shutdown(
@@ -334,7 +344,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
 
   void Close() {
-    (void)LeaveIdle();
+    (void)StopWaiting();
+    Release();
     stream_.reset();
     stream_end_.reset();
     timer_.cancel();
@@ -367,11 +378,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::string output_;  // being sent
   std::unique_ptr<BodyStream> stream_;
   Duration stream_idle_{};
-  Steady::time_point sent_;                      // when something was last sent
-  std::optional<IdleConnections::Ticket> idle_;  // while no byte of a request has come
-  bool continued_ = false;                       // "100 Continue" has been sent
-  bool stream_over_ = false;                     // the stream's time is up
-  bool waiting_ = false;                         // for the stream's wake call
+  Steady::time_point sent_;                                // when something was last sent
+  std::optional<WaitingList<Connection>::Ticket> ticket_;  // while it waits for its client
+  std::atomic<uint64_t> held_{0};                          // its part of what all hold
+  bool begun_ = false;                                     // a byte of a request has come
+  bool continued_ = false;                                 // "100 Continue" has been sent
+  bool stream_over_ = false;                               // the stream's time is up
+  bool waiting_ = false;                                   // for the stream's wake call
 };
 
 }  // namespace
@@ -379,7 +392,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 class HttpServer::Impl {
  public:
   Impl(const HttpServerOptions& options, HttpHandler handler)
-      : shared_{options, std::move(handler), {}, nullptr} {}
+      : shared_{options, std::move(handler), {}, 0, nullptr} {}
 
   ~Impl() {
     asio::post(strand_, [this] {
@@ -446,10 +459,10 @@ class HttpServer::Impl {
   }
 
   bool MakeRoom() {
-    const std::shared_ptr<Connection> idle = shared_.idle.Evict();
-    if (idle == nullptr) return false;
-    connections_.erase(idle);
-    idle->Stop();
+    const std::shared_ptr<Connection> other = shared_.waiting.Evict();
+    if (other == nullptr) return false;
+    connections_.erase(other);
+    other->Stop();
     return true;
   }
 

@@ -24,11 +24,13 @@ struct HttpServerOptions {
   std::string address = "127.0.0.1";
   uint16_t port = 0;  // 0: any free one
   int threads = 2;
-  // A further one takes the place of the one that has waited longest for a request; it is closed at
-  // once when all of them are in use.
+  // A further one takes the place of the one that has waited longest for its client: for a request,
+  // or for the rest of one. It is closed at once when all others are being answered.
   size_t max_connections = 1000;
   uint32_t max_header_bytes = 32 * 1024;
   uint64_t max_body_bytes = uint64_t{4} * 1024 * 1024;
+  // Of all requests that have not been answered: beyond that those end that came least recently.
+  uint64_t max_held_bytes = uint64_t{256} * 1024 * 1024;
   // For sending one whole request, and before the first one.
   Duration request_timeout = std::chrono::seconds(20);
   Duration idle_timeout = std::chrono::minutes(5);    // between requests

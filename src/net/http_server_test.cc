@@ -328,6 +328,52 @@ TEST_F(HttpServerTest, ManyIdleConnectionsShutNobodyOut) {
   EXPECT_NE(client.ReadAll().find("GET /a"), std::string::npos);
 }
 
+TEST_F(HttpServerTest, ManySlowRequestsShutNobodyOut) {
+  HttpServerOptions options;
+  options.max_connections = 4;
+  options.threads = 1;
+  Serve(options);
+  std::deque<RawClient> slow;
+  for (int i = 0; i < 40; ++i) slow.emplace_back(port()).Send("P");
+  RawClient client(port());
+  client.Send("GET /a HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(client.ReadAll().find("GET /a"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, WhatUnfinishedRequestsHoldIsBoundedTogether) {
+  HttpServerOptions options;
+  options.max_held_bytes = 1500;
+  Serve(options);
+  const auto post = [](size_t length, size_t sent) {
+    return "POST /a HTTP/1.1\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: " +
+           std::to_string(length) + "\r\n\r\n" + std::string(sent, 'x');
+  };
+  RawClient first(port()), second(port());
+  for (RawClient* client : {&first, &second}) {
+    client->Send(post(500, 399));
+    client->ReadUntil("100 Continue\r\n\r\n");
+  }
+  RawClient third(port());
+  third.Send(post(500, 500));
+  EXPECT_NE(third.ReadAll().find("200 OK"), std::string::npos);
+  EXPECT_EQ(first.ReadAll(), "") << "it has been under way longest";
+  second.Send(std::string(101, 'x'));
+  EXPECT_NE(second.ReadAll().find("200 OK"), std::string::npos);
+  RawClient large(port());
+  large.Send(post(2000, 1600));
+  EXPECT_NE(large.ReadAll().find("503 "), std::string::npos);
+  EXPECT_EQ(handled_, 2);
+}
+
+TEST_F(HttpServerTest, WhoIsToldToContinueHasNoMoreTimeThanOthers) {
+  HttpServerOptions options;
+  options.request_timeout = std::chrono::milliseconds(50);
+  Serve(options);
+  RawClient client(port());
+  client.Send("POST /a HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_TRUE(client.ReadAll().ends_with("100 Continue\r\n\r\n"));
+}
+
 TEST_F(HttpServerTest, ConnectionsBeyondTheLimitAreClosedWhenAllAreInUse) {
   HttpServerOptions options;
   options.max_connections = 1;

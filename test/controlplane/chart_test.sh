@@ -62,6 +62,23 @@ expect 'type: Recreate' render --set gpuPartitioner.leaderElection.enabled=false
   --set gpuPartitioner.replicaCount=1
 accepted --set scheduler.config=null
 refuse 'needs leader election' render --set operator.leaderElection.enabled=false
+# Whole GPUs count alike for all, whatever the profiles are.
+counted() { render -s templates/scheduler.yaml -s templates/operator.yaml "$@" | grep -c "MemoryGB: 40"; }
+expect '^2$' counted --set nvidiaGpuResourceMemoryGB=40
+expect '^2$' counted --set nvidiaGpuResourceMemoryGB=40 --set scheduler.config=null
+expect '^3$' counted --set nvidiaGpuResourceMemoryGB=40 --set-json 'scheduler.config.profiles=[{"schedulerName":"a"},
+  {"schedulerName":"b","pluginConfig":[{"name":"CapacityScheduling","args":{"reclaimFromPodsWithoutQuota":false}}]}]'
+refuse 'MemoryGB is 40 in operator.config and 32' render --set operator.config.nvidiaGpuResourceMemoryGB=40
+refuse 'MemoryGB is 40 in profile a of scheduler.config and 32' render --set-json 'scheduler.config.profiles=[
+  {"schedulerName":"a","pluginConfig":[{"name":"CapacityScheduling","args":{"nvidiaGpuResourceMemoryGB":40}}]}]'
+# What Service, roles and webhook would not follow.
+for field in bindAddress hostName serviceName secretName secretNamespace configurationName; do
+  refuse "operator.config.webhook must not set $field" render --set operator.config.webhook.$field=x
+done
+for path in operator gpuPartitioner scheduler; do
+  expect 'namespace: leases' render --set $path.config.leaderElection.resourceNamespace=leases \
+    -s "templates/${path/gpuPartitioner/partitioner}-rbac.yaml"
+done
 refuse 'failurePolicy' render --set operator.webhook.failurePolicy=Other
 for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPartitioner.migAgent.config; do
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
@@ -87,6 +104,12 @@ if [ -n "${2:-}" ]; then
 fi
 
 expect "" "$(dirname "$controlplane")/render-kustomize" --check
+# The namespace is the overlay's to say.
+mkdir "$dir/overlay-$$" && cp -r "$deploy/kustomize/base" "$dir/overlay-$$/base"
+printf 'namespace: elsewhere\nresources: [base]\n' >"$dir/overlay-$$/kustomization.yaml"
+out=$("$kubectl" kustomize "$dir/overlay-$$" | grep -c nos-system || true)
+rm -r "$dir/overlay-$$"
+[ "$out" = 0 ] || fail "an overlay's namespace is not followed in $out places"
 for overlay in base nvidia-plugin; do
   out=$("$kubectl" kustomize "$deploy/kustomize/$overlay" | sed "s/nos-system/$namespace/" | dry_run 2>&1) ||
     fail "kustomize $overlay"

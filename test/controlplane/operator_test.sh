@@ -121,7 +121,7 @@ expect kubeconfig "$controlplane" kubeconfig operator --dir "$dir" --namespace $
 # operator NAME PORT: a replica.
 operator() {
   k get configmap nos-operator -n $system -o 'jsonpath={.data.config\.yaml}' |
-    sed "s/hostName: .*/hostName: localhost\n  bindAddress: 127.0.0.1:$2/
+    sed "s/^webhook:/&\n  hostName: localhost\n  bindAddress: 127.0.0.1:$2\n  secretNamespace: $system/
       s/^leaderElection:/&\n  resourceNamespace: $system\n  leaseDuration: 4\n  renewDeadline: 2\n  retryPeriod: 0.5/" \
       >"$work/$1.yaml"
   printf 'health: {healthProbeBindAddress: "127.0.0.1:%s"}\nmetrics: {bindAddress: "0"}\n' $(($2 + 1)) >>"$work/$1.yaml"
@@ -243,7 +243,7 @@ expect '^405$' curl -sS -o "$work/said" -w '%{http_code}' --cacert "$dir/pki/ca.
 say "no permission lacks, and none is there for nothing"
 if grep -l forbidden "$work"/operator-*.log; then fail "a permission is missing"; fi
 needless=$(comm -23 \
-  <({ granted clusterrole/nos-operator; granted role/nos-operator; } | sort -u) <(used nos-operator) |
+  <({ granted clusterrole/nos-operator; granted role/nos-operator; granted role/nos-operator-webhook; } | sort -u) <(used nos-operator) |
   grep -vxE 'patch events|create leases')
 [ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"
 

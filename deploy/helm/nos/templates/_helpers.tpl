@@ -46,3 +46,37 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- fail (printf "%s must not set health or metrics: the chart's probes and Services go to ports 8081 and 8080" .path) -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* all that count for quotas count whole GPUs alike */ -}}
+{{- define "nos.checkGpuMemory" -}}
+{{- if and (hasKey .from "nvidiaGpuResourceMemoryGB") (ne (int64 .from.nvidiaGpuResourceMemoryGB) (int64 .gb)) -}}
+{{- fail (printf "nvidiaGpuResourceMemoryGB is %d in %s and %d in the chart's values: set it in the values alone" (int64 .from.nvidiaGpuResourceMemoryGB) .path (int64 .gb)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* writes nvidiaGpuResourceMemoryGB into a profile of the scheduler */ -}}
+{{- define "nos.countWholeGpus" -}}
+{{- $quotas := dict -}}
+{{- range .profile.pluginConfig -}}
+{{- if eq (toString .name) "CapacityScheduling" -}}
+{{- $quotas = . -}}
+{{- end -}}
+{{- end -}}
+{{- if not $quotas -}}
+{{- $_ := set $quotas "name" "CapacityScheduling" -}}
+{{- $_ := set .profile "pluginConfig" (append (default list .profile.pluginConfig) $quotas) -}}
+{{- end -}}
+{{- $args := default dict $quotas.args -}}
+{{- include "nos.checkGpuMemory" (dict "from" $args "path" (printf "profile %s of scheduler.config" .profile.schedulerName) "gb" .gb) -}}
+{{- $_ := set $args "nvidiaGpuResourceMemoryGB" .gb -}}
+{{- $_ := set $quotas "args" $args -}}
+{{- end -}}
+
+{{- /* the chart's Service, roles and webhook go by the names that it gives itself */ -}}
+{{- define "nos.checkWebhook" -}}
+{{- range $field := list "bindAddress" "tlsCertFile" "tlsKeyFile" "hostName" "serviceName" "secretName" "secretNamespace" "configurationName" -}}
+{{- if hasKey $.config $field -}}
+{{- fail (printf "operator.config.webhook must not set %s: the chart's Service, roles and webhook go by what it writes there itself" $field) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
