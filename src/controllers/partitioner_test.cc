@@ -47,9 +47,6 @@ TEST_F(PartitionerTest, LeavesPodsAloneThatSlicesWouldNotHelp) {
     MakeObject(pod, "metadata")["ownerReferences"] =
         JsonArray{{{"apiVersion", "apps/v1"}, {"kind", "DaemonSet"}, {"name", "d"}, {"uid", "1"}}};
   });
-  Pod("nominated", "1g.5gb");
-  Change("pods", "ml/nominated",
-         [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
   Pod("gated", "1g.5gb");
   Change("pods", "ml/gated", [](Json& pod) {
     MakeObject(pod, "spec")["schedulingGates"] = JsonArray{{{"name", "quota"}}};
@@ -57,6 +54,25 @@ TEST_F(PartitionerTest, LeavesPodsAloneThatSlicesWouldNotHelp) {
   Pod("cpu-only", "1g.5gb", "0");
   Run();
   EXPECT_EQ(PlanOf("n"), "");
+}
+
+// A scheduler has chosen the node for it, and others have to end there: perhaps they have what it
+// needs. If they have not, that is cut once they are gone.
+TEST_F(PartitionerTest, CutsForChosenPodsWhenNobodyIsOnTheWayOut) {
+  Node("n", {{0, ""}});
+  Pod("victim", "1g.5gb");
+  Bind("victim", "n");
+  Change("pods", "ml/victim", [](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  });
+  Pod("nominated", "1g.5gb");
+  Change("pods", "ml/nominated",
+         [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
+  Run();
+  EXPECT_EQ(PlanOf("n"), "");
+  api_.Remove("pods", "ml/victim");
+  Run();
+  EXPECT_NE(PlanOf("n"), "");
 }
 
 TEST_F(PartitionerTest, SaysThatNoModelHasTheProfile) {

@@ -33,8 +33,8 @@ inline bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
   return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
 }
 
-// Nobody hears of it any more, and so pods there do not end. Source: the node lifecycle controller's
-// taint.
+// Nobody hears of it any more, and so pods there do not end. Source: the node lifecycle
+// controller's taint.
 inline bool IsLost(const cluster::Node& node) {
   return std::ranges::any_of(node.taints, [](const cluster::Taint& taint) {
     return taint.key == "node.kubernetes.io/unreachable";

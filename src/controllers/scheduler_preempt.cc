@@ -123,7 +123,9 @@ std::string Scheduler::WhatItAwaits(const Framework& framework, const Pod& pod, 
 bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now) {
   cluster::Pod self = *pod;
   self.nominated_node = nominee.node->meta.name;
-  const Framework& framework = *ProfileFor(*pod)->framework;
+  const SchedulerProfile& profile = *ProfileFor(*pod);
+  const bool cut_elsewhere = profile.cutting != nullptr && profile.reclaims;
+  const Framework& framework = cut_elsewhere ? *profile.cutting : *profile.framework;
   if (!scheduling::AwaitsAgent(framework, self, engine_.WithPromises(*pod))) return false;
   if (HasPatience(pod->Key(), now)) return true;
   silent_.insert_or_assign(nominee.node->meta.name, nominee.node);

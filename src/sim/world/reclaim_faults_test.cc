@@ -26,8 +26,7 @@ struct Claims {
   int places = 0;  // for small ones
   int share = 0;   // of them, what is guaranteed to the team that claims
   int claims = 0, victims_each = 0;
-  int64_t charge = 1;   // of a small one, in the resource
-  int64_t claimed = 0;  // by a large one
+  int64_t charge = 1;  // of a small one, in the resource
 };
 
 class ReclaimFaultsTest : public testing::TestWithParam<int> {
@@ -161,6 +160,29 @@ TEST_P(ReclaimFaultsTest, OfCpu) {
     if (HasFailure()) return;
   }
   EXPECT_GT(judged, 10);
+}
+
+// Smaller instances give way to larger ones where the layout allows for it.
+TEST_P(ReclaimFaultsTest, OfSlices) {
+  for (uint64_t i = 1; i <= 6; ++i) {
+    const uint64_t seed = static_cast<uint64_t>(GetParam()) * 6 + i;
+    Random random(seed ^ 0x511ce5);
+    constexpr int kPerGpu = 7;
+    const int gpus = 1 + static_cast<int>(random.Below(2));
+    const int each = 1 + static_cast<int>(random.Below(2));
+    Claims claims{.resource = "nos.nebuly.com/gpu-memory"};
+    claims.nodes = {{.name = "n1"}};
+    claims.nodes[0].gpus.assign(static_cast<size_t>(gpus), GpuSpec{"A100-40GB"});
+    claims.small.containers = {{{"1g.5gb", 1}}};
+    claims.large.containers = {{{each == 1 ? "1g.5gb" : "2g.10gb", 1}}};
+    claims.charge = 5;
+    claims.places = gpus * kPerGpu;
+    claims.share = 2 + 2 * static_cast<int>(random.Below(3));
+    claims.claims = 1 + static_cast<int>(random.Below(static_cast<uint64_t>(claims.share / each)));
+    claims.victims_each = each;
+    CheckVictims(seed, random.Chance(0.5), claims);
+    if (HasFailure()) return;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, ReclaimFaultsTest, testing::Range(0, 4));
