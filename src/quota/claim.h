@@ -6,22 +6,24 @@
 //   claimant                    victim             may be taken when
 //   without a quota             without one        it has a lower priority
 //                               with one           never
-//   its min covers it           without one        the rules allow it, and it is no system pod
+//   its min covers it           without one        it has a lower priority; any, if the rules
+//                                                  allow it and it is no system pod
 //                               of its own quota   never
 //                               of another quota   it is over quota, and that quota uses more than
-//                               min
-//   its min does not cover it   without one        never
+//                                                  min
+//   its min does not cover it   without one        it has a lower priority
 //                               of its own quota   it has a lower priority
 //                               of another quota   it is over quota, the claimant's quota stays
-//                               within
-//                                                  min and its share of what is idle, and the
-//                                                  victim's uses more than min and its share
+//                                                  within min and its share of what is idle, and
+//                                                  the victim's uses more than min and its share
 //
-// Only resources count that the claimant asks for and its quota names, and a victim has to have one
-// of which its own quota uses too much. In a tree, what is said of two quotas has to be true of
-// those that stand beside each other, on the way up from each, and of the quotas themselves.
-// Source: nos-behaviour 6.7; pods without a quota were never reclaimed there, which made min no
-// guarantee, and a composite quota's namespaces were strangers to each other.
+// Of quotas only resources count that the claimant asks for and its quota names, and a victim with
+// a quota has to have one of which that uses too much; pods without a quota go for whatever the
+// claimant lacks. In a tree, what is said of two quotas has to be true of those that stand beside
+// each other, on the way up from each, and of the quotas themselves; what a parent keeps for its
+// own namespaces stands beside its children. Source: nos-behaviour 6.7; pods without a quota were
+// never reclaimed there, which made min no guarantee, and a composite quota's namespaces were
+// strangers to each other.
 //
 // Values.
 #pragma once

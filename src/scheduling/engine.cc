@@ -336,8 +336,11 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
   std::optional<quota::Balance> with_promises;
   if (!nominations_.empty()) with_promises = BalanceFor(*pod);
   const quota::Balance& balance = with_promises ? *with_promises : ledger_.balance();
+  const auto why_not = [&](const cluster::Node* node) {
+    return balance.WhyNot(*account, quota::ChargeOf(*pod, node, charge_rules_), &ledger_.balance());
+  };
   if (!quota::DependsOnNode(*pod)) {
-    const auto refusal = balance.WhyNot(*account, quota::ChargeOf(*pod, nullptr, charge_rules_));
+    const auto refusal = why_not(nullptr);
     if (!refusal) return ScheduleBy(framework, pod, not_barred);
     DiagnosisBuilder builder;
     builder.Refuse(CapacityScheduling::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
@@ -348,9 +351,7 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
   const auto by_quota = [&](size_t index, KindTable&) -> std::optional<Barred> {
     const cluster::Node& node = *snapshot_.node(index).node;
     const auto [found, fresh] = by_memory.try_emplace(quota::GpuMemoryOf(node, charge_rules_));
-    if (fresh) {
-      found->second = balance.WhyNot(*account, quota::ChargeOf(*pod, &node, charge_rules_));
-    }
+    if (fresh) found->second = why_not(&node);
     if (!found->second) return std::nullopt;
     return Barred{CapacityScheduling::VerdictOf(*found->second), framework.quotas()};
   };
