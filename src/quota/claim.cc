@@ -16,8 +16,11 @@ Amounts NamedIn(const Amounts& min, const Amounts& charge) {
 
 }  // namespace
 
-Claim::Claim(Balance balance, Holding claimant, ReclaimRules rules)
-    : balance_(std::move(balance)), claimant_(std::move(claimant)), rules_(rules) {
+Claim::Claim(Balance balance, Balance settled, Holding claimant, ReclaimRules rules)
+    : balance_(std::move(balance)),
+      settled_(std::move(settled)),
+      claimant_(std::move(claimant)),
+      rules_(rules) {
   SetCharge(std::move(claimant_.charge));
 }
 
@@ -28,12 +31,15 @@ void Claim::SetCharge(Amounts charge) {
 }
 
 void Claim::Count(const Holding& victim, int sign) {
-  if (victim.account) balance_.Add(*victim.account, victim.charge, sign);
+  if (!victim.account) return;
+  for (Balance* balance : {&balance_, &settled_}) {
+    balance->Add(*victim.account, victim.charge, sign);
+  }
 }
 
 std::optional<Refusal> Claim::WhyNot() const {
   if (!claimant_.account) return std::nullopt;
-  return balance_.WhyNot(*claimant_.account, claimant_.charge);
+  return balance_.WhyNot(*claimant_.account, claimant_.charge, &settled_);
 }
 
 bool Claim::IsGuaranteed() const {
@@ -42,10 +48,10 @@ bool Claim::IsGuaranteed() const {
 
 bool Claim::MayTake(const Holding& victim) const {
   const bool lower = victim.priority < claimant_.priority;
+  if (!claimant_.account) return !victim.account && lower;
   if (!victim.account) {
-    return lower || (rules_.from_pods_without_quota && !victim.is_system && IsGuaranteed());
+    return !victim.is_system && (lower || (rules_.from_pods_without_quota && IsGuaranteed()));
   }
-  if (!claimant_.account) return false;
   if (victim.account == claimant_.account) return lower && !IsGuaranteed();
   return victim.over_quota && MayTakeFromOther(victim);
 }

@@ -6,12 +6,12 @@
 //   claimant                    victim             may be taken when
 //   without a quota             without one        it has a lower priority
 //                               with one           never
-//   its min covers it           without one        it has a lower priority; any, if the rules
-//                                                  allow it and it is no system pod
+//   its min covers it           without one        the rules allow it, or it has a lower priority;
+//                                                  and it is no system pod
 //                               of its own quota   never
 //                               of another quota   it is over quota, and that quota uses more than
 //                                                  min
-//   its min does not cover it   without one        it has a lower priority
+//   its min does not cover it   without one        it has a lower priority, and is no system pod
 //                               of its own quota   it has a lower priority
 //                               of another quota   it is over quota, the claimant's quota stays
 //                                                  within min and its share of what is idle, and
@@ -30,6 +30,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "quota/balance.h"
 
@@ -51,8 +52,10 @@ struct Holding {
 
 class Claim {
  public:
-  // `claimant` is not counted in the balance.
-  Claim(Balance balance, Holding claimant, ReclaimRules rules);
+  // `claimant` is not counted in the balance; `settled` is that without what is only promised.
+  Claim(Balance balance, Balance settled, Holding claimant, ReclaimRules rules);
+  Claim(const Balance& balance, Holding claimant, ReclaimRules rules)
+      : Claim(balance, balance, std::move(claimant), rules) {}
 
   // What the claimant would count for: that may differ from node to node.
   void SetCharge(Amounts charge);
@@ -68,12 +71,13 @@ class Claim {
   bool IsGuaranteed() const;
 
   const Balance& balance() const { return balance_; }
+  const Amounts& charge() const { return claimant_.charge; }
 
  private:
   void Count(const Holding& victim, int sign);
   bool MayTakeFromOther(const Holding& victim) const;
 
-  Balance balance_;
+  Balance balance_, settled_;
   Holding claimant_;
   Amounts named_;  // what it asks for of what its quota's min names
   ReclaimRules rules_;

@@ -91,6 +91,9 @@ TEST_F(ClaimTest, AQuotaTakesNothingFromTheRightOfPriority) {
   Use("a", 10);
   EXPECT_TRUE(MayTake(Pod("a", 1, 5), Pod("d", 1, 4)));
   EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("d", 1, 5)));
+  Holding system = Pod("d", 1);
+  system.is_system = true;
+  EXPECT_FALSE(MayTake(Pod("a", 1, 5), system));
 }
 
 TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenWithinTheShare) {

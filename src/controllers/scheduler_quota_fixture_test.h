@@ -1,0 +1,113 @@
+// A scheduler's API server with elastic quotas in it.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controllers/scheduler_fixture_test.h"
+
+namespace nos::controllers {
+
+class QuotaFixture : public SchedulerFixture {
+ protected:
+  using Amounts = std::map<std::string, std::string>;
+
+  static JsonObject ListOf(const Amounts& amounts) {
+    JsonObject list;
+    for (const auto& [resource, amount] : amounts) list[resource] = amount;
+    return list;
+  }
+  void Quota(const std::string& ns, const Amounts& min, const Amounts& max = {},
+             const std::string& parent = "") {
+    JsonObject spec{{"min", ListOf(min)}};
+    if (!max.empty()) spec["max"] = ListOf(max);
+    if (!parent.empty()) spec["parent"] = parent;
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "ElasticQuota"},
+              {"metadata", {{"namespace", ns}, {"name", "quota"}, {"uid", ns}}},
+              {"spec", spec}});
+  }
+  void Composite(const std::string& name, const std::vector<std::string>& namespaces,
+                 const Amounts& min) {
+    JsonArray names;
+    for (const std::string& ns : namespaces) names.emplace_back(ns);
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "CompositeElasticQuota"},
+              {"metadata", {{"namespace", "default"}, {"name", name}, {"uid", name}}},
+              {"spec", {{"namespaces", names}, {"min", ListOf(min)}}}});
+  }
+  // Each is younger than those before.
+  void Pod(const std::string& ns, const std::string& name, const std::string& cpu = "1",
+           int priority = 0, const JsonObject& labels = {}) {
+    PodOf(ns, name, "cpu", cpu, priority, labels);
+  }
+  void PodOf(const std::string& ns, const std::string& name, const std::string& resource,
+             const std::string& amount, int priority = 0, const JsonObject& labels = {}) {
+    PodWith(ns, name, {{resource, amount}}, priority, labels);
+  }
+  // `more`: of its spec.
+  void PodWith(const std::string& ns, const std::string& name, const Amounts& limits,
+               int priority = 0, const JsonObject& labels = {}, const JsonObject& more = {}) {
+    JsonObject spec{
+        {"priority", priority},
+        {"schedulerName", "default-scheduler"},
+        {"containers", JsonArray{{{"name", "main"}, {"resources", {{"limits", ListOf(limits)}}}}}}};
+    for (const auto& [key, value] : more) spec[key] = value;
+    const std::string minute = std::to_string(10 + pods_++);
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", ns},
+                {"name", name},
+                {"uid", ns + name},
+                {"labels", labels},
+                {"creationTimestamp", "2026-01-01T00:" + minute + ":00Z"}}},
+              {"spec", spec},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  void NodeWith(const std::string& name, const Amounts& allocatable,
+                const JsonObject& labels = {}) {
+    JsonObject has = ListOf(allocatable);
+    has["pods"] = "110";
+    api_.Put({{"kind", "Node"},
+              {"metadata", {{"name", name}, {"labels", labels}}},
+              {"status", {{"allocatable", has}}}});
+  }
+  // Where the pod "ns/name" is; "": it waits; "gone"; "ending".
+  std::string At(const std::string& key) {
+    const Json* pod = api_.Find("pods", key);
+    if (pod == nullptr) return "gone";
+    if (nos::Find(*pod, "metadata", "deletionTimestamp") != nullptr) return "ending";
+    return std::string(FindString(*pod, "spec", "nodeName"));
+  }
+  std::string WhyOf(const std::string& key) {
+    const Json* conditions = nos::Find(*api_.Find("pods", key), "status", "conditions");
+    return conditions == nullptr
+               ? ""
+               : std::string(FindString(conditions->get_array().at(0), "message"));
+  }
+  int Count(const std::vector<std::string>& keys, const std::string& what) {
+    return static_cast<int>(
+        std::ranges::count_if(keys, [&](const std::string& key) { return At(key) == what; }));
+  }
+  void LetPodsEndSlowly() {
+    api_.intercept = [this](const kube::ApiRequest& request) {
+      std::optional<Result<kube::ApiResponse>> answer;
+      if (request.method != "DELETE") return answer;
+      const size_t begin = request.path.find("namespaces/") + 11;
+      const size_t end = request.path.find('/', begin);
+      Json pod = *api_.Find("pods", request.path.substr(begin, end - begin) + "/" +
+                                        request.path.substr(request.path.rfind('/') + 1));
+      MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+      api_.Put(pod);
+      answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
+      return answer;
+    };
+  }
+
+  int pods_ = 0;
+};
+
+}  // namespace nos::controllers
