@@ -57,6 +57,7 @@ bool Claim::MayTake(const Holding& victim) const {
 }
 
 bool Claim::MayTakeFromOther(const Holding& victim) const {
+  if (!claimant_.account || !victim.account) return false;
   std::vector<Member> ours = balance_.PathOf(*claimant_.account);
   std::vector<Member> theirs = balance_.PathOf(*victim.account);
   while (ours.size() > 1 && theirs.size() > 1 && ours.back() == theirs.back()) {

@@ -194,7 +194,10 @@ class NodeSearch {
     const auto worth = [&](const EvictionUnit& unit) { return rule_.WorthOf(unit); };
     if (!std::ranges::is_sorted(others, {}, worth)) {
       Become(all);
-      std::ranges::stable_sort(others, {}, worth);
+      std::ranges::sort(others, [&](const EvictionUnit& a, const EvictionUnit& b) {
+        const double left = worth(a), right = worth(b);
+        return left != right ? left < right : MoreImportant(a.front(), b.front());
+      });
       TakeBack(guarded, let_in);
       TakeBack(others, let_in);
       if (PodsOf(gone_) < PodsOf(found)) return;

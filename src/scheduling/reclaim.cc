@@ -243,6 +243,7 @@ bool Reclaim::HasExcess(size_t account) const {
 
 void Reclaim::Collect(const Budgets& budgets) {
   const auto own = balance_.AccountOf(pod_->meta.ns);
+  if (!own) return;
   const auto limited = LimitedFor(balance_, *own, claim_->charge());
   for (size_t account = 0; account < balance_.size(); ++account) {
     if (account == own || HasExcess(account)) CollectOf(account, budgets, limited);
