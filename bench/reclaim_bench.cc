@@ -53,12 +53,9 @@ void Fill(Engine& engine, int spare) {
   }
 }
 
-void Decide(benchmark::State& state) {
-  const Framework framework = Framework::Default();
-  Engine engine(gpu::Catalogue::Builtin());
-  Fill(engine, static_cast<int>(state.range(0)));
-  const auto unit_of = [](const auto& pod) { return EvictionUnit{pod}; };
-  const auto pod = PodOf(kPods, "team-" + std::to_string(kQuotas - 1), state.range(1));
+void Ask(benchmark::State& state, Engine& engine, const Framework& framework,
+         const std::shared_ptr<const cluster::Pod>& pod) {
+  const auto unit_of = [](const auto& one) { return EvictionUnit{one}; };
   size_t victims = 0;
   for (auto _ : state) {
     Reclaim reclaim(engine.ledger(), engine.BalanceFor(*pod), framework.quotas()->options(),
@@ -68,6 +65,14 @@ void Decide(benchmark::State& state) {
   }
   state.counters["victims"] = static_cast<double>(victims);
 }
+
+void Decide(benchmark::State& state) {
+  const Framework framework = Framework::Default();
+  Engine engine(gpu::Catalogue::Builtin());
+  Fill(engine, static_cast<int>(state.range(0)));
+  Ask(state, engine, framework,
+      PodOf(kPods, "team-" + std::to_string(kQuotas - 1), state.range(1)));
+}
 BENCHMARK(Decide)
     ->Args({0, 1})
     ->Args({0, 6})
@@ -75,6 +80,43 @@ BENCHMARK(Decide)
     ->Args({1, 6})
     ->ArgNames({"spare", "cpu"})
     ->Unit(benchmark::kMillisecond);
+
+// Nodes of eight whole GPUs, of which four each are borrowed.
+void DecideGpus(benchmark::State& state) {
+  constexpr int kGpus = 8;
+  const Framework framework = Framework::Default();
+  Engine engine(gpu::Catalogue::Builtin());
+  const auto gpus = [](int64_t count) {
+    return cluster::ResourceList{{"nvidia.com/gpu", Quantity::FromValue(count)}};
+  };
+  const auto pod_of = [&](int i, const std::string& ns, int64_t count) {
+    auto pod = std::make_shared<cluster::Pod>(*PodOf(i, ns));
+    pod->containers.back().requests = gpus(count);
+    return pod;
+  };
+  engine.ChangeAround([&](cluster::Surroundings& around) {
+    for (const std::string ns : {"a", "b"}) {
+      auto quota = std::make_shared<cluster::ElasticQuota>();
+      quota->meta.ns = ns;
+      quota->meta.name = "quota";
+      quota->namespaces = {ns};
+      quota->min = gpus(kNodes * kGpus / 2);
+      around.quotas.Set(quota->Key(), quota);
+    }
+  });
+  for (int i = 0; i < kNodes; ++i) {
+    auto node = std::make_shared<cluster::Node>();
+    node->meta.name = "node-" + std::to_string(100'000 + i);
+    node->allocatable = gpus(kGpus);
+    node->allocatable["pods"] = Quantity::FromValue(110);
+    engine.SetNode(std::move(node));
+  }
+  for (int i = 0; i < kNodes * kGpus; ++i) {
+    engine.Assume(pod_of(i, "a", 1), "node-" + std::to_string(100'000 + i % kNodes));
+  }
+  Ask(state, engine, framework, pod_of(kNodes * kGpus, "b", state.range(0)));
+}
+BENCHMARK(DecideGpus)->Arg(1)->Arg(4)->Arg(8)->ArgName("gpus")->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace nos::scheduling

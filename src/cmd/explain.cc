@@ -148,22 +148,6 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
   return group;
 }
 
-// With those that the snapshot shows.
-quota::Ledger LedgerOf(const cluster::ClusterSnapshot& snapshot,
-                       const scheduling::Framework& framework) {
-  quota::Ledger ledger;
-  if (framework.quotas() == nullptr) return ledger;
-  ledger.SetQuotas(quota::QuotasOf(snapshot.around()));
-  for (size_t i = 0; i < snapshot.size(); ++i) {
-    const cluster::NodeInfo& node = snapshot.node(i);
-    for (const SharedPod& pod : node.pods) {
-      ledger.SetPod(pod,
-                    quota::ChargeOf(*pod, node.node.get(), framework.quotas()->options().charges));
-    }
-  }
-  return ledger;
-}
-
 // All of its gang that have a node.
 scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
   const std::string gang = controllers::GangOf(*pod);
@@ -206,7 +190,11 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   }
   const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, members);
   const scheduling::Profile& profile = deciders.of_pod();
-  quota::Ledger ledger = LedgerOf(with, profile.framework);
+  quota::Ledger ledger;
+  if (const auto* quotas = profile.framework.quotas()) {
+    ledger = quota::LedgerOf(quota::QuotasOf(with.around()), with, objects.pods,
+                             quotas->options().charges);
+  }
   scheduling::ExplainInput input{profile.framework,  profile.Cutting(), with,  *pod,
                                  profile.preemption, problem,           false, "",
                                  &ledger.balance()};

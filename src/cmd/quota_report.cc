@@ -188,18 +188,6 @@ std::string VictimsText(const std::vector<std::string>& victims) {
   return fmt::format("{} and {} more", text, victims.size() - kVictimsShown);
 }
 
-quota::Ledger LedgerOf(const LiveCluster& live) {
-  quota::Ledger ledger;
-  ledger.SetQuotas(live.quotas);
-  for (const auto& pod : live.pods) {
-    if (pod->node_name.empty() || pod->Finished()) continue;
-    const cluster::NodeInfo* node = live.snapshot.Find(pod->node_name);
-    ledger.SetPod(
-        pod, quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), live.charges));
-  }
-  return ledger;
-}
-
 using AllLoans = std::map<ResourceId, Loans>;
 
 void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::string>& broken,
@@ -259,7 +247,7 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
 Printout ReportQuotas(const LiveCluster& live, Time) {
   Printout out{TextTable({"QUOTA", "RESOURCE", "MIN", "MAX", "USED", "GUARANTEED", "BORROWED FROM",
                           "LENT TO", "NEXT TO GO"})};
-  quota::Ledger ledger = LedgerOf(live);
+  quota::Ledger ledger = quota::LedgerOf(live.quotas, live.snapshot, live.pods, live.charges);
   const auto problems = controllers::ProblemsInForce(ledger.balance());
   AllLoans loans;
   for (size_t account = 0; account < ledger.balance().size(); ++account) {

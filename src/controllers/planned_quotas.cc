@@ -22,20 +22,6 @@ const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
   return quotas == nullptr ? nullptr : &quotas->options().charges;
 }
 
-quota::Balance BalanceOf(std::vector<quota::SharedQuota> quotas,
-                         const cluster::ClusterSnapshot& snapshot,
-                         const quota::ChargeRules& rules) {
-  quota::Balance balance(std::move(quotas));
-  for (size_t i = 0; i < snapshot.size(); ++i) {
-    const cluster::NodeInfo& node = snapshot.node(i);
-    for (const Pod& pod : node.pods) {
-      const auto account = balance.AccountOf(pod->meta.ns);
-      if (account) balance.Add(*account, quota::ChargeOf(*pod, node.node.get(), rules));
-    }
-  }
-  return balance;
-}
-
 using Refusals = std::map<size_t, quota::Refusal>;  // by their place among the pods
 
 // Without these; but all of a gang that cannot be placed stay, for its reason to be told.
@@ -155,7 +141,7 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
     }
   }
   if (chosen.empty() || kept.empty()) return {};
-  quota::Balance balance = BalanceOf(std::move(quotas), snapshot, *rules);
+  quota::Balance balance = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules).balance();
   const auto admit = [&](const Pod& pod, bool always) {
     const auto account = balance.AccountOf(pod->meta.ns);
     if (!account) return true;
@@ -192,7 +178,8 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapsho
                       pod.meta.created, pod.Key());
   };
   std::ranges::sort(order, {}, rank);
-  Admission admission(BalanceOf(std::move(quotas), snapshot, *rules), *rules, ganged);
+  Admission admission(quota::LedgerOf(std::move(quotas), snapshot, {}, *rules).balance(), *rules,
+                      ganged);
   std::vector<size_t> first = order;
   std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
   admission.AdmitAll(first, true);

@@ -131,13 +131,7 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
     std::ranges::sort(terms[i].namespaces);
   }
   FindParents(terms);
-  for (const Terms& each : terms) {
-    if (!each.parent) continue;
-    Amounts& rest = terms[*each.parent].own_min;
-    for (const auto& [resource, min] : each.min.entries()) {
-      if (const auto above = rest.Named(resource)) rest.Set(resource, Positive(*above - min));
-    }
-  }
+  FindOwnMins(terms);
   for (Terms& each : terms) {
     accounts_.push_back({std::make_shared<const Terms>(std::move(each)), {}, {}});
   }
@@ -148,6 +142,21 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
       auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
       if (at == level.end() || at->first != resource) at = level.insert(at, {resource, {}});
       at->second.Add(PartOf(i, resource, 0), 1);
+    }
+  }
+}
+
+// What those below it are guaranteed is not its own; but those that are in force nowhere are not.
+void Balance::FindOwnMins(std::vector<Terms>& terms) {
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (terms[i].namespaces.empty()) continue;
+    for (std::optional<size_t> at = i; at; at = terms[*at].parent) terms[*at].in_force = true;
+  }
+  for (const Terms& each : terms) {
+    if (!each.parent || !each.in_force) continue;
+    Amounts& rest = terms[*each.parent].own_min;
+    for (const auto& [resource, min] : each.min.entries()) {
+      if (const auto above = rest.Named(resource)) rest.Set(resource, Positive(*above - min));
     }
   }
 }
@@ -186,7 +195,7 @@ const Balance::Level& Balance::LevelBelow(std::optional<size_t> parent) const {
 Balance::Pool Balance::PartOf(size_t account, ResourceId resource, Amount used) const {
   const Terms& terms = *accounts_[account].terms;
   const std::optional<Amount> min = terms.min.Named(resource);
-  if (!min) return {};
+  if (!min || !terms.in_force) return {};
   const Amount idle = Positive(*min - used);
   return {*min, *min * terms.quota->weight, used,
           std::min(idle, terms.lending_limit.Named(resource).value_or(idle)),
@@ -201,6 +210,25 @@ Balance::Pool Balance::RestOf(size_t parent, ResourceId resource, Amount used) c
   const Pool children = at == level.end() || at->first != resource ? Pool() : at->second;
   const Amount rest = Positive(*min - children.min), own = used - children.used;
   return {rest, rest, own, Positive(rest - own), Positive(own - rest)};
+}
+
+Balance::Pool Balance::PartOf(Member member, ResourceId resource, Amount asked) const {
+  const Amount used = accounts_[member.account].used.Get(resource) + asked;
+  return member.own ? RestOf(member.account, resource, used)
+                    : PartOf(member.account, resource, used);
+}
+
+std::optional<size_t> Balance::Above(Member member) const {
+  return member.own ? std::optional(member.account) : accounts_[member.account].terms->parent;
+}
+
+std::vector<Member> Balance::PathOf(size_t account) const {
+  std::vector<Member> path;
+  if (!accounts_[account].children.empty()) path.push_back({account, true});
+  for (std::optional<size_t> at = account; at; at = accounts_[*at].terms->parent) {
+    path.push_back({*at});
+  }
+  return path;
 }
 
 Balance::Pool Balance::PoolBelow(std::optional<size_t> parent, ResourceId resource) const {
@@ -230,7 +258,7 @@ void Balance::Add(size_t account, const Amounts& charge, int sign) {
 }
 
 Amount Balance::BorrowedWith(size_t account, ResourceId resource, Amount asked) const {
-  return PartOf(account, resource, accounts_[account].used.Get(resource) + asked).borrowed;
+  return PartOf(Member{account}, resource, asked).borrowed;
 }
 
 std::optional<Refusal> Balance::OverLimit(size_t account, ResourceId resource, Amount asked) const {
@@ -247,23 +275,66 @@ std::optional<Refusal> Balance::OverLimit(size_t account, ResourceId resource, A
   return std::nullopt;
 }
 
-// `member`: an account of the level; none: the parent's rest.
-std::optional<Refusal> Balance::NothingIdle(std::optional<size_t> parent,
-                                            std::optional<size_t> member, ResourceId resource,
+std::optional<Refusal> Balance::NothingIdle(Member member, ResourceId resource,
                                             Amount asked) const {
-  const size_t account = member.value_or(parent.value_or(0));  // one of them is there
-  const Amount used = accounts_[account].used.Get(resource);
-  const auto part = [&](Amount now) {
-    return member ? PartOf(account, resource, now) : RestOf(account, resource, now);
-  };
+  const std::optional<size_t> parent = Above(member);
   Pool pool = PoolBelow(parent, resource);
-  pool.Add(part(used), -1);
-  pool.Add(part(used + asked), 1);
+  pool.Add(PartOf(member, resource), -1);
+  pool.Add(PartOf(member, resource, asked), 1);
   const Amount from_above = parent ? BorrowedWith(*parent, resource, asked) : 0;
   if (pool.borrowed <= pool.lendable + from_above) return std::nullopt;
-  return Refusal{
-      Refusal::Kind::kNothingIdle, accounts_[account].terms->quota, resource, asked, pool.borrowed,
-      pool.lendable + from_above};
+  return Refusal{Refusal::Kind::kNothingIdle,
+                 accounts_[member.account].terms->quota,
+                 resource,
+                 asked,
+                 pool.borrowed,
+                 pool.lendable + from_above};
+}
+
+std::optional<Refusal> Balance::WhyNotAt(Member member, ResourceId resource, Amount asked) const {
+  if (!member.own) {
+    if (auto refusal = OverLimit(member.account, resource, asked)) return refusal;
+  }
+  if (!accounts_[member.account].terms->min.Named(resource)) return std::nullopt;
+  return NothingIdle(member, resource, asked);
+}
+
+std::optional<Refusal> Balance::WhyNot(size_t account, const Amounts& charge,
+                                       const Balance* settled) const {
+  const Balance& before = settled == nullptr ? *this : *settled;
+  const std::vector<Member> path = PathOf(account);
+  for (const auto& [resource, asked] : charge.entries()) {
+    if (asked <= 0) continue;
+    const bool covered = accounts_[account].terms->min.Named(resource) &&
+                         PartOf(path.front(), resource, asked).borrowed == 0;
+    for (const Member member : path) {
+      auto refusal = WhyNotAt(member, resource, asked);
+      if (refusal && !(covered && before.WhyNotAt(member, resource, 0))) return refusal;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Balance::WithinMin(Member member, const Amounts& charge) const {
+  return std::ranges::all_of(charge.entries(), [&](const Amounts::Entry& entry) {
+    return PartOf(member, entry.first, entry.second).borrowed == 0;
+  });
+}
+
+bool Balance::WithinShare(Member member, const Amounts& charge) const {
+  return std::ranges::all_of(charge.entries(), [&](const Amounts::Entry& entry) {
+    const Amount borrowed = PartOf(member, entry.first, entry.second).borrowed;
+    return borrowed == 0 || borrowed <= ShareOf(member, entry.first);
+  });
+}
+
+bool Balance::IsBeyondMin(Member member, ResourceId resource) const {
+  return PartOf(member, resource).borrowed > 0;
+}
+
+bool Balance::IsBeyondShare(Member member, ResourceId resource) const {
+  const Amount borrowed = PartOf(member, resource).borrowed;
+  return borrowed > 0 && borrowed > ShareOf(member, resource);
 }
 
 bool Balance::IsGuaranteed(size_t account, const Amounts& charge) const {
@@ -271,48 +342,15 @@ bool Balance::IsGuaranteed(size_t account, const Amounts& charge) const {
   const bool names = std::ranges::any_of(charge.entries(), [&](const Amounts::Entry& entry) {
     return entry.second > 0 && min.Named(entry.first);
   });
-  return names && WithinMin(account, charge);
-}
-std::optional<Refusal> Balance::WhyNot(size_t account, const Amounts& charge) const {
-  for (const auto& [resource, asked] : charge.entries()) {
-    if (asked <= 0) continue;
-    if (accounts_[account].terms->min.Named(resource) && !accounts_[account].children.empty()) {
-      if (auto refusal = NothingIdle(account, std::nullopt, resource, asked)) return refusal;
-    }
-    for (std::optional<size_t> at = account; at; at = accounts_[*at].terms->parent) {
-      if (auto refusal = OverLimit(*at, resource, asked)) return refusal;
-      if (!accounts_[*at].terms->min.Named(resource)) continue;
-      auto refusal = NothingIdle(accounts_[*at].terms->parent, at, resource, asked);
-      if (refusal) return refusal;
-    }
-  }
-  return std::nullopt;
+  return names && WithinMin(PathOf(account).front(), charge);
 }
 
-template <typename Limit>
-bool Balance::Within(size_t account, const Amounts& charge, Limit limit) const {
-  const Account& of = accounts_[account];
-  return std::ranges::all_of(charge.entries(), [&](const Amounts::Entry& entry) {
-    const auto min = of.terms->min.Named(entry.first);
-    return !min || of.used.Get(entry.first) + entry.second <= limit(entry.first, *min);
-  });
-}
-
-bool Balance::WithinMin(size_t account, const Amounts& charge) const {
-  return Within(account, charge, [](ResourceId, Amount min) { return min; });
-}
-
-bool Balance::WithinShare(size_t account, const Amounts& charge) const {
-  return Within(account, charge,
-                [&](ResourceId resource, Amount min) { return min + ShareOf(account, resource); });
-}
-
-Amount Balance::ShareOf(size_t account, ResourceId resource) const {
-  const Terms& terms = *accounts_[account].terms;
-  const Pool pool = PoolBelow(terms.parent, resource);
-  const Amount weighted = PartOf(account, resource, 0).weighted;
+Amount Balance::ShareOf(Member member, ResourceId resource) const {
+  const std::optional<size_t> parent = Above(member);
+  const Pool pool = PoolBelow(parent, resource);
+  const Amount weighted = PartOf(member, resource).weighted;
   if (weighted == 0) return 0;
-  const Amount from_above = terms.parent ? ShareOf(*terms.parent, resource) : 0;
+  const Amount from_above = parent ? ShareOf(Member{*parent}, resource) : 0;
   return MultiplyDivide(weighted, pool.lendable + from_above, pool.weighted);
 }
 

@@ -15,7 +15,12 @@
 // for its own namespaces. On its level the children may have what it borrows itself, too.
 //
 // Only resources that a quota names in `min` are lent and borrowed, and only those in `max` end
-// there. Of several quotas that name a namespace a composite one is in force, else the older.
+// there. Of several quotas that name a namespace a composite one is in force, else the older. One
+// that is in force nowhere guarantees nothing, and so lends nothing.
+//
+// More may be borrowed than is idle: when min is lowered, when pods are bound by others, on nodes
+// that do not even exist. Who has too much is refused more then, and so is who would borrow; what
+// min covers is not.
 //
 // Values: a copy is a what-if. Costs of Add and WhyNot follow the resources of the charge and the
 // depth of the tree, not the number of quotas.
@@ -48,6 +53,7 @@ struct Terms {
   std::vector<std::string> namespaces;  // where it is in force, sorted
   std::optional<size_t> parent;         // an account
   std::vector<std::string> problems;    // what of it cannot be in force, and why; for people
+  bool in_force = false;                // somewhere, or one below it is: else it counts for nothing
 };
 
 // Why a pod may not run now.
@@ -66,6 +72,14 @@ struct Refusal {
   std::string Remedy() const;
 };
 
+// Where pods count on a level: an account, or what one that has others below it keeps for its own
+// namespaces, beside them.
+struct Member {
+  size_t account;
+  bool own = false;
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
 class Balance {
  public:
   Balance() = default;
@@ -82,19 +96,29 @@ class Balance {
   // Counts `sign` times the charge.
   void Add(size_t account, const Amounts& charge, int sign = 1);
 
-  // Absent: it may.
-  std::optional<Refusal> WhyNot(size_t account, const Amounts& charge) const;
-  // Whether the account's min covers the charge, too, in all that min names.
-  bool WithinMin(size_t account, const Amounts& charge) const;
-  // Whether its min covers what the charge has of what that names, and it has something of it: then
-  // it is due to it, wherever it is.
-  bool IsGuaranteed(size_t account, const Amounts& charge) const;
+  // Absent: it may. What min covers is not refused for what was too much before already, whoever
+  // has it: `settled` is the balance without what is only promised; null: this one.
+  std::optional<Refusal> WhyNot(size_t account, const Amounts& charge,
+                                const Balance* settled = nullptr) const;
+  // Where pods of the account's namespaces count, from the inside to the outside.
+  std::vector<Member> PathOf(size_t account) const;
+  // Whether the member's min covers the charge, too, in all that min names.
+  bool WithinMin(Member member, const Amounts& charge) const;
   // The same of min and its share of what is idle.
-  bool WithinShare(size_t account, const Amounts& charge) const;
+  bool WithinShare(Member member, const Amounts& charge) const;
+  // Whether it uses more than that of the resource, which min names.
+  bool IsBeyondMin(Member member, cluster::ResourceId resource) const;
+  bool IsBeyondShare(Member member, cluster::ResourceId resource) const;
+  // Whether the min of the account's own namespaces covers what the charge has of what that names,
+  // and it has something of it: then it is due to it, wherever it is.
+  bool IsGuaranteed(size_t account, const Amounts& charge) const;
 
-  // The account's share of what is idle on its level and of what its parent gets of what is idle
+  // The member's share of what is idle on its level and of what its parent gets of what is idle
   // above, in proportion to min times weight, rounded down. Only of what min names.
-  Amount ShareOf(size_t account, cluster::ResourceId resource) const;
+  Amount ShareOf(Member member, cluster::ResourceId resource) const;
+  Amount ShareOf(size_t account, cluster::ResourceId resource) const {
+    return ShareOf(Member{account}, resource);
+  }
   Amount BorrowedBy(size_t account, cluster::ResourceId resource) const;
   // What it lends: of what is borrowed on its level its part, in proportion to what it could lend.
   // The parts of a level add up to what is borrowed, as far as that is covered.
@@ -116,21 +140,25 @@ class Balance {
 
   void PutInForce(std::vector<SharedQuota> quotas);
   void FindParents(std::vector<Terms>& terms) const;
+  static void FindOwnMins(std::vector<Terms>& terms);
   const Level& LevelBelow(std::optional<size_t> parent) const;
   // What an account that uses so much has in the pool of its level.
   Pool PartOf(size_t account, cluster::ResourceId resource, Amount used) const;
   // What is the parent's own, if it used so much.
   Pool RestOf(size_t parent, cluster::ResourceId resource, Amount used) const;
+  // With so much more than it uses.
+  Pool PartOf(Member member, cluster::ResourceId resource, Amount asked = 0) const;
+  // The account below which its level is; none: it is the outermost.
+  std::optional<size_t> Above(Member member) const;
   // With the parent's rest.
   Pool PoolBelow(std::optional<size_t> parent, cluster::ResourceId resource) const;
   void Count(size_t account, cluster::ResourceId resource, Amount amount);
   std::optional<Refusal> OverLimit(size_t account, cluster::ResourceId resource,
                                    Amount asked) const;
-  std::optional<Refusal> NothingIdle(std::optional<size_t> parent, std::optional<size_t> member,
-                                     cluster::ResourceId resource, Amount asked) const;
+  std::optional<Refusal> NothingIdle(Member member, cluster::ResourceId resource,
+                                     Amount asked) const;
+  std::optional<Refusal> WhyNotAt(Member member, cluster::ResourceId resource, Amount asked) const;
   Amount BorrowedWith(size_t account, cluster::ResourceId resource, Amount asked) const;
-  template <typename Limit>
-  bool Within(size_t account, const Amounts& charge, Limit limit) const;
 
   std::vector<Account> accounts_;
   Level roots_;

@@ -82,8 +82,8 @@ TEST_F(BalanceTest, AllTogetherUseNoMoreThanIsGuaranteedToAll) {
             "borrowed, and 20 is idle");
   EXPECT_EQ(WhyNot("b", 5), "");
   EXPECT_NE(WhyNot("b", 6), "") << "has to be reclaimed";
-  EXPECT_TRUE(balance_.WithinMin(At("b"), Asks(20)));
-  EXPECT_FALSE(balance_.WithinMin(At("b"), Asks(21)));
+  EXPECT_TRUE(balance_.WithinMin({At("b")}, Asks(20)));
+  EXPECT_FALSE(balance_.WithinMin({At("b")}, Asks(21)));
 }
 
 TEST_F(BalanceTest, OnlyWhatAQuotaNamesIsLimited) {
@@ -112,7 +112,7 @@ TEST_F(BalanceTest, ACompositeQuotaCountsOnceAndGoesBeforeOthers) {
       balance_.terms(1).problems,
       std::vector<std::string>{"not in force in namespace a: composite elastic quota x/q is"});
   Use("a", 6);
-  EXPECT_FALSE(balance_.WithinMin(At("b"), Asks(5)));
+  EXPECT_FALSE(balance_.WithinMin({At("b")}, Asks(5)));
 }
 
 TEST_F(BalanceTest, OfEqualsTheOlderIsInForce) {
@@ -123,6 +123,54 @@ TEST_F(BalanceTest, OfEqualsTheOlderIsInForce) {
   Put(young);
   Put(old);
   EXPECT_EQ(balance_.terms(At("a")).quota->Key(), "a/z");
+}
+
+TEST_F(BalanceTest, AQuotaThatIsInForceNowhereLendsNothing) {
+  Put("a", 50);
+  cluster::ElasticQuota team = QuotaOf("x", Gb(10));
+  team.composite = true;
+  team.namespaces = {"a"};
+  Put(team);
+  Put("c", 2);
+  EXPECT_FALSE(balance_.terms(1).in_force);
+  EXPECT_EQ(WhyNot("c", 12), "");
+  EXPECT_NE(WhyNot("c", 13), "") << "10 and 2 are all that is guaranteed to anybody";
+  EXPECT_EQ(Share("c"), 2);
+}
+
+TEST_F(BalanceTest, TheSecondQuotaOfANamespaceLendsNothing) {
+  Put("a", 10);
+  cluster::ElasticQuota second = QuotaOf("a", Gb(1000));
+  second.meta.name = "z";
+  second.meta.created = Time(std::chrono::seconds(20));
+  Put(second);
+  Put("b", 10);
+  EXPECT_EQ(WhyNot("a", 20), "");
+  EXPECT_NE(WhyNot("a", 21), "");
+}
+
+// However much too much others have.
+TEST_F(BalanceTest, WhatMinCoversIsNotRefusedForWhatWasTooMuchBefore) {
+  cluster::ElasticQuota bounded = QuotaOf("a", Gb(2));
+  bounded.max = Gb(3);
+  Put(bounded);
+  Put("b", 4);
+  Put("c", 4);
+  Use("a", 1'000'000);
+  EXPECT_NE(WhyNot("a", 1), "");
+  EXPECT_EQ(WhyNot("b", 4), "");
+  EXPECT_NE(WhyNot("b", 5), "") << "nothing is idle";
+}
+
+TEST_F(BalanceTest, WhatIsOnlyPromisedWasNotThereBefore) {
+  Put("a", 0);
+  Put("b", 2);
+  Put("c", 2);
+  Use("a", 4);
+  const Balance settled = balance_;
+  Use("c", 1);
+  EXPECT_FALSE(balance_.WhyNot(At("b"), Asks(1)));
+  EXPECT_TRUE(balance_.WhyNot(At("b"), Asks(1), &settled));
 }
 
 TEST_F(BalanceTest, LimitsOfBorrowingAndLending) {
@@ -218,6 +266,36 @@ TEST_F(QuotaTreeTest, WhatIsNotLentToASiblingStaysThere) {
   EXPECT_NE(WhyNot("a", 81), "");
   EXPECT_NE(WhyNot("org", 81), "");
   EXPECT_EQ(WhyNot("c", 20), "");
+}
+
+TEST_F(QuotaTreeTest, AParentWithoutNamespacesCountsThroughItsChildren) {
+  cluster::ElasticQuota roof = QuotaOf("roof", Gb(20));
+  roof.namespaces = {};
+  Put(roof);
+  EXPECT_EQ(WhyNot("other", 150), "");
+  EXPECT_NE(WhyNot("other", 151), "") << "it has no children yet";
+  PutBelow("c", "roof/q", 10);
+  EXPECT_EQ(WhyNot("other", 170), "");
+  EXPECT_NE(WhyNot("other", 171), "");
+  EXPECT_EQ(WhyNot("c", 170), "");
+}
+
+TEST_F(QuotaTreeTest, AParentsOwnNamespacesHaveWhatItsChildrenAreNotGuaranteed) {
+  EXPECT_TRUE(balance_.IsGuaranteed(At("org"), Asks(30)));
+  EXPECT_FALSE(balance_.IsGuaranteed(At("org"), Asks(31)));
+  Use("a", 100);
+  EXPECT_TRUE(balance_.IsGuaranteed(At("org"), Asks(30))) << "its child borrows that";
+}
+
+TEST_F(QuotaTreeTest, WhatMinCoversIsNotRefusedForWhatItsParentHasTooMuchBefore) {
+  cluster::ElasticQuota bounded = *quotas_[0];
+  bounded.max = Gb(110);
+  quotas_[0] = std::make_shared<const cluster::ElasticQuota>(bounded);
+  balance_ = Balance(quotas_);
+  Use("org", 1'000'000);
+  EXPECT_EQ(WhyNot("a", 40), "");
+  EXPECT_EQ(WhyNot("other", 50), "");
+  EXPECT_NE(WhyNot("a", 41), "");
 }
 
 TEST_F(QuotaTreeTest, AParentThatIsNoneIsTold) {

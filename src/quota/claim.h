@@ -6,28 +6,31 @@
 //   claimant                    victim             may be taken when
 //   without a quota             without one        it has a lower priority
 //                               with one           never
-//   its min covers it           without one        the rules allow it, and it is no system pod
+//   its min covers it           without one        the rules allow it, or it has a lower priority;
+//                                                  and it is no system pod
 //                               of its own quota   never
 //                               of another quota   it is over quota, and that quota uses more than
-//                               min
-//   its min does not cover it   without one        never
+//                                                  min
+//   its min does not cover it   without one        it has a lower priority, and is no system pod
 //                               of its own quota   it has a lower priority
 //                               of another quota   it is over quota, the claimant's quota stays
-//                               within
-//                                                  min and its share of what is idle, and the
-//                                                  victim's uses more than min and its share
+//                                                  within min and its share of what is idle, and
+//                                                  the victim's uses more than min and its share
 //
-// Only resources count that the claimant asks for and its quota names, and a victim has to have one
-// of which its own quota uses too much. In a tree, what is said of two quotas has to be true of
-// those that stand beside each other, on the way up from each, and of the quotas themselves.
-// Source: nos-behaviour 6.7; pods without a quota were never reclaimed there, which made min no
-// guarantee, and a composite quota's namespaces were strangers to each other.
+// Of quotas only resources count that the claimant asks for and its quota names, and a victim with
+// a quota has to have one of which that uses too much; pods without a quota go for whatever the
+// claimant lacks. In a tree, what is said of two quotas has to be true of those that stand beside
+// each other, on the way up from each, and of the quotas themselves; what a parent keeps for its
+// own namespaces stands beside its children. Source: nos-behaviour 6.7; pods without a quota were
+// never reclaimed there, which made min no guarantee, and a composite quota's namespaces were
+// strangers to each other.
 //
 // Values.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "quota/balance.h"
 
@@ -49,8 +52,10 @@ struct Holding {
 
 class Claim {
  public:
-  // `claimant` is not counted in the balance.
-  Claim(Balance balance, Holding claimant, ReclaimRules rules);
+  // `claimant` is not counted in the balance; `settled` is that without what is only promised.
+  Claim(Balance balance, Balance settled, Holding claimant, ReclaimRules rules);
+  Claim(const Balance& balance, Holding claimant, ReclaimRules rules)
+      : Claim(balance, balance, std::move(claimant), rules) {}
 
   // What the claimant would count for: that may differ from node to node.
   void SetCharge(Amounts charge);
@@ -66,12 +71,13 @@ class Claim {
   bool IsGuaranteed() const;
 
   const Balance& balance() const { return balance_; }
+  const Amounts& charge() const { return claimant_.charge; }
 
  private:
   void Count(const Holding& victim, int sign);
   bool MayTakeFromOther(const Holding& victim) const;
 
-  Balance balance_;
+  Balance balance_, settled_;
   Holding claimant_;
   Amounts named_;  // what it asks for of what its quota's min names
   ReclaimRules rules_;

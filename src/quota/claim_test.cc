@@ -76,7 +76,7 @@ TEST_F(ClaimTest, WhatMinCoversIsTakenFromPodsWithoutQuota) {
   EXPECT_FALSE(MayTake(Pod("a", 10), system));
   Holding other = Pod("d", 0);
   other.charge = Of("cpu", 1000);
-  EXPECT_FALSE(MayTake(Pod("a", 10), other)) << "it has nothing that is guaranteed";
+  EXPECT_TRUE(MayTake(Pod("a", 10), other)) << "a pod is of no use without its cores";
   rules_.from_pods_without_quota = false;
   EXPECT_FALSE(MayTake(Pod("a", 10), Pod("d", 1)));
 }
@@ -85,7 +85,15 @@ TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenFromLesserPodsOfItsOwn) {
   Use("a", 10);
   EXPECT_TRUE(MayTake(Pod("a", 1, 5), Pod("a", 1, 4, false)));
   EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("a", 1, 5)));
-  EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("d", 1, 4))) << "never without a quota";
+}
+
+TEST_F(ClaimTest, AQuotaTakesNothingFromTheRightOfPriority) {
+  Use("a", 10);
+  EXPECT_TRUE(MayTake(Pod("a", 1, 5), Pod("d", 1, 4)));
+  EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("d", 1, 5)));
+  Holding system = Pod("d", 1);
+  system.is_system = true;
+  EXPECT_FALSE(MayTake(Pod("a", 1, 5), system));
 }
 
 TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenWithinTheShare) {
@@ -139,6 +147,22 @@ TEST_F(ClaimTest, InATreeBothHaveToBeRightOnTheirLevel) {
   EXPECT_FALSE(MayTake(Pod("a", 10), Pod("other", 1))) << "its parent has all that is its own";
   EXPECT_TRUE(MayTake(Pod("a", 2), Pod("other", 1)));
   EXPECT_FALSE(MayTake(Pod("other", 1), Pod("b", 1))) << "b borrows from its sibling alone";
+}
+
+TEST_F(ClaimTest, InATreeAParentsOwnPodsStandBesideItsChildren) {
+  quotas_.clear();
+  Put("org", 20);
+  Put("a", 10, "org/q");
+  Use("org", 20);
+  EXPECT_TRUE(MayTake(Pod("a", 10), Pod("org", 1))) << "it has more than its rest";
+  balance_.Add(*balance_.AccountOf("org"), Of(kGpu, 10), -1);
+  EXPECT_FALSE(MayTake(Pod("a", 10), Pod("org", 1)));
+  Use("a", 10);
+  EXPECT_FALSE(MayTake(Pod("org", 1), Pod("a", 1)));
+  Use("a", 1);
+  EXPECT_FALSE(MayTake(Pod("org", 1), Pod("a", 1))) << "its own rest is in use";
+  balance_.Add(*balance_.AccountOf("org"), Of(kGpu, 5), -1);
+  EXPECT_TRUE(MayTake(Pod("org", 5), Pod("a", 1)));
 }
 
 }  // namespace

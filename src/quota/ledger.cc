@@ -82,4 +82,22 @@ void Ledger::Rank(size_t account) {
   ranked.current = true;
 }
 
+Ledger LedgerOf(std::vector<SharedQuota> quotas, const cluster::ClusterSnapshot& snapshot,
+                const std::vector<Ledger::Pod>& pods, const ChargeRules& rules) {
+  Ledger ledger;
+  ledger.SetQuotas(std::move(quotas));
+  for (const Ledger::Pod& pod : pods) {
+    const bool counts = !pod->node_name.empty() && !pod->Finished();
+    if (counts && snapshot.Find(pod->node_name) == nullptr)
+      ledger.SetPod(pod, ChargeOf(*pod, nullptr, rules));
+  }
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    for (const Ledger::Pod& pod : node.pods) {
+      ledger.SetPod(pod, ChargeOf(*pod, node.node.get(), rules));
+    }
+  }
+  return ledger;
+}
+
 }  // namespace nos::quota

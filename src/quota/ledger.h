@@ -17,7 +17,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cluster/snapshot.h"
 #include "quota/balance.h"
+#include "quota/charge.h"
 
 namespace nos::quota {
 
@@ -67,5 +69,10 @@ class Ledger {
   Balance balance_;
   std::vector<Ranked> ranked_;  // by account
 };
+
+// With the pods of a snapshot, and with those of `pods` whose nodes it does not have, which count,
+// too: whoever asks who uses how much has to come to the same.
+Ledger LedgerOf(std::vector<SharedQuota> quotas, const cluster::ClusterSnapshot& snapshot,
+                const std::vector<Ledger::Pod>& pods, const ChargeRules& rules);
 
 }  // namespace nos::quota

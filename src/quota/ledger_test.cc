@@ -63,6 +63,30 @@ TEST(LedgerTest, APodCountsAsItIsNow) {
   EXPECT_EQ(ledger.ChargeOf("a/p"), nullptr);
 }
 
+TEST(LedgerTest, PodsCountWhereverTheyAre) {
+  cluster::Pod here = *PodOf("a", "here"), away = *PodOf("a", "away"), done = *PodOf("a", "done"),
+               waits = *PodOf("a", "waits");
+  for (cluster::Pod* pod : {&here, &away, &done, &waits}) {
+    pod->containers.emplace_back().requests = {{"nvidia.com/gpu", Quantity::FromValue(1)}};
+  }
+  here.node_name = "n";
+  away.node_name = "gone";
+  done.node_name = "gone";
+  done.phase = "Succeeded";
+  std::vector<Ledger::Pod> pods;
+  for (const cluster::Pod& pod : {here, away, done, waits}) {
+    pods.push_back(std::make_shared<const cluster::Pod>(pod));
+  }
+  auto node = std::make_shared<cluster::Node>();
+  node->meta.name = "n";
+  node->meta.labels = {{"nvidia.com/gpu.memory", "16384"}};
+  const auto snapshot = cluster::ClusterSnapshot::Build({node}, pods, gpu::Catalogue::Builtin());
+  const Ledger ledger = LedgerOf({QuotaOf("a", "q", {"a"})}, snapshot, pods, {});
+  const Amounts& used = ledger.balance().used(0);
+  EXPECT_EQ(used.Get(cluster::kPods), 2);
+  EXPECT_EQ(used.Get(cluster::InternResource(kGpuMemory)), 16 + 32) << "as each node has GPUs";
+}
+
 TEST(LedgerTest, TellsWhoIsBeyondWhatMinCovers) {
   Ledger ledger;
   ledger.SetPod(PodOf("a", "old", 1), Cpus(600));

@@ -1,20 +1,11 @@
 #include "scheduling/budgets.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cluster/selectors.h"
 
 namespace nos::scheduling {
-
-Budgets::Budgets(const cluster::Surroundings& around) {
-  for (const auto& [key, budget] : around.budgets.rows()) {
-    const bool selects = budget->selector && (!budget->selector->match_labels.empty() ||
-                                              !budget->selector->match_expressions.empty());
-    if (selects) {
-      budgets_[budget->meta.ns].emplace_back(budget.get(), budget->disruptions_allowed);
-    }
-  }
-}
 
 namespace {
 
@@ -27,24 +18,35 @@ bool Counts(const cluster::PodDisruptionBudget& budget, const cluster::Pod& pod)
 
 }  // namespace
 
-template <typename Table, typename Visit>
-void Budgets::ForEach(Table& budgets, const cluster::Pod& pod, Visit visit) {
-  const auto own = budgets.find(pod.meta.ns);
-  if (own == budgets.end() || pod.meta.labels.empty()) return;
-  for (auto& [budget, allowed] : own->second) {
-    if (Counts(*budget, pod)) visit(allowed);
+Budgets::Budgets(const cluster::Surroundings& around) {
+  Table table;
+  for (const auto& [key, budget] : around.budgets.rows()) {
+    const bool selects = budget->selector && (!budget->selector->match_labels.empty() ||
+                                              !budget->selector->match_expressions.empty());
+    if (!selects) continue;
+    table[budget->meta.ns].push_back({budget, allowed_.size()});
+    allowed_.push_back(budget->disruptions_allowed);
   }
+  table_ = std::make_shared<const Table>(std::move(table));
 }
 
-bool Budgets::Guards(const cluster::Pod& pod) const {
-  bool guards = false;
-  ForEach(budgets_, pod, [&](int32_t allowed) { guards = allowed <= 0 || guards; });
-  return guards;
+std::vector<size_t> Budgets::Of(const cluster::Pod& pod) const {
+  std::vector<size_t> numbers;
+  const auto own = table_->find(pod.meta.ns);
+  if (own == table_->end() || pod.meta.labels.empty()) return numbers;
+  for (const Budget& one : own->second) {
+    if (Counts(*one.budget, pod)) numbers.push_back(one.number);
+  }
+  return numbers;
+}
+
+bool Budgets::Guard(const std::vector<size_t>& budgets) const {
+  return std::ranges::any_of(budgets, [&](size_t number) { return allowed_[number] <= 0; });
 }
 
 bool Budgets::Take(const cluster::Pod& pod) {
   bool violates = false;
-  ForEach(budgets_, pod, [&](int32_t& allowed) { violates = --allowed < 0 || violates; });
+  for (const size_t number : Of(pod)) violates = --allowed_[number] < 0 || violates;
   return violates;
 }
 

@@ -2,12 +2,15 @@
 //
 //   Budgets budgets(snapshot.around());
 //   if (budgets.Take(*pod)) ++violations;
+//
+// Values; a copy is cheap.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cluster/surroundings.h"
@@ -18,20 +21,23 @@ class Budgets {
  public:
   explicit Budgets(const cluster::Surroundings& around);
 
-  // Whether it would violate one if the pod went now.
-  bool Guards(const cluster::Pod& pod) const;
+  // Those that count the pod, by their numbers.
+  std::vector<size_t> Of(const cluster::Pod& pod) const;
+  // Whether one of these allows nothing more.
+  bool Guard(const std::vector<size_t>& budgets) const;
+  bool Guards(const cluster::Pod& pod) const { return Guard(Of(pod)); }
   // Counts the pod as gone. Whether that violates one.
   bool Take(const cluster::Pod& pod);
 
  private:
-  // Calls visit(what it still allows) for each that counts the pod.
-  template <typename Table, typename Visit>
-  static void ForEach(Table& budgets, const cluster::Pod& pod, Visit visit);
+  struct Budget {
+    std::shared_ptr<const cluster::PodDisruptionBudget> budget;
+    size_t number;
+  };
+  using Table = std::map<std::string, std::vector<Budget>, std::less<>>;  // by namespace
 
-  // What each still allows, by namespace.
-  std::map<std::string, std::vector<std::pair<const cluster::PodDisruptionBudget*, int32_t>>,
-           std::less<>>
-      budgets_;
+  std::shared_ptr<const Table> table_;  // copies share it
+  std::vector<int32_t> allowed_;        // by number: what each still allows
 };
 
 // As if the pod had been evicted: the budgets that count it allow fewer further ones.

@@ -388,7 +388,7 @@ std::optional<quota::Refusal> Engine::WhyNotByQuota(const Framework& framework,
   const quota::Amounts charge =
       quota::ChargeOf(pod, node == nullptr ? nullptr : node->node.get(), charge_rules_);
   if (nominations_.empty() && leaving_.empty()) return ledger_.balance().WhyNot(*account, charge);
-  return BalanceToDecide(pod).WhyNot(*account, charge);
+  return BalanceToDecide(pod).WhyNot(*account, charge, &ledger_.balance());
 }
 
 // Of all nodes alike, for a pod that counts alike on all of them; else each is asked for what the

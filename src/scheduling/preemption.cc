@@ -110,6 +110,8 @@ std::vector<EvictionUnit> UnitsOn(const NodeInfo& node, const EvictionRule& rule
   std::set<std::string> seen;
   for (const SharedPod& pod : node.pods) {
     EvictionUnit unit = rule.UnitOf(pod);
+    const bool elsewhere = unit.size() == 1 && unit.front()->Key() != pod->Key();
+    if (elsewhere) unit = {pod};  // what is left of its gang: it is ending itself
     if (unit.size() == 1 || seen.insert(unit.front()->Key()).second) {
       units.push_back(std::move(unit));
     }
@@ -124,14 +126,16 @@ std::vector<EvictionUnit> UnitsOn(const NodeInfo& node, const EvictionRule& rule
 class NodeSearch {
  public:
   NodeSearch(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
-             const Pod& pod, const NodeInfo& node, EvictionRule& rule, const Promises& promises)
+             const Pod& pod, const NodeInfo& node, EvictionRule& rule, const Promises& promises,
+             const Budgets& budgets)
       : framework_(framework),
         snapshot_(snapshot),
         cycle_(cycle),
         pod_(pod),
         node_(node),
         rule_(rule),
-        promises_(promises) {}
+        promises_(promises),
+        budgets_(budgets) {}
 
   std::optional<Preemption> Run() {
     auto found = Find();
@@ -150,20 +154,67 @@ class NodeSearch {
     const std::vector<EvictionUnit> kept = RemoveWhoMayGo(units);
     if (!trial_->Fits() && (kept.empty() || !FitsWithout(kept, units))) return std::nullopt;
     const bool let_in = rule_.LetsIn();
-    Budgets budgets(snapshot_.around());
+    Budgets budgets = budgets_;
     std::vector<EvictionUnit> guarded, others;
     for (auto unit = gone_.rbegin(); unit != gone_.rend(); ++unit) {
       (Violations(budgets, *unit) > 0 ? guarded : others).push_back(*unit);
     }
+    const std::vector<EvictionUnit> all = gone_;
+    TakeBack(guarded, let_in);
+    TakeBack(others, let_in);
+    if (rule_.WantsFewest() && PodsOf(gone_) > 1) TakeFewer(all, guarded, others, let_in);
     Preemption preemption{node_.node->meta.name, {}, 0};
-    for (const EvictionUnit& unit : guarded) preemption.violations += Keep(unit, let_in) ? 0 : 1;
-    for (const EvictionUnit& unit : others) (void)Keep(unit, let_in);
     for (const EvictionUnit& unit : gone_) {
+      preemption.violations += std::ranges::find(guarded, unit) != guarded.end() ? 1 : 0;
       std::ranges::copy(unit, std::back_inserter(preemption.victims));
     }
     if (!let_in && !AddMore(preemption)) return std::nullopt;
     std::ranges::sort(preemption.victims, MoreImportant);
     return preemption;
+  }
+
+  // As many as can stay, the first of them first.
+  void TakeBack(const std::vector<EvictionUnit>& units, bool let_in) {
+    for (const EvictionUnit& unit : units) Keep(unit, let_in);
+  }
+
+  // Leaves those gone that are the fewest: the least important of which one alone is enough,
+  // without violating a budget; else who is left when those stay first that have the least of what
+  // lacks.
+  void TakeFewer(const std::vector<EvictionUnit>& all, const std::vector<EvictionUnit>& guarded,
+                 std::vector<EvictionUnit> others, bool let_in) {
+    const std::vector<EvictionUnit> found = gone_;
+    Become({});
+    for (auto unit = others.rbegin(); unit != others.rend(); ++unit) {
+      if (unit->size() > 1 || !rule_.MayGo(*unit) || !rule_.MayBeEnough(*unit)) continue;
+      Remove(*unit);
+      if (IsEnough(let_in)) return;
+      PutBack(EvictionUnit(*unit));
+    }
+    const auto worth = [&](const EvictionUnit& unit) { return rule_.WorthOf(unit); };
+    if (!std::ranges::is_sorted(others, {}, worth)) {
+      Become(all);
+      std::ranges::sort(others, [&](const EvictionUnit& a, const EvictionUnit& b) {
+        const double left = worth(a), right = worth(b);
+        return left != right ? left < right : MoreImportant(a.front(), b.front());
+      });
+      TakeBack(guarded, let_in);
+      TakeBack(others, let_in);
+      if (PodsOf(gone_) < PodsOf(found)) return;
+    }
+    Become(found);
+  }
+
+  static size_t PodsOf(const std::vector<EvictionUnit>& units) {
+    size_t count = 0;
+    for (const EvictionUnit& unit : units) count += unit.size();
+    return count;
+  }
+
+  // Just these are gone.
+  void Become(const std::vector<EvictionUnit>& units) {
+    while (!gone_.empty()) PutBack(EvictionUnit(gone_.back()));
+    for (const EvictionUnit& unit : units) Remove(unit);
   }
 
   // Those that may not, or not any more, stay: they are returned. Some may only when others have
@@ -181,7 +232,7 @@ class NodeSearch {
   }
   // Whether there is room when those go first that the others were taken before.
   bool FitsWithout(const std::vector<EvictionUnit>& first, const std::vector<EvictionUnit>& units) {
-    while (!gone_.empty()) PutBack(EvictionUnit(gone_.back()));
+    Become({});
     (void)RemoveWhoMayGo(first);
     if (gone_.empty()) return false;
     std::vector<EvictionUnit> rest = units;
@@ -193,7 +244,7 @@ class NodeSearch {
   }
 
   bool AddMore(Preemption& preemption) {
-    Budgets budgets(snapshot_.around());
+    Budgets budgets = budgets_;
     for (const EvictionUnit& unit : gone_) (void)Violations(budgets, unit);
     const auto more = rule_.More(budgets);
     if (!more) return false;
@@ -232,12 +283,11 @@ class NodeSearch {
     rule_.Count(unit, false);
     std::erase(gone_, unit);
   }
-  // Takes it back if the pod has room and is let in all the same. False: it has to go.
-  bool Keep(const EvictionUnit& unit, bool let_in) {
+  bool IsEnough(bool let_in) const { return trial_->Fits() && (!let_in || rule_.LetsIn()); }
+  // Takes it back if the pod has room and is let in all the same.
+  void Keep(const EvictionUnit& unit, bool let_in) {
     PutBack(unit);
-    if (trial_->Fits() && (!let_in || rule_.LetsIn())) return true;
-    Remove(unit);
-    return false;
+    if (!IsEnough(let_in)) Remove(unit);
   }
 
   const Framework& framework_;
@@ -247,35 +297,10 @@ class NodeSearch {
   const NodeInfo& node_;
   EvictionRule& rule_;
   const Promises& promises_;
+  const Budgets& budgets_;
   std::unique_ptr<Trial> trial_;
   std::vector<EvictionUnit> gone_;  // the least important first
 };
-
-std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnapshot& snapshot,
-                                   const Pod& pod, const PreemptionOptions& options,
-                                   EvictionRule& rule, const Promises& promises = {}) {
-  const Cycle cycle = framework.PreFilter(pod, snapshot);
-  std::vector<Preemption> candidates;
-  if (!cycle.verdict.fits()) return candidates;
-  const auto nodes = static_cast<int64_t>(snapshot.size());
-  const auto enough = static_cast<size_t>(
-      std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
-  bool harmless = false;  // there is one that violates no budget
-  const auto order = rule.Order(snapshot);
-  const size_t count = order ? order->size() : snapshot.size();
-  for (size_t i = 0; i < count && !(harmless && candidates.size() >= enough); ++i) {
-    const NodeInfo& node = snapshot.node(order ? (*order)[i] : i);
-    const Verdict verdict = FilterBeside(framework, snapshot, cycle, pod, node, promises);
-    if (verdict.kind != Verdict::Kind::kUnschedulable) continue;
-    rule.LookAt(node);
-    auto preemption = NodeSearch(framework, snapshot, cycle, pod, node, rule, promises).Run();
-    if (!preemption) continue;
-    harmless = harmless || preemption->violations == 0;
-    candidates.push_back(*std::move(preemption));
-    if (rule.IsGood(candidates.back())) break;
-  }
-  return candidates;
-}
 
 // The less, the better; the first victim is the most important.
 auto CostOf(const Preemption& p) {
@@ -292,10 +317,33 @@ auto CostOf(const Preemption& p) {
                     -youngest_start.time_since_epoch().count());
 }
 
-// Violations first: they are worse than any number.
-bool IsSmaller(const Preemption& a, const Preemption& b) {
-  const auto count = [](const Preemption& p) { return std::pair(p.violations, p.victims.size()); };
-  return count(a) != count(b) ? count(a) < count(b) : CostOf(a) < CostOf(b);
+std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnapshot& snapshot,
+                                   const Pod& pod, const PreemptionOptions& options,
+                                   EvictionRule& rule, const Promises& promises = {}) {
+  const Cycle cycle = framework.PreFilter(pod, snapshot);
+  std::vector<Preemption> candidates;
+  if (!cycle.verdict.fits()) return candidates;
+  const auto nodes = static_cast<int64_t>(snapshot.size());
+  const auto enough = static_cast<size_t>(
+      std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
+  const Budgets budgets(snapshot.around());
+  bool harmless = false;  // there is one that violates no budget
+  std::optional<size_t> best;
+  const auto order = rule.Order(snapshot);
+  const size_t count = order ? order->size() : snapshot.size();
+  for (size_t i = 0; i < count && !(harmless && candidates.size() >= enough); ++i) {
+    if (best && rule.IsGood(candidates[*best], i)) break;
+    const NodeInfo& node = snapshot.node(order ? (*order)[i] : i);
+    const Verdict verdict = FilterBeside(framework, snapshot, cycle, pod, node, promises);
+    if (verdict.kind != Verdict::Kind::kUnschedulable) continue;
+    rule.LookAt(node);
+    auto found = NodeSearch(framework, snapshot, cycle, pod, node, rule, promises, budgets).Run();
+    if (!found) continue;
+    harmless = harmless || found->violations == 0;
+    candidates.push_back(*std::move(found));
+    if (!best || IsSmaller(candidates.back(), candidates[*best])) best = candidates.size() - 1;
+  }
+  return candidates;
 }
 
 // Tries all sets of so many pods on every node, as long as trials are left.
@@ -381,6 +429,12 @@ std::vector<Preemption> PreemptionCandidates(const Framework& framework,
 }
 
 bool IsGentler(const Preemption& a, const Preemption& b) { return CostOf(a) < CostOf(b); }
+
+// Violations first: they are worse than any number.
+bool IsSmaller(const Preemption& a, const Preemption& b) {
+  const auto count = [](const Preemption& p) { return std::pair(p.violations, p.victims.size()); };
+  return count(a) != count(b) ? count(a) < count(b) : CostOf(a) < CostOf(b);
+}
 
 std::optional<Preemption> FindPreemption(const Framework& framework,
                                          const ClusterSnapshot& snapshot, const Pod& pod,

@@ -10,6 +10,9 @@
 // important first victim, the least sum of priorities, the fewest victims, and the youngest. Unlike
 // there, candidates are looked at in the order of the nodes' names, so that a run repeats.
 //
+// A rule may want few victims: then one pod goes alone where that is enough, and else those that
+// have the most of what the pod asks for, if these are fewer than the least important ones.
+//
 // Pure functions.
 #pragma once
 
@@ -56,12 +59,16 @@ class EvictionRule {
   virtual std::optional<std::vector<EvictionUnit>> More(Budgets&) { return std::nullopt; }
   // Whether few victims matter more than unimportant ones.
   virtual bool WantsFewest() const { return false; }
+  // Whether there might be room on the node that is looked at when this one goes alone.
+  virtual bool MayBeEnough(const EvictionUnit&) const { return true; }
+  // How much it has of what the pod asks for, from 0 to 1.
+  virtual double WorthOf(const EvictionUnit&) const { return 0; }
   // The nodes to be looked at, in this order, by index; none: all.
-  virtual std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot&) const {
+  virtual std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot&) {
     return std::nullopt;
   }
-  // Whether no others need be looked for.
-  virtual bool IsGood(const Preemption&) const { return false; }
+  // Whether none is better on those of that order from this place on.
+  virtual bool IsGood(const Preemption&, size_t /*place*/) const { return false; }
 };
 
 // Those that a predicate, which must outlive it, lets go, each for itself.
@@ -73,8 +80,7 @@ class EachThat final : public EvictionRule {
   bool MayGo(const EvictionUnit& unit) const override {
     return std::ranges::all_of(unit, [&](const auto& pod) { return may_go_(*pod); });
   }
-  std::optional<std::vector<size_t>> Order(
-      const cluster::ClusterSnapshot& snapshot) const override {
+  std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot& snapshot) override {
     if (node_.empty()) return std::nullopt;
     const auto index = snapshot.IndexOf(node_);
     return index ? std::vector{*index} : std::vector<size_t>();
@@ -124,5 +130,7 @@ std::optional<Preemption> FindFewest(const Framework& framework,
                                      FunctionRef<bool(const cluster::Pod&)> may_go);
 // Whether `a` does less harm than `b`.
 bool IsGentler(const Preemption& a, const Preemption& b);
+// The same where few victims matter more than unimportant ones.
+bool IsSmaller(const Preemption& a, const Preemption& b);
 
 }  // namespace nos::scheduling

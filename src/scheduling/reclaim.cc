@@ -34,26 +34,20 @@ bool IsAsBad(const quota::Refusal& after, const quota::Refusal& before) {
          after.resource == before.resource && LackOf(after) >= LackOf(before);
 }
 
-// What a node lacks for a pod, of what can be told without its filters: cores, memory, places.
-class Lacks {
- public:
-  Lacks(const cluster::ResourceVector& asked, const cluster::NodeInfo& node) {
-    for (const auto& [id, amount] : asked.entries()) {
-      if (id > cluster::kPods || amount <= 0) continue;
-      const Amount free = Amount{node.allocatable.Get(id)} - node.requested.Get(id);
-      if (amount > free) lacks_.emplace_back(id, amount - free);
-    }
+// What is asked for and limited, for the account or above it.
+std::vector<cluster::ResourceId> LimitedFor(const quota::Balance& balance, size_t account,
+                                            const quota::Amounts& asked) {
+  std::vector<cluster::ResourceId> limited;
+  for (const auto& [resource, amount] : asked.entries()) {
+    const auto limits = [&](const quota::Member& member) {
+      const quota::Terms& terms = balance.terms(member.account);
+      return terms.min.Named(resource) || terms.max.Named(resource) ||
+             terms.borrowing_limit.Named(resource);
+    };
+    if (std::ranges::any_of(balance.PathOf(account), limits)) limited.push_back(resource);
   }
-  void Lessen(const quota::Amounts& freed) {
-    for (auto& [id, lack] : lacks_) lack -= freed.Get(id);
-  }
-  bool any() const {
-    return std::ranges::any_of(lacks_, [](const auto& lack) { return lack.second > 0; });
-  }
-
- private:
-  std::vector<std::pair<cluster::ResourceId, Amount>> lacks_;
-};
+  return limited;
+}
 
 bool LessImportant(const cluster::Pod& a, const cluster::Pod& b) {
   return std::tuple(a.priority, b.meta.created, b.Key()) <
@@ -74,6 +68,7 @@ Reclaim::Reclaim(quota::Ledger& ledger, quota::Balance balance, const QuotaOptio
                  UnitOfPod unit_of)
     : ledger_(ledger),
       balance_(std::move(balance)),
+      settled_(ledger.balance()),
       options_(options),
       unit_of_(std::move(unit_of)) {}
 
@@ -82,37 +77,56 @@ void Reclaim::CountGone(const std::vector<Pod>& pods) {
     const quota::Amounts* charge = ledger_.ChargeOf(pod->Key());
     const auto account = balance_.AccountOf(pod->meta.ns);
     if (charge == nullptr || !gone_.emplace(pod->Key(), pod).second || !account) continue;
-    balance_.Add(*account, *charge, -1);
+    CountBoth(*account, *charge, -1);
   }
+}
+
+void Reclaim::CountBoth(size_t account, const quota::Amounts& charge, int sign) {
+  balance_.Add(account, charge, sign);
+  settled_.Add(account, charge, sign);
 }
 
 void Reclaim::Carry(const Preemption& found, const ClusterSnapshot& snapshot, const Pod& pod) {
   CountGone(found.victims);
   const cluster::NodeInfo* node = snapshot.Find(found.node);
   if (const auto account = balance_.AccountOf(pod->meta.ns)) {
-    balance_.Add(*account, quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(),
-                                           options_.charges));
+    CountBoth(*account,
+              quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), options_.charges),
+              1);
   }
 }
 
-// Of the first that fit the best.
-const cluster::NodeInfo* Reclaim::NodeThatFits(const Framework& framework,
-                                               const ClusterSnapshot& snapshot,
-                                               std::string_view preferred) const {
+std::vector<const cluster::NodeInfo*> Reclaim::NodesThatFit(const Framework& framework,
+                                                            const ClusterSnapshot& snapshot,
+                                                            std::string_view preferred) const {
   const Cycle cycle = framework.PreFilter(*pod_, snapshot);
-  if (!cycle.verdict.fits()) return nullptr;
+  if (!cycle.verdict.fits()) return {};
   const auto fits = [&](const cluster::NodeInfo& node) {
     return FilterBeside(framework, snapshot, cycle, *pod_, node, promises_).fits();
   };
-  const cluster::NodeInfo* node = snapshot.Find(preferred);
-  if (node != nullptr && fits(*node)) return node;
-  std::vector<const cluster::NodeInfo*> nodes;
-  for (size_t i = 0; i < snapshot.size() && nodes.size() < kMostScored; ++i) {
-    if (fits(snapshot.node(i))) nodes.push_back(&snapshot.node(i));
+  const bool depends = quota::DependsOnNode(*pod_);
+  const auto kind_of = [&](const cluster::NodeInfo& node) {
+    return depends ? quota::GpuMemoryOf(*node.node, options_.charges) : 0;
+  };
+  std::map<int64_t, std::vector<const cluster::NodeInfo*>> by_kind;
+  std::optional<int64_t> settled;
+  const cluster::NodeInfo* first = snapshot.Find(preferred);
+  if (first != nullptr && fits(*first)) by_kind[*(settled = kind_of(*first))] = {first};
+  for (size_t i = 0; i < snapshot.size() && (depends || !settled); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    const int64_t kind = kind_of(node);
+    std::vector<const cluster::NodeInfo*>& nodes = by_kind[kind];
+    if (kind == settled) continue;
+    if (nodes.size() < kMostScored && fits(node)) nodes.push_back(&node);
+    if (!depends && nodes.size() == kMostScored) break;
   }
-  if (nodes.empty()) return nullptr;
-  const std::vector<int64_t> scores = framework.Score(cycle, *pod_, snapshot, nodes);
-  return nodes[static_cast<size_t>(std::ranges::max_element(scores) - scores.begin())];
+  std::vector<const cluster::NodeInfo*> best;
+  for (const auto& [kind, nodes] : by_kind) {
+    if (nodes.empty()) continue;
+    const std::vector<int64_t> scores = framework.Score(cycle, *pod_, snapshot, nodes);
+    best.push_back(nodes[static_cast<size_t>(std::ranges::max_element(scores) - scores.begin())]);
+  }
+  return best;
 }
 
 std::optional<Preemption> Reclaim::Find(const Framework& framework, const ClusterSnapshot& snapshot,
@@ -121,16 +135,32 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   groups_.clear();
   quota::Holding claimant{balance_.AccountOf(pod->meta.ns),
                           quota::ChargeOf(*pod, nullptr, options_.charges), pod->priority};
-  claim_ = std::make_unique<quota::Claim>(balance_, std::move(claimant), options_.reclaim);
-  const cluster::NodeInfo* fits = NodeThatFits(framework, snapshot, preferred);
-  if (fits != nullptr) LookAt(*fits);
-  if (fits != nullptr && LetsIn()) return Preemption{fits->node->meta.name, {}, 0};
-  Budgets budgets(snapshot.around());
+  claim_ =
+      std::make_unique<quota::Claim>(balance_, settled_, std::move(claimant), options_.reclaim);
+  const auto fitting = NodesThatFit(framework, snapshot, preferred);
+  for (const cluster::NodeInfo* node : fitting) {
+    LookAt(*node);
+    if (LetsIn()) return Preemption{node->node->meta.name, {}, 0};
+  }
+  const Budgets budgets(snapshot.around());
   Collect(budgets);
-  if (fits == nullptr) return WithoutRoom(framework, snapshot);
+  std::optional<Preemption> best;
+  const auto consider = [&](std::optional<Preemption> found) {
+    if (found && (!best || IsSmaller(*found, *best))) best = std::move(found);
+  };
+  for (const cluster::NodeInfo* node : fitting) consider(WithRoom(*node, budgets));
+  if (fitting.empty() || quota::DependsOnNode(*pod_)) {
+    consider(WithoutRoom(framework, snapshot, budgets));
+  }
+  return best;
+}
+
+// Only its quota lacks there.
+std::optional<Preemption> Reclaim::WithRoom(const cluster::NodeInfo& node, Budgets budgets) {
+  LookAt(node);
   const auto units = More(budgets);
   if (!units) return std::nullopt;
-  Preemption found{fits->node->meta.name, {}, 0};
+  Preemption found{node.node->meta.name, {}, 0};
   for (const EvictionUnit& unit : *units) {
     for (const Pod& victim : unit) {
       found.violations += budgets.Take(*victim) ? 1 : 0;
@@ -141,18 +171,19 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
 }
 
 std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
-                                               const ClusterSnapshot& snapshot) {
-  if (!LetsIn()) {  // if not even all of them were enough, no node need be asked
-    const auto taken = TakeUntilLetIn();
-    if (!taken && !quota::DependsOnNode(*pod_)) return std::nullopt;
-    if (taken) {
-      for (const EvictionUnit& unit : *taken) Count(unit, false);
-    }
+                                               const ClusterSnapshot& snapshot,
+                                               const Budgets& budgets) {
+  if (!quota::DependsOnNode(*pod_) && !LetsIn()) {
+    // If not even all of them were enough, no node need be asked.
+    const auto taken = TakeUntilLetIn(budgets);
+    if (!taken) return std::nullopt;
+    for (const Taken& one : *taken) Count(one.unit, false);
   }
   return FindPreemption(framework, snapshot, *pod_, kLooksAt, this, promises_);
 }
 
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
+  lacks_ = Lacks(cluster::RequestsOf(*pod_), node);
   if (!quota::DependsOnNode(*pod_)) return;
   claim_->SetCharge(quota::ChargeOf(*pod_, node.node.get(), options_.charges));
 }
@@ -188,35 +219,59 @@ void Reclaim::Count(const EvictionUnit& unit, bool gone) {
     gone ? void(gone_.emplace(pod->Key(), pod)) : void(gone_.erase(pod->Key()));
 }
 
+bool Reclaim::MayBeEnough(const EvictionUnit& unit) const {
+  return lacks_.UseOf(HoldingOf(unit).charge) == Lacks::Use::kAll;
+}
+
+double Reclaim::WorthOf(const EvictionUnit& unit) const {
+  const quota::Amounts has = HoldingOf(unit).charge;
+  double worth = 0;
+  for (const auto& [resource, asked] : claim_->charge().entries()) {
+    if (resource == cluster::kPods) continue;  // of which all have one
+    worth = std::max(worth, static_cast<double>(std::min(has.Get(resource), asked)) /
+                                static_cast<double>(asked));
+  }
+  return worth;
+}
+
 bool Reclaim::HasExcess(size_t account) const {
-  const quota::Amounts& min = balance_.terms(account).min;
+  const quota::Member own = balance_.PathOf(account).front();
   return std::ranges::any_of(balance_.used(account).entries(), [&](const auto& used) {
-    const auto own = min.Named(used.first);
-    return own && used.second > *own;
+    return balance_.IsBeyondMin(own, used.first);
   });
 }
 
 void Reclaim::Collect(const Budgets& budgets) {
   const auto own = balance_.AccountOf(pod_->meta.ns);
+  if (!own) return;
+  const auto limited = LimitedFor(balance_, *own, claim_->charge());
   for (size_t account = 0; account < balance_.size(); ++account) {
-    if (account == own || HasExcess(account)) CollectOf(account, budgets);
+    if (account == own || HasExcess(account)) CollectOf(account, budgets, limited);
   }
 }
 
-void Reclaim::CollectOf(size_t account, const Budgets& budgets) {
+void Reclaim::CollectOf(size_t account, const Budgets& budgets,
+                        const std::vector<cluster::ResourceId>& limited) {
   const quota::Ledger::Standing& standing = ledger_.StandingOf(account);
   const bool own = account == balance_.AccountOf(pod_->meta.ns);
-  const size_t first = groups_.size();
+  using Key = std::tuple<int32_t, std::vector<size_t>, std::vector<Amount>>;
+  std::map<Key, size_t> groups;
+  auto group = groups.end();
+  Key key;
+  auto& [priority, guards, amounts] = key;
   for (size_t i = own ? 0 : standing.in_quota; i < standing.pods.size(); ++i) {
     const Pod& pod = standing.pods[i];
     if (own && pod->priority >= pod_->priority) continue;
-    const Group key{account, budgets.Guards(*pod), pod->priority, standing.charges[i]};
-    auto group = std::find_if(
-        groups_.begin() + static_cast<std::ptrdiff_t>(first), groups_.end(), [&](const Group& g) {
-          return g.guarded == key.guarded && g.priority == key.priority && *g.charge == *key.charge;
-        });
-    if (group == groups_.end()) group = groups_.insert(groups_.end(), key);
-    group->pods.push_back(pod);
+    priority = pod->priority;
+    guards = budgets.Of(*pod);
+    amounts.clear();
+    for (const auto resource : limited) amounts.push_back(standing.charges[i]->Get(resource));
+    if (group == groups.end() || group->first != key) {  // mostly they are alike
+      group = groups.try_emplace(key, groups_.size()).first;
+      if (group->second == groups_.size()) groups_.push_back({account, {}, {}, guards});
+    }
+    groups_[group->second].pods.push_back(pod);
+    groups_[group->second].charges.push_back(standing.charges[i]);
   }
 }
 
@@ -240,33 +295,38 @@ std::vector<Reclaim::Head> Reclaim::Heads() const {
   return heads;
 }
 
-std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets&) {
-  auto taken = TakeUntilLetIn();
+std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
+  auto taken = TakeUntilLetIn(budgets);
   if (!taken) return std::nullopt;
-  std::ranges::sort(*taken, [](const EvictionUnit& a, const EvictionUnit& b) {
-    return LessImportant(*b.front(), *a.front());
+  std::ranges::sort(*taken, [](const Taken& a, const Taken& b) {
+    if (a.violates != b.violates) return a.violates;
+    return LessImportant(*b.unit.front(), *a.unit.front());
   });
   std::vector<EvictionUnit> needed;
-  for (EvictionUnit& unit : *taken) {  // the most important first
-    Count(unit, false);
+  for (Taken& one : *taken) {  // those that had better stay first
+    Count(one.unit, false);
     if (LetsIn()) continue;
-    Count(unit, true);
-    needed.push_back(std::move(unit));
+    Count(one.unit, true);
+    needed.push_back(std::move(one.unit));
   }
   for (const EvictionUnit& unit : needed) Count(unit, false);
   return needed;
 }
 
-// Those that are taken stay counted; none if all of them are not enough. Those come first that no
-// budget guards, then those that are worth the most of what lacks, then those of who borrows the
-// most for its size.
-std::optional<std::vector<EvictionUnit>> Reclaim::TakeUntilLetIn() {
-  std::vector<EvictionUnit> taken;
+// Those that are taken stay counted; none if all of them are not enough. Those come first that
+// violate no budget, then those that are worth the most of what lacks, then those of who borrows
+// the most for its size.
+std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budgets) {
+  std::vector<Taken> taken;
   std::vector<Head> heads = Heads();
   std::set<const Group*> useless;  // to what lacks now
   while (const auto refusal = claim_->WhyNot()) {
+    const auto is_guarded = [&](const Head& head) {
+      if (head.unit.size() == 1) return budgets.Guard(head.group->budgets);
+      return std::ranges::any_of(head.unit, [&](const Pod& pod) { return budgets.Guards(*pod); });
+    };
     const auto worth = [&](const Head& head) {
-      return std::tuple(!head.group->guarded,
+      return std::tuple(!is_guarded(head),
                         std::min(head.holding.charge.Get(refusal->resource), LackOf(*refusal)),
                         ExcessOf(claim_->balance(), head.holding.account, refusal->resource));
     };
@@ -283,7 +343,7 @@ std::optional<std::vector<EvictionUnit>> Reclaim::TakeUntilLetIn() {
       if (may_help(head) && (best == nullptr || is_better(head, *best))) best = &head;
     }
     if (best == nullptr) {
-      for (const EvictionUnit& unit : taken) Count(unit, false);
+      for (const Taken& one : taken) Count(one.unit, false);
       return std::nullopt;
     }
     Count(best->unit, true);
@@ -292,56 +352,83 @@ std::optional<std::vector<EvictionUnit>> Reclaim::TakeUntilLetIn() {
       useless.insert(best->group);
       continue;
     }
-    taken.push_back(best->unit);
+    taken.push_back({best->unit, false});
+    for (const Pod& pod : best->unit) taken.back().violates |= budgets.Take(*pod);
     std::erase_if(heads, [&](Head& head) { return IsGone(head.unit) && !Advance(head); });
     useless.clear();
   }
   return taken;
 }
 
-// Nodes that have room if all go that may, as far as that is soon told; those with the least
-// important of them first.
-std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapshot) const {
+// Nodes that might have room if all go that may; those first where one alone might be enough.
+std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapshot) {
   const Charges may_go = ChargesOfThoseThatMayGo();
-  const bool any = options_.reclaim.from_pods_without_quota;
   const cluster::ResourceVector asked = cluster::RequestsOf(*pod_);
-  std::vector<std::pair<const cluster::Pod*, size_t>> nodes;
+  places_.clear();
   for (size_t i = 0; i < snapshot.size(); ++i) {
-    const cluster::NodeInfo& node = snapshot.node(i);
-    Lacks lacks(asked, node);
-    const cluster::Pod* least = nullptr;
-    for (const Pod& pod : node.pods) {
-      const auto found = may_go.find(pod.get());
-      const quota::Amounts* charge = found != may_go.end() ? found->second : nullptr;
-      if (charge == nullptr && any && !balance_.AccountOf(pod->meta.ns)) {
-        charge = ledger_.ChargeOf(pod->Key());
-      }
-      if (charge == nullptr) continue;
-      lacks.Lessen(*charge);
-      if (least == nullptr || LessImportant(*pod, *least)) least = pod.get();
-    }
-    if (least != nullptr && !lacks.any()) nodes.emplace_back(least, i);
+    const auto place = PlaceOn(snapshot.node(i), asked, may_go);
+    if (place) places_.push_back({i, place->alone, place->least});
   }
-  std::ranges::sort(nodes,
-                    [](const auto& a, const auto& b) { return LessImportant(*a.first, *b.first); });
+  std::ranges::sort(places_, [](const Place& a, const Place& b) {
+    if ((a.alone == nullptr) != (b.alone == nullptr)) return a.alone != nullptr;
+    return a.alone != nullptr ? LessImportant(*a.alone, *b.alone)
+                              : LessImportant(*a.least, *b.least);
+  });
   std::vector<size_t> order;
-  order.reserve(nodes.size());
-  for (const auto& [pod, node] : nodes) order.push_back(node);
+  order.reserve(places_.size());
+  for (const Place& place : places_) order.push_back(place.node);
   return order;
+}
+
+std::optional<Reclaim::Place> Reclaim::PlaceOn(const cluster::NodeInfo& node,
+                                               const cluster::ResourceVector& asked,
+                                               const Charges& may_go) const {
+  const Lacks lacks(asked, node);
+  Lacks left = lacks;
+  Place place{0, nullptr, nullptr};
+  for (const Pod& pod : node.pods) {
+    const auto found = may_go.find(pod.get());
+    const quota::Amounts* charge = found != may_go.end() ? found->second : nullptr;
+    if (charge == nullptr && MayGoWithoutQuota(*pod)) charge = ledger_.ChargeOf(pod->Key());
+    if (charge == nullptr) continue;
+    const Lacks::Use use = lacks.UseOf(*charge);
+    if (use == Lacks::Use::kNone) continue;
+    const auto note = [&](const cluster::Pod*& least) {
+      if (least == nullptr || LessImportant(*pod, *least)) least = pod.get();
+    };
+    left.Lessen(*charge);
+    note(place.least);
+    if (use == Lacks::Use::kAll) note(place.alone);
+  }
+  if (place.least == nullptr || left.any()) return std::nullopt;
+  return place;
+}
+
+// If its node is one on which the pod's quota guarantees it.
+bool Reclaim::MayGoWithoutQuota(const cluster::Pod& pod) const {
+  const bool may = options_.reclaim.from_pods_without_quota || pod.priority < pod_->priority;
+  return may && !balance_.AccountOf(pod.meta.ns) && !IsSystemPod(pod);
 }
 
 // With those of their gangs.
 Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
   Charges may_go;
   for (const Group& group : groups_) {
-    for (const Pod& pod : group.pods) {
-      may_go[pod.get()] = group.charge;
+    for (size_t i = 0; i < group.pods.size(); ++i) {
+      const Pod& pod = group.pods[i];
+      may_go[pod.get()] = group.charges[i];
       const EvictionUnit unit = unit_of_(pod);
       if (unit.size() == 1) continue;
       for (const Pod& member : unit) may_go[member.get()] = ledger_.ChargeOf(member->Key());
     }
   }
   return may_go;
+}
+
+bool Reclaim::IsGood(const Preemption& found, size_t place) const {
+  if (found.violations > 0 || found.victims.size() > 1) return false;
+  const cluster::Pod* next = places_[place].alone;
+  return found.victims.empty() || next == nullptr || !LessImportant(*next, *found.victims.front());
 }
 
 }  // namespace nos::scheduling

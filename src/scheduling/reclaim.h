@@ -8,7 +8,9 @@
 // The rules are those of quota/claim.h. A place is looked for first where nobody has to go; then on
 // each node as many go as have to for its resources, GPUs cut anew if need be, and as few more
 // anywhere as its quota takes. Of all such plans that is taken which violates the fewest disruption
-// budgets, then has the fewest victims, then the least important, then the youngest.
+// budgets, then has the fewest victims, then the least important, then the youngest. Nodes are
+// looked at in the order of the least important pod that alone might be enough there, until no
+// better one can come, or there are 100 plans.
 //
 // A plan without victims: those that are on their way out are enough.
 #pragma once
@@ -25,6 +27,7 @@
 
 #include "quota/claim.h"
 #include "quota/ledger.h"
+#include "scheduling/lacks.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/preemption.h"
 
@@ -61,19 +64,18 @@ class Reclaim final : public EvictionRule {
   bool LetsIn() const override { return !claim_->WhyNot(); }
   std::optional<std::vector<EvictionUnit>> More(Budgets& budgets) override;
   bool WantsFewest() const override { return true; }
-  std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot& snapshot) const override;
-  bool IsGood(const Preemption& found) const override {
-    return found.violations == 0 && found.victims.size() <= 1;
-  }
+  bool MayBeEnough(const EvictionUnit& unit) const override;
+  double WorthOf(const EvictionUnit& unit) const override;
+  std::optional<std::vector<size_t>> Order(const cluster::ClusterSnapshot& snapshot) override;
+  bool IsGood(const Preemption& found, size_t place) const override;
 
  private:
-  // Pods of one quota that are alike but for their age, the youngest last.
+  // Pods of one quota that are alike in what is limited for the pod, the youngest last.
   struct Group {
     size_t account;
-    bool guarded;  // by a budget
-    int32_t priority;
-    const quota::Amounts* charge;
     std::vector<Pod> pods = {};
+    std::vector<const quota::Amounts*> charges = {};
+    std::vector<size_t> budgets = {};  // that count them
   };
   // Of a group, while some are counted as gone: the next to go, if there is one.
   struct Head {
@@ -82,27 +84,46 @@ class Reclaim final : public EvictionRule {
     EvictionUnit unit = {};
     quota::Holding holding = {};
   };
+  struct Taken {
+    EvictionUnit unit;
+    bool violates;  // a budget
+  };
+  // A node, and the least important of its pods that may go and are of use.
+  struct Place {
+    size_t node;
+    const cluster::Pod* alone;  // that might be enough; null: none is
+    const cluster::Pod* least;
+  };
 
   // By pods of a snapshot.
   using Charges = std::unordered_map<const cluster::Pod*, const quota::Amounts*>;
 
+  void CountBoth(size_t account, const quota::Amounts& charge, int sign);
   Charges ChargesOfThoseThatMayGo() const;
-  const cluster::NodeInfo* NodeThatFits(const Framework& framework,
-                                        const cluster::ClusterSnapshot& snapshot,
-                                        std::string_view preferred) const;
+  std::optional<Place> PlaceOn(const cluster::NodeInfo& node, const cluster::ResourceVector& asked,
+                               const Charges& may_go) const;
+  bool MayGoWithoutQuota(const cluster::Pod& pod) const;
+  // The best that have room, one for each amount that the pod may count for.
+  std::vector<const cluster::NodeInfo*> NodesThatFit(const Framework& framework,
+                                                     const cluster::ClusterSnapshot& snapshot,
+                                                     std::string_view preferred) const;
+  std::optional<Preemption> WithRoom(const cluster::NodeInfo& node, Budgets budgets);
   std::optional<Preemption> WithoutRoom(const Framework& framework,
-                                        const cluster::ClusterSnapshot& snapshot);
+                                        const cluster::ClusterSnapshot& snapshot,
+                                        const Budgets& budgets);
   quota::Holding HoldingOf(const EvictionUnit& unit) const;
   bool IsGone(const EvictionUnit& unit) const;
   bool HasExcess(size_t account) const;
   void Collect(const Budgets& budgets);
-  void CollectOf(size_t account, const Budgets& budgets);
+  void CollectOf(size_t account, const Budgets& budgets,
+                 const std::vector<cluster::ResourceId>& limited);
   bool Advance(Head& head) const;
   std::vector<Head> Heads() const;
-  std::optional<std::vector<EvictionUnit>> TakeUntilLetIn();
+  std::optional<std::vector<Taken>> TakeUntilLetIn(Budgets budgets);
 
   quota::Ledger& ledger_;
   quota::Balance balance_;
+  quota::Balance settled_;  // that without what is only promised
   const QuotaOptions options_;
   const UnitOfPod unit_of_;
   Promises promises_;
@@ -110,6 +131,8 @@ class Reclaim final : public EvictionRule {
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
   std::vector<Group> groups_;            // whose pods may go for the pod
+  std::vector<Place> places_;            // in the order in which they are looked at
+  Lacks lacks_;                          // of the node that is looked at
   std::unique_ptr<quota::Claim> claim_;  // of the pod; null before Find
 };
 

@@ -142,6 +142,7 @@ TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
     }
     EXPECT_TRUE(MayTakeAll(found->victims, pod));
     EXPECT_TRUE(FitsWithout(found->victims, pod));
+    EXPECT_TRUE(best != 1 || found->victims.size() == 1) << "seed " << GetParam();
     for (size_t spared = 0; spared < found->victims.size(); ++spared) {
       std::vector<Pod> others = found->victims;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(spared));

@@ -80,7 +80,8 @@ void QuotaJudge::JudgeBinding(const cluster::Pod& pod) {
     const auto max = quota->max.Named(resource);
     const quota::Amount used = UsedBy(*quota, resource, true);
     if (max && used > *max) tell(used, "by " + quota->name, *max);
-    if (!quota->min.Named(resource)) continue;
+    const auto own_min = quota->min.Named(resource);
+    if (!own_min || used <= *own_min) continue;  // it borrows nothing
     quota::Amount all_use = 0, all_have = 0;
     for (const PlainQuota& each : quotas_) {
       const auto min = each.min.Named(resource);

@@ -1,7 +1,7 @@
 // Whether a scheduler keeps to elastic quotas, judged by what the API server holds and by plain
-// sums: nobody is let in beyond max, or beyond what all together are guaranteed (what others were
-// evicted from is not theirs any more), and who has to go for another namespace's quota is of one
-// that uses more than its own min.
+// sums: nobody is let in beyond max, or to borrow beyond what all together are guaranteed (what
+// others were evicted from is not theirs any more), and who has to go for another namespace's quota
+// is of one that uses more than its own min.
 //
 //   judge.SetQuotas({{"team-a", {"team-a"}, min, max}}, now);   // all there are from now on
 //   judge.See(before, after, now);                              // as the API server has pods
