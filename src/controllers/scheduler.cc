@@ -137,15 +137,17 @@ void Scheduler::TakeIn(const View& view, Time now) {
     if (view.around != nullptr) {
       engine_.ChangeAround([&](cluster::Surroundings& around) { around = view.around->Collect(); });
     }
-    for (const Node& node : *view.nodes.Snapshot()) TakeInNode(nullptr, node, now);
-    // Those that run first: by them it is judged what is guaranteed to those that were promised
-    // something.
+    // Those that run first: nodes name them, and by them it is judged what is guaranteed to those
+    // that were promised something.
     const auto pods = view.pods.Snapshot();
-    for (const bool bound : {true, false}) {
+    const auto take_in = [&](bool bound) {
       for (const Pod& pod : *pods) {
         if (RunsSomewhere(pod) == bound) TakeInPod(nullptr, pod, now);
       }
-    }
+    };
+    take_in(true);
+    for (const Node& node : *view.nodes.Snapshot()) TakeInNode(nullptr, node, now);
+    take_in(false);
     return;
   }
   for (const AroundChange& change : view.changes->around) {

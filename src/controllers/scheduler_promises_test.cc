@@ -308,6 +308,25 @@ TEST_F(SchedulerPromisesTest, NobodyGoesWhileThePartitionerMayCut) {
   EXPECT_EQ(At("a/p"), "gone") << "there is no partitioner";
 }
 
+TEST_F(SchedulerPromisesTest, ANewLeaderKnowsWhoHoldsWhat) {
+  GpuNode("g", 1);
+  std::string layout = "1g.5gb@0:free,1g.5gb@1:free", holders;
+  for (const char* start : {"2", "3", "4", "5", "6"}) {
+    PodWith("a", std::string("p") + start, {{"nvidia.com/mig-1g.5gb", "1"}}, 0, {},
+            {{"nodeName", "g"}});
+    layout += std::string(",1g.5gb@") + start + ":used";
+    holders += std::string(",1g.5gb@") + start + "=a/p" + start;
+  }
+  Tell("g",
+       {{"nos.nebuly.com/status-layout-0", layout},
+        {"nos.nebuly.com/status-holders-0", holders.substr(1)}},
+       {{"nvidia.com/mig-1g.5gb", "7"}});
+  Restart();
+  PodOf("b", "q", "nvidia.com/mig-2g.10gb", "1");
+  Run();
+  EXPECT_NE(Spec("g").find("2g.10gb@0"), std::string::npos) << WhyOf("b/q");
+}
+
 TEST_F(SchedulerPromisesTest, ANewLeaderKeepsToMax) {
   GpuNode("g", 1);
   Quota("a", {{"nos.nebuly.com/gpu-memory", "20"}}, {{"nos.nebuly.com/gpu-memory", "20"}});

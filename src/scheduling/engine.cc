@@ -81,6 +81,7 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
     (void)snapshot_.Bind(placed->second.pod, name);  // the node is there
     Count(placed->second.pod, name);
   }
+  snapshot_.SetNode(snapshot_.Find(name)->node);  // as it names them: who holds which instance
 }
 
 void Engine::RemoveNode(const std::string& name) {
