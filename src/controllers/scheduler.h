@@ -269,7 +269,9 @@ class Scheduler final : public Reconciler {
   void MakeRoom(const Places& places, const std::vector<Pod>& victims, kube::Client& client,
                 Time now);
   void HeedPatience(Time now);
-  bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now);
+  // `leaving`: who is gone then, too, in time.
+  bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
+                   const std::vector<Pod>& leaving, Time now);
   void Promise(const Pod& pod, const std::string& node, Time now);
   void SetNominee(const Pod& pod, const std::string& node, kube::Client& client, Time now);
   std::vector<Pod> LesserNominated(const cluster::Pod& pod, const std::string& node) const;

@@ -65,7 +65,9 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
     progress = AskPreBinders(binding, now);
   }
   if (progress.kind == scheduling::Progress::Kind::kFailed) {
-    return GiveUp(key, progress.message, now);
+    const bool is_cut = binding.cuts;  // by a later plan perhaps, on the same node
+    return GiveUp(key, progress.message, now,
+                  is_cut ? AfterThat::kSamePlace : AfterThat::kAnyPlace);
   }
   if (progress.until) binding.until = *progress.until;
   const bool writes = !progress.writes.empty();
@@ -73,7 +75,8 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   const std::string why = binding.ready || writes ? WhyNotThere(binding) : "";
   if (!why.empty()) return GiveUp(key, why, now);
   if (!binding.ready && preparing_.size() > config_.most_preparing) {
-    return GiveUp(key, "too many pods wait for their volumes or for GPUs to be cut", now);
+    return GiveUp(key, "too many pods wait for their volumes or for GPUs to be cut", now,
+                  AfterThat::kSamePlace);
   }
   if (binding.ready && binding.gang.empty()) return Send(binding, client);
   if (binding.ready) Stir(binding.gang, "");

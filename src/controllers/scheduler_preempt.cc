@@ -114,19 +114,26 @@ std::string Scheduler::WhatItAwaits(const Framework& framework, const Pod& pod, 
   });
   if (waits) return "the pods in its way on the nominated node are being evicted.";
   std::string why = scheduling::WhyNotPreempt(framework, engine_.snapshot(), self);
-  if (!why.empty() || !AwaitsAgent(pod, *nominee, now)) return why;
+  if (!why.empty() || !AwaitsAgent(pod, *nominee, {}, now)) return why;
   return std::string(scheduling::kAwaitsAgent);
 }
 
 // For a while from when that was seen first: other pods would be evicted in vain. And so they would
 // on that node, until its agent says something.
-bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee, Time now) {
+bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
+                            const std::vector<Pod>& leaving, Time now) {
   cluster::Pod self = *pod;
   self.nominated_node = nominee.node->meta.name;
   const SchedulerProfile& profile = *ProfileFor(*pod);
   const bool cut_elsewhere = profile.cutting != nullptr && profile.reclaims;
   const Framework& framework = cut_elsewhere ? *profile.cutting : *profile.framework;
-  if (!scheduling::AwaitsAgent(framework, self, engine_.WithPromises(*pod))) return false;
+  cluster::ClusterSnapshot without = engine_.WithPromises(*pod);
+  bool any_leaves = false;
+  for (const Pod& other : leaving) {
+    any_leaves |= without.Vacate(*other, self.nominated_node).ok();
+  }
+  if (!scheduling::AwaitsAgent(framework, self, without)) return false;
+  if (any_leaves) return true;
   if (HasPatience(pod->Key(), now)) return true;
   silent_.insert_or_assign(nominee.node->meta.name, nominee.node);
   return false;

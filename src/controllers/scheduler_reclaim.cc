@@ -86,8 +86,7 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
 
 std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now) {
   const cluster::NodeInfo* nominee = engine_.snapshot().Find(engine_.NomineeNode(pod->Key()));
-  if (nominee == nullptr || Leaves(leaving, nominee->node->meta.name)) return "";
-  if (!AwaitsAgent(pod, *nominee, now)) return "";
+  if (nominee == nullptr || !AwaitsAgent(pod, *nominee, leaving, now)) return "";
   return std::string(scheduling::kAwaitsAgent);
 }
 

@@ -119,28 +119,24 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
     }
     EXPECT_EQ(CountRunning("many"), claims.places - served * claims.victims_each);
     for (const std::string& violation : world->violations()) ADD_FAILURE() << violation;
-    if (testing::Test::HasFailure()) {
-      for (const std::string& line : world->log().lines()) lines += line + "\n";
-      for (const auto& pod : world->Pods()) {
-        if (!pod->node_name.empty()) continue;
-        lines += pod->Key() + " nominated " + pod->nominated_node;
-        for (const auto& condition : pod->conditions) lines += ": " + condition.message;
-        lines += "\n";
-      }
-    }
+    if (HasFailure()) DescribeWhoWaits();
   }
-  void TearDown() override {
-    if (!lines.empty() && getenv("NOS_LOG") != nullptr) fprintf(stderr, "%s", lines.c_str());
+  void DescribeWhoWaits() {
+    for (const auto& pod : world->Pods()) {
+      if (!pod->node_name.empty()) continue;
+      std::string why;
+      for (const auto& condition : pod->conditions) why += ": " + condition.message;
+      ADD_FAILURE() << pod->Key() << " waits, nominated for '" << pod->nominated_node << "'" << why;
+    }
   }
 
   std::unique_ptr<World> world;
-  std::string lines;
   int judged = 0;
 };
 
 TEST_P(ReclaimFaultsTest, OfCpu) {
-  for (uint64_t i = 1; i <= 10; ++i) {
-    const uint64_t seed = static_cast<uint64_t>(GetParam()) * 10 + i;
+  for (uint64_t i = 1; i <= 40; ++i) {
+    const uint64_t seed = static_cast<uint64_t>(GetParam()) * 40 + i;
     Random random(seed);
     Claims claims{.resource = "cpu"};
     const int nodes = 1 + static_cast<int>(random.Below(3));
@@ -159,13 +155,14 @@ TEST_P(ReclaimFaultsTest, OfCpu) {
     CheckVictims(seed, false, claims);
     if (HasFailure()) return;
   }
-  EXPECT_GT(judged, 10);
+  EXPECT_GT(judged, 40);
 }
 
-// Smaller instances give way to larger ones where the layout allows for it.
+// Smaller instances give way to larger ones where the layout allows for it. A scheduler that does
+// not know of cuts cannot keep what is set free from those whom it serves as it is.
 TEST_P(ReclaimFaultsTest, OfSlices) {
-  for (uint64_t i = 1; i <= 6; ++i) {
-    const uint64_t seed = static_cast<uint64_t>(GetParam()) * 6 + i;
+  for (uint64_t i = 1; i <= 25; ++i) {
+    const uint64_t seed = static_cast<uint64_t>(GetParam()) * 25 + i;
     Random random(seed ^ 0x511ce5);
     constexpr int kPerGpu = 7;
     const int gpus = 1 + static_cast<int>(random.Below(2));
@@ -180,7 +177,7 @@ TEST_P(ReclaimFaultsTest, OfSlices) {
     claims.share = 2 + 2 * static_cast<int>(random.Below(3));
     claims.claims = 1 + static_cast<int>(random.Below(static_cast<uint64_t>(claims.share / each)));
     claims.victims_each = each;
-    CheckVictims(seed, random.Chance(0.5), claims);
+    CheckVictims(seed, true, claims);
     if (HasFailure()) return;
   }
 }
