@@ -76,7 +76,7 @@ std::vector<Scheduler::Pod> Scheduler::RestOfGangs(const std::vector<Pod>& leavi
 scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const cluster::Pod& pod,
                                            const std::vector<Pod>& leaving,
                                            const std::set<std::string>& gang) {
-  scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceFor(pod, gang),
+  scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceToReclaim(pod, gang),
                               framework.quotas()->options(),
                               [this](const Pod& victim) { return UnitOf(victim); });
   reclaim.Heed(engine_.PromisesFor(pod, gang));

@@ -337,6 +337,17 @@ const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
   return found == placed_.end() ? nullptr : &found->second;
 }
 
+quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod,
+                                        std::set<std::string> left_out) const {
+  if (StandingOf(pod, "") != QuotaStanding::kGuaranteed) return BalanceFor(pod, left_out);
+  for (const auto& [node, promises] : nominated_) {
+    for (const Promise& other : promises) {
+      if (other.standing == QuotaStanding::kGuaranteed) left_out.insert(other.pod->Key());
+    }
+  }
+  return BalanceFor(pod, left_out);
+}
+
 quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
                                   const std::set<std::string>& left_out) const {
   quota::Balance balance = ledger_.balance();

@@ -69,6 +69,9 @@ class Engine {
   quota::Balance BalanceFor(const cluster::Pod& pod,
                             const std::set<std::string>& left_out = {}) const;
 
+  // The same, to find out who has to go for the pod: what is guaranteed to others that were
+  // promised something, they see to themselves; whether they have done so already, nobody knows.
+  quota::Balance BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out) const;
   // Why the quota of the pod's namespace, if the framework heeds quotas, does not let it in now, on
   // this node or, if it is null and all are alike to the pod, anywhere.
   std::optional<quota::Refusal> WhyNotByQuota(const Framework& framework, const cluster::Pod& pod,
