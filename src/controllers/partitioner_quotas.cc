@@ -34,13 +34,6 @@ planning::Plan Partitioner::PlanWithinQuotas(GangedPods waiting,
   }
 }
 
-void Partitioner::DropClaimsBeyondQuota(const View& view, const cluster::ClusterSnapshot& picture) {
-  for (const std::string& key : FindClaimsBeyondQuota(claims_, *view.pods.Snapshot(), picture,
-                                                      view.around->Collect(), frameworks_)) {
-    claims_.Drop(key);
-  }
-}
-
 void Partitioner::TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now) {
   if (!AsksForSlices(*pod)) return;
   planning::PodOutcome outcome;
