@@ -137,5 +137,52 @@ TEST(ExplainRemedyTest, ClaimsThatOthersAllocateAreNoGate) {
   EXPECT_NE(Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod).gate, "");
 }
 
+// Where a quota is in force it is that which decides who has to go, and no priority.
+class ExplainQuotaTest : public ::testing::Test {
+ protected:
+  ExplainQuotaTest() {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = "x";
+    quota->meta.name = "q";
+    quota->namespaces = {"x"};
+    quota->min["cpu"] = Quantity::FromValue(4);
+    quota->max["cpu"] = Quantity::FromValue(4);
+    balance_ = quota::Balance({quota});
+  }
+  Explanation WhyQuota(const Pod& pod) {
+    const auto snapshot =
+        testing::Snap({NodeOf("n", {{"cpu", "4"}})}, {Running("low", "n", {{"cpu", "4"}}, 0)});
+    ExplainInput input{framework_, framework_, snapshot, pod};
+    input.balance = &balance_;
+    input.reclaim = reclaim_;
+    return Explain(input);
+  }
+
+  const Framework framework_ = Framework::Default(GpusCut::kHere);
+  quota::Balance balance_;
+  std::function<std::optional<Preemption>()> reclaim_;
+};
+
+TEST_F(ExplainQuotaTest, APriorityMakesNoRoom) {
+  const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 1000));
+  EXPECT_FALSE(why.preemption);
+  EXPECT_FALSE(why.priority_helps);
+  EXPECT_EQ(why.remedy, "wait for the end of x/low on node n");
+}
+
+TEST_F(ExplainQuotaTest, WhoGoesForTheQuotaIsNamed) {
+  const auto low = std::make_shared<const Pod>(Running("low", "n", {{"cpu", "4"}}, 0));
+  reclaim_ = [&] { return Preemption{"n", {low}, 0}; };
+  const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 0));
+  EXPECT_EQ(why.remedy, "none needed: its quota makes room for it on node n: x/low is evicted");
+}
+
+TEST_F(ExplainQuotaTest, WhatTheQuotaLacksIsNotAll) {
+  const Explanation why = WhyQuota(Waiting({{"cpu", "6"}}, 0));
+  EXPECT_NE(why.quota, "");
+  EXPECT_THAT(why.remedy, HasSubstr("raise max of cpu"));
+  EXPECT_THAT(why.remedy, HasSubstr("even then no node has room for it now"));
+}
+
 }  // namespace
 }  // namespace nos::scheduling
