@@ -301,7 +301,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
     const cluster::Surroundings around = view.around->Collect();
     ganged = WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), around, claims_, begin);
   }
-  const std::vector<Pod> waiting = ganged.pods;
+  const std::vector<Pod>& waiting = ganged.pods;
   bool carried_out = true;
   Time planned = begin;
   if (!waiting.empty()) {
@@ -311,7 +311,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
     options.starvation_after = config_.starvation_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
     planning::Plan plan =
-        PlanWithinQuotas(std::move(ganged), snapshot, watches ? view.around : nullptr, options);
+        PlanWithinQuotas(ganged, snapshot, watches ? view.around : nullptr, options);
     Measure(plan, clock.Now() - begin);
     planned = clock.Now();
     carried_out = CarryOut(std::move(plan), snapshot, client, clock);

@@ -113,7 +113,8 @@ class Partitioner final : public Reconciler {
 
   // Those are not planned for whom their quotas would not let in; they are told so. `around`: null
   // where nobody watches that.
-  planning::Plan PlanWithinQuotas(GangedPods waiting, const cluster::ClusterSnapshot& snapshot,
+  planning::Plan PlanWithinQuotas(const GangedPods& waiting,
+                                  const cluster::ClusterSnapshot& snapshot,
                                   const AroundCaches* around, planning::PlanOptions options);
   void DropClaimsBeyondQuota(const View& view, const cluster::ClusterSnapshot& picture);
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);

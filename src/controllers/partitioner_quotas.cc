@@ -11,7 +11,7 @@ namespace nos::controllers {
 
 // Pods for which a plan has nothing must not use up what their quota has for others: it is made
 // again with these last, until it has something for all that are let in, or nobody new is.
-planning::Plan Partitioner::PlanWithinQuotas(GangedPods waiting,
+planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting,
                                              const cluster::ClusterSnapshot& snapshot,
                                              const AroundCaches* around,
                                              planning::PlanOptions options) {

@@ -140,7 +140,7 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
       kept.push_back(pod);
     }
   }
-  if (chosen.empty() || kept.empty()) return {};
+  if (rules == nullptr || chosen.empty() || kept.empty()) return {};
   quota::Balance balance = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules).balance();
   const auto admit = [&](const Pod& pod, bool always) {
     const auto account = balance.AccountOf(pod->meta.ns);

@@ -339,10 +339,14 @@ const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
 
 quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod,
                                         std::set<std::string> left_out) const {
+  const quota::Balance& balance = ledger_.balance();
   if (StandingOf(pod, "") != QuotaStanding::kGuaranteed) return BalanceFor(pod, left_out);
   for (const auto& [node, promises] : nominated_) {
     for (const Promise& other : promises) {
-      if (other.standing == QuotaStanding::kGuaranteed) left_out.insert(other.pod->Key());
+      const bool others = balance.AccountOf(other.pod->meta.ns) != balance.AccountOf(pod.meta.ns);
+      if (others && other.standing == QuotaStanding::kGuaranteed) {
+        left_out.insert(other.pod->Key());
+      }
     }
   }
   return BalanceFor(pod, left_out);

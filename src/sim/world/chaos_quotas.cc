@@ -129,6 +129,7 @@ void ChaosQuotas::Tell() { world_.quotas().SetQuotas(quotas_, world_.Now()); }
 
 quota::Ledger ChaosQuotas::LedgerOf(const Pods& pods) const {
   std::vector<quota::SharedQuota> quotas;
+  quotas.reserve(quotas_.size());
   for (const PlainQuota& quota : quotas_) quotas.push_back(Read(quota));
   quota::Ledger ledger;
   ledger.SetQuotas(std::move(quotas));

@@ -70,7 +70,8 @@ void QuotaJudge::JudgeBinding(const cluster::Pod& pod) {
   const PlainQuota* quota = QuotaOf(pod.meta.ns);
   if (quota == nullptr) return;
   const quota::Amounts charge = ChargeOf(pod);
-  for (const auto& [resource, asked] : charge.entries()) {
+  for (const quota::Amounts::Entry& asked : charge.entries()) {
+    const cluster::ResourceId resource = asked.first;
     const auto tell = [&](quota::Amount used, std::string_view by, quota::Amount limit) {
       problems_.push_back(fmt::format("{} is bound, and {} of {} are used {}: more than {}",
                                       pod.Key(), quota::TextOf(resource, used),
