@@ -38,9 +38,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const auto asked = ParseJson(body), said = ParseJson(answer.body);
-  Require(asked.ok() && said.ok(), "an answer is JSON, as was what it answers");
-  Require(FindString(*said, "response", "uid") == FindString(*asked, "request", "uid"),
-          "what was asked is answered");
+  Require(said.ok(), "an answer is JSON");
+  // It is read without a tree: what is broken where nothing is asked for may go unseen.
+  Require(
+      !asked.ok() || FindString(*said, "response", "uid") == FindString(*asked, "request", "uid"),
+      "what was asked is answered");
   const Json* allowed = Find(*said, "response", "allowed");
   Require(allowed != nullptr && allowed->is_bool() && allowed->get_bool() == answer.allowed,
           "it says whether it is allowed");
