@@ -339,12 +339,14 @@ const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
 
 quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod,
                                         std::set<std::string> left_out) const {
-  const quota::Balance& balance = ledger_.balance();
-  if (StandingOf(pod, "") != QuotaStanding::kGuaranteed) return BalanceFor(pod, left_out);
+  quota::Balance balance = BalanceFor(pod, left_out);
+  if (StandingOf(pod, "") != QuotaStanding::kGuaranteed) return balance;
+  const auto own = balance.AccountOf(pod.meta.ns);
+  const bool together = balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, charge_rules_));
   for (const auto& [node, promises] : nominated_) {
     for (const Promise& other : promises) {
-      const bool others = balance.AccountOf(other.pod->meta.ns) != balance.AccountOf(pod.meta.ns);
-      if (others && other.standing == QuotaStanding::kGuaranteed) {
+      const bool see_to_it = together || balance.AccountOf(other.pod->meta.ns) != own;
+      if (see_to_it && other.standing == QuotaStanding::kGuaranteed) {
         left_out.insert(other.pod->Key());
       }
     }
