@@ -340,8 +340,8 @@ const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
 quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod,
                                         std::set<std::string> left_out) const {
   quota::Balance balance = BalanceFor(pod, left_out);
-  if (StandingOf(pod, "") != QuotaStanding::kGuaranteed) return balance;
   const auto own = balance.AccountOf(pod.meta.ns);
+  if (!own || StandingOf(pod, "") != QuotaStanding::kGuaranteed) return balance;
   const bool together = balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, charge_rules_));
   for (const auto& [node, promises] : nominated_) {
     for (const Promise& other : promises) {
