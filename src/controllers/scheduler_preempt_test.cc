@@ -9,6 +9,16 @@ namespace {
 
 class SchedulerPreemptTest : public SchedulerFixture {
  protected:
+  // As long as `busy` is true, which must outlive the API server's calls.
+  void RefuseStatusOf(const std::string& pod, const bool& busy) {
+    api_.intercept = [pod, &busy](const kube::ApiRequest& request) {
+      std::optional<Result<kube::ApiResponse>> answer;
+      if (busy && request.method == "PATCH" && request.path.ends_with("/" + pod + "/status")) {
+        answer = Result<kube::ApiResponse>(Status(Code::kConflict, "somebody else is writing"));
+      }
+      return answer;
+    };
+  }
   void Pod(const std::string& name, int priority, const std::string& cpu = "1") {
     PutPod(name, "cpu", cpu, priority);
   }
@@ -106,13 +116,7 @@ TEST_F(SchedulerPreemptTest, WhoCannotBeToldWhyIsNotEvicted) {
   Pod("low", 1);
   Run();
   bool busy = true;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (busy && request.method == "PATCH" && request.path.ends_with("/low/status")) {
-      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "somebody else is writing"));
-    }
-    return answer;
-  };
+  RefuseStatusOf("low", busy);
   Pod("high", 9);
   Run();
   EXPECT_EQ(NodeOf("low"), "n");
@@ -131,13 +135,7 @@ TEST_F(SchedulerPreemptTest, NobodyIsEvictedBeforeTheNomineeIsWritten) {
   Pod("low", 1);
   Run();
   bool busy = true;
-  api_.intercept = [&](const kube::ApiRequest& request) {
-    std::optional<Result<kube::ApiResponse>> answer;
-    if (busy && request.method == "PATCH" && request.path.ends_with("/high/status")) {
-      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "somebody else is writing"));
-    }
-    return answer;
-  };
+  RefuseStatusOf("high", busy);
   Pod("high", 9);
   Run();
   EXPECT_EQ(NodeOf("low"), "n");

@@ -37,6 +37,20 @@ class SchedulerPromisesTest : public QuotaFixture {
     }
     Run();
   }
+  // A pod of namespace a is to get what is within its share of what is idle, and one of b goes.
+  void ClaimShare(const std::string& name) {
+    CpuNode("n", "12");
+    Quota("a", {{"cpu", "4"}});
+    Quota("b", {{"cpu", "1"}});
+    Quota("c", {{"cpu", "7"}});
+    Pods("b", {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"});
+    Pods("a", {"m0", "m1", "m2", "m3"});
+    Run();
+    LetPodsEndSlowly();
+    Pod("a", name);
+    Run();
+    ASSERT_EQ(At("b/p7"), "ending");
+  }
   // Not until it has rested: other pods are there before all pauses are over.
   void RunSteps() {
     for (int i = 0; i < 50; ++i) (void)runner_->Step(clock_);
@@ -141,17 +155,7 @@ TEST_F(SchedulerPromisesTest, ClaimsDoNotWaitForEachOthersVictims) {
 
 // Without one it could not take it from the claimant if that ran there already, either.
 TEST_F(SchedulerPromisesTest, RoomOfAClaimIsNotForPodsWithoutQuota) {
-  CpuNode("n", "12");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "7"}});
-  Pods("b", {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"});
-  Pods("a", {"m0", "m1", "m2", "m3"});
-  Run();
-  LetPodsEndSlowly();
-  Pod("a", "more");  // within its share of what is idle
-  Run();
-  ASSERT_EQ(At("b/p7"), "ending");
+  ClaimShare("more");
   Pod("other", "high", "1", 5);
   Run();
   api_.Remove("pods", "b/p7");
@@ -196,17 +200,7 @@ TEST_F(SchedulerPromisesTest, SmallGpusAreGuaranteedAsSuch) {
 }
 
 TEST_F(SchedulerPromisesTest, APromiseIsNoMoreAfterARestart) {
-  CpuNode("n", "12");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "7"}});
-  Pods("b", {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"});
-  Pods("a", {"m0", "m1", "m2", "m3"});
-  Run();
-  LetPodsEndSlowly();
-  Pod("a", "0more");  // it is read before those that run
-  Run();
-  ASSERT_EQ(At("b/p7"), "ending");
+  ClaimShare("0more");  // it is read before those that run
   Restart();
   Run();
   Pod("c", "q", "7");
