@@ -10,6 +10,7 @@
 #include "controllers/quota_rules.h"
 #include "controllers/quota_status.h"
 #include "quota/ledger.h"
+#include "scheduling/reclaim.h"
 
 namespace nos::cmd {
 namespace {
@@ -168,13 +169,16 @@ std::vector<ResourceId> NamedBy(const quota::Terms& terms) {
   return named;
 }
 
-// The next to go is the first.
+// The next to go is the first. System pods stay, whatever they use.
 std::vector<std::string> VictimsOf(quota::Ledger& ledger, size_t account) {
   const quota::Ledger::Standing& standing = ledger.StandingOf(account);
+  std::vector<quota::Ledger::Pod> pods(standing.pods.begin() + standing.in_quota,
+                                       standing.pods.end());
+  std::erase_if(pods, [](const auto& pod) { return scheduling::IsSystemPod(*pod); });
+  std::ranges::sort(
+      pods, [](const auto& a, const auto& b) { return scheduling::IsLessImportant(*a, *b); });
   std::vector<std::string> victims;
-  for (size_t i = standing.pods.size(); i > standing.in_quota; --i) {
-    victims.push_back(standing.pods[i - 1]->Key());
-  }
+  for (const auto& pod : pods) victims.push_back(pod->Key());
   return victims;
 }
 

@@ -119,5 +119,15 @@ TEST_F(QuotaReportTest, LimitsEndWhatIsGuaranteed) {
   EXPECT_EQ(guaranteed("a"), "11");
 }
 
+TEST_F(QuotaReportTest, TheLeastImportantGoesNext) {
+  Quota("a", "10");
+  Quota("c", "30");
+  Pods("a", 3, "nvidia.com/mig-1g.10gb");
+  auto important = std::make_shared<cluster::Pod>(*pods_.back());
+  important->priority = 1000;
+  pods_.back() = important;  // a/p2, the youngest
+  EXPECT_THAT(Report().table.ToString(), HasSubstr("a/p1, a/p2"));
+}
+
 }  // namespace
 }  // namespace nos::cmd

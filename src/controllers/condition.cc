@@ -55,4 +55,12 @@ kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& 
   return PatchOf(pod.meta, FindCondition(pod.conditions, wanted.type), wanted, now);
 }
 
+const std::string* WhyReclaimed(const cluster::Pod& pod) {
+  const cluster::Condition* found = pod.FindCondition("DisruptionTarget");
+  const bool is = found != nullptr && found->status == "True" &&
+                  found->reason == "PreemptionByScheduler" &&
+                  found->message.find("elastic quota") != std::string::npos;
+  return is ? &found->message : nullptr;
+}
+
 }  // namespace nos::controllers

@@ -26,4 +26,7 @@ Status WriteCondition(kube::Client& client, const cluster::Node& node,
 // That patch, for whoever has several to send.
 kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& wanted, Time now);
 
+// Why a scheduler had the pod go for the sake of an elastic quota; null: it did not.
+const std::string* WhyReclaimed(const cluster::Pod& pod);
+
 }  // namespace nos::controllers

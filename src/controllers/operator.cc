@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "controllers/condition.h"
 #include "controllers/measures.h"
 #include "controllers/operator_internal.h"
 #include "controllers/quota_admission.h"
@@ -25,15 +26,6 @@ kube::NamedPatch LabelPatch(const cluster::Pod& pod, const std::string& label) {
   return {pod.meta.ns,
           pod.meta.name,
           {{"metadata", {{"uid", pod.meta.uid}, {"labels", std::move(labels)}}}}};
-}
-
-// Why a scheduler had the pod go for the sake of a quota; null: it did not.
-const std::string* ReclaimOf(const cluster::Pod& pod) {
-  const cluster::Condition* found = pod.FindCondition("DisruptionTarget");
-  const bool is = found != nullptr && found->status == "True" &&
-                  found->reason == "PreemptionByScheduler" &&
-                  found->message.find("elastic quota") != std::string::npos;
-  return is ? &found->message : nullptr;
 }
 
 }  // namespace
@@ -168,8 +160,8 @@ void Operator::TakeInPod(const View& view, const Pod& before, const Pod& after) 
 
 void Operator::NoteReclaim(const Pod& before, const Pod& after) {
   const Pod& pod = after != nullptr ? after : before;
-  const std::string* why = ReclaimOf(*pod);
-  if (!leads_ || why == nullptr || (before != nullptr && ReclaimOf(*before) != nullptr)) return;
+  const std::string* why = WhyReclaimed(*pod);
+  if (!leads_ || why == nullptr || (before != nullptr && WhyReclaimed(*before) != nullptr)) return;
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
   if (!account) return;
   Note(*ledger_.balance().terms(*account).quota, kube::EventType::kNormal, "Reclaimed",

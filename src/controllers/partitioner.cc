@@ -310,8 +310,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const View& view, kube
     options.now = begin;
     options.starvation_after = config_.starvation_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
-    planning::Plan plan =
-        PlanWithinQuotas(ganged, snapshot, watches ? view.around : nullptr, options);
+    planning::Plan plan = PlanWithinQuotas(ganged, view, snapshot, options);
     Measure(plan, clock.Now() - begin);
     planned = clock.Now();
     carried_out = CarryOut(std::move(plan), snapshot, client, clock);

@@ -111,11 +111,10 @@ class Partitioner final : public Reconciler {
   Time PlanDue(const View& view, Time now);
   Outcome Rest(Time until, Time now) const;
 
-  // Those are not planned for whom their quotas would not let in; they are told so. `around`: null
-  // where nobody watches that.
-  planning::Plan PlanWithinQuotas(const GangedPods& waiting,
+  // Those are not planned for whom their quotas would not let in; they are told so.
+  planning::Plan PlanWithinQuotas(const GangedPods& waiting, const View& view,
                                   const cluster::ClusterSnapshot& snapshot,
-                                  const AroundCaches* around, planning::PlanOptions options);
+                                  planning::PlanOptions options);
   void DropClaimsBeyondQuota(const View& view, const cluster::ClusterSnapshot& picture);
   void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const View& view, kube::Client& client,

@@ -11,17 +11,16 @@ namespace nos::controllers {
 
 // Pods for which a plan has nothing must not use up what their quota has for others: it is made
 // again with these last, until it has something for all that are let in, or nobody new is.
-planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting,
+planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const View& view,
                                              const cluster::ClusterSnapshot& snapshot,
-                                             const AroundCaches* around,
                                              planning::PlanOptions options) {
   std::set<std::string> in_vain;  // pod keys
   const cluster::Surroundings surroundings =
-      around == nullptr ? cluster::Surroundings() : around->Collect();
+      view.around == nullptr ? cluster::Surroundings() : view.around->Collect();
   while (true) {
     GangedPods admitted = waiting;
-    const RefusedByQuota refused =
-        LeaveOutRefused(admitted, snapshot, surroundings, frameworks_, in_vain);
+    const RefusedByQuota refused = LeaveOutRefused(admitted, *view.pods.Snapshot(), snapshot,
+                                                   surroundings, frameworks_, in_vain);
     options.gangs = admitted.gangs;
     planning::Plan plan = planning::MakePlan(snapshot, admitted.pods, frameworks_, options);
     bool fresh = false;

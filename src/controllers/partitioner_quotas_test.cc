@@ -56,5 +56,16 @@ TEST_F(PartitionerQuotasTest, AGangIsPlannedForIfItsQuotaHasEnough) {
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
 
+// As for schedulers, who count it.
+TEST_F(PartitionerQuotasTest, APodOnNoNodeCounts) {
+  Node("n", {{0, ""}});
+  Quota("40");
+  Pod("adrift", "7g.40gb");
+  Bind("adrift", "away");
+  Pod("p", "1g.5gb");
+  Run(minutes(1));
+  EXPECT_EQ(Spec("n"), "");
+}
+
 }  // namespace
 }  // namespace nos::controllers

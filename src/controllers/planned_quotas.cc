@@ -158,7 +158,8 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
   return beyond;
 }
 
-RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
+RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
+                               const cluster::ClusterSnapshot& snapshot,
                                const cluster::Surroundings& around,
                                const scheduling::FrameworkChoice& frameworks,
                                const std::set<std::string>& last) {
@@ -178,7 +179,7 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const cluster::ClusterSnapsho
                       pod.meta.created, pod.Key());
   };
   std::ranges::sort(order, {}, rank);
-  Admission admission(quota::LedgerOf(std::move(quotas), snapshot, {}, *rules).balance(), *rules,
+  Admission admission(quota::LedgerOf(std::move(quotas), snapshot, pods, *rules).balance(), *rules,
                       ganged);
   std::vector<size_t> first = order;
   std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });

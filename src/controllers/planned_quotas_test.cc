@@ -44,7 +44,7 @@ class PlannedQuotasTest : public ::testing::Test {
     ganged_.pods = std::move(waiting);
     const auto snapshot =
         cluster::ClusterSnapshot::Build({node_}, running_, gpu::Catalogue::Builtin());
-    const auto refused = LeaveOutRefused(ganged_, snapshot, around_, *framework_, {last});
+    const auto refused = LeaveOutRefused(ganged_, running_, snapshot, around_, *framework_, {last});
     std::string text;
     for (const Pod& pod : ganged_.pods) text += pod->meta.name + " ";
     text += "|";

@@ -194,6 +194,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     measures_.Forget(key);
     Promise(known, "", now);
     patience_.erase(key);
+    saw_to_it_.erase(key);
   }
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
   if (after == nullptr || successor || ends) going_.erase(key);
@@ -219,6 +220,9 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     }
     queue_.Set(after, gate, now);
   }
+  if (after != nullptr && profile == nullptr && scheduling::IsPending(*after)) {
+    TakeInForeignPromise(before, after, now);
+  }
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
   changes_since_learning_ += before == nullptr || after == nullptr || ran != runs ? 1 : 0;
   pods_known_ += (after != nullptr ? 1 : 0);
@@ -232,6 +236,16 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
               before->meta.deleted.has_value() != after->meta.deleted.has_value() ||
               cluster::RequestsOf(*before) != cluster::RequestsOf(*after))) {
     Happened({ClusterEvent::Kind::kPodChanged, {}, {}, before, after, {}}, now);
+  }
+}
+
+// Quotas are common to all schedulers: what has been set free for a pod that another one serves is
+// not for the pods served here.
+void Scheduler::TakeInForeignPromise(const Pod& before, const Pod& after, Time now) {
+  const bool has_quota = engine_.ledger().balance().AccountOf(after->meta.ns).has_value();
+  const bool was = before != nullptr && !before->nominated_node.empty();
+  if (was || (has_quota && !after->nominated_node.empty())) {
+    Promise(after, has_quota ? after->nominated_node : "", now);
   }
 }
 

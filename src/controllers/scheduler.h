@@ -112,6 +112,20 @@ class Scheduler final : public Reconciler {
   using Node = std::shared_ptr<const cluster::Node>;
   using Framework = scheduling::Framework;
 
+  // Kinds of pods for which no victims were found, as long as nothing has happened since that could
+  // help: as a count tells that grows then.
+  class HopelessKinds {
+   public:
+    bool Contains(const std::string& kind, uint64_t count) {
+      if (std::exchange(count_, count) != count) kinds_.clear();
+      return kinds_.contains(kind);
+    }
+    void Add(std::string kind) { kinds_.insert(std::move(kind)); }
+
+   private:
+    std::set<std::string> kinds_;
+    uint64_t count_ = 0;
+  };
   // A pod on its way from the decision to what the watch shows.
   struct Binding {
     Pod pod;
@@ -163,8 +177,9 @@ class Scheduler final : public Reconciler {
   struct GangRoom {
     Places places;
     std::vector<Pod> victims;
-    bool waits = false;   // for some that are on their way out
-    std::string why_not;  // it may not be made now
+    bool waits = false;                      // for some that are on their way out
+    std::set<std::string> awaits_cuts = {};  // nodes where somebody else has to cut GPUs for them
+    std::string why_not;                     // it may not be made now
   };
   // What calls need that may end after this object.
   struct Shared;
@@ -172,6 +187,7 @@ class Scheduler final : public Reconciler {
 
   void TakeIn(const View& view, Time now);
   void TakeInPod(const Pod& before, const Pod& after, Time now);
+  void TakeInForeignPromise(const Pod& before, const Pod& after, Time now);
   void TakeInNode(const Node& before, const Node& after, Time now);
   void TakeAnswers(Time now);
   void TakeBindAnswer(Binding& binding, const Status& answer, Time now);
@@ -249,20 +265,25 @@ class Scheduler final : public Reconciler {
   scheduling::Reclaim MakeReclaim(const Framework& framework, const cluster::Pod& pod,
                                   const std::vector<Pod>& leaving,
                                   const std::set<std::string>& gang);
-  static std::optional<scheduling::Preemption> FindBy(const SchedulerProfile& profile,
-                                                      scheduling::Reclaim& reclaim,
-                                                      const cluster::ClusterSnapshot& snapshot,
-                                                      const Pod& pod, const std::string& preferred);
+  // What is found, and whether somebody else has to cut GPUs for it then.
+  static std::pair<std::optional<scheduling::Preemption>, bool> FindBy(
+      const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
+      const cluster::ClusterSnapshot& snapshot, const Pod& pod, const std::string& preferred);
   std::optional<scheduling::Preemption> FindPreemption(const SchedulerProfile& profile,
                                                        const cluster::Pod& pod);
   // Evicted already, and still there.
   std::vector<Pod> Leaving() const;
   bool IsOnLostNode(const scheduling::Engine::Placed& placed) const;
   std::vector<Pod> RestOfGangs(const std::vector<Pod>& leaving) const;
+  // As nodes will be when what their agents do now is done.
+  static void FinishPlans(cluster::ClusterSnapshot& snapshot);
   static bool IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
                              cluster::ClusterSnapshot snapshot, const Pod& pod);
   // For what somebody else has to do, after which nobody would have to go.
   bool HasPatience(const std::string& pod_key, Time now);
+  // Whose agents were waited for in vain, and have said nothing since.
+  std::vector<std::string> SilentNodes();
+  void CountAsSilent(const std::string& node);
   void LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot);
   scheduling::EvictionUnit UnitOf(const Pod& pod) const;
   // Promises the nodes, and has the victims go as soon as that is written.
@@ -298,19 +319,21 @@ class Scheduler final : public Reconciler {
   const GangScheduling gang_scheduling_;
   const scheduling::QuotaTerms quota_terms_;
   SchedulerMeasures measures_;
-  std::map<std::string, Binding> bindings_;   // by pod key
-  std::map<std::string, std::string> going_;  // evicted pods that the watch does not show so: uids
-  std::set<std::string> ending_;              // those that it shows so, and that still run
-  std::set<std::string> preparing_;           // of them
+  std::map<std::string, Binding> bindings_;  // by pod key
+  // Evicted pods that the watch does not show so, and whether that was for a quota.
+  std::map<std::string, bool> going_;
+  std::set<std::string> ending_;                // those that it shows so, and that still run
+  std::set<std::string> preparing_;             // of them
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
   // How long pods, by key, wait for GPUs to be cut or for the nominated node's agent to tell that
   // the instances of evicted ones are free. None: that has not begun, the others are still there.
   std::map<std::string, std::optional<Time>> patience_;
   std::map<std::string, Node> silent_;  // whose agents were waited for, as they were then
   std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
-  // Kinds of pods for which no victims were found, as long as nothing has made room since.
-  std::set<std::string> hopeless_;
-  uint64_t hopeless_at_ = 0;                    // Engine::openings
+  // Those that were promised something and have had others go for that, as far as it takes.
+  std::set<std::string> saw_to_it_;
+  HopelessKinds hopeless_;                      // since Engine::openings
+  HopelessKinds hopeless_claims_;               // for quotas, since Engine::changes
   std::vector<Pod> unpromised_;                 // whose nominated node is to be taken back
   std::map<std::string, Telling> tellings_;     // by pod key
   kube::WorkQueue untold_;                      // pod keys

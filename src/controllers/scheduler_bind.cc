@@ -183,9 +183,11 @@ void Scheduler::TakeAnswers(Time now) {
   for (const auto& [victim, preemptor] : shared_->not_evicted.TakeAll()) {
     going_.erase(victim);
     engine_.SetLeaving(victim, ending_.contains(victim));
+    saw_to_it_.erase(preemptor);
     if (bindings_.contains(preemptor)) continue;
     if (const auto pod = queue_.TakeThis(preemptor)) queue_.Failed(*pod, now);
   }
+  for (Telling& telling : shared_->evicted.TakeAll()) Tell(std::move(telling), now);
   for (auto& portion : shared_->told.TakeAll()) {
     telling_ = false;
     for (Shared::Told& told : portion) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "controllers/assumed.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/rehearsal.h"
 
@@ -12,10 +13,23 @@ namespace nos::controllers {
 
 using scheduling::Preemption;
 
+namespace {
+
+bool AskForSlices(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
+  return std::ranges::any_of(pods, [](const auto& pod) { return AsksForSlices(*pod); });
+}
+
+}  // namespace
+
 class Scheduler::RoomSearch {
  public:
-  RoomSearch(Scheduler& scheduler, const Gang& gang, Time now)
-      : scheduler_(scheduler), gang_(gang), now_(now), rehearsal_(scheduler.engine_.Rehearse()) {
+  // `as_cut`: as if all plans were done and free GPUs cut for it, and nobody might go.
+  RoomSearch(Scheduler& scheduler, const Gang& gang, Time now, bool as_cut)
+      : scheduler_(scheduler),
+        gang_(gang),
+        now_(now),
+        as_cut_(as_cut),
+        rehearsal_(scheduler.engine_.Rehearse(SnapshotFor(scheduler, as_cut))) {
     for (const Pod& member : scheduler.gangs_.Of(gang.name)) members_.insert(member->Key());
     for (const Pod& member : gang.waiting) waiting_.insert(member->Key());
   }
@@ -28,7 +42,10 @@ class Scheduler::RoomSearch {
     if (std::ranges::none_of(gang_.waiting, [&](const Pod& member) { return MayTake(member); })) {
       return std::move(room_);
     }
-    scheduler_.measures_.LooksForVictims();
+    if (AskForSlices(gang_.waiting)) {
+      for (const std::string& name : scheduler_.SilentNodes()) rehearsal_.RemoveNode(name);
+    }
+    if (!as_cut_) scheduler_.measures_.LooksForVictims();
     size_t left = gang_.waiting.size();
     for (const Pod& member : gang_.waiting) {
       const size_t found = gang_.placed + room_.places.size();
@@ -52,6 +69,16 @@ class Scheduler::RoomSearch {
   }
   bool HasQuota(const Pod& member) const {
     return scheduler_.HasQuota(*ProfileOf(member).framework, *member);
+  }
+  // By which it is placed.
+  const Framework& FrameworkOf(const Pod& member) const {
+    const SchedulerProfile& profile = ProfileOf(member);
+    return as_cut_ && profile.cutting != nullptr ? *profile.cutting : *profile.framework;
+  }
+  static cluster::ClusterSnapshot SnapshotFor(const Scheduler& scheduler, bool as_cut) {
+    cluster::ClusterSnapshot snapshot = scheduler.engine_.snapshot();
+    if (as_cut) FinishPlans(snapshot);
+    return snapshot;
   }
   // There may be somebody who would go for it.
   bool MayTake(const Pod& member) const {
@@ -79,7 +106,7 @@ class Scheduler::RoomSearch {
   // False: something cannot be reserved for it, after all.
   bool Take(const Pod& member, const Preemption& place) {
     const cluster::ClusterSnapshot before = rehearsal_.snapshot();
-    const auto& framework = *ProfileOf(member).framework;
+    const Framework& framework = FrameworkOf(member);
     for (const Pod& victim : place.victims) {
       const auto* placed = scheduler_.engine_.FindPlaced(victim->Key());
       if (placed != nullptr) rehearsal_.Evict(victim, placed->node);
@@ -95,13 +122,12 @@ class Scheduler::RoomSearch {
     if (HasQuota(member)) return FindByQuota(member);
     Kind& kind = kinds_[KindOfPreemptor(*member)];
     if (kind.hopeless) return std::nullopt;
-    const auto& profile = ProfileOf(member);
     if (!kind.promises) kind.promises = scheduler_.engine_.PromisesFor(*member, waiting_);
     const cluster::NodeInfo* node = rehearsal_.FindNode(
-        *profile.framework, member, *kind.promises, scheduler_.engine_.NomineeNode(member->Key()));
+        FrameworkOf(member), member, *kind.promises, scheduler_.engine_.NomineeNode(member->Key()));
     if (node != nullptr) return Preemption{node->node->meta.name, {}, 0};
     std::optional<Preemption> found;
-    if (MayTake(member)) found = FindVictims(member, kind);
+    if (!as_cut_ && MayTake(member)) found = FindVictims(member, kind);
     kind.hopeless = !found && IsOnlyHarmed(*member);
     return found;
   }
@@ -113,10 +139,16 @@ class Scheduler::RoomSearch {
       reclaim_->Spare(members_);
     }
     reclaim_->Heed(scheduler_.engine_.PromisesFor(*member, waiting_));
-    auto found = FindBy(ProfileOf(member), *reclaim_, rehearsal_.snapshot(), member,
-                        scheduler_.engine_.NomineeNode(member->Key()));
+    const std::string nominee = scheduler_.engine_.NomineeNode(member->Key());
+    const cluster::ClusterSnapshot& snapshot = rehearsal_.snapshot();
+    if (as_cut_) {
+      auto found = reclaim_->Find(FrameworkOf(member), snapshot, member, nominee);
+      return found && found->victims.empty() ? std::move(found) : std::nullopt;
+    }
+    auto [found, awaits_cut] = FindBy(ProfileOf(member), *reclaim_, snapshot, member, nominee);
     if (found && !found->victims.empty() && !MayTake(member)) return std::nullopt;
-    return found;
+    if (found && awaits_cut) room_.awaits_cuts.insert(found->node);
+    return std::move(found);
   }
 
   // What was found for the last one of its kind, if it still holds, else what is found anew.
@@ -152,6 +184,7 @@ class Scheduler::RoomSearch {
   Scheduler& scheduler_;
   const Gang& gang_;
   const Time now_;
+  const bool as_cut_;
   scheduling::Rehearsal rehearsal_;
   std::set<std::string> members_, waiting_;  // keys: all of the gang, and those without a node
   std::optional<std::vector<Pod>> leaving_;
@@ -161,7 +194,27 @@ class Scheduler::RoomSearch {
 };
 
 Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
-  return RoomSearch(*this, gang, now).Run();
+  GangRoom room = RoomSearch(*this, gang, now, false).Run();
+  const Pod& first = gang.waiting.front();
+  const bool for_quota = HasQuota(*ProfileFor(*first)->framework, *first);
+  if (!for_quota || !AskForSlices(gang.waiting)) return room;
+  const auto is_enough = [&](const GangRoom& found) {
+    return gang.placed + found.places.size() >= gang.least;
+  };
+  const auto awaits_cuts = [&] {
+    const bool others_go = !room.victims.empty() || room.waits;
+    return !others_go && !room.awaits_cuts.empty() && is_enough(room);
+  };
+  GangRoom for_cuts;
+  for_cuts.why_not = kAwaitsCut;
+  for (int i = 0; i < kMostSilentAtOnce && awaits_cuts(); ++i) {
+    if (HasPatience(first->Key(), now)) return for_cuts;
+    for (const std::string& node : room.awaits_cuts) CountAsSilent(node);
+    room = RoomSearch(*this, gang, now, false).Run();
+  }
+  if (room.victims.empty()) return room;
+  const bool spared = is_enough(RoomSearch(*this, gang, now, true).Run());
+  return spared && HasPatience(first->Key(), now) ? std::move(for_cuts) : std::move(room);
 }
 
 }  // namespace nos::controllers

@@ -124,13 +124,13 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
     TakeBackPromises(gang.waiting, client, now);
     return WhyNeverTakes(*gang.waiting.front());
   }
-  const Pod& first = gang.waiting.front();
-  for (const Pod& victim : room.victims) {
-    const auto* placed = engine_.FindPlaced(victim->Key());
-    if (placed != nullptr) TakeBackPromises(LesserNominated(*first, placed->node), client, now);
-  }
   for (const auto& [member, node] : room.places) patience_.erase(member->Key());
   MakeRoom(room.places, room.victims, client, now);
+  std::set<std::string> nodes;
+  for (const auto& [member, node] : room.places) nodes.insert(node);
+  for (const std::string& node : nodes) {
+    TakeBackPromises(LesserNominated(*gang.waiting.front(), node), client, now);
+  }
   if (waits) return "the pods in its way are being evicted.";
   return fmt::format("{} pods of lower priority are evicted.", room.victims.size());
 }

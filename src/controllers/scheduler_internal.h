@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Scheduler::Shared {
   kube::Inbox<Answer> answers;
   kube::Inbox<std::vector<Told>> told;
   kube::Inbox<std::pair<std::string, std::string>> not_evicted;  // keys: who, for whom
+  kube::Inbox<Telling> evicted;                                  // what is to be told of it
   kube::Inbox<std::pair<CutWrite, Status>> cut;
   kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
   std::function<void()> wake;
@@ -45,6 +47,12 @@ inline bool IsLost(const cluster::Node& node) {
 inline bool IsOnlyHarmed(const cluster::Pod& pod) {
   return pod.pod_affinity.required.empty() && pod.spread.empty();
 }
+
+// Why nobody is evicted for a while.
+inline constexpr std::string_view kAwaitsCut = "its GPUs can be cut without anybody's end.";
+
+// Nodes that are given up waiting for, for one pod or gang, before the next look.
+inline constexpr int kMostSilentAtOnce = 100;
 
 // Pods for which the same victims would be found, but for what each was promised itself.
 std::string KindOfPreemptor(const cluster::Pod& pod);

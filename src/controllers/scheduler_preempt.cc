@@ -88,17 +88,16 @@ bool Scheduler::MayEvict(const SchedulerProfile& profile, const cluster::Pod& po
 std::optional<scheduling::Preemption> Scheduler::FindPreemption(const SchedulerProfile& profile,
                                                                 const cluster::Pod& pod) {
   if (!MayMakeRoom(profile, pod)) return std::nullopt;
-  if (std::exchange(hopeless_at_, engine_.openings()) != engine_.openings()) hopeless_.clear();
   const bool alike = IsOnlyHarmed(pod) && engine_.NomineeNode(pod.Key()).empty();
   std::string kind = alike ? KindOfPreemptor(pod) : "";
-  if (alike && hopeless_.contains(kind)) return std::nullopt;
+  if (alike && hopeless_.Contains(kind, engine_.openings())) return std::nullopt;
   const auto may_go = [&](const cluster::Pod& other) { return MayEvict(profile, pod, other); };
   scheduling::EachThat rule(may_go);
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   LeaveOutSilentNodes(pod, snapshot);
   auto found = scheduling::FindPreemption(*profile.framework, snapshot, pod, *profile.preemption,
                                           &rule, engine_.PromisesFor(pod));
-  if (!found && alike) hopeless_.insert(std::move(kind));
+  if (!found && alike) hopeless_.Add(std::move(kind));
   return found;
 }
 
@@ -135,7 +134,7 @@ bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
   if (!scheduling::AwaitsAgent(framework, self, without)) return false;
   if (any_leaves) return true;
   if (HasPatience(pod->Key(), now)) return true;
-  silent_.insert_or_assign(nominee.node->meta.name, nominee.node);
+  CountAsSilent(nominee.node->meta.name);
   return false;
 }
 
@@ -148,13 +147,25 @@ bool Scheduler::HasPatience(const std::string& pod_key, Time now) {
   return now < *until;
 }
 
-void Scheduler::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot) {
-  if (!AsksForSlices(pod)) return;
+std::vector<std::string> Scheduler::SilentNodes() {
   std::erase_if(silent_, [&](const auto& entry) {
     const cluster::NodeInfo* info = engine_.snapshot().Find(entry.first);
     return info == nullptr || !SayTheSame(*info->node, *entry.second);
   });
-  for (const auto& [name, node] : silent_) snapshot.RemoveNode(name);
+  std::vector<std::string> names;
+  for (const auto& [name, node] : silent_) names.push_back(name);
+  return names;
+}
+
+void Scheduler::CountAsSilent(const std::string& node) {
+  if (const cluster::NodeInfo* info = engine_.snapshot().Find(node)) {
+    silent_.insert_or_assign(node, info->node);
+  }
+}
+
+void Scheduler::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot) {
+  if (!AsksForSlices(pod)) return;
+  for (const std::string& name : SilentNodes()) snapshot.RemoveNode(name);
 }
 
 // Nobody else tells when it has waited long enough.
@@ -171,7 +182,10 @@ void Scheduler::HeedPatience(Time now) {
 void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   const std::string before = engine_.NomineeNode(pod->Key());
   engine_.Nominate(pod, node);
-  if (before != node) patience_.erase(pod->Key());
+  if (before != node) {
+    patience_.erase(pod->Key());
+    saw_to_it_.erase(pod->Key());
+  }
   if (before.empty() || before == node) return;
   const auto binding = bindings_.find(pod->Key());
   const std::string assumed = binding == bindings_.end() ? "" : binding->second.node;
@@ -195,11 +209,27 @@ void Scheduler::TakeBackPromises(const std::vector<Pod>& pods, kube::Client& cli
   }
 }
 
-// Those that were promised room there and go after the pod that takes it.
+// Those that were promised room there, go after the pod that was now, and have none any more.
 std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
                                                        const std::string& node) const {
   std::vector<Pod> lesser = engine_.NominatedBehind(node, pod);
   std::erase_if(lesser, [&](const Pod& other) { return engine_.IsAssumed(other->Key()); });
+  if (lesser.empty()) return lesser;
+  cluster::ClusterSnapshot snapshot = engine_.snapshot();
+  for (const Pod& other : Leaving()) {
+    (void)snapshot.Vacate(*other, engine_.FindPlaced(other->Key())->node);  // if it is there
+  }
+  const cluster::NodeInfo* info = snapshot.Find(node);
+  std::erase_if(lesser, [&](const Pod& other) {
+    const SchedulerProfile* profile = ProfileFor(*other);
+    if (info == nullptr || profile == nullptr) return false;
+    const Framework& framework =
+        profile->cutting != nullptr ? *profile->cutting : *profile->framework;
+    const scheduling::Cycle cycle = framework.PreFilter(*other, snapshot);
+    return cycle.verdict.fits() &&
+           FilterBeside(framework, snapshot, cycle, *other, *info, engine_.PromisesFor(*other))
+               .fits();
+  });
   return lesser;
 }
 
@@ -229,7 +259,10 @@ void Scheduler::MakeRoom(const Places& places, const std::vector<Pod>& victims,
   auto room = std::make_shared<RoomInTheMaking>();
   room->preemptor = preemptor->Key();
   if (!victims.empty()) measures_.Preempted(victims.size());
-  for (const auto& [pod, node] : places) Promise(pod, node, now);
+  for (const auto& [pod, node] : places) {
+    Promise(pod, node, now);
+    saw_to_it_.insert(pod->Key());
+  }
   for (const Pod& victim : victims) {
     auto eviction = Evict(victim, preemptor, now);
     if (!eviction) continue;
@@ -282,18 +315,19 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
     return std::nullopt;
   }
   if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
-  if (!going_.emplace(key, victim->meta.uid).second) return std::nullopt;
+  if (!going_.emplace(key, for_quota).second) return std::nullopt;
   engine_.SetLeaving(key, true);
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
   const bool related = preemptor->meta.ns == victim->meta.ns;  // it may know the name
-  Tell({victim, "Preempted",
-        fmt::format("Preempted by pod {}{} on node {}{}", preemptor->meta.uid,
-                    related ? fmt::format(" ({})", preemptor->Key()) : "", node,
-                    for_quota ? ": its elastic quota has a right to what is borrowed here" : ""),
-        node},
-       now);
-  return [shared = shared_, victim, preemptor, node, key, now, for_quota](kube::Client& with) {
+  Telling telling{
+      victim, "Preempted",
+      fmt::format("Preempted by pod {}{} on node {}{}", preemptor->meta.uid,
+                  related ? fmt::format(" ({})", preemptor->Key()) : "", node,
+                  for_quota ? ": its elastic quota has a right to what is borrowed here" : ""),
+      node};
+  return [shared = shared_, victim, preemptor, node, key, now, for_quota,
+          telling = std::move(telling)](kube::Client& with) {
     const WantedCondition condition{
         "DisruptionTarget", "True", "PreemptionByScheduler",
         fmt::format(
@@ -307,6 +341,7 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
     if (deleted.ok() || deleted.code() == Code::kNotFound) {
       Log(LogLevel::kInfo, "a pod is evicted for a more important one",
           {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
+      shared->evicted.Put(telling);
     } else {
       shared->not_evicted.Put({key, preemptor->Key()});
     }

@@ -23,7 +23,11 @@ class SchedulerPromisesTest : public QuotaFixture {
     MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
     if (evicted) {
       MakeObject(pod, "status")["conditions"] = JsonArray{
-          {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
+          {{"type", "DisruptionTarget"},
+           {"status", "True"},
+           {"reason", "PreemptionByScheduler"},
+           {"message",
+            "nos: preempting to accommodate a pod to which its elastic quota gives a right"}}};
     }
     api_.Put(pod);
   }

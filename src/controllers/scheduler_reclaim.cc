@@ -2,20 +2,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "cluster/annotations.h"
 #include "controllers/assumed.h"
+#include "controllers/condition.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/explain_promises.h"
 
 namespace nos::controllers {
-
-namespace {
-
-constexpr std::string_view kAwaitsCut = "its GPUs can be cut without anybody's end.";
-
-}  // namespace
 
 bool Scheduler::HasQuota(const Framework& framework, const cluster::Pod& pod) const {
   return framework.quotas() != nullptr &&
@@ -29,7 +25,7 @@ std::vector<Scheduler::Pod> Scheduler::Leaving() const {
     const auto* placed = engine_.FindPlaced(key);
     if (placed != nullptr && !IsOnLostNode(*placed)) leaving.push_back(placed->pod);
   };
-  for (const auto& [key, uid] : going_) add(key);
+  for (const auto& [key, for_quota] : going_) add(key);
   for (const std::string& key : ending_) {
     if (!going_.contains(key)) add(key);
   }
@@ -54,14 +50,16 @@ scheduling::EvictionUnit Scheduler::UnitOf(const Pod& pod) const {
   return unit;
 }
 
-// What is left of gangs of which others were evicted, if it is too little: whoever evicted them
-// had no time to go on.
+// What is left of gangs of which others were evicted for a quota, if it is too little: whoever
+// evicted them had no time to go on.
 std::vector<Scheduler::Pod> Scheduler::RestOfGangs(const std::vector<Pod>& leaving) const {
   std::vector<Pod> rest;
   std::set<std::string> known;
   for (const Pod& pod : leaving) known.insert(pod->Key());
   const auto around = engine_.snapshot().ShareAround();
   for (const Pod& pod : leaving) {
+    const auto going = going_.find(pod->Key());
+    if (going != going_.end() ? !going->second : WhyReclaimed(*pod) == nullptr) continue;
     const scheduling::EvictionUnit unit = UnitOf(pod);
     const auto stay = std::ranges::count_if(
         unit, [&](const Pod& member) { return !known.contains(member->Key()); });
@@ -76,7 +74,8 @@ std::vector<Scheduler::Pod> Scheduler::RestOfGangs(const std::vector<Pod>& leavi
 scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const cluster::Pod& pod,
                                            const std::vector<Pod>& leaving,
                                            const std::set<std::string>& gang) {
-  scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceToReclaim(pod, gang),
+  const auto sees_to_it = [this](const std::string& key) { return !saw_to_it_.contains(key); };
+  scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceToReclaim(pod, gang, sees_to_it),
                               framework.quotas()->options(),
                               [this](const Pod& victim) { return UnitOf(victim); });
   reclaim.Heed(engine_.PromisesFor(pod, gang));
@@ -97,14 +96,14 @@ bool Scheduler::Leaves(const std::vector<Pod>& leaving, const std::string& node)
 }
 
 // As GPUs are cut, else as they will be for it by the partitioner once there is room.
-std::optional<scheduling::Preemption> Scheduler::FindBy(const SchedulerProfile& profile,
-                                                        scheduling::Reclaim& reclaim,
-                                                        const cluster::ClusterSnapshot& snapshot,
-                                                        const Pod& pod,
-                                                        const std::string& preferred) {
+std::pair<std::optional<scheduling::Preemption>, bool> Scheduler::FindBy(
+    const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
+    const cluster::ClusterSnapshot& snapshot, const Pod& pod, const std::string& preferred) {
   auto found = reclaim.Find(*profile.framework, snapshot, pod, preferred);
-  if (found || profile.cutting == nullptr || profile.cutting == profile.framework) return found;
-  return reclaim.Find(*profile.cutting, snapshot, pod, preferred);
+  if (found || profile.cutting == nullptr || profile.cutting == profile.framework) {
+    return {std::move(found), false};
+  }
+  return {reclaim.Find(*profile.cutting, snapshot, pod, preferred), true};
 }
 
 std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& pod,
@@ -117,6 +116,9 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
     if (!Leaves(leaving, nominee)) TakeBackPromises({pod}, client, now);
     return profile.reclaims ? WhyNeverTakes(*pod) : "";
   }
+  const bool alike = nominee.empty() && pod->nominated_node.empty();
+  std::string kind = alike ? pod->meta.ns + " " + KindOfPreemptor(*pod) : "";
+  if (alike && hopeless_claims_.Contains(kind, engine_.changes())) return "";
   const std::vector<Pod> rest = RestOfGangs(leaving);
   leaving.insert(leaving.end(), rest.begin(), rest.end());
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
@@ -125,16 +127,29 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   }
   LeaveOutSilentNodes(*pod, snapshot);
   scheduling::Reclaim reclaim = MakeReclaim(*profile.framework, *pod, leaving, {});
-  auto found = FindBy(profile, reclaim, snapshot, pod, nominee);
+  std::optional<scheduling::Preemption> found;
+  bool awaits_cut = false;
+  std::tie(found, awaits_cut) = FindBy(profile, reclaim, snapshot, pod, nominee);
+  for (int i = 0; i < kMostSilentAtOnce && awaits_cut && leaving.empty(); ++i) {
+    if (!found || !found->victims.empty()) break;
+    if (HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
+    CountAsSilent(found->node);
+    snapshot.RemoveNode(found->node);
+    std::tie(found, awaits_cut) = FindBy(profile, reclaim, snapshot, pod, nominee);
+  }
   if (found && !found->victims.empty()) {
     const bool spared = IsSparedByCuts(profile, reclaim, std::move(snapshot), pod);
     if (spared && HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
   }
   if (!found) {
     TakeBackPromises({pod}, client, now);
+    if (alike) hopeless_claims_.Add(std::move(kind));
     return "";
   }
-  if (found->victims.empty() && leaving.empty()) return "";  // something else keeps it waiting
+  if (found->victims.empty() && leaving.empty()) {  // something else keeps it waiting
+    saw_to_it_.insert(pod->Key());
+    return "";
+  }
   found->victims.insert(found->victims.end(), rest.begin(), rest.end());
   MakeRoom({{pod, found->node}}, found->victims, client, now);
   TakeBackPromises(LesserNominated(*pod, found->node), client, now);
@@ -149,6 +164,13 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
 bool Scheduler::IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
                                cluster::ClusterSnapshot snapshot, const Pod& pod) {
   if (!AsksForSlices(*pod)) return false;
+  FinishPlans(snapshot);
+  const Framework& cutting = profile.cutting != nullptr ? *profile.cutting : *profile.framework;
+  const auto other = reclaim.Find(cutting, snapshot, pod);
+  return other && other->victims.empty();
+}
+
+void Scheduler::FinishPlans(cluster::ClusterSnapshot& snapshot) {
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::Node& node = *snapshot.node(i).node;
     const std::string plan = cluster::SpecPlan(node);
@@ -157,9 +179,6 @@ bool Scheduler::IsSparedByCuts(const SchedulerProfile& profile, scheduling::Recl
     done->meta.annotations[std::string(cluster::kStatusPlan)] = plan;
     snapshot.SetNode(std::move(done));
   }
-  const Framework& cutting = profile.cutting != nullptr ? *profile.cutting : *profile.framework;
-  const auto other = reclaim.Find(cutting, snapshot, pod);
-  return other && other->victims.empty();
 }
 
 }  // namespace nos::controllers

@@ -291,16 +291,17 @@ std::optional<Refusal> Balance::NothingIdle(Member member, ResourceId resource,
                  pool.lendable + from_above};
 }
 
-std::optional<Refusal> Balance::WhyNotAt(Member member, ResourceId resource, Amount asked) const {
+std::optional<Refusal> Balance::WhyNotAt(Member member, ResourceId resource, Amount asked,
+                                         const Balance& limited) const {
   if (!member.own) {
-    if (auto refusal = OverLimit(member.account, resource, asked)) return refusal;
+    if (auto refusal = limited.OverLimit(member.account, resource, asked)) return refusal;
   }
   if (!accounts_[member.account].terms->min.Named(resource)) return std::nullopt;
   return NothingIdle(member, resource, asked);
 }
 
 std::optional<Refusal> Balance::WhyNot(size_t account, const Amounts& charge,
-                                       const Balance* settled) const {
+                                       const Balance* settled, const Balance* limited) const {
   const Balance& before = settled == nullptr ? *this : *settled;
   const std::vector<Member> path = PathOf(account);
   for (const auto& [resource, asked] : charge.entries()) {
@@ -308,8 +309,8 @@ std::optional<Refusal> Balance::WhyNot(size_t account, const Amounts& charge,
     const bool covered = accounts_[account].terms->min.Named(resource) &&
                          PartOf(path.front(), resource, asked).borrowed == 0;
     for (const Member member : path) {
-      auto refusal = WhyNotAt(member, resource, asked);
-      if (refusal && !(covered && before.WhyNotAt(member, resource, 0))) return refusal;
+      auto refusal = WhyNotAt(member, resource, asked, limited == nullptr ? *this : *limited);
+      if (refusal && !(covered && before.WhyNotAt(member, resource, 0, before))) return refusal;
     }
   }
   return std::nullopt;

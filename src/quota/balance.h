@@ -97,9 +97,11 @@ class Balance {
   void Add(size_t account, const Amounts& charge, int sign = 1);
 
   // Absent: it may. What min covers is not refused for what was too much before already, whoever
-  // has it: `settled` is the balance without what is only promised; null: this one.
+  // has it: `settled` is the balance without what is only promised; null: this one. `limited`: the
+  // one that max and the borrowing limits, which nobody exceeds, are asked of; null: this one.
   std::optional<Refusal> WhyNot(size_t account, const Amounts& charge,
-                                const Balance* settled = nullptr) const;
+                                const Balance* settled = nullptr,
+                                const Balance* limited = nullptr) const;
   // Where pods of the account's namespaces count, from the inside to the outside.
   std::vector<Member> PathOf(size_t account) const;
   // Whether the member's min covers the charge, too, in all that min names.
@@ -157,7 +159,8 @@ class Balance {
                                    Amount asked) const;
   std::optional<Refusal> NothingIdle(Member member, cluster::ResourceId resource,
                                      Amount asked) const;
-  std::optional<Refusal> WhyNotAt(Member member, cluster::ResourceId resource, Amount asked) const;
+  std::optional<Refusal> WhyNotAt(Member member, cluster::ResourceId resource, Amount asked,
+                                  const Balance& limited) const;
   Amount BorrowedWith(size_t account, cluster::ResourceId resource, Amount asked) const;
 
   std::vector<Account> accounts_;

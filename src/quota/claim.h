@@ -6,16 +6,17 @@
 //   claimant                    victim             may be taken when
 //   without a quota             without one        it has a lower priority
 //                               with one           never
-//   its min covers it           without one        the rules allow it, or it has a lower priority;
-//                                                  and it is no system pod
+//   its min covers it           without one        the rules allow it, or it has a lower priority
 //                               of its own quota   never
 //                               of another quota   it is over quota, and that quota uses more than
 //                                                  min
-//   its min does not cover it   without one        it has a lower priority, and is no system pod
+//   its min does not cover it   without one        it has a lower priority
 //                               of its own quota   it has a lower priority
 //                               of another quota   it is over quota, the claimant's quota stays
 //                                                  within min and its share of what is idle, and
 //                                                  the victim's uses more than min and its share
+//
+// From a system pod no claimant with a quota takes anything, whether that has a quota or not.
 //
 // Of quotas only resources count that the claimant asks for and its quota names, and a victim with
 // a quota has to have one of which that uses too much; pods without a quota go for whatever the

@@ -106,6 +106,17 @@ TEST_F(ClaimTest, WhatMinDoesNotCoverIsTakenWithinTheShare) {
   EXPECT_FALSE(MayTake(Pod("a", 3), Pod("b", 1))) << "b has no more than its share";
 }
 
+TEST_F(ClaimTest, SystemPodsLoseNothingWhateverTheirQuota) {
+  Use("b", 12);
+  Use("a", 10);
+  Holding system = Pod("b", 1), own = Pod("a", 1, 0);
+  system.is_system = own.is_system = true;
+  EXPECT_FALSE(MayTake(Pod("c", 10), system));
+  EXPECT_FALSE(MayTake(Pod("a", 1, 5), own));
+  own.is_system = false;
+  EXPECT_TRUE(MayTake(Pod("a", 1, 5), own));
+}
+
 TEST_F(ClaimTest, FollowsWhatWasTaken) {
   Use("b", 12);
   Claim claim(balance_, Pod("a", 10), {});

@@ -1,8 +1,7 @@
 #include "quota/ledger.h"
 
+#include <algorithm>
 #include <utility>
-
-#include "quota/standing.h"
 
 namespace nos::quota {
 
@@ -16,10 +15,10 @@ void Ledger::SetQuotas(std::vector<SharedQuota> quotas) {
 
 void Ledger::SetPod(const Pod& pod, Amounts charge) {
   const auto [found, fresh] = pods_.try_emplace(pod->Key());
-  Entry& entry = found->second;
-  if (!fresh) Count(entry, -1);
-  entry = {pod, std::move(charge), false};
-  Count(entry, 1);
+  Holder& holder = found->second;
+  if (!fresh) Count(holder, -1);
+  holder = {pod, std::move(charge)};
+  Count(holder, 1);
 }
 
 void Ledger::RemovePod(const std::string& key) {
@@ -29,15 +28,19 @@ void Ledger::RemovePod(const std::string& key) {
   pods_.erase(found);
 }
 
-void Ledger::Count(const Entry& entry, int sign) {
-  const std::string& ns = entry.pod->meta.ns;
+void Ledger::Count(Holder& holder, int sign) {
+  const std::string& ns = holder.pod->meta.ns;
   NamespaceUse& use = by_namespace_[ns];
-  use.used.Add(entry.charge, sign);
-  sign > 0 ? void(use.pods.insert(entry.pod->Key())) : void(use.pods.erase(entry.pod->Key()));
+  use.used.Add(holder.charge, sign);
+  sign > 0 ? void(use.pods.insert(&holder)) : void(use.pods.erase(&holder));
   if (use.pods.empty()) by_namespace_.erase(ns);
   if (const auto account = balance_.AccountOf(ns)) {
-    balance_.Add(*account, entry.charge, sign);
-    ranked_[*account].current = false;
+    balance_.Add(*account, holder.charge, sign);
+    Ranked& ranked = ranked_[*account];
+    ranked.current = false;
+    if (!ranked.order) return;
+    const auto at = std::ranges::lower_bound(ranked.holders, &holder, *ranked.order);
+    sign > 0 ? void(ranked.holders.insert(at, &holder)) : void(ranked.holders.erase(at));
   }
 }
 
@@ -60,24 +63,30 @@ const Ledger::Standing& Ledger::StandingOf(size_t account) {
   return ranked_[account].standing;
 }
 
+void Ledger::EachWithoutQuota(FunctionRef<void(const Pod&, const Amounts&)> visit) const {
+  for (const auto& [ns, use] : by_namespace_) {
+    if (balance_.AccountOf(ns)) continue;
+    for (const Holder* holder : use.pods) visit(holder->pod, holder->charge);
+  }
+}
+
 void Ledger::Rank(size_t account) {
   Ranked& ranked = ranked_[account];
   if (ranked.current) return;
-  std::vector<Holder> holders;
-  for (const std::string& ns : balance_.terms(account).namespaces) {
-    const auto use = by_namespace_.find(ns);
-    if (use == by_namespace_.end()) continue;
-    for (const std::string& key : use->second.pods) {
-      const Entry& entry = pods_.at(key);
-      holders.push_back({entry.pod, entry.charge});
+  const Terms& terms = balance_.terms(account);
+  if (!ranked.order) {
+    for (const std::string& ns : terms.namespaces) {
+      const auto use = by_namespace_.find(ns);
+      if (use == by_namespace_.end()) continue;
+      ranked.holders.insert(ranked.holders.end(), use->second.pods.begin(), use->second.pods.end());
     }
+    ranked.order.emplace(terms.own_min);
+    std::ranges::sort(ranked.holders, *ranked.order);
   }
-  ranked.standing = {{}, CountInQuota(balance_.terms(account).own_min, holders)};
-  for (const Holder& holder : holders) {
-    Entry& entry = pods_.at(holder.pod->Key());
-    entry.over_quota = ranked.standing.pods.size() >= ranked.standing.in_quota;
-    ranked.standing.pods.push_back(holder.pod);
-    ranked.standing.charges.push_back(&entry.charge);
+  ranked.standing = {{}, CountInQuota(terms.own_min, ranked.holders)};
+  for (const Holder* holder : ranked.holders) {
+    ranked.standing.pods.push_back(holder->pod);
+    ranked.standing.charges.push_back(&holder->charge);
   }
   ranked.current = true;
 }

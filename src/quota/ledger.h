@@ -11,15 +11,18 @@
 #pragma once
 
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "cluster/snapshot.h"
 #include "quota/balance.h"
 #include "quota/charge.h"
+#include "quota/standing.h"
 
 namespace nos::quota {
 
@@ -27,6 +30,9 @@ class Ledger {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
+  Ledger() = default;
+  Ledger(Ledger&&) = default;
+  Ledger& operator=(Ledger&&) = default;
   // All that there are.
   void SetQuotas(std::vector<SharedQuota> quotas);
   // Counts the pod so, and no longer as it was counted before.
@@ -46,25 +52,24 @@ class Ledger {
     std::vector<const Amounts*> charges = {};  // of the pods; valid until the ledger changes
   };
   const Standing& StandingOf(size_t account);
+  // Those that count where no quota is in force, in no particular order.
+  void EachWithoutQuota(FunctionRef<void(const Pod&, const Amounts&)> visit) const;
 
  private:
-  struct Entry {
-    Pod pod;
-    Amounts charge;
-    bool over_quota = false;  // as it was when its account was last ranked
-  };
   struct NamespaceUse {
     Amounts used;
-    std::set<std::string> pods;  // keys
+    std::unordered_set<Holder*> pods;
   };
   struct Ranked {
-    Standing standing;
-    bool current = false;
+    std::optional<StandingOrder> order = {};  // absent: that of the holders is not known yet
+    std::vector<Holder*> holders = {};
+    Standing standing = {};
+    bool current = false;  // the standing
   };
-  void Count(const Entry& entry, int sign);
+  void Count(Holder& pod, int sign);
   void Rank(size_t account);
 
-  std::unordered_map<std::string, Entry> pods_;
+  std::unordered_map<std::string, Holder> pods_;  // by key; ranked with their accounts
   std::unordered_map<std::string, NamespaceUse> by_namespace_;
   Balance balance_;
   std::vector<Ranked> ranked_;  // by account

@@ -4,37 +4,33 @@
 #include <tuple>
 
 namespace nos::quota {
-namespace {
 
-// Of what min names, in the order of the names: ids differ from run to run.
-std::vector<Amount> SizeOf(const std::vector<cluster::ResourceId>& named, const Amounts& charge) {
-  std::vector<Amount> size;
-  for (const cluster::ResourceId id : named) size.push_back(charge.Get(id));
-  return size;
+StandingOrder::StandingOrder(const Amounts& min) {
+  for (const auto& [id, amount] : min.entries()) named_.push_back(id);
+  std::ranges::sort(named_, {}, [](cluster::ResourceId id) { return cluster::ResourceName(id); });
 }
 
-}  // namespace
-
-size_t CountInQuota(const Amounts& min, std::vector<Holder>& holders) {
-  std::vector<cluster::ResourceId> named;
-  for (const auto& [id, amount] : min.entries()) named.push_back(id);
-  std::ranges::sort(named, {}, [](cluster::ResourceId id) { return cluster::ResourceName(id); });
-  std::ranges::sort(holders, [&](const Holder& a, const Holder& b) {
-    const auto first = std::tuple(a.pod->meta.created, -int64_t{a.pod->priority});
-    const auto second = std::tuple(b.pod->meta.created, -int64_t{b.pod->priority});
-    if (first != second) return first < second;
-    const auto sizes = std::pair(SizeOf(named, a.charge), SizeOf(named, b.charge));
-    if (sizes.first != sizes.second) return sizes.first < sizes.second;
-    return a.pod->Key() < b.pod->Key();
-  });
-  Amounts sum;
-  for (size_t i = 0; i < holders.size(); ++i) {
-    sum.Add(holders[i].charge);
-    const bool within = std::ranges::all_of(
-        min.entries(), [&](const auto& entry) { return sum.Get(entry.first) <= entry.second; });
-    if (!within) return i;
+bool StandingOrder::operator()(const Holder* a, const Holder* b) const {
+  const cluster::Pod &first = *a->pod, &second = *b->pod;
+  if (first.meta.created != second.meta.created) return first.meta.created < second.meta.created;
+  if (first.priority != second.priority) return first.priority > second.priority;
+  for (const cluster::ResourceId id : named_) {
+    const Amount left = a->charge.Get(id), right = b->charge.Get(id);
+    if (left != right) return left < right;
   }
-  return holders.size();
+  return std::tie(first.meta.ns, first.meta.name) < std::tie(second.meta.ns, second.meta.name);
+}
+
+size_t CountInQuota(const Amounts& min, const std::vector<Holder*>& ordered) {
+  Amounts sum;
+  const auto is_beyond = [&](const Holder* holder) {
+    sum.Add(holder->charge);
+    return std::ranges::any_of(
+        min.entries(), [&](const auto& entry) { return sum.Get(entry.first) > entry.second; });
+  };
+  const auto first_over = std::ranges::find_if(ordered, is_beyond);
+  for (auto it = ordered.begin(); it != ordered.end(); ++it) (*it)->over_quota = it >= first_over;
+  return static_cast<size_t>(first_over - ordered.begin());
 }
 
 }  // namespace nos::quota

@@ -24,9 +24,22 @@ inline constexpr std::string_view kOverQuota = "over-quota";
 struct Holder {
   std::shared_ptr<const cluster::Pod> pod;
   Amounts charge;
+  bool over_quota = false;  // as CountInQuota has it
 };
 
-// Orders the holders; returns how many of them, from the front, are in quota.
-size_t CountInQuota(const Amounts& min, std::vector<Holder>& holders);
+// The order in which they are covered, of those that count where no more is guaranteed than `min`.
+// No two with pods of one name are alike to it.
+class StandingOrder {
+ public:
+  explicit StandingOrder(const Amounts& min);
+  bool operator()(const Holder* a, const Holder* b) const;
+
+ private:
+  std::vector<cluster::ResourceId> named_;  // by name: ids differ from run to run
+};
+
+// Says of each where it stands; returns how many of them, from the front, are in quota. REQUIRES:
+// they are in that order.
+size_t CountInQuota(const Amounts& min, const std::vector<Holder*>& ordered);
 
 }  // namespace nos::quota

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace nos::quota {
 namespace {
 
@@ -20,9 +22,15 @@ Holder HolderOf(const std::string& pod, int64_t created, int32_t priority, int64
 }
 
 std::vector<std::string> InQuota(int64_t min, std::vector<Holder> holders) {
-  const size_t count = CountInQuota(Of("x.io/y", min), holders);
+  std::vector<Holder*> ordered;
+  for (Holder& holder : holders) ordered.push_back(&holder);
+  std::ranges::sort(ordered, StandingOrder(Of("x.io/y", min)));
+  const size_t count = CountInQuota(Of("x.io/y", min), ordered);
   std::vector<std::string> names;
-  for (size_t i = 0; i < count; ++i) names.push_back(holders[i].pod->meta.name);
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    EXPECT_EQ(ordered[i]->over_quota, i >= count);
+    if (i < count) names.push_back(ordered[i]->pod->meta.name);
+  }
   return names;
 }
 
@@ -45,7 +53,8 @@ TEST(StandingTest, NobodyIsCoveredBehindOneWhoIsNot) {
 }
 
 TEST(StandingTest, OnlyWhatMinNamesCounts) {
-  std::vector<Holder> holders = {HolderOf("a", 1, 0, 9)};
+  Holder holder = HolderOf("a", 1, 0, 9);
+  std::vector<Holder*> holders = {&holder};
   EXPECT_EQ(CountInQuota(Of("cpu", 1), holders), 1u);
   EXPECT_EQ(CountInQuota(Amounts(), holders), 1u);
   EXPECT_EQ(CountInQuota(Of("x.io/y", 0), holders), 0u);

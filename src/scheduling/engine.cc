@@ -41,6 +41,7 @@ Engine::Engine(const gpu::Catalogue& catalogue)
 
 void Engine::Note(std::string_view node, Pod pod, bool came) {
   openings_ += came ? 0 : 1;
+  ++changes_;
   tables_.Note(snapshot_, node, std::move(pod), came);
 }
 
@@ -57,6 +58,7 @@ std::optional<int32_t> Engine::LeastPriority() const {
 
 void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   ++openings_;
+  ++changes_;
   const std::string name = node->meta.name;
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
@@ -67,6 +69,7 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
     snapshot_.SetNode(std::move(node));
     if (!same_gpus) {
       for (const Pod& pod : snapshot_.Find(name)->pods) Count(pod, name);
+      if (nominated_.contains(name)) JudgePromisesAnew();
     }
     if (alike) return Note(name, nullptr, false);
     return tables_.Forget();
@@ -93,6 +96,7 @@ void Engine::RemoveNode(const std::string& name) {
   for (const Pod& pod : pods) Count(pod, name);
   tables_.Forget();
   ++openings_;
+  ++changes_;
 }
 
 // Copies of the tables as they are: nobody else tells what has changed in them.
@@ -110,10 +114,13 @@ void Engine::TakeInQuotas() {
       same(around.quotas, quotas_) && same(around.composite_quotas, composite_quotas_);
   quotas_ = around.quotas;
   composite_quotas_ = around.composite_quotas;
-  if (!alike) ledger_.SetQuotas(quota::QuotasOf(around));
+  if (alike) return;
+  ledger_.SetQuotas(quota::QuotasOf(around));
+  JudgePromisesAnew();
 }
 
 void Engine::Count(const Pod& pod, const std::string& node) {
+  ++changes_;
   const NodeInfo* info = snapshot_.Find(node);
   ledger_.SetPod(
       pod, quota::ChargeOf(*pod, info == nullptr ? nullptr : info->node.get(), charge_rules_));
@@ -129,6 +136,7 @@ void Engine::Bind(const Pod& pod, const std::string& node) {
 }
 
 void Engine::Unbind(const cluster::Pod& pod, const std::string& node) {
+  ++changes_;
   ledger_.RemovePod(pod.Key());
   const Pod held = placed_.at(pod.Key()).pod;
   if (snapshot_.Unbind(pod, node).ok()) return Note(node, held, false);
@@ -202,7 +210,7 @@ Verdict Engine::Reserve(const Framework& framework, const cluster::Pod& pod, std
     Unreserve(framework, pod, node, state);
     return verdict;
   }
-  if (!framework.reservers().empty()) tables_.Note(snapshot_, node, nullptr, false);
+  if (!framework.reservers().empty()) Note(node, nullptr, true);
   return Verdict::Fits();
 }
 
@@ -220,193 +228,14 @@ Status Engine::SetGpus(const std::string& node, cluster::NodeGpus gpus) {
   return Status::Ok();
 }
 
-void Engine::Nominate(const Pod& pod, const std::string& node) {
-  const std::string key = pod->Key();
-  if (const auto before = nominations_.find(key); before != nominations_.end()) {
-    std::vector<Promise>& promises = nominated_[before->second];
-    std::erase_if(promises, [&](const Promise& one) { return one.pod->Key() == key; });
-    if (promises.empty()) nominated_.erase(before->second);
-    nominations_.erase(before);
-    ++openings_;
-  }
-  if (node.empty()) return;
-  nominations_[key] = node;
-  nominated_[node].push_back({pod, StandingOf(*pod, node)});
-}
-
-std::string Engine::NomineeNode(const std::string& pod_key) const {
-  const auto found = nominations_.find(pod_key);
-  return found == nominations_.end() ? "" : found->second;
-}
-
-std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
-  std::vector<Pod> pods;
-  if (const auto found = nominated_.find(node); found != nominated_.end()) {
-    for (const Promise& promise : found->second) pods.push_back(promise.pod);
-  }
-  return pods;
-}
-
-std::vector<Engine::Pod> Engine::NominatedBehind(std::string_view node,
-                                                 const cluster::Pod& pod) const {
-  std::vector<Pod> behind;
-  const auto found = nominated_.find(node);
-  if (found == nominated_.end()) return behind;
-  const auto own = StandingOf(pod, node);
-  for (const Promise& promise : found->second) {
-    const bool itself =
-        promise.pod->meta.name == pod.meta.name && promise.pod->meta.ns == pod.meta.ns;
-    if (!itself && !GoesFirst(promise, pod, own, false)) behind.push_back(promise.pod);
-  }
-  return behind;
-}
-
-Engine::QuotaStanding Engine::StandingOf(const cluster::Pod& pod, std::string_view node) const {
-  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
-  if (!account) return QuotaStanding::kNone;
-  const NodeInfo* info = snapshot_.Find(node);
-  const quota::Amounts charge =
-      quota::ChargeOf(pod, info == nullptr ? nullptr : info->node.get(), charge_rules_);
-  return ledger_.balance().IsGuaranteed(*account, charge) ? QuotaStanding::kGuaranteed
-                                                          : QuotaStanding::kCovered;
-}
-
-// What is guaranteed goes first; no pod without a quota takes what was set free for one that has
-// one, as it may take no place of such a one (quota/claim.h). Two that were both promised something
-// here must not wait for each other.
-bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
-                       bool is_promised) const {
-  const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;
-  if (guaranteed != (own == QuotaStanding::kGuaranteed)) return guaranteed;
-  if (own == QuotaStanding::kNone && other.standing != QuotaStanding::kNone) return true;
-  if (other.pod->priority != pod.priority) return other.pod->priority > pod.priority;
-  return !is_promised || std::tuple(other.pod->meta.created, other.pod->Key()) <
-                             std::tuple(pod.meta.created, pod.Key());
-}
-
-std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod) const {
-  std::vector<Pod> first;
-  const auto found = nominated_.find(node);
-  if (found == nominated_.end()) return first;
-  const auto own = StandingOf(pod, node);
-  const bool is_promised = NomineeNode(pod.Key()) == node;
-  for (const Promise& promise : found->second) {
-    const cluster::Pod& other = *promise.pod;
-    const bool itself = other.meta.name == pod.meta.name && other.meta.ns == pod.meta.ns;
-    if (itself || placed_.contains(other.Key())) continue;
-    if (GoesFirst(promise, pod, own, is_promised)) first.push_back(promise.pod);
-  }
-  return first;
-}
-
-Promises Engine::PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out) const {
-  Promises promises;
-  for (const auto& [node, all] : nominated_) {
-    std::vector<Pod> first = FirstOn(node, pod);
-    std::erase_if(first, [&](const Pod& other) { return left_out.contains(other->Key()); });
-    if (!first.empty()) promises.emplace(node, std::move(first));
-  }
-  return promises;
-}
-
-cluster::ClusterSnapshot Engine::WithPromises(const cluster::Pod& pod) const {
-  cluster::ClusterSnapshot with = snapshot_;
-  for (const auto& [node, others] : PromisesFor(pod)) {
-    for (const Pod& other : others) (void)with.Bind(other, node);  // if it is there
-  }
-  return with;
-}
-
 void Engine::Learn(const Framework& framework, Pods waiting) {
   learnt_[&framework] = framework.Learn(snapshot_, waiting);
   tables_.ForgetScores();  // they are made of what was learnt before
 }
 
-// It would take what one that goes first was promised. Source: kube-scheduler's
-// RunFilterPluginsWithNominatedPods: with those of the same priority, too.
-std::optional<Barred> Engine::WhyKept(const Pod& pod, size_t node, KindTable& table) const {
-  std::vector<Pod> first = FirstOn(snapshot_.node(node).node->meta.name, *pod);
-  if (first.empty()) return std::nullopt;
-  const KindTable::Beside& beside = table.AskBeside(node, std::move(first), snapshot_);
-  if (beside.verdict.fits()) return std::nullopt;
-  return Barred{beside.verdict, beside.by};
-}
-
 const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
   const auto found = placed_.find(pod_key);
   return found == placed_.end() ? nullptr : &found->second;
-}
-
-quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod,
-                                        std::set<std::string> left_out) const {
-  quota::Balance balance = BalanceFor(pod, left_out);
-  const auto own = balance.AccountOf(pod.meta.ns);
-  if (!own || StandingOf(pod, "") != QuotaStanding::kGuaranteed) return balance;
-  const bool together = balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, charge_rules_));
-  for (const auto& [node, promises] : nominated_) {
-    for (const Promise& other : promises) {
-      const bool see_to_it = together || balance.AccountOf(other.pod->meta.ns) != own;
-      if (see_to_it && other.standing == QuotaStanding::kGuaranteed) {
-        left_out.insert(other.pod->Key());
-      }
-    }
-  }
-  return BalanceFor(pod, left_out);
-}
-
-quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
-                                  const std::set<std::string>& left_out) const {
-  quota::Balance balance = ledger_.balance();
-  if (balance.size() == 0 || nominations_.empty()) return balance;
-  const auto own = balance.AccountOf(pod.meta.ns);
-  const bool own_is_guaranteed = StandingOf(pod, "") == QuotaStanding::kGuaranteed;
-  for (const auto& [node, promises] : nominated_) {
-    const NodeInfo* info = snapshot_.Find(node);
-    for (const auto& [other, standing] : promises) {
-      const bool guaranteed = standing == QuotaStanding::kGuaranteed;
-      const bool itself = other->meta.name == pod.meta.name && other->meta.ns == pod.meta.ns;
-      const auto account = balance.AccountOf(other->meta.ns);
-      if (itself || !account || left_out.contains(other->Key()) || placed_.contains(other->Key())) {
-        continue;
-      }
-      const quota::Amounts charge =
-          quota::ChargeOf(*other, info == nullptr ? nullptr : info->node.get(), charge_rules_);
-      const bool first =
-          account == own ? other->priority >= pod.priority : !own_is_guaranteed || guaranteed;
-      if (first) balance.Add(*account, charge);
-    }
-  }
-  return balance;
-}
-
-void Engine::SetLeaving(const std::string& pod_key, bool leaves) {
-  leaves ? void(leaving_.insert(pod_key)) : void(leaving_.erase(pod_key));
-}
-
-// What others had to leave is counted to those to whom it was promised. Of its own quota all
-// counts: that has limits of its own, which nobody may exceed.
-quota::Balance Engine::BalanceToDecide(const cluster::Pod& pod) const {
-  quota::Balance balance = BalanceFor(pod);
-  const auto own = balance.AccountOf(pod.meta.ns);
-  for (const std::string& key : leaving_) {
-    const quota::Amounts* charge = ledger_.ChargeOf(key);
-    const Placed* placed = FindPlaced(key);
-    if (charge == nullptr || placed == nullptr) continue;
-    const auto account = balance.AccountOf(placed->pod->meta.ns);
-    if (account && account != own) balance.Add(*account, *charge, -1);
-  }
-  return balance;
-}
-
-std::optional<quota::Refusal> Engine::WhyNotByQuota(const Framework& framework,
-                                                    const cluster::Pod& pod,
-                                                    const NodeInfo* node) const {
-  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
-  if (framework.quotas() == nullptr || !account) return std::nullopt;
-  const quota::Amounts charge =
-      quota::ChargeOf(pod, node == nullptr ? nullptr : node->node.get(), charge_rules_);
-  if (nominations_.empty() && leaving_.empty()) return ledger_.balance().WhyNot(*account, charge);
-  return BalanceToDecide(pod).WhyNot(*account, charge, &ledger_.balance());
 }
 
 // Of all nodes alike, for a pod that counts alike on all of them; else each is asked for what the
@@ -441,9 +270,10 @@ Decision Engine::ScheduleBy(const Framework& framework, const Pod& pod,
       tables_.For(framework, pod, snapshot_, learnt_[&framework], snapshot_.around_version());
   const auto own = nominations_.find(pod->Key());
   const auto preferred = own == nominations_.end() ? std::nullopt : snapshot_.IndexOf(own->second);
+  std::optional<quota::Amounts> before;
   const Choice choice = Choose(table, preferred, [&](size_t node) {
     std::optional<Barred> why = why_barred(node, table);
-    return why ? why : WhyKept(pod, node, table);
+    return why ? why : WhyKept(pod, node, table, before);
   });
   if (choice.node) return {&snapshot_.node(*choice.node), choice.score, {}};
   if (choice.barred.empty()) return {nullptr, 0, table.Refusal(snapshot_)};

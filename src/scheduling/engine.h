@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -55,6 +56,7 @@ class Engine {
   void ChangeAround(Function change) {
     change(snapshot_.ChangeAround());
     ++openings_;
+    ++changes_;
     TakeInQuotas();
   }
 
@@ -69,9 +71,10 @@ class Engine {
   quota::Balance BalanceFor(const cluster::Pod& pod,
                             const std::set<std::string>& left_out = {}) const;
 
-  // The same, to find out who has to go for the pod: what is guaranteed to others that were
-  // promised something, they see to themselves; whether they have done so already, nobody knows.
-  quota::Balance BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out) const;
+  // The same, to find out who has to go for the pod: without what is guaranteed to others that were
+  // promised something and of which `sees_to_it(key)` says that they will see to that themselves.
+  quota::Balance BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out,
+                                  FunctionRef<bool(const std::string&)> sees_to_it) const;
   // Why the quota of the pod's namespace, if the framework heeds quotas, does not let it in now, on
   // this node or, if it is null and all are alike to the pod, anywhere.
   std::optional<quota::Refusal> WhyNotByQuota(const Framework& framework, const cluster::Pod& pod,
@@ -124,12 +127,17 @@ class Engine {
   Decision Schedule(const Framework& framework, const Pod& pod);
 
   // To try what happens if pods are placed or go.
-  Rehearsal Rehearse() const { return {snapshot_, learnt_}; }
+  Rehearsal Rehearse() const { return Rehearse(snapshot_); }
+  // The same from another state of the cluster.
+  Rehearsal Rehearse(cluster::ClusterSnapshot from) const { return {std::move(from), learnt_}; }
   // The lowest priority of those that are bound or assumed. None: there are none.
   std::optional<int32_t> LeastPriority() const;
   // Grows with all that may make room for pods to which others can only be in the way: not when
   // pods come.
   uint64_t openings() const { return openings_; }
+  // Grows with all that is told or decided: between two that are equal the same is decided of the
+  // same.
+  uint64_t changes() const { return changes_; }
 
   // For tests and metrics: tables made since the beginning.
   uint64_t tables_made() const { return tables_.made(); }
@@ -138,20 +146,32 @@ class Engine {
   enum class QuotaStanding { kNone, kCovered, kGuaranteed };  // none: it has no quota
   struct Promise {
     Pod pod;
-    QuotaStanding standing;  // when it was promised
+    std::string key;
+    quota::Amounts charge;   // on the node
+    QuotaStanding standing;  // when it was promised, or less
   };
 
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
   void Note(std::string_view node, Pod pod, bool came);
   void CountPriority(int32_t priority, int sign);
-  quota::Balance BalanceToDecide(const cluster::Pod& pod) const;
-  QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node) const;
+  quota::Balance WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const;
+  quota::Amounts ChargeOn(const cluster::Pod& pod, std::string_view node) const;
+  quota::Amounts PromisedBefore(const cluster::Pod& pod, bool is_promised) const;
+  QuotaStanding Judge(const cluster::Pod& pod, std::string_view node,
+                      const quota::Amounts& before) const;
+  // `before`: what was promised before it, once that is known; the same for all nodes.
+  QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node,
+                           std::optional<quota::Amounts>& before) const;
+  bool IsGuaranteed(const cluster::Pod& pod) const;
+  void JudgePromisesAnew();
   bool GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
                  bool is_promised) const;
   // Who was promised room on the node and goes before this pod.
-  std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod) const;
-  std::optional<Barred> WhyKept(const Pod& pod, size_t node, KindTable& table) const;
+  std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod,
+                           std::optional<quota::Amounts>& before) const;
+  std::optional<Barred> WhyKept(const Pod& pod, size_t node, KindTable& table,
+                                std::optional<quota::Amounts>& before) const;
   Decision ScheduleBy(const Framework& framework, const Pod& pod,
                       FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred);
   void TakeInQuotas();
@@ -169,7 +189,7 @@ class Engine {
   std::map<std::string, std::vector<Promise>, std::less<>> nominated_;  // by node
   std::unordered_map<std::string, std::string> nominations_;            // pod key -> node
   std::map<int32_t, size_t> priorities_;  // of placed_: how many have it
-  uint64_t openings_ = 0;
+  uint64_t openings_ = 0, changes_ = 0;
 };
 
 }  // namespace nos::scheduling

@@ -49,12 +49,13 @@ std::vector<cluster::ResourceId> LimitedFor(const quota::Balance& balance, size_
   return limited;
 }
 
-bool LessImportant(const cluster::Pod& a, const cluster::Pod& b) {
-  return std::tuple(a.priority, b.meta.created, b.Key()) <
-         std::tuple(b.priority, a.meta.created, a.Key());
-}
-
 }  // namespace
+
+bool IsLessImportant(const cluster::Pod& a, const cluster::Pod& b) {
+  if (a.priority != b.priority) return a.priority < b.priority;
+  if (a.meta.created != b.meta.created) return a.meta.created > b.meta.created;
+  return a.Key() > b.Key();
+}
 
 bool IsSystemPod(const cluster::Pod& pod) {
   const auto comes_back = [](const cluster::OwnerReference& owner) {
@@ -300,7 +301,7 @@ std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
   if (!taken) return std::nullopt;
   std::ranges::sort(*taken, [](const Taken& a, const Taken& b) {
     if (a.violates != b.violates) return a.violates;
-    return LessImportant(*b.unit.front(), *a.unit.front());
+    return IsLessImportant(*b.unit.front(), *a.unit.front());
   });
   std::vector<EvictionUnit> needed;
   for (Taken& one : *taken) {  // those that had better stay first
@@ -336,7 +337,7 @@ std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budge
     };
     const auto is_better = [&](const Head& a, const Head& b) {
       const auto left = worth(a), right = worth(b);
-      return left != right ? right < left : LessImportant(*a.unit.front(), *b.unit.front());
+      return left != right ? right < left : IsLessImportant(*a.unit.front(), *b.unit.front());
     };
     Head* best = nullptr;
     for (Head& head : heads) {
@@ -371,8 +372,8 @@ std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapsho
   }
   std::ranges::sort(places_, [](const Place& a, const Place& b) {
     if ((a.alone == nullptr) != (b.alone == nullptr)) return a.alone != nullptr;
-    return a.alone != nullptr ? LessImportant(*a.alone, *b.alone)
-                              : LessImportant(*a.least, *b.least);
+    return a.alone != nullptr ? IsLessImportant(*a.alone, *b.alone)
+                              : IsLessImportant(*a.least, *b.least);
   });
   std::vector<size_t> order;
   order.reserve(places_.size());
@@ -388,13 +389,12 @@ std::optional<Reclaim::Place> Reclaim::PlaceOn(const cluster::NodeInfo& node,
   Place place{0, nullptr, nullptr};
   for (const Pod& pod : node.pods) {
     const auto found = may_go.find(pod.get());
-    const quota::Amounts* charge = found != may_go.end() ? found->second : nullptr;
-    if (charge == nullptr && MayGoWithoutQuota(*pod)) charge = ledger_.ChargeOf(pod->Key());
-    if (charge == nullptr) continue;
+    if (found == may_go.end()) continue;
+    const quota::Amounts* charge = found->second;
     const Lacks::Use use = lacks.UseOf(*charge);
     if (use == Lacks::Use::kNone) continue;
     const auto note = [&](const cluster::Pod*& least) {
-      if (least == nullptr || LessImportant(*pod, *least)) least = pod.get();
+      if (least == nullptr || IsLessImportant(*pod, *least)) least = pod.get();
     };
     left.Lessen(*charge);
     note(place.least);
@@ -407,12 +407,17 @@ std::optional<Reclaim::Place> Reclaim::PlaceOn(const cluster::NodeInfo& node,
 // If its node is one on which the pod's quota guarantees it.
 bool Reclaim::MayGoWithoutQuota(const cluster::Pod& pod) const {
   const bool may = options_.reclaim.from_pods_without_quota || pod.priority < pod_->priority;
-  return may && !balance_.AccountOf(pod.meta.ns) && !IsSystemPod(pod);
+  return may && !IsSystemPod(pod);
 }
 
 // With those of their gangs.
 Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
-  Charges may_go;
+  size_t count = 0;
+  for (const Group& group : groups_) count += group.pods.size();
+  Charges may_go(count);
+  ledger_.EachWithoutQuota([&](const Pod& pod, const quota::Amounts& charge) {
+    if (MayGoWithoutQuota(*pod)) may_go[pod.get()] = &charge;
+  });
   for (const Group& group : groups_) {
     for (size_t i = 0; i < group.pods.size(); ++i) {
       const Pod& pod = group.pods[i];
@@ -428,7 +433,8 @@ Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
 bool Reclaim::IsGood(const Preemption& found, size_t place) const {
   if (found.violations > 0 || found.victims.size() > 1) return false;
   const cluster::Pod* next = places_[place].alone;
-  return found.victims.empty() || next == nullptr || !LessImportant(*next, *found.victims.front());
+  return found.victims.empty() || next == nullptr ||
+         !IsLessImportant(*next, *found.victims.front());
 }
 
 }  // namespace nos::scheduling

@@ -136,6 +136,9 @@ class Reclaim final : public EvictionRule {
   std::unique_ptr<quota::Claim> claim_;  // of the pod; null before Find
 };
 
+// Whether `a` goes before `b` where either would do: of lower priority, else younger.
+bool IsLessImportant(const cluster::Pod& a, const cluster::Pod& b);
+
 // The cluster cannot do without it, or it comes back at once where it was.
 bool IsSystemPod(const cluster::Pod& pod);
 

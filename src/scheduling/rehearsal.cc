@@ -48,6 +48,11 @@ void Rehearsal::Vacate(const Pod& pod, const std::string& node) {
   if (snapshot_.Vacate(*pod, node).ok()) tables_.Note(snapshot_, node, pod, false);
 }
 
+void Rehearsal::RemoveNode(const std::string& name) {
+  snapshot_.RemoveNode(name);
+  tables_.Forget();
+}
+
 void Rehearsal::Evict(const Pod& victim, const std::string& node) {
   Vacate(victim, node);
   if (!snapshot_.around().budgets.rows().empty()) CountGone(snapshot_.ChangeAround(), *victim);

@@ -39,6 +39,7 @@ class Rehearsal {
   // It has ended, and the node's agent has told so.
   void Vacate(const Pod& pod, const std::string& node);
   void Evict(const Pod& victim, const std::string& node);
+  void RemoveNode(const std::string& name);
 
  private:
   cluster::ClusterSnapshot snapshot_;

@@ -1,0 +1,252 @@
+#include "controllers/collector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "controllers/assumed.h"
+#include "controllers/condition.h"
+#include "controllers/plan_result.h"
+#include "quota/balance.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr size_t kMostServed = 100;  // pods that are told of one plan
+
+bool IsOnNode(const cluster::Pod* pod) {
+  return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
+}
+
+bool WasPreempted(const cluster::Pod& pod) {
+  const cluster::Condition* target = pod.FindCondition("DisruptionTarget");
+  return target != nullptr && target->status == "True" && target->reason == "PreemptionByScheduler";
+}
+
+JsonObject NameOf(const cluster::Pod& pod) {
+  return {{"namespace", pod.meta.ns}, {"name", pod.meta.name}};
+}
+
+std::string_view AnnotationOf(const cluster::Node& node, std::string_view key) {
+  const auto found = node.meta.annotations.find(key);
+  return found == node.meta.annotations.end() ? std::string_view() : found->second;
+}
+
+}  // namespace
+
+std::vector<std::string_view> CollectorKinds() {
+  return {cluster::kElasticQuota, cluster::kCompositeQuota};
+}
+
+Collector::Collector(const gpu::Catalogue& catalogue, Report report)
+    : catalogue_(catalogue), report_(std::move(report)) {}
+
+bool Collector::Lead(bool leads) {
+  if (leads == leads_) return false;
+  leads_ = leads;
+  told_all_ = false;
+  return true;
+}
+
+Outcome Collector::Reconcile(const std::string&, const View& view, kube::Client&,
+                             const Clock& clock) {
+  if (!leads_) return Outcome::Done();
+  now_ = clock.Now();
+  if (!told_all_ || view.changes->everything) {
+    TellAll(view);
+  } else {
+    if (!view.changes->around.empty()) TakeInQuotas(view);
+    for (const auto& change : view.changes->nodes) TakeInNode(view, change.before, change.after);
+    for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after);
+    for (const std::string& node : std::exchange(dirty_nodes_, {})) TellNode(view, node);
+  }
+  if (!records_.empty()) report_(std::exchange(records_, {}));
+  return Outcome::Done();
+}
+
+void Collector::TellAll(const View& view) {
+  pods_.clear();
+  nodes_.clear();
+  quotas_.clear();
+  on_node_.clear();
+  plans_.clear();
+  TakeInQuotas(view);
+  for (const Pod& pod : *view.pods.Snapshot()) TakeInPod(nullptr, pod);
+  for (const Node& node : *view.nodes.Snapshot()) TakeInNode(view, nullptr, node);
+  dirty_nodes_.clear();
+  TellPresent(view);
+  told_all_ = true;
+}
+
+void Collector::TellPresent(const View& view) {
+  JsonArray pods, nodes, quotas;
+  for (const Pod& pod : *view.pods.Snapshot()) pods.emplace_back(pod->meta.uid);
+  for (const Node& node : *view.nodes.Snapshot()) nodes.emplace_back(node->meta.name);
+  for (const auto& [id, told] : quotas_) quotas.emplace_back(id);
+  const auto tell = [&](const char* what, JsonArray ids) {
+    Tell({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
+  };
+  tell("pod", std::move(pods));
+  tell("node", std::move(nodes));
+  tell("quota", std::move(quotas));
+}
+
+// Which of them is in force where is a matter of all of them together.
+void Collector::TakeInQuotas(const View& view) {
+  around_ = view.around->Collect();
+  const quota::Balance balance(quota::QuotasOf(around_));
+  std::map<std::string, std::string, std::less<>> quota_of;
+  for (size_t i = 0; i < balance.size(); ++i) {
+    const quota::Terms& terms = balance.terms(i);
+    for (const std::string& ns : terms.namespaces) quota_of.emplace(ns, terms.quota->Key());
+  }
+  const bool changed = quota_of != quota_of_;
+  quota_of_ = std::move(quota_of);
+  TellQuotas();
+  if (!changed || !told_all_) return;
+  for (const Pod& pod : *view.pods.Snapshot()) TellPod(*pod);
+}
+
+void Collector::TellQuotas() {
+  std::set<std::string> there;
+  for (const quota::SharedQuota& quota : quota::QuotasOf(around_)) {
+    const std::string id = IdOf(*quota);
+    there.insert(id);
+    TellNew(quotas_[id], QuotaRecord(*quota));
+  }
+  std::erase_if(quotas_, [&](const auto& told) {
+    if (there.contains(told.first)) return false;
+    TellRemoved("quota", told.first);
+    return true;
+  });
+}
+
+void Collector::TakeInPod(const Pod& before, const Pod& after) {
+  const bool replaced =
+      before != nullptr && after != nullptr && before->meta.uid != after->meta.uid;
+  if (before != nullptr && (after == nullptr || replaced)) {
+    pods_.erase(before->meta.uid);
+    TellRemoved("pod", before->meta.uid);
+  }
+  if (IsOnNode(before.get())) {
+    auto& on_node = on_node_[before->node_name];
+    on_node.erase(before->meta.uid);
+    if (on_node.empty()) on_node_.erase(before->node_name);
+    dirty_nodes_.insert(before->node_name);
+  }
+  if (after == nullptr) return;
+  if (IsOnNode(after.get())) {
+    on_node_[after->node_name][after->meta.uid] = after;
+    dirty_nodes_.insert(after->node_name);
+  }
+  TellPod(*after);
+  if (!told_all_) return;
+  const bool known = before != nullptr && !replaced;
+  if (IsOnNode(after.get()) && !(known && IsOnNode(before.get()))) TellServed(*after);
+  if (WasPreempted(*after) && !(known && WasPreempted(*before))) TellEviction(*after);
+}
+
+void Collector::TellPod(const cluster::Pod& pod) {
+  Known& known = pods_[pod.meta.uid];
+  if (pod.Finished() && known.finished == Time()) known.finished = now_;
+  const auto quota = quota_of_.find(pod.meta.ns);
+  TellNew(known.record,
+          PodRecord(pod, quota == quota_of_.end() ? "" : quota->second, known.finished));
+}
+
+void Collector::TakeInNode(const View& view, const Node& before, const Node& after) {
+  const std::string& name = (after != nullptr ? after : before)->meta.name;
+  if (after == nullptr) {
+    nodes_.erase(name);
+    plans_.erase(name);
+    dirty_nodes_.erase(name);
+    return TellRemoved("node", name);
+  }
+  TellNode(view, name);
+  TellPlan(before, *after);
+}
+
+void Collector::TellNode(const View& view, const std::string& name) {
+  const Node node = view.nodes.Get(name);
+  if (node == nullptr) return;
+  NodeRequests requested;
+  if (const auto on = on_node_.find(name); on != on_node_.end()) {
+    for (const auto& [uid, pod] : on->second) requested.Add(*pod);
+  }
+  TellNew(nodes_[name], NodeRecord(*node, requested));
+}
+
+// That it is made, and later what became of it.
+void Collector::TellPlan(const Node& before, const cluster::Node& after) {
+  const std::string id = cluster::SpecPlan(after);
+  if (id.empty()) return;
+  Plan& plan = plans_[after.meta.name];
+  if (plan.id != id) {
+    const bool fresh = before != nullptr && cluster::SpecPlan(*before) != id;
+    plan = {id, {}, now_, fresh || id != cluster::StatusPlan(after), {}};
+    if (!plan.open) return;  // made and done before this began to look
+    const cluster::NodeGpus was = ReadNodeGpus(fresh ? *before : after, catalogue_);
+    const JsonObject cut{{"node", after.meta.name},
+                         {"before", LayoutOf(was)},
+                         {"after", TargetOf(after, ReadNodeGpus(after, catalogue_))}};
+    plan.record = {{"kind", "decision"},
+                   {"id", fmt::format("plan/{}/{}", after.meta.name, id)},
+                   {"type", "plan"},
+                   {"summary", fmt::format("GPUs of {} are to be cut anew", after.meta.name)},
+                   {"nodes", JsonArray{cut}},
+                   {"pods", JsonArray()},
+                   {"victims", JsonArray()},
+                   {"state", "planned"},
+                   {"why", ""}};
+    Tell(plan.record);
+  }
+  if (!plan.open || cluster::StatusPlan(after) != id) return;
+  plan.open = false;
+  const auto result = ReadPlanResult(AnnotationOf(after, cluster::kPlanResult));
+  const bool failed = result.ok() && result->plan == id && !result->applied;
+  plan.record["state"] = failed ? "failed" : "applied";
+  plan.record["why"] = failed ? Describe(result->obstacles) : "";
+  plan.record["took_ms"] = MillisOf(now_) - MillisOf(plan.made);
+  Tell(plan.record);
+}
+
+// It waited when the plan was made, and has a slice on that node now.
+void Collector::TellServed(const cluster::Pod& pod) {
+  const auto found = plans_.find(pod.node_name);
+  if (found == plans_.end() || found->second.record.empty() || !AsksForSlices(pod)) return;
+  Plan& plan = found->second;
+  const bool waited = pod.meta.created <= plan.made;
+  if (!waited || plan.served.size() >= kMostServed || !plan.served.insert(pod.Key()).second) return;
+  plan.record["pods"].get_array().emplace_back(NameOf(pod));
+  Tell(plan.record);
+}
+
+void Collector::TellEviction(const cluster::Pod& pod) {
+  const std::string* reclaimed = WhyReclaimed(pod);
+  Tell({{"kind", "decision"},
+        {"id", "eviction/" + pod.meta.uid},
+        {"type", reclaimed != nullptr ? "reclaim" : "preemption"},
+        {"summary", fmt::format("{} has to go from {}", pod.Key(), pod.node_name)},
+        {"nodes", JsonArray()},
+        {"pods", JsonArray()},
+        {"victims", JsonArray{NameOf(pod)}},
+        {"state", "applied"},
+        {"why", pod.FindCondition("DisruptionTarget")->message}});
+}
+
+void Collector::Tell(JsonObject record) {
+  record["at"] = MillisOf(now_);
+  records_.emplace_back(std::move(record));
+}
+
+void Collector::TellNew(std::string& told, JsonObject record) {
+  std::string text = WriteJson(Json(record));
+  if (std::exchange(told, text) != text) Tell(std::move(record));
+}
+
+void Collector::TellRemoved(std::string_view what, const std::string& id) {
+  Tell({{"kind", "removed"}, {"what", what}, {"id", id}});
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,93 @@
+// The collector: tells a telemetry server what is in the cluster and what is decided there.
+//
+//   Collector collector(catalogue, [&](std::vector<Json> records) { spool.Add(records); });
+//
+// Of pods, nodes and quotas it tells each again whenever something of it has changed that a record
+// shows, and once everything when it begins to lead: then, too, who all is there, so that what
+// vanished while nobody told is not believed in for ever. Decisions it reads off what they leave in
+// the cluster, whoever made them: plans off the nodes' annotations, evictions by schedulers off the
+// pods' conditions.
+//
+// It writes nothing into the cluster. One owner thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controllers/collector_records.h"
+#include "controllers/reconciler.h"
+#include "gpu/catalogue.h"
+
+namespace nos::controllers {
+
+// The kinds it watches beside pods and nodes (RunnerOptions::around_kinds).
+std::vector<std::string_view> CollectorKinds();
+
+class Collector final : public Reconciler {
+ public:
+  using Report = std::function<void(std::vector<Json> records)>;
+
+  // The catalogue must outlive it.
+  Collector(const gpu::Catalogue& catalogue, Report report);
+
+  // Whether it tells anything, from the next look on; at first it does not. Returns whether that is
+  // new.
+  bool Lead(bool leads);
+  // Key: kClusterKey. Needs View::changes, and CollectorKinds around.
+  Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
+                    const Clock& clock) override;
+
+ private:
+  using Pod = std::shared_ptr<const cluster::Pod>;
+  using Node = std::shared_ptr<const cluster::Node>;
+
+  // A pod, as it was told.
+  struct Known {
+    std::string record;
+    Time finished{};  // when that was seen
+  };
+  // The last plan of a node that was seen to be made.
+  struct Plan {
+    std::string id;
+    JsonObject record;
+    Time made{};
+    bool open = false;             // nobody knows yet what became of it
+    std::set<std::string> served;  // pod keys
+  };
+
+  void TellAll(const View& view);
+  void TellPresent(const View& view);
+  void TakeInQuotas(const View& view);
+  void TakeInPod(const Pod& before, const Pod& after);
+  void TakeInNode(const View& view, const Node& before, const Node& after);
+  void TellPod(const cluster::Pod& pod);
+  void TellNode(const View& view, const std::string& name);
+  void TellQuotas();
+  void TellPlan(const Node& before, const cluster::Node& after);
+  void TellServed(const cluster::Pod& pod);
+  void TellEviction(const cluster::Pod& pod);
+  void Tell(JsonObject record);
+  // Unless it was told so already.
+  void TellNew(std::string& told, JsonObject record);
+  void TellRemoved(std::string_view what, const std::string& id);
+
+  const gpu::Catalogue& catalogue_;
+  const Report report_;
+  bool leads_ = false, told_all_ = false;
+  Time now_{};
+  std::vector<Json> records_;
+  cluster::Surroundings around_;
+  std::map<std::string, std::string, std::less<>> quota_of_;   // by namespace
+  std::map<std::string, Known> pods_;                          // by uid
+  std::map<std::string, std::string> nodes_, quotas_;          // what was told, by name and id
+  std::map<std::string, std::map<std::string, Pod>> on_node_;  // by node, by uid
+  std::set<std::string> dirty_nodes_;
+  std::map<std::string, Plan> plans_;  // by node
+};
+
+}  // namespace nos::controllers

@@ -1,0 +1,210 @@
+// What is told of a cluster while its objects come, change and go.
+#include "controllers/collector.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "controllers/testing/scene.h"
+
+namespace nos::controllers {
+namespace {
+
+class CollectorTest : public ::testing::Test {
+ protected:
+  CollectorTest() { Start(); }
+
+  void Start() {
+    runner_.reset();
+    collector_ =
+        std::make_unique<Collector>(gpu::Catalogue::Builtin(), [&](std::vector<Json> records) {
+          told_.insert(told_.end(), records.begin(), records.end());
+        });
+    collector_->Lead(true);
+    RunnerOptions options;
+    options.watch_around = true;
+    options.around_kinds = CollectorKinds();
+    runner_ = std::make_unique<Runner>(*collector_, api_, options);
+  }
+  void Run() {
+    told_.clear();
+    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
+  }
+  void Node(const std::string& name, const JsonObject& annotations = {}) {
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", name},
+                {"labels",
+                 {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                  {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                  {"nvidia.com/gpu.count", "1"},
+                  {"private", "x"}}},
+                {"annotations", annotations}}},
+              {"status", {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}}}}}});
+  }
+  void Pod(const std::string& name, const std::string& node = "", const std::string& phase = "",
+           const JsonArray& conditions = {}) {
+    api_.Put(
+        {{"kind", "Pod"},
+         {"metadata",
+          {{"namespace", "team"},
+           {"name", name},
+           {"uid", "uid-" + name},
+           {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+         {"spec",
+          {{"nodeName", node},
+           {"containers",
+            JsonArray{
+                {{"name", "main"},
+                 {"resources",
+                  {{"limits",
+                    {{"cpu", "500m"}, {"memory", "512Mi"}, {"nvidia.com/mig-1g.5gb", "1"}}}}}}}}}},
+         {"status", {{"phase", phase.empty() ? "Pending" : phase}, {"conditions", conditions}}}});
+  }
+  void Quota() {
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "ElasticQuota"},
+              {"metadata", {{"namespace", "team"}, {"name", "q"}, {"uid", "q"}}},
+              {"spec", {{"min", {{"cpu", "1500m"}}}}},
+              {"status", {{"used", {{"cpu", "500m"}}}}}});
+  }
+  // Of those that were told in the last run.
+  std::vector<Json> Told(const std::string& kind) const {
+    std::vector<Json> found;
+    for (const Json& record : told_) {
+      if (FindString(record, "kind") == kind) found.push_back(record);
+    }
+    return found;
+  }
+
+  kube::FakeApi api_;
+  ManualClock clock_{Time(std::chrono::seconds(1'800'000'000))};
+  std::vector<Json> told_;
+  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<Runner> runner_;
+};
+
+TEST_F(CollectorTest, APodIsToldWhenItChanges) {
+  Quota();
+  Node("n");
+  Pod("p", "", "",
+      {{{"type", "PodScheduled"},
+        {"status", "False"},
+        {"reason", "Unschedulable"},
+        {"message", "0/1 nodes are available"}}});
+  Run();
+  ASSERT_EQ(Told("pod").size(), 1u);
+  const Json pod = Told("pod")[0];
+  EXPECT_EQ(FindString(pod, "state"), "pending");
+  EXPECT_EQ(FindString(pod, "message"), "0/1 nodes are available");
+  EXPECT_EQ(FindString(pod, "quota"), "team/q");
+  EXPECT_EQ(*Find(pod, "requests", "cpu"), Json(0.5));
+  EXPECT_EQ(*Find(pod, "requests", "memory"), Json(512.0));
+  EXPECT_EQ(*Find(pod, "requests", "nvidia.com/mig-1g.5gb"), Json(1.0));
+  EXPECT_EQ(*Find(pod, "at"), Json(1'800'000'000'000));
+
+  Run();
+  EXPECT_TRUE(told_.empty()) << "nothing has changed";
+
+  Pod("p", "n", "Running");
+  Run();
+  ASSERT_EQ(Told("pod").size(), 1u);
+  EXPECT_EQ(FindString(Told("pod")[0], "state"), "running");
+  ASSERT_EQ(Told("node").size(), 1u) << "its pods ask for more";
+  EXPECT_EQ(*Find(Told("node")[0], "requested", "memory"), Json(512.0));
+
+  Pod("p", "n", "Succeeded");
+  Run();
+  ASSERT_EQ(Told("pod").size(), 1u);
+  EXPECT_GT(Find(Told("pod")[0], "finished")->as_int64(), 1'800'000'000'000);
+  EXPECT_EQ(*Find(Told("node")[0], "requested", "cpu"), Json(0.0));
+
+  api_.Remove("pods", "team/p");
+  Run();
+  ASSERT_EQ(Told("removed").size(), 1u);
+  EXPECT_EQ(FindString(Told("removed")[0], "id"), "uid-p");
+}
+
+TEST_F(CollectorTest, NodesAndQuotasAreToldAsTheyAre) {
+  Quota();
+  Node("n");
+  Run();
+  ASSERT_EQ(Told("node").size(), 1u);
+  const Json node = Told("node")[0];
+  EXPECT_EQ(*Find(node, "allocatable", "memory"), Json(16384.0));
+  EXPECT_NE(Find(node, "labels", "nvidia.com/gpu.product"), nullptr);
+  EXPECT_EQ(Find(node, "labels", "private"), nullptr) << "only what is needed leaves the cluster";
+  ASSERT_EQ(Told("quota").size(), 1u);
+  EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "min"), Json(1.5));
+  EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "used"), Json(0.5));
+  EXPECT_EQ(Find(Told("quota")[0], "resources", "cpu", "max"), nullptr);
+
+  api_.Remove("elasticquotas", "team/q");
+  api_.Remove("nodes", "n");
+  Run();
+  ASSERT_EQ(Told("removed").size(), 2u);
+}
+
+TEST_F(CollectorTest, ANewLeaderTellsAllAndWhoIsThere) {
+  Node("n");
+  Pod("p", "n", "Running");
+  Run();
+  Start();
+  Run();
+  EXPECT_EQ(Told("pod").size(), 1u);
+  ASSERT_EQ(Told("present").size(), 3u);
+  EXPECT_EQ(WriteJson(*Find(Told("present")[0], "ids")), R"(["uid-p"])");
+}
+
+TEST_F(CollectorTest, APlanIsToldUntilItIsDoneAndWhomItServed) {
+  Node("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}});
+  Pod("p");
+  Run();
+  EXPECT_TRUE(Told("decision").empty());
+  Node("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
+             {"nos.nebuly.com/spec-layout-0", "1g.5gb@0,1g.5gb@1"},
+             {"nos.nebuly.com/spec-partitioning-plan", "7"}});
+  Run();
+  ASSERT_EQ(Told("decision").size(), 1u);
+  const Json planned = Told("decision")[0];
+  EXPECT_EQ(FindString(planned, "state"), "planned");
+  const Json& cut = Find(planned, "nodes")->as_array()[0];
+  EXPECT_EQ(WriteJson(*Find(cut, "before")), R"([{"index":0,"profiles":{"7g.40gb":1}}])");
+  EXPECT_EQ(WriteJson(*Find(cut, "after")), R"([{"index":0,"profiles":{"1g.5gb":2}}])");
+
+  Node("n", {{"nos.nebuly.com/status-layout-0", "1g.5gb@0:free,1g.5gb@1:free"},
+             {"nos.nebuly.com/spec-layout-0", "1g.5gb@0,1g.5gb@1"},
+             {"nos.nebuly.com/spec-partitioning-plan", "7"},
+             {"nos.nebuly.com/status-partitioning-plan", "7"}});
+  Run();
+  ASSERT_EQ(Told("decision").size(), 1u);
+  EXPECT_EQ(FindString(Told("decision")[0], "state"), "applied");
+  EXPECT_EQ(FindString(Told("decision")[0], "id"), FindString(planned, "id"));
+
+  Pod("p", "n");
+  Run();
+  ASSERT_EQ(Told("decision").size(), 1u);
+  EXPECT_EQ(WriteJson(*Find(Told("decision")[0], "pods")), R"([{"namespace":"team","name":"p"}])");
+}
+
+TEST_F(CollectorTest, WhoHadToGoIsTold) {
+  Node("n");
+  Pod("p", "n", "Running");
+  Run();
+  Pod("p", "n", "Running",
+      {{{"type", "DisruptionTarget"},
+        {"status", "True"},
+        {"reason", "PreemptionByScheduler"},
+        {"message",
+         "s: preempting to accommodate a pod to which its elastic quota gives a right"}}});
+  Run();
+  ASSERT_EQ(Told("decision").size(), 1u);
+  EXPECT_EQ(FindString(Told("decision")[0], "type"), "reclaim");
+  EXPECT_EQ(WriteJson(*Find(Told("decision")[0], "victims")),
+            R"([{"namespace":"team","name":"p"}])");
+  Run();
+  EXPECT_TRUE(Told("decision").empty());
+}
+
+}  // namespace
+}  // namespace nos::controllers

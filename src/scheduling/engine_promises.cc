@@ -1,0 +1,268 @@
+// What the engine's pods were promised, who of them goes first, and what that leaves of quotas.
+#include <algorithm>
+#include <tuple>
+
+#include "scheduling/engine.h"
+
+namespace nos::scheduling {
+
+using cluster::NodeInfo;
+
+namespace {
+
+bool IsSame(const cluster::Pod& a, const cluster::Pod& b) {
+  return a.meta.name == b.meta.name && a.meta.ns == b.meta.ns;
+}
+
+}  // namespace
+
+void Engine::Nominate(const Pod& pod, const std::string& node) {
+  const std::string key = pod->Key();
+  if (const auto before = nominations_.find(key); before != nominations_.end()) {
+    std::vector<Promise>& promises = nominated_[before->second];
+    std::erase_if(promises, [&](const Promise& one) { return one.key == key; });
+    if (promises.empty()) nominated_.erase(before->second);
+    nominations_.erase(before);
+    ++openings_;
+    ++changes_;
+  }
+  if (node.empty()) return;
+  ++changes_;
+  const QuotaStanding standing = Judge(*pod, node, PromisedBefore(*pod, false));
+  nominations_[key] = node;
+  nominated_[node].push_back({pod, key, ChargeOn(*pod, node), standing});
+  for (auto& [at, promises] : nominated_) {
+    for (Promise& other : promises) {
+      const bool lesser = other.pod->priority < pod->priority;
+      if (!lesser || other.standing != QuotaStanding::kGuaranteed) continue;
+      other.standing =
+          std::min(other.standing, Judge(*other.pod, at, PromisedBefore(*other.pod, true)));
+    }
+  }
+}
+
+// As if they had been made one after the other, the more important first.
+void Engine::JudgePromisesAnew() {
+  std::vector<std::pair<Pod, std::string>> all;
+  for (const auto& [node, promises] : nominated_) {
+    for (const Promise& promise : promises) all.emplace_back(promise.pod, node);
+  }
+  std::ranges::sort(all, [](const auto& a, const auto& b) {
+    if (a.first->priority != b.first->priority) return a.first->priority > b.first->priority;
+    return std::tuple(a.first->meta.created, a.first->Key()) <
+           std::tuple(b.first->meta.created, b.first->Key());
+  });
+  nominated_.clear();
+  nominations_.clear();
+  for (const auto& [pod, node] : all) Nominate(pod, node);
+}
+
+std::string Engine::NomineeNode(const std::string& pod_key) const {
+  const auto found = nominations_.find(pod_key);
+  return found == nominations_.end() ? "" : found->second;
+}
+
+std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
+  std::vector<Pod> pods;
+  if (const auto found = nominated_.find(node); found != nominated_.end()) {
+    for (const Promise& promise : found->second) pods.push_back(promise.pod);
+  }
+  return pods;
+}
+
+std::vector<Engine::Pod> Engine::NominatedBehind(std::string_view node,
+                                                 const cluster::Pod& pod) const {
+  std::vector<Pod> behind;
+  const auto found = nominated_.find(node);
+  if (found == nominated_.end()) return behind;
+  std::optional<quota::Amounts> before;
+  const auto own = StandingOf(pod, node, before);
+  for (const Promise& promise : found->second) {
+    if (!IsSame(*promise.pod, pod) && !GoesFirst(promise, pod, own, false))
+      behind.push_back(promise.pod);
+  }
+  return behind;
+}
+
+// As it was promised; else as it would be.
+Engine::QuotaStanding Engine::StandingOf(const cluster::Pod& pod, std::string_view node,
+                                         std::optional<quota::Amounts>& before) const {
+  const auto found = nominations_.find(pod.Key());
+  if (found == nominations_.end()) {
+    if (!before) before = PromisedBefore(pod, false);
+    return Judge(pod, node, *before);
+  }
+  const std::vector<Promise>& promises = nominated_.find(found->second)->second;
+  const auto is_its = [&](const Promise& promise) { return IsSame(*promise.pod, pod); };
+  return std::ranges::find_if(promises, is_its)->standing;
+}
+
+quota::Amounts Engine::ChargeOn(const cluster::Pod& pod, std::string_view node) const {
+  const NodeInfo* info = snapshot_.Find(node);
+  return quota::ChargeOf(pod, info == nullptr ? nullptr : info->node.get(), charge_rules_);
+}
+
+// What its quota's min has to cover before it: what others of the quota were promised that are more
+// important or, if it is promised nothing yet, as important.
+quota::Amounts Engine::PromisedBefore(const cluster::Pod& pod, bool is_promised) const {
+  quota::Amounts before;
+  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
+  if (!account) return before;
+  for (const auto& [node, promises] : nominated_) {
+    for (const Promise& other : promises) {
+      const int32_t priority = other.pod->priority;
+      if (is_promised ? priority <= pod.priority : priority < pod.priority) continue;
+      if (IsSame(*other.pod, pod) || placed_.contains(other.key)) continue;
+      if (ledger_.balance().AccountOf(other.pod->meta.ns) != account) continue;
+      before.Add(other.charge);
+    }
+  }
+  return before;
+}
+
+Engine::QuotaStanding Engine::Judge(const cluster::Pod& pod, std::string_view node,
+                                    const quota::Amounts& before) const {
+  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
+  if (!account) return QuotaStanding::kNone;
+  const quota::Amounts charge = ChargeOn(pod, node);
+  quota::Amounts asked;
+  for (const auto& [resource, amount] : charge.entries()) {
+    asked.Set(resource, amount + before.Get(resource));
+  }
+  return ledger_.balance().IsGuaranteed(*account, asked) ? QuotaStanding::kGuaranteed
+                                                         : QuotaStanding::kCovered;
+}
+
+// What is guaranteed goes first; no pod without a quota takes what was set free for one that has
+// one, as it may take no place of such a one (quota/claim.h). Two that were both promised something
+// here must not wait for each other.
+bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
+                       bool is_promised) const {
+  const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;
+  if (guaranteed != (own == QuotaStanding::kGuaranteed)) return guaranteed;
+  if (own == QuotaStanding::kNone && other.standing != QuotaStanding::kNone) return true;
+  if (other.pod->priority != pod.priority) return other.pod->priority > pod.priority;
+  return !is_promised || std::tuple(other.pod->meta.created, other.pod->Key()) <
+                             std::tuple(pod.meta.created, pod.Key());
+}
+
+std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod,
+                                         std::optional<quota::Amounts>& before) const {
+  std::vector<Pod> first;
+  const auto found = nominated_.find(node);
+  if (found == nominated_.end()) return first;
+  const auto own = StandingOf(pod, node, before);
+  const bool is_promised = NomineeNode(pod.Key()) == node;
+  for (const Promise& promise : found->second) {
+    const cluster::Pod& other = *promise.pod;
+    if (IsSame(other, pod) || placed_.contains(promise.key)) continue;
+    if (GoesFirst(promise, pod, own, is_promised)) first.push_back(promise.pod);
+  }
+  return first;
+}
+
+Promises Engine::PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out) const {
+  Promises promises;
+  std::optional<quota::Amounts> before;
+  for (const auto& [node, all] : nominated_) {
+    std::vector<Pod> first = FirstOn(node, pod, before);
+    std::erase_if(first, [&](const Pod& other) { return left_out.contains(other->Key()); });
+    if (!first.empty()) promises.emplace(node, std::move(first));
+  }
+  return promises;
+}
+
+cluster::ClusterSnapshot Engine::WithPromises(const cluster::Pod& pod) const {
+  cluster::ClusterSnapshot with = snapshot_;
+  for (const auto& [node, others] : PromisesFor(pod)) {
+    for (const Pod& other : others) (void)with.Bind(other, node);  // if it is there
+  }
+  return with;
+}
+
+// It would take what one that goes first was promised. Source: kube-scheduler's
+// RunFilterPluginsWithNominatedPods: with those of the same priority, too.
+std::optional<Barred> Engine::WhyKept(const Pod& pod, size_t node, KindTable& table,
+                                      std::optional<quota::Amounts>& before) const {
+  std::vector<Pod> first = FirstOn(snapshot_.node(node).node->meta.name, *pod, before);
+  if (first.empty()) return std::nullopt;
+  const KindTable::Beside& beside = table.AskBeside(node, std::move(first), snapshot_);
+  if (beside.verdict.fits()) return std::nullopt;
+  return Barred{beside.verdict, beside.by};
+}
+
+bool Engine::IsGuaranteed(const cluster::Pod& pod) const {
+  std::optional<quota::Amounts> before;
+  return StandingOf(pod, "", before) == QuotaStanding::kGuaranteed;
+}
+
+quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out,
+                                        FunctionRef<bool(const std::string&)> sees_to_it) const {
+  quota::Balance balance = BalanceFor(pod, left_out);
+  const auto own = balance.AccountOf(pod.meta.ns);
+  if (!own || !IsGuaranteed(pod)) return balance;
+  const bool together = balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, charge_rules_));
+  for (const auto& [node, promises] : nominated_) {
+    for (const Promise& other : promises) {
+      const bool may_be = together || balance.AccountOf(other.pod->meta.ns) != own;
+      if (may_be && other.standing == QuotaStanding::kGuaranteed && sees_to_it(other.key)) {
+        left_out.insert(other.key);
+      }
+    }
+  }
+  return BalanceFor(pod, left_out);
+}
+
+quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
+                                  const std::set<std::string>& left_out) const {
+  quota::Balance balance = ledger_.balance();
+  if (balance.size() == 0 || nominations_.empty()) return balance;
+  const auto own = balance.AccountOf(pod.meta.ns);
+  const bool own_is_guaranteed = IsGuaranteed(pod);
+  for (const auto& [node, promises] : nominated_) {
+    for (const Promise& other : promises) {
+      const auto account = balance.AccountOf(other.pod->meta.ns);
+      if (!account || IsSame(*other.pod, pod)) continue;
+      if (left_out.contains(other.key) || placed_.contains(other.key)) continue;
+      const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;
+      const bool first =
+          account == own ? other.pod->priority >= pod.priority : !own_is_guaranteed || guaranteed;
+      if (first) balance.Add(*account, other.charge);
+    }
+  }
+  return balance;
+}
+
+void Engine::SetLeaving(const std::string& pod_key, bool leaves) {
+  ++changes_;
+  leaves ? void(leaving_.insert(pod_key)) : void(leaving_.erase(pod_key));
+}
+
+// What others had to leave is counted to those to whom it was promised. Of its own quota all
+// counts.
+quota::Balance Engine::WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const {
+  const auto own = balance.AccountOf(pod.meta.ns);
+  for (const std::string& key : leaving_) {
+    const quota::Amounts* charge = ledger_.ChargeOf(key);
+    const Placed* placed = FindPlaced(key);
+    if (charge == nullptr || placed == nullptr) continue;
+    const auto account = balance.AccountOf(placed->pod->meta.ns);
+    if (account && account != own) balance.Add(*account, *charge, -1);
+  }
+  return balance;
+}
+
+std::optional<quota::Refusal> Engine::WhyNotByQuota(const Framework& framework,
+                                                    const cluster::Pod& pod,
+                                                    const NodeInfo* node) const {
+  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
+  if (framework.quotas() == nullptr || !account) return std::nullopt;
+  const quota::Amounts charge =
+      quota::ChargeOf(pod, node == nullptr ? nullptr : node->node.get(), charge_rules_);
+  if (nominations_.empty() && leaving_.empty()) return ledger_.balance().WhyNot(*account, charge);
+  const quota::Balance promised = BalanceFor(pod);
+  const quota::Balance settled = WithoutLeaving(ledger_.balance(), pod);
+  return WithoutLeaving(promised, pod).WhyNot(*account, charge, &settled, &promised);
+}
+
+}  // namespace nos::scheduling
