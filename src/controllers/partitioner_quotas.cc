@@ -6,8 +6,17 @@
 
 #include "controllers/assumed.h"
 #include "controllers/partitioner.h"
+#include "scheduling/pod_kind.h"
 
 namespace nos::controllers {
+
+namespace {
+
+std::string KindInNamespace(const cluster::Pod& pod) {
+  return pod.meta.ns + " " + scheduling::KindOf(pod);
+}
+
+}  // namespace
 
 // Pods for which a plan has nothing must not use up what their quota has for others: it is made
 // again with these last, until it has something for all that are let in, or nobody new is.
@@ -23,9 +32,15 @@ planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const Vi
                                                    surroundings, frameworks_, in_vain);
     options.gangs = admitted.gangs;
     planning::Plan plan = planning::MakePlan(snapshot, admitted.pods, frameworks_, options);
+    std::set<std::string> kinds;
     bool fresh = false;
     for (const planning::PodOutcome& outcome : plan.pods) {
-      if (!outcome.placed) fresh |= in_vain.insert(outcome.pod->Key()).second;
+      if (outcome.placed) continue;
+      kinds.insert(KindInNamespace(*outcome.pod));
+      fresh |= in_vain.insert(outcome.pod->Key()).second;
+    }
+    for (const auto& [pod, refusal] : refused) {  // a plan has nothing for those that are alike
+      if (kinds.contains(KindInNamespace(*pod))) in_vain.insert(pod->Key());
     }
     if (!refused.empty() && fresh && !options.out_of_time()) continue;
     for (const auto& [pod, refusal] : refused) TellOfQuota(pod, refusal, options.now);

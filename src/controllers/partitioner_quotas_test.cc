@@ -67,5 +67,33 @@ TEST_F(PartitionerQuotasTest, APodOnNoNodeCounts) {
   EXPECT_EQ(Spec("n"), "");
 }
 
+// Its scheduler has chosen a node for q, where somebody has yet to end, and counts it.
+TEST_F(PartitionerQuotasTest, WhoIsPromisedANodeThatIsNotEmptyCounts) {
+  Node("n1", {{0, "7g.40gb@0:used"}});
+  Node("n2", {{0, ""}});
+  Quota("40");
+  api_.Put({{"kind", "Pod"},
+            {"metadata",
+             {{"namespace", "other"},
+              {"name", "v"},
+              {"uid", "v"},
+              {"deletionTimestamp", "2027-01-15T08:00:00Z"}}},
+            {"spec",
+             {{"nodeName", "n1"},
+              {"containers",
+               JsonArray{{{"name", "main"},
+                          {"resources", {{"limits", {{"nvidia.com/mig-7g.40gb", "1"}}}}}}}}}},
+            {"status", {{"phase", "Running"}}}});
+  Pod("q", "7g.40gb");
+  Change("pods", "ml/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n1"; });
+  clock_.Advance(seconds(5));
+  Pod("p", "1g.5gb");
+  Run(minutes(1));
+  EXPECT_EQ(Spec("n2"), "") << "max is 40, and q has 40: its scheduler refuses p";
+  const size_t before = api_.writes.size();
+  Run(minutes(30));
+  EXPECT_LT(api_.writes.size(), before + 10);
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -158,6 +158,30 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
   return beyond;
 }
 
+namespace {
+
+// With what schedulers keep for pods whose nodes are not empty yet, and so are not planned for.
+quota::Balance WithPromised(const quota::Ledger& ledger, const std::vector<Pod>& pods,
+                            const GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
+                            const scheduling::FrameworkChoice& frameworks) {
+  quota::Balance balance = ledger.balance();
+  std::set<std::string> planned;
+  for (const Pod& pod : ganged.pods) planned.insert(pod->Key());
+  for (const Pod& pod : pods) {
+    const bool waits = pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
+    if (!waits || pod->nominated_node.empty() || planned.contains(pod->Key())) continue;
+    const quota::ChargeRules* rules = RulesOf(*pod, frameworks);
+    const auto account = balance.AccountOf(pod->meta.ns);
+    if (rules == nullptr || !account || ledger.ChargeOf(pod->Key()) != nullptr) continue;
+    const cluster::NodeInfo* node = snapshot.Find(pod->nominated_node);
+    balance.Add(*account,
+                quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), *rules));
+  }
+  return balance;
+}
+
+}  // namespace
+
 RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
                                const cluster::ClusterSnapshot& snapshot,
                                const cluster::Surroundings& around,
@@ -179,8 +203,9 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
                       pod.meta.created, pod.Key());
   };
   std::ranges::sort(order, {}, rank);
-  Admission admission(quota::LedgerOf(std::move(quotas), snapshot, pods, *rules).balance(), *rules,
-                      ganged);
+  Admission admission(WithPromised(quota::LedgerOf(std::move(quotas), snapshot, pods, *rules), pods,
+                                   ganged, snapshot, frameworks),
+                      *rules, ganged);
   std::vector<size_t> first = order;
   std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
   admission.AdmitAll(first, true);

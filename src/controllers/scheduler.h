@@ -258,6 +258,7 @@ class Scheduler final : public Reconciler {
   std::string WhatItAwaits(const Framework& framework, const Pod& pod, Time now);
   std::string WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now);
   bool Leaves(const std::vector<Pod>& leaving, const std::string& node) const;
+  bool MayNotBeSeenYet(const std::string& node) const;
   // The pod's namespace has a quota, by which it may have others go.
   bool HasQuota(const Framework& framework, const cluster::Pod& pod) const;
   std::string ReclaimFor(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,

@@ -5,37 +5,7 @@
 namespace nos::controllers {
 namespace {
 
-class SchedulerClaimsTest : public QuotaFixture {
- protected:
-  void Group(const std::string& ns, const std::string& name, int least) {
-    api_.Put({{"kind", "PodGroup"},
-              {"metadata", {{"namespace", ns}, {"name", name}}},
-              {"spec", {{"minMember", least}}}});
-  }
-  void Pods(const std::string& ns, const std::vector<std::string>& names) {
-    for (const std::string& name : names) Pod(ns, name);
-  }
-  void On(const std::string& node, const std::string& ns, const std::string& name,
-          const std::string& cpu, int priority = 0) {
-    PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"nodeSelector", {{"name", node}}}});
-  }
-  void Node(const std::string& name, const std::string& cpu) {
-    NodeWith(name, {{"cpu", cpu}}, {{"name", name}});
-  }
-  std::string NomineeOf(const std::string& key) {
-    return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
-  }
-  void RunSteps(int n = 50) {
-    for (int i = 0; i < n; ++i) (void)runner_->Step(clock_);
-  }
-  void RunFor(Duration time) {
-    for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
-      Run();
-      clock_.Advance(seconds(10));
-    }
-    Run();
-  }
-};
+class SchedulerClaimsTest : public ClaimsFixture {};
 
 // One lacks room and its quota, the other its quota alone.
 TEST_F(SchedulerClaimsTest, TwoGuaranteesDoNotWaitForEachOther) {
@@ -255,183 +225,119 @@ TEST_F(SchedulerClaimsTest, WhoIsNotEvictedIsNotTold) {
   EXPECT_EQ(told, 0) << WhyOf("a/q");
 }
 
-TEST_F(SchedulerClaimsTest, PodsOfDaemonSetsLoseNothing) {
+TEST_F(SchedulerClaimsTest, TwoClaimsOnOneNodeComeToRest) {
+  NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2"}) Pod("c", name);
+  PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
+  Pod("c", "p4");
+  Run();
+  LetPodsEndSlowly();
+  Pod("a", "q");
+  RunSteps();
+  PodWith("b", "q", {{"cpu", "1"}, {"example.com/x", "1"}}, 10);
+  for (int i = 0; i < 20; ++i) Pod("c", "w" + std::to_string(i));  // wait for their quota
+  clock_.Advance(seconds(60));
+  RunSteps();
+  ASSERT_EQ(Count({"c/p3", "c/p4"}, "ending"), 2);
+  const size_t before = api_.writes.size();
+  const Time end = clock_.Now() + seconds(1800);
+  size_t nominees = 0;
+  while (clock_.Now() < end) {
+    for (int i = 0; i < 100 && runner_->Step(clock_); ++i) {
+    }
+    const auto due = runner_->NextDue();
+    clock_.AdvanceTo(due && *due < clock_.Now() + seconds(10) ? std::max(*due, clock_.Now())
+                                                              : clock_.Now() + seconds(10));
+  }
+  for (size_t i = before; i < api_.writes.size(); ++i) {
+    nominees += WriteJson(api_.writes[i].body).find("nominatedNodeName") != std::string::npos;
+  }
+  EXPECT_LT(api_.writes.size() - before, 100) << nominees << " of nominated nodes, in 30 min";
+}
+
+// Who is evicted comes again; a third quota has nothing to do.
+TEST_F(SchedulerClaimsTest, FairSharesComeToRest) {
+  Node("n1", "4");
+  Node("n2", "3");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "5"}});  // has nothing to do
+  for (const char* name : {"m1", "m2", "m3", "m4"}) On("n1", "b", name, "1");
+  On("n2", "a", "big0", "3");
+  Run();
+  ASSERT_EQ(At("a/big0"), "n2");
+  On("n2", "b", "mid0", "2");
+  On("n2", "b", "small", "1", -5);
+  LetPodsEndSlowly();
+  int evictions = 0, made = 0;
+  std::map<std::string, std::string> now = {{"a/big", "a/big0"}, {"b/mid", "b/mid0"}};
+  for (int i = 0; i < 60; ++i) {
+    Run();
+    clock_.Advance(seconds(30));
+    for (auto& [kind, key] : now) {
+      if (At(key) != "ending") continue;
+      ++evictions;
+      Json pod = *api_.Find("pods", key);
+      api_.Remove("pods", key);
+      const std::string name = kind.substr(2) + std::to_string(++made);
+      key = kind.substr(0, 2) + name;
+      JsonObject& meta = MakeObject(pod, "metadata");
+      meta["name"] = name;
+      meta["uid"] = key;
+      meta["creationTimestamp"] = FormatTime(clock_.Now());
+      meta.erase("deletionTimestamp");
+      meta.erase("resourceVersion");
+      MakeObject(pod, "spec").erase("nodeName");
+      pod.as_object()["status"] = {{"phase", "Pending"}};
+      api_.Put(pod);
+    }
+    if (At("b/small") == "ending") api_.Remove("pods", "b/small");
+  }
+  EXPECT_LT(evictions, 5);
+}
+
+// Of the rows of who waits for whom, those that nobody else tests.
+TEST_F(SchedulerClaimsTest, WhoMayNotPreemptTakesNothing) {
   Node("n", "4");
-  Quota("a", {{"cpu", "3"}});
-  Quota("b", {{"cpu", "1"}});
-  Pods("a", {"p1", "p2", "p3"});
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2", "p3", "p4"}) Pod("b", name);
   Run();
-  Pod("a", "ds");
-  Json ds = *api_.Find("pods", "a/ds");
-  MakeObject(ds, "metadata")["ownerReferences"] = JsonArray{{{"apiVersion", "apps/v1"},
-                                                             {"kind", "DaemonSet"},
-                                                             {"name", "agent"},
-                                                             {"uid", "1"},
-                                                             {"controller", true}}};
-  api_.Put(ds);
+  PodWith("a", "q", {{"cpu", "1"}}, 0, {}, {{"preemptionPolicy", "Never"}});
   Run();
-  ASSERT_EQ(At("a/ds"), "n");
-  Pod("b", "q");
-  Run();
-  EXPECT_EQ(At("a/ds"), "n");
+  EXPECT_EQ(Count({"b/p1", "b/p2", "b/p3", "b/p4"}, "n"), 4);
 }
 
-// Somebody else has evicted one of it.
-TEST_F(SchedulerClaimsTest, AGangWithinMinLosesNothingToAnotherQuota) {
-  Node("n1", "4");
-  Node("n2", "1");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Quota("c", {{"cpu", "0"}});
-  Group("a", "g", 2);
-  for (const char* name : {"g1", "g2"}) {
-    PodWith("a", name, {{"cpu", "1"}}, 0, {{"scheduling.x-k8s.io/pod-group", "g"}},
-            {{"nodeSelector", {{"name", "n1"}}}});
-  }
-  Run();
-  On("n2", "c", "p", "1");
-  Run();
-  ASSERT_EQ(Count({"a/g1", "a/g2"}, "n1"), 2);
-  ASSERT_EQ(At("c/p"), "n2");
-  LetPodsEndSlowly();
-  Json pod = *api_.Find("pods", "a/g1");
-  MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-  MakeObject(pod, "status")["conditions"] = JsonArray{
-      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
-  api_.Put(pod);
-  Run();
-  On("n2", "b", "q", "1");
-  Run();
-  EXPECT_EQ(At("c/p"), "ending");
-  EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it";
-}
-
-// And where the claimant needs nobody to go.
-TEST_F(SchedulerClaimsTest, AGangWithinMinLosesNothingForNothing) {
-  Node("n1", "4");
-  Node("n2", "1");
-  Quota("a", {{"cpu", "4"}});
-  Quota("b", {{"cpu", "1"}});
-  Group("a", "g", 2);
-  for (const char* name : {"g1", "g2"}) {
-    PodWith("a", name, {{"cpu", "1"}}, 0, {{"scheduling.x-k8s.io/pod-group", "g"}},
-            {{"nodeSelector", {{"name", "n1"}}}});
-  }
-  Run();
-  On("n2", "b", "old", "1");
+TEST_F(SchedulerClaimsTest, ANominatedNodeThatIsCordonedIsGivenUp) {
+  Node("n1", "2");
+  Node("n2", "2");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2", "p3", "p4"}) Pod("b", name);
   Run();
   LetPodsEndSlowly();
-  for (const char* key : {"a/g1", "b/old"}) {
-    Json pod = *api_.Find("pods", key);
-    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-    MakeObject(pod, "status")["conditions"] = JsonArray{
-        {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
-    api_.Put(pod);
-  }
+  Pod("a", "q");
   Run();
-  On("n2", "b", "q", "1");
-  Run();
-  EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it, and b/q needs nobody: " << WhyOf("b/q");
-}
-
-TEST_F(SchedulerClaimsTest, NobodyGoesForAGangWhileThePartitionerMayCut) {
-  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
-  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
-  RestartWith(&cutting);
-  GpuNode("g", 3);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "120"}});
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:free,3g.20gb@4:free"}},
-       {{"nvidia.com/mig-3g.20gb", "2"}});
-  PodOf("a", "p1", "nvidia.com/mig-3g.20gb", "1");
-  PodOf("a", "p2", "nvidia.com/mig-3g.20gb", "1");
-  Run();
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:used,3g.20gb@4:used"},
-             {"nos.nebuly.com/status-holders-0", "3g.20gb@0=a/p1,3g.20gb@4=a/p2"}});
-  Run();
-  ASSERT_EQ(Count({"a/p1", "a/p2"}, "g"), 2);
-  Group("b", "g", 2);
-  for (const char* name : {"g1", "g2"}) {
-    PodOf("b", name, "nvidia.com/mig-3g.20gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
-  }
-  Run();
-  EXPECT_EQ(Count({"a/p1", "a/p2"}, "g"), 2)
-      << "GPUs 1 and 2 are free to be cut: " << WhyOf("b/g1");
-}
-
-TEST_F(SchedulerClaimsTest, NobodyGoesForAGangWhileAFreeGpuIsBeingCut) {
-  GpuNode("g", 2);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
-  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
-  Run();
-  Tell("g",
-       {{"nos.nebuly.com/status-layout-0", Spec("g") + ":free"},
-        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
-       {{"nvidia.com/mig-7g.40gb", "1"}});
-  Run();
-  ASSERT_EQ(At("a/p"), "g");
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-             {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
-             {"nos.nebuly.com/status-layout-1", ""},
-             {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},
-             {"nos.nebuly.com/spec-partitioning-plan", "77"}});
-  Group("b", "g", 2);
-  for (const char* name : {"g1", "g2"}) {
-    PodOf("b", name, "nvidia.com/mig-3g.20gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
-  }
-  Run();
-  EXPECT_EQ(At("a/p"), "g") << WhyOf("b/g1");
-}
-
-TEST_F(SchedulerClaimsTest, ASilentAgentCostsAGangsClaimOneVictim) {
-  GpuNode("g", 1);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "40"}});
-  for (const char* name : {"p1", "p2", "p3"}) PodOf("a", name, "nvidia.com/mig-2g.10gb", "1");
-  Run();
-  Tell("g",
-       {{"nos.nebuly.com/status-layout-0", "2g.10gb@0:free,2g.10gb@2:free,2g.10gb@4:free"},
-        {"nos.nebuly.com/status-partitioning-plan", Plan("g")}},
-       {{"nvidia.com/mig-2g.10gb", "3"}});
-  Run();
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "2g.10gb@0:used,2g.10gb@2:used,2g.10gb@4:used"},
-             {"nos.nebuly.com/status-holders-0", "2g.10gb@0=a/p1,2g.10gb@2=a/p2,2g.10gb@4=a/p3"}});
-  Run();
-  ASSERT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "g"), 3);
-  Group("b", "g", 2);
-  for (const char* name : {"g1", "g2"}) {
-    PodOf("b", name, "nvidia.com/mig-1g.5gb", "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
-  }
+  const std::string first = NomineeOf("a/q");
+  Cordon(first);
   RunFor(seconds(60));
-  RunFor(seconds(600));
-  EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "gone"), 1) << WhyOf("b/g1");
+  EXPECT_NE(NomineeOf("a/q"), first);
 }
 
-TEST_F(SchedulerClaimsTest, NobodyWaitsForCutsForEver) {
-  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
-  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
-  RestartWith(&cutting);
-  GpuNode("ga", 1);
-  Cordon("ga");
-  GpuNode("gb", 1);
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "0"}});
-  Quota("b", {{"nos.nebuly.com/gpu-memory", "80"}});
-  Tell("gb", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}},
-       {{"nvidia.com/mig-7g.40gb", "1"}});
-  PodOf("a", "p", "nvidia.com/mig-7g.40gb", "1");
+// By priority, beyond min, on the nominated node.
+TEST_F(SchedulerClaimsTest, WhoEndsForAPodOfItsOwnQuotaIsWaitedFor) {
+  Node("n", "2");
+  Quota("a", {{"cpu", "2"}}, {{"cpu", "2"}});
+  for (const char* name : {"p1", "p2"}) Pod("a", name);
   Run();
-  Tell("gb", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-              {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"}});
-  Run();
-  ASSERT_EQ(At("a/p"), "gb");
-  Json node = *api_.Find("nodes", "ga");
-  MakeObject(node, "spec")["unschedulable"] = false;
-  api_.Put(node);  // its agent is not there: nobody cuts
-  Run();
-  PodOf("b", "q", "nvidia.com/mig-3g.20gb", "1");
-  RunFor(seconds(1800));
-  EXPECT_EQ(At("a/p"), "gone") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
+  LetPodsEndSlowly();
+  Pod("a", "q", "1", 10);
+  RunFor(seconds(120));
+  EXPECT_EQ(Count({"a/p1", "a/p2"}, "ending"), 1);
+  EXPECT_EQ(NomineeOf("a/q"), "n");
 }
 
 }  // namespace

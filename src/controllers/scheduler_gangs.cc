@@ -121,6 +121,11 @@ std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Ti
   if (!room.why_not.empty()) return room.why_not;
   const bool waits = room.victims.empty() && room.waits;
   if ((room.victims.empty() && !waits) || gang.placed + room.places.size() < gang.least) {
+    const Pod& first = gang.waiting.front();
+    const bool unseen = std::ranges::any_of(gang.waiting, [&](const Pod& member) {
+      return MayNotBeSeenYet(engine_.NomineeNode(member->Key()));
+    });
+    if (unseen && HasPatience(first->Key(), now)) return std::string(scheduling::kAwaitsAgent);
     TakeBackPromises(gang.waiting, client, now);
     return WhyNeverTakes(*gang.waiting.front());
   }

@@ -110,4 +110,37 @@ class QuotaFixture : public SchedulerFixture {
   int pods_ = 0;
 };
 
+// Claims of several quotas, whose pods are bound to nodes by name.
+class ClaimsFixture : public QuotaFixture {
+ protected:
+  void Group(const std::string& ns, const std::string& name, int least) {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", ns}, {"name", name}}},
+              {"spec", {{"minMember", least}}}});
+  }
+  void Pods(const std::string& ns, const std::vector<std::string>& names) {
+    for (const std::string& name : names) Pod(ns, name);
+  }
+  void On(const std::string& node, const std::string& ns, const std::string& name,
+          const std::string& cpu, int priority = 0) {
+    PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"nodeSelector", {{"name", node}}}});
+  }
+  void Node(const std::string& name, const std::string& cpu) {
+    NodeWith(name, {{"cpu", cpu}}, {{"name", name}});
+  }
+  std::string NomineeOf(const std::string& key) {
+    return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
+  }
+  void RunSteps(int n = 50) {
+    for (int i = 0; i < n; ++i) (void)runner_->Step(clock_);
+  }
+  void RunFor(Duration time) {
+    for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
+      Run();
+      clock_.Advance(seconds(10));
+    }
+    Run();
+  }
+};
+
 }  // namespace nos::controllers

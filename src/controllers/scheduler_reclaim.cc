@@ -142,6 +142,9 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
     if (spared && HasPatience(pod->Key(), now)) return std::string(kAwaitsCut);
   }
   if (!found) {
+    if (MayNotBeSeenYet(nominee) && HasPatience(pod->Key(), now)) {
+      return std::string(scheduling::kAwaitsAgent);
+    }
     TakeBackPromises({pod}, client, now);
     if (alike) hopeless_claims_.Add(std::move(kind));
     return "";
@@ -157,6 +160,12 @@ std::string Scheduler::ReclaimFor(const SchedulerProfile& profile, const Pod& po
   if (found->victims.empty()) return "the pods in its way are being evicted.";
   return fmt::format("{} pods are evicted for what its elastic quota has a right to.",
                      found->victims.size());
+}
+
+// What was set free there so far, for a claim of which the rest is still to go.
+bool Scheduler::MayNotBeSeenYet(const std::string& node) const {
+  const cluster::NodeInfo* info = engine_.snapshot().Find(node);
+  return info != nullptr && scheduling::IsBehind(*info);
 }
 
 // Nobody has to go if GPUs are cut that nobody uses: by the partitioner, or when what they are cut

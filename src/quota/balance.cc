@@ -325,7 +325,7 @@ bool Balance::WithinMin(Member member, const Amounts& charge) const {
 bool Balance::WithinShare(Member member, const Amounts& charge) const {
   return std::ranges::all_of(charge.entries(), [&](const Amounts::Entry& entry) {
     const Amount borrowed = PartOf(member, entry.first, entry.second).borrowed;
-    return borrowed == 0 || borrowed <= ShareOf(member, entry.first);
+    return borrowed == 0 || borrowed <= ShareOf(member, entry.first, entry.second);
   });
 }
 
@@ -346,12 +346,14 @@ bool Balance::IsGuaranteed(size_t account, const Amounts& charge) const {
   return names && WithinMin(PathOf(account).front(), charge);
 }
 
-Amount Balance::ShareOf(Member member, ResourceId resource) const {
+Amount Balance::ShareOf(Member member, ResourceId resource, Amount asked) const {
   const std::optional<size_t> parent = Above(member);
-  const Pool pool = PoolBelow(parent, resource);
+  Pool pool = PoolBelow(parent, resource);
+  pool.Add(PartOf(member, resource), -1);
+  pool.Add(PartOf(member, resource, asked), 1);
   const Amount weighted = PartOf(member, resource).weighted;
   if (weighted == 0) return 0;
-  const Amount from_above = parent ? ShareOf(Member{*parent}, resource) : 0;
+  const Amount from_above = parent ? ShareOf(Member{*parent}, resource, asked) : 0;
   return MultiplyDivide(weighted, pool.lendable + from_above, pool.weighted);
 }
 

@@ -106,7 +106,7 @@ class Balance {
   std::vector<Member> PathOf(size_t account) const;
   // Whether the member's min covers the charge, too, in all that min names.
   bool WithinMin(Member member, const Amounts& charge) const;
-  // The same of min and its share of what is idle.
+  // The same of min and its share of what is idle, as that is then.
   bool WithinShare(Member member, const Amounts& charge) const;
   // Whether it uses more than that of the resource, which min names.
   bool IsBeyondMin(Member member, cluster::ResourceId resource) const;
@@ -117,7 +117,8 @@ class Balance {
 
   // The member's share of what is idle on its level and of what its parent gets of what is idle
   // above, in proportion to min times weight, rounded down. Only of what min names.
-  Amount ShareOf(Member member, cluster::ResourceId resource) const;
+  // As it is when it uses `asked` more.
+  Amount ShareOf(Member member, cluster::ResourceId resource, Amount asked = 0) const;
   Amount ShareOf(size_t account, cluster::ResourceId resource) const {
     return ShareOf(Member{account}, resource);
   }

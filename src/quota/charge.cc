@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "base/text.h"
+#include "cluster/annotations.h"
+#include "gpu/catalogue.h"
 
 namespace nos::quota {
 namespace {
@@ -12,6 +14,7 @@ using cluster::ResourceId;
 
 constexpr std::string_view kMpsPrefix = "nvidia.com/gpu-";
 constexpr std::string_view kSharedGpu = "nvidia.com/gpu.shared";
+constexpr std::string_view kModel = "nos.nebuly.com/status-model-";
 constexpr int64_t kMostGb = 1'000'000;  // of one GPU, beyond any
 constexpr int64_t kMostReplicas = 10'000;
 
@@ -57,12 +60,32 @@ std::optional<int64_t> LabelNumber(const cluster::Node& node, std::string_view k
   return number;
 }
 
+// Of the models that the node's agent has found by NVML the one with the most, else of the product
+// that a label names.
+std::optional<int64_t> GbOfModel(const cluster::Node& node) {
+  const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
+  int64_t most = 0;
+  const auto& told = node.meta.annotations;
+  for (auto at = told.lower_bound(kModel); at != told.end() && at->first.starts_with(kModel);
+       ++at) {
+    const gpu::Model* model = catalogue.FindByName(at->second);
+    if (model != nullptr) most = std::max<int64_t>(most, model->memory_gib());
+  }
+  const auto product = node.meta.labels.find(cluster::kProductLabel);
+  if (most == 0 && product != node.meta.labels.end()) {
+    const gpu::Model* model = catalogue.FindByProduct(product->second);
+    if (model != nullptr) most = model->memory_gib();
+  }
+  return most > 0 ? std::optional(most) : std::nullopt;
+}
+
 }  // namespace
 
 int64_t GpuMemoryOf(const cluster::Node& node, const ChargeRules& rules) {
   constexpr int64_t kMibPerGb = 1024;
   const auto mib = LabelNumber(node, "nvidia.com/gpu.memory", kMostGb * kMibPerGb);
-  const int64_t whole = mib ? (*mib + kMibPerGb / 2) / kMibPerGb : rules.gpu_memory_gb;
+  const int64_t whole =
+      mib ? (*mib + kMibPerGb / 2) / kMibPerGb : GbOfModel(node).value_or(rules.gpu_memory_gb);
   const int64_t replicas = LabelNumber(node, "nvidia.com/gpu.replicas", kMostReplicas).value_or(1);
   return (whole + replicas - 1) / replicas;
 }

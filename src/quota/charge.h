@@ -20,11 +20,14 @@ namespace nos::quota {
 inline constexpr std::string_view kGpuMemory = "nos.nebuly.com/gpu-memory";
 
 struct ChargeRules {
-  // GB of a whole GPU where no node tells (nvidiaGpuResourceMemoryGB of the Go system).
+  // GB of a whole GPU of which nobody tells what it is (nvidiaGpuResourceMemoryGB of the Go
+  // system).
   int64_t gpu_memory_gb = 32;
 };
 
-// GB of a whole GPU of the node, or of a share of one where it is time-sliced.
+// GB of a whole GPU of the node, or of a share of one where it is time-sliced: as its label
+// nvidia.com/gpu.memory says, else as the model has it that its agent has found or that its label
+// nvidia.com/gpu.product names.
 int64_t GpuMemoryOf(const cluster::Node& node, const ChargeRules& rules);
 
 // Whether it counts for more on one node than on another.

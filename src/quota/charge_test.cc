@@ -58,6 +58,20 @@ TEST(ChargeTest, WholeGpusCountAsWhatTheNodeHas) {
   }
 }
 
+TEST(ChargeTest, WithoutALabelOfItsMemoryAGpuHasThatOfItsModel) {
+  cluster::Node node;
+  node.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 40);
+  node.meta.annotations["nos.nebuly.com/status-model-0"] = "A30";
+  node.meta.annotations["nos.nebuly.com/status-model-1"] = "A100-80GB";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80) << "as its agent has found";
+  node.meta.labels["nvidia.com/gpu.memory"] = "24576";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 24);
+  node.meta.labels = {{"nvidia.com/gpu.product", "Voodoo-2"}};
+  node.meta.annotations.clear();
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 32);
+}
+
 TEST(ChargeTest, HostileAmountsCountForNoLessThanNothing) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(-5)}}), 0);
   const Amounts charge = ChargeOf(PodOf({{"nvidia.com/gpu", Of(INT64_MAX)}}), nullptr, {});

@@ -60,21 +60,30 @@ std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
   return promised.empty() ? std::nullopt : std::optional(std::move(promised));
 }
 
+namespace {
+
+bool IsLeft(const cluster::Instance& instance) { return instance.used && instance.pod.empty(); }
+
+}  // namespace
+
+bool IsBehind(const NodeInfo& node) {
+  return std::ranges::any_of(node.gpus.gpus, [](const cluster::Gpu& gpu) {
+    return std::ranges::any_of(gpu.instances, IsLeft);
+  });
+}
+
 bool AwaitsAgent(const Framework& framework, const Pod& pod,
                  const cluster::ClusterSnapshot& snapshot) {
   const NodeInfo* node = snapshot.Find(pod.nominated_node);
-  if (node == nullptr) return false;
+  if (node == nullptr || !IsBehind(*node)) return false;
   cluster::NodeGpus told = node->gpus;
-  bool behind = false;
   for (cluster::Gpu& gpu : told.gpus) {
     for (cluster::Instance& instance : gpu.instances) {
-      if (!instance.used || !instance.pod.empty()) continue;
-      instance.used = false;
-      behind = true;
+      instance.used = instance.used && !IsLeft(instance);
     }
   }
   cluster::ClusterSnapshot after = snapshot;
-  return behind && after.SetGpus(pod.nominated_node, std::move(told)).ok() &&
+  return after.SetGpus(pod.nominated_node, std::move(told)).ok() &&
          FitsOn(framework, pod, pod.nominated_node, after);
 }
 

@@ -29,6 +29,9 @@ cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, 
 std::optional<std::vector<cluster::PromisedInstance>> BeingCutFor(
     const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot);
 
+// Pods have gone there of which the node's agent has yet to tell that their instances are free.
+bool IsBehind(const cluster::NodeInfo& node);
+
 // Room was made for the pod on its nominated node, whose agent has yet to tell that the instances
 // of those who went are free: the pod fits there then. Who evicted them is all the same.
 bool AwaitsAgent(const Framework& framework, const cluster::Pod& pod,
