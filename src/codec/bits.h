@@ -1,5 +1,4 @@
 // Bits into bytes and back, most significant first, and integers of variable length (LEB128).
-// Internal to this room.
 #pragma once
 
 #include <cstdint>
