@@ -195,11 +195,10 @@ void Recorder::Fold(Live& live, const Envelope& envelope) {
   }
   if (envelope.lost > 0) {
     metrics_.Count(kLost, {{"cluster", live.name}}, static_cast<double>(envelope.lost));
-    JsonObject body = {{"kind", "gap"},
-                       {"at", envelope.sent_at},
-                       {"source", envelope.source},
-                       {"lost", envelope.lost}};
-    pending.effects.changes.push_back({envelope.sent_at, "gap", envelope.source, std::move(body)});
+    const Millis now = Now();
+    JsonObject body = {
+        {"kind", "gap"}, {"at", now}, {"source", envelope.source}, {"lost", envelope.lost}};
+    pending.effects.changes.push_back({now, "gap", envelope.source, std::move(body)});
   }
   events_since_checkpoint_[live.id] += static_cast<int64_t>(pending.effects.changes.size());
   if (!pending.effects.changes.empty() || !pending.effects.holds.empty()) {

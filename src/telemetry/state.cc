@@ -64,6 +64,12 @@ Pod PodOf(const Record& record, const std::string& uid) {
   return pod;
 }
 
+template <typename T>
+void Remember(std::deque<std::pair<uint64_t, T>>& recent, uint64_t version, T what) {
+  recent.emplace_back(version, std::move(what));
+  if (recent.size() > kMostRecent) recent.pop_front();
+}
+
 bool HasEnded(const Pod& pod) { return pod.state == "succeeded" || pod.state == "failed"; }
 
 }  // namespace
@@ -109,6 +115,7 @@ State::Effects State::Apply(const Record& record, std::string_view source) {
         ApplyQuota(record, *object, effects);
         break;
       case Object::Kind::kDecision:
+        Remember(decisions_, ++version_, record.body);
         effects.changes.push_back({record.at, record.kind, object->key, record.body});
         break;
     }
@@ -143,7 +150,7 @@ void State::ApplyLayout(const Record& record, const Layout& layout, Effects& eff
   if (record.at >= node->layout_at) {
     if (!same) Exchange(*node, layout, record.at, effects);
     node->layout_at = record.at;
-    ++node->version;
+    node->version = ++version_;
   }
   if (!same) effects.changes.push_back({record.at, record.kind, layout.node, record.body});
 }
@@ -197,6 +204,7 @@ void State::ApplyPod(const Record& record, const Object& object, Effects& effect
   std::string& uid = uid_of_[PodKey(pod.ns, pod.name)];
   const auto other = pods_.find(uid);
   if (other == pods_.end() || other->second.created <= pod.created) uid = pod.uid;
+  pod.version = ++version_;
   pods_[object.key] = std::move(pod);
 }
 
@@ -208,12 +216,14 @@ void State::MakeRoomForPod() {
   ForgetPod(victim->first);
 }
 
-void State::ForgetPod(const std::string& uid) {
+void State::ForgetPod(const std::string& uid_of_pod) {
+  const std::string uid = uid_of_pod;  // it may be the key of what is erased
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   const auto named = uid_of_.find(PodKey(found->second.ns, found->second.name));
   if (named != uid_of_.end() && named->second == uid) uid_of_.erase(named);
   Touch(found->second.node);
+  Remember(removed_pods_, ++version_, uid);
   pods_.erase(found);
 }
 
@@ -225,7 +235,7 @@ void State::ApplyNode(const Record& record, const Object& object, Effects& effec
   if (record.at < node->record_at) return;
   node->record_at = record.at;
   if (same) return;
-  ++node->version;
+  node->version = ++version_;
   node->body = record.body;
   node->ready = BoolOr(record.body, "ready", true);
   node->schedulable = BoolOr(record.body, "schedulable", true);
@@ -246,7 +256,9 @@ void State::ApplyQuota(const Record& record, const Object& object, Effects& effe
   const bool same = found != quotas_.end() && SameButTime(found->second, record.body);
   if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
   const bool late = found != quotas_.end() && record.at < IntegerOr(found->second, "at", 0);
-  if (!late) quotas_[object.key] = record.body;
+  if (late) return;
+  if (!same) quotas_version_ = ++version_;
+  quotas_[object.key] = record.body;
 }
 
 void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& effects) {
@@ -263,13 +275,15 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
     fresh_.erase("node/" + removed.key);
   } else if (removed.what == "quota") {
     quotas_.erase(removed.key);
+    quotas_version_ = ++version_;
   } else if (removed.what == "gpu") {
     latest_.erase("gpu/" + removed.key);
   }
 }
 
 void State::Touch(const std::string& node) {
-  if (const auto found = nodes_.find(node); found != nodes_.end()) ++found->second.version;
+  if (const auto found = nodes_.find(node); found != nodes_.end())
+    found->second.version = ++version_;
 }
 
 Millis State::FreshAt(std::string_view source) const {

@@ -25,7 +25,8 @@ struct Pod {
   std::string uid, ns, name, state, node, quota;
   Millis at = 0, created = 0, scheduled = 0;
   std::vector<std::pair<std::string, double>> requests;
-  Json body;  // the record
+  Json body;             // the record
+  uint64_t version = 0;  // of the state when it changed last
 
   // Whether it asks for GPUs or parts of them.
   bool WantsGpu() const;
@@ -39,7 +40,7 @@ struct Node {
   bool ready = true, schedulable = true;
   double free_cpu = 0, free_memory = 0;  // cores, MiB; of what can be asked for
   Json body;                             // the record of the node; null
-  uint64_t version = 0;                  // goes up when anything about it changes
+  uint64_t version = 0;                  // of the state when anything about it changed last
 };
 
 struct Latest {
@@ -53,6 +54,9 @@ struct Slice {
   const Gpu* gpu = nullptr;
   const Instance* instance = nullptr;
 };
+
+// Removals and decisions that a State remembers for who follows it.
+inline constexpr size_t kMostRecent = 1000;
 
 class State {
  public:
@@ -80,6 +84,14 @@ class State {
 
   Effects Apply(const Record& record, std::string_view source);
 
+  // Goes up with every change.
+  uint64_t version() const { return version_; }
+  uint64_t quotas_version() const { return quotas_version_; }
+  // The last pods that went (uid), and the last decisions, with the version that they came with.
+  template <typename T>
+  using Recent = std::deque<std::pair<uint64_t, T>>;
+  const Recent<std::string>& removed_pods() const { return removed_pods_; }
+  const Recent<Json>& decisions() const { return decisions_; }
   // The latest time of any record.
   Millis now() const { return now_; }
   // Of the records of one source, or of all for a source never heard of: -1.
@@ -111,6 +123,9 @@ class State {
   Node* NodeNamed(const std::string& name);  // null: there are too many
   void Touch(const std::string& node);
 
+  uint64_t version_ = 0, quotas_version_ = 0;
+  Recent<std::string> removed_pods_;
+  Recent<Json> decisions_;
   Millis now_ = 0;
   std::map<std::string, Millis, std::less<>> fresh_;  // by source
   std::map<std::string, Node> nodes_;

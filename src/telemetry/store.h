@@ -26,7 +26,7 @@
 namespace nos::telemetry {
 
 struct StoreOptions {
-  std::string path;
+  std::string path = "telemetry.db";
   int64_t most_bytes = 0;  // the file grows no larger; 0: as large as the disk
 };
 
