@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "telemetry/fixture_test.h"
 
 namespace nos::telemetry {
@@ -57,7 +58,6 @@ TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
 TEST_F(RecorderTest, AFullDiskRefusesAndLosesNothing) {
   options_.store.most_bytes = 2 << 20;
   Open();
-  const FleetShape shape{1, 8, 7};
   int64_t sequence = 1;
   Recorder::Receipt receipt;
   // Most of a report is compressed away: noise is not.
