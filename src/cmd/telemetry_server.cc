@@ -82,7 +82,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
     f.Text("file", c.recorder.store.path, "The database; it and two files beside it are written.");
     f.Number("maxMegabytes", c.most_megabytes, 0, 100'000'000,
              "It grows no larger; what comes then is refused. 0: as large as the disk.");
-    f.Seconds("flushSeconds", c.recorder.flush_every, seconds(10), hours(1),
+    f.Seconds("flushSeconds", c.recorder.flush_every, seconds(1), hours(1),
               "How long samples stay in memory and in the journal before they are compressed.");
   });
   f.Group("retention", [&] {

@@ -42,6 +42,7 @@ Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options,
       new Recorder(options, catalogue, clock, metrics, std::move(changed)));
   NOS_ASSIGN(recorder->store_, Store::Open(options.store));
   NOS_RETURN_IF_ERROR(recorder->Load());
+  if (!recorder->pending_.empty()) recorder->Round({});
   recorder->thread_ = std::thread([self = recorder.get()] { self->Run(); });
   return recorder;
 }
