@@ -58,10 +58,17 @@ int64_t SamplesOf(const FleetShape& shape) {
   return int64_t{shape.nodes} * shape.gpus * (9 + 3 * shape.slices);
 }
 
-double Quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
+// Of an answer, in milliseconds. On a machine that others use as well, CPU says more.
+struct Took {
+  double wall = 0, cpu = 0;
+};
+
+double Quantile(const std::vector<Took>& took, double Took::* field, double q) {
+  std::vector<double> values;
+  for (const Took& each : took) values.push_back(each.*field);
   std::ranges::sort(values);
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
+  return values.empty() ? 0
+                        : values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
 struct Server {
@@ -71,6 +78,7 @@ struct Server {
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<Ingest> ingest;
   std::unique_ptr<Api> api;
+  std::unique_ptr<net::BodyStream> stream;
 
   Status Open(const std::string& file) {
     RecorderOptions options;
@@ -85,34 +93,50 @@ struct Server {
                                            metrics, everybody, false, "bench"});
     return Status::Ok();
   }
-  // Milliseconds that the answer took; -1: it failed.
-  double Ask(const std::string& target) const {
+  Took Ask(const std::string& target) const {
     const SteadyClock steady;
     const Time begin = steady.Now();
+    const double cpu = CpuSeconds(RUSAGE_THREAD);
     const net::HttpResponse response = api->Answer({"GET", target, {}, ""});
-    return response.code == 200 ? ToSeconds(steady.Now() - begin) * 1000 : -1;
+    if (response.code != 200) fmt::print(stderr, "{}: {}\n", target, response.body);
+    return {ToSeconds(steady.Now() - begin) * 1000, (CpuSeconds(RUSAGE_THREAD) - cpu) * 1000};
+  }
+  // What an open dashboard is told of what has changed.
+  Took Follow() {
+    const SteadyClock steady;
+    const Time begin = steady.Now();
+    const double cpu = CpuSeconds(RUSAGE_THREAD);
+    if (stream == nullptr) stream = api->Answer({"GET", "/api/v1/stream", {}, ""}).stream;
+    std::string told;
+    if (stream != nullptr) stream->Read(told);
+    return {ToSeconds(steady.Now() - begin) * 1000, (CpuSeconds(RUSAGE_THREAD) - cpu) * 1000};
   }
 };
 
-void PrintQueries(const std::map<std::string, std::vector<double>>& times) {
-  std::vector<double> all;
-  for (const auto& [name, values] : times) {
-    fmt::print("  {:28} {:5} times   p50 {:7.1f} ms   p95 {:7.1f} ms\n", name, values.size(),
-               Quantile(values, 0.5), Quantile(values, 0.95));
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  fmt::print("  {:28} {:5} times   p50 {:7.1f} ms   p95 {:7.1f} ms\n", "all", all.size(),
-             Quantile(all, 0.5), Quantile(all, 0.95));
+void PrintQuery(const std::string& name, const std::vector<Took>& took) {
+  fmt::print("  {:24} {:5} times  p50 {:7.1f} ms  p95 {:7.1f} ms  CPU p50 {:6.1f} p95 {:6.1f} ms\n",
+             name, took.size(), Quantile(took, &Took::wall, 0.5), Quantile(took, &Took::wall, 0.95),
+             Quantile(took, &Took::cpu, 0.5), Quantile(took, &Took::cpu, 0.95));
 }
 
-// One round of reports, by several at once. Returns the CPU seconds that making them took.
-void Round(Server& server, const std::vector<std::string>& bodies, int reporters,
+void PrintQueries(const std::map<std::string, std::vector<Took>>& times) {
+  std::vector<Took> all;
+  for (const auto& [name, took] : times) {
+    PrintQuery(name, took);
+    all.insert(all.end(), took.begin(), took.end());
+  }
+  PrintQuery("all", all);
+}
+
+// A tenth of the reports, by several at once.
+void Round(Server& server, const std::vector<std::string>& bodies, size_t second, int reporters,
            std::atomic<int64_t>& failed) {
-  std::atomic<size_t> next{0};
+  std::atomic<size_t> next{bodies.size() * second / 10};
+  const size_t end = bodies.size() * (second + 1) / 10;
   std::vector<std::thread> threads;
   for (int i = 0; i < reporters; ++i) {
     threads.emplace_back([&] {
-      for (size_t n = next++; n < bodies.size(); n = next++) {
+      for (size_t n = next++; n < end; n = next++) {
         const net::HttpResponse response = server.api->Answer(
             {"POST", "/api/v1/ingest", {{"content-encoding", "gzip"}}, bodies[n]});
         if (response.code != 200) ++failed;
@@ -132,7 +156,7 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
   std::atomic<int64_t> failed{0};
   double wall = 0, cpu = 0, longest = 0;
   size_t bytes = 0;
-  std::map<std::string, std::vector<double>> queries;
+  std::map<std::string, std::vector<Took>> queries;
   const int rounds = minutes * 6;
   for (int round = 0; round < rounds; ++round) {
     const Millis at = kReportStart + round * kEvery;
@@ -144,7 +168,11 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
     server.clock.Set(at + kEvery);
     const double cpu_before = CpuSeconds(RUSAGE_SELF);
     const Time begin = steady.Now();
-    Round(server, bodies, reporters, failed);
+    // A second's reports at a time; somebody has a dashboard open.
+    for (size_t second = 0; second < 10; ++second) {
+      Round(server, bodies, second, reporters, failed);
+      queries["stream, a second's changes"].push_back(server.Follow());
+    }
     if (round + 1 == rounds) (void)server.recorder->Settle();
     const double took = ToSeconds(steady.Now() - begin);
     wall += took;
@@ -175,6 +203,7 @@ int Load(const std::string& file, const FleetShape& shape, int minutes, int repo
   fmt::print("over the network: {:.2f} B a sample\n", static_cast<double>(bytes) / samples);
   fmt::print("memory at most: {:.0f} MiB (what the reports are made in included)\n", MemoryMiB());
   PrintQueries(queries);
+  server.stream.reset();
   server.api.reset();
   server.ingest.reset();
   server.recorder.reset();
@@ -227,7 +256,7 @@ int Days(const std::string& file, int days, int subjects) {
   }
   Server server;
   if (const Status opened = server.Open(file); !opened.ok()) return 1;
-  std::map<std::string, std::vector<double>> queries;
+  std::map<std::string, std::vector<Took>> queries;
   Random random(2);
   for (int i = 0; i < 200; ++i) {
     for (const int span : {1, 7, 30}) {

@@ -33,7 +33,9 @@ JsonText& JsonText::Text(std::string_view value) {
 
 JsonText& JsonText::Number(int64_t value) {
   Separate();
-  text_ += std::to_string(value);
+  char digits[24];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  text_.append(digits, end);
   return *this;
 }
 

@@ -159,12 +159,12 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
                                         "namespaces: ask for a role that sees all of them",
                                         name, reader->user));
   }
-  const Reply reply = one ? Workload(call, std::string(parts[1]), std::string(parts[2]))
-                          : (this->*found->second.answer)(call);
+  Reply reply = one ? Workload(call, std::string(parts[1]), std::string(parts[2]))
+                    : (this->*found->second.answer)(call);
   if (!reply.ok()) return ErrorAnswer(CodeOf(reply.status()), reply.status().message());
   net::HttpResponse response;
   response.headers.emplace_back("Cache-Control", "no-store");
-  response.body = *reply;
+  response.body = std::move(reply).value();
   return response;
 }
 
@@ -226,8 +226,10 @@ Api::Reply Api::AtMoment(const ApiCall& call,
 }
 
 Api::Reply Api::Overview(const ApiCall& call) {
-  return AtMoment(call, [&](const State& state, Millis at, NodeTexts*) {
-    return OverviewJson(state, parts_.catalogue, at, parts_.recorder.stale());
+  return AtMoment(call, [&](const State& state, Millis at, NodeTexts* texts) {
+    const Millis stale = parts_.recorder.stale();
+    return texts == nullptr ? OverviewJson(state, parts_.catalogue, at, stale)
+                            : overviews_.Get(call.cluster, state, parts_.catalogue, at, stale);
   });
 }
 
@@ -259,8 +261,8 @@ net::HttpResponse Api::Stream(const ApiCall& call) {
   response.headers.emplace_back("X-Accel-Buffering", "no");
   response.stream_idle = kStreamIdle;
   response.stream =
-      OpenStream(parts_.recorder, parts_.hub, TextsOf(call.cluster), parts_.catalogue, call.reader,
-                 {call.cluster, std::string(call.request.Header("last-event-id"))});
+      OpenStream(parts_.recorder, parts_.hub, TextsOf(call.cluster), overviews_, parts_.catalogue,
+                 call.reader, {call.cluster, std::string(call.request.Header("last-event-id"))});
   return response;
 }
 

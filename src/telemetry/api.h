@@ -83,6 +83,7 @@ class Api {
   Result<int64_t> IdOf(const std::string& cluster) const;
 
   Parts parts_;
+  OverviewTexts overviews_;
   std::mutex texts_mutex_;
   std::map<std::string, NodeTexts> texts_;  // by cluster
   NodeTexts& TextsOf(const std::string& cluster);

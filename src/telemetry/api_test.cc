@@ -291,6 +291,7 @@ TEST_F(ApiTest, TokensSayWhoMayDeliver) {
   EXPECT_EQ(code("Bearer 0123456789abcdeg"), 401);
   EXPECT_EQ(code("Bearer fedcba9876543210"), 403);
   EXPECT_EQ(code("Bearer 0123456789abcdef"), 200);
+  ASSERT_TRUE(recorder_->Settle().ok());
   EXPECT_TRUE(recorder_->Clusters() == std::vector<std::string>{"prod"});
   ASSERT_TRUE(tokens.Read("* 0123456789abcdef").ok());
   EXPECT_EQ(code("Bearer 0123456789abcdef"), 200);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMostIdle = 16;
 constexpr size_t kMostCheckpointBytes = size_t{1} << 30;
+constexpr size_t kMostEventBytes = size_t{64} << 20;
 constexpr std::string_view kDerivedSource;
 
 Result<int64_t> Lookup(Sqlite& db, std::string_view sql, int64_t cluster, std::string_view name) {
@@ -25,6 +26,13 @@ Result<int64_t> Lookup(Sqlite& db, std::string_view sql, int64_t cluster, std::s
 Result<Millis> RolledUntil(Sqlite& db, size_t level) {
   return db.Number(
       fmt::format("SELECT coalesce(max(value), 0) FROM meta WHERE key = 'rolled{}'", level));
+}
+
+Result<Json> EventBody(std::string_view bytes) {
+  constexpr std::string_view kGzip = "\x1f\x8b";
+  if (!bytes.starts_with(kGzip)) return ParseJson(bytes);
+  NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostEventBytes));
+  return ParseJson(text);
 }
 
 Status ApplyBody(State& state, Result<Json> body) {
@@ -166,7 +174,7 @@ Result<std::vector<Event>> Archive::Events(int64_t cluster, const EventQuery& qu
   std::vector<Event> events;
   NOS_RETURN_IF_ERROR(select.Each(
       [&](SqliteRow& row) {
-        Result<Json> body = ParseJson(row.Text(4));
+        Result<Json> body = EventBody(row.Text(4));
         events.push_back({row.Integer(0), row.Integer(1), std::string(row.Text(2)),
                           std::string(row.Text(3)), body.ok() ? *std::move(body) : Json()});
       },
@@ -219,7 +227,7 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
   }
   Status damaged;
   const auto apply = [&](SqliteRow& row) {
-    const Status applied = ApplyBody(state, ParseJson(row.Text(0)));
+    const Status applied = ApplyBody(state, EventBody(row.Text(0)));
     if (!applied.ok()) damaged = applied;
   };
   NOS_ASSIGN(SqliteStatement late,

@@ -21,7 +21,7 @@ TEST_F(RecorderTest, WhatIsAcknowledgedIsThereAfterACrash) {
   recorder_->Look("prod", [&](const Live& live) {
     EXPECT_EQ(live.state.nodes().size(), 2U);
     EXPECT_EQ(live.state.SlicesOf("team-1", "pod-1-1-1").size(), 1U);
-    EXPECT_EQ(live.state.LatestOf("gpu/" + GpuName(1, 1))->at, kReportStart + 390'000);
+    EXPECT_EQ(live.state.LatestOf("gpu", GpuName(1, 1))->at, kReportStart + 390'000);
   });
 }
 

@@ -22,7 +22,7 @@ CREATE TABLE journal(id INTEGER PRIMARY KEY AUTOINCREMENT, cluster INTEGER NOT N
                      source TEXT NOT NULL, received INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE events(id INTEGER PRIMARY KEY AUTOINCREMENT, cluster INTEGER NOT NULL,
                     at INTEGER NOT NULL, kind TEXT NOT NULL, object TEXT NOT NULL,
-                    late INTEGER NOT NULL, body TEXT NOT NULL);
+                    late INTEGER NOT NULL, body BLOB NOT NULL);  -- JSON, or that as gzip
 CREATE INDEX events_by_time ON events(cluster, at);
 CREATE INDEX events_by_kind ON events(cluster, kind, at);
 CREATE INDEX events_by_object ON events(cluster, object, at);

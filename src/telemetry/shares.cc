@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 namespace nos::telemetry {
 namespace {
@@ -82,7 +83,7 @@ bool IsStranded(const Node& node, const Gpu& gpu, const Demand& demand) {
 }
 
 // Whether some wanted profile fits beside the GPU's instances.
-bool RestIsWanted(const Gpu& gpu, const gpu::Model* model, const Demand& demand) {
+bool FitsSomething(const Gpu& gpu, const gpu::Model* model, const Demand& demand) {
   if (model == nullptr) return true;
   std::vector<gpu::Placement> placements;
   for (const Instance& instance : gpu.instances) {
@@ -141,7 +142,7 @@ class Count {
   }
 
   void AddWhole(const Node& node, const Gpu& gpu, int64_t slots) {
-    if (!gpu.holders.empty()) return AddHeld("gpu/" + gpu.uuid, slots);
+    if (!gpu.holders.empty()) return AddHeld("gpu", gpu.uuid, slots);
     const bool cut_later = node.layout.mode == "mig" && slots > 1;
     AddLeft(node, gpu, slots, !demand_.any || demand_.whole || cut_later);
   }
@@ -151,19 +152,31 @@ class Count {
     for (const Instance& instance : gpu.instances) {
       rest -= instance.size;
       if (!instance.holders.empty()) {
-        AddHeld("instance/" + instance.uuid, instance.size);
+        AddHeld("instance", instance.uuid, instance.size);
       } else {
         AddLeft(node, gpu, instance.size, demand_.Wants(instance.profile));
       }
     }
     if (rest <= 0) return;
-    AddLeft(node, gpu, rest, RestIsWanted(gpu, model, demand_));
+    AddLeft(node, gpu, rest, RestIsWanted(gpu, model));
   }
 
-  void AddHeld(const std::string& subject, int64_t slots) {
+  // GPUs that are cut alike are looked at once.
+  bool RestIsWanted(const Gpu& gpu, const gpu::Model* model) {
+    std::string cut = gpu.product;
+    for (const Instance& instance : gpu.instances) {
+      cut.append("/").append(instance.profile).append("@");
+      cut += static_cast<char>('0' + instance.start);
+    }
+    const auto [known, added] = wanted_.try_emplace(std::move(cut), false);
+    if (added) known->second = FitsSomething(gpu, model, demand_);
+    return known->second;
+  }
+
+  void AddHeld(std::string_view kind, const std::string& uuid, int64_t slots) {
     const auto size = static_cast<double>(slots);
     shares_.allocated += size;
-    const Latest* latest = state_.LatestOf(subject);
+    const Latest* latest = state_.LatestOf(kind, uuid);
     if (latest == nullptr || state_.now() - latest->at > stale_) return;
     for (const auto& [name, value] : latest->readings.metrics) {
       if (name != "utilization") continue;
@@ -186,7 +199,8 @@ class Count {
   Shares& shares_;
   Demand demand_;
   double used_ = 0;
-  std::map<std::string, const gpu::Model*> catalogued_;                 // by product
+  std::unordered_map<std::string, const gpu::Model*> catalogued_;       // by product
+  std::unordered_map<std::string, bool> wanted_;                        // by product and cut
   std::map<std::string, std::tuple<int64_t, int64_t, double>> models_;  // GPUs, slots, held
 };
 

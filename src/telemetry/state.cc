@@ -291,13 +291,18 @@ Millis State::FreshAt(std::string_view source) const {
   return found == fresh_.end() ? -1 : found->second;
 }
 
-const Latest* State::LatestOf(const std::string& subject) const {
+const Latest* State::LatestOf(std::string_view kind, const std::string& uuid) const {
+  static thread_local std::string subject;
+  subject.assign(kind).append("/").append(uuid);
   const auto found = latest_.find(subject);
   return found == latest_.end() ? nullptr : &found->second;
 }
 
 const Pod* State::FindPod(const std::string& ns, const std::string& name) const {
-  const auto uid = uid_of_.find(PodKey(ns, name));
+  // Asked for each holder of a fleet: the text is used again.
+  static thread_local std::string key;
+  key.assign(ns).append("/").append(name);
+  const auto uid = uid_of_.find(key);
   if (uid == uid_of_.end()) return nullptr;
   const auto found = pods_.find(uid->second);
   return found == pods_.end() ? nullptr : &found->second;

@@ -99,7 +99,8 @@ class State {
   const std::map<std::string, Node>& nodes() const { return nodes_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }       // by uid
   const std::map<std::string, Json>& quotas() const { return quotas_; }  // by type/ns/name
-  const Latest* LatestOf(const std::string& subject) const;
+  // `kind`: "gpu" or "instance". Null: nothing has come.
+  const Latest* LatestOf(std::string_view kind, const std::string& uuid) const;
   // The newest of that name; null: none.
   const Pod* FindPod(const std::string& ns, const std::string& name) const;
   std::vector<Slice> SlicesOf(const std::string& ns, const std::string& name) const;
@@ -131,7 +132,7 @@ class State {
   std::map<std::string, Node> nodes_;
   std::map<std::string, Pod> pods_;
   std::map<std::string, Json> quotas_;
-  std::map<std::string, std::string> uid_of_;                        // by ns/name
+  std::unordered_map<std::string, std::string> uid_of_;              // by ns/name
   std::unordered_map<std::string, std::set<std::string>> nodes_of_;  // by ns/name of a holder
   std::unordered_map<std::string, Latest> latest_;                   // by subject
   std::unordered_map<std::string, std::string> node_of_;             // by subject

@@ -25,11 +25,12 @@ void AppendEvent(std::string_view name, const std::string& id, const std::string
 
 class Stream final : public net::BodyStream {
  public:
-  Stream(const Recorder& recorder, StreamHub& hub, NodeTexts& texts,
+  Stream(const Recorder& recorder, StreamHub& hub, NodeTexts& texts, OverviewTexts& overviews,
          const gpu::Catalogue& catalogue, const Reader& reader, const StreamOptions& options)
       : recorder_(recorder),
         hub_(hub),
         texts_(texts),
+        overviews_(overviews),
         catalogue_(catalogue),
         reader_(reader),
         scope_(reader, ""),
@@ -90,8 +91,10 @@ class Stream final : public net::BodyStream {
       for (const auto& [version, decision] : state.decisions()) {
         if (version > since) AppendEvent("decision", "", WriteJson(decision), out);
       }
-      AppendEvent("overview", "",
-                  OverviewJson(state, catalogue_, recorder_.Now(), recorder_.stale()), out);
+      AppendEvent(
+          "overview", "",
+          overviews_.Get(options_.cluster, state, catalogue_, recorder_.Now(), recorder_.stale()),
+          out);
     }
     // Last: whoever has this has all of it.
     AppendEvent("at", id, fmt::format("{{\"at\":{}}}", recorder_.Now()), out);
@@ -100,6 +103,7 @@ class Stream final : public net::BodyStream {
   const Recorder& recorder_;
   StreamHub& hub_;
   NodeTexts& texts_;
+  OverviewTexts& overviews_;
   const gpu::Catalogue& catalogue_;
   const Reader reader_;
   const Scope scope_;
@@ -167,9 +171,10 @@ void StreamHub::Run() {
 }
 
 std::unique_ptr<net::BodyStream> OpenStream(const Recorder& recorder, StreamHub& hub,
-                                            NodeTexts& texts, const gpu::Catalogue& catalogue,
-                                            const Reader& reader, const StreamOptions& options) {
-  return std::make_unique<Stream>(recorder, hub, texts, catalogue, reader, options);
+                                            NodeTexts& texts, OverviewTexts& overviews,
+                                            const gpu::Catalogue& catalogue, const Reader& reader,
+                                            const StreamOptions& options) {
+  return std::make_unique<Stream>(recorder, hub, texts, overviews, catalogue, reader, options);
 }
 
 }  // namespace nos::telemetry

@@ -56,8 +56,9 @@ struct StreamOptions {
 
 // The recorder, the hub and the rest outlive the stream.
 std::unique_ptr<net::BodyStream> OpenStream(const Recorder& recorder, StreamHub& hub,
-                                            NodeTexts& texts, const gpu::Catalogue& catalogue,
-                                            const Reader& reader, const StreamOptions& options);
+                                            NodeTexts& texts, OverviewTexts& overviews,
+                                            const gpu::Catalogue& catalogue, const Reader& reader,
+                                            const StreamOptions& options);
 
 inline constexpr Duration kStreamIdle = std::chrono::seconds(15);
 

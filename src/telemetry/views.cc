@@ -12,6 +12,7 @@ namespace nos::telemetry {
 namespace {
 
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // null in JSON
+constexpr Millis kOverviewFor = 1000;
 constexpr size_t kMostTexts = 20'000;
 constexpr size_t kWaitsForEstimate = 5;
 constexpr Millis kEstimateFrom = 3'600'000;
@@ -56,9 +57,7 @@ void AppendProcesses(const Json& processes, const Scope& scope, JsonText& json) 
   json.End(']');
 }
 
-void AppendReadings(const State& state, const std::string& subject, const Scope& scope,
-                    JsonText& json) {
-  const Latest* latest = state.LatestOf(subject);
+void AppendReadings(const Latest* latest, const Scope& scope, JsonText& json) {
   json.Key("metrics").Begin('{');
   if (latest != nullptr) {
     for (const auto& [name, value] : latest->readings.metrics) json.Key(name).Number(value);
@@ -85,12 +84,12 @@ void AppendGpu(const State& state, const Gpu& gpu, const Scope& scope, JsonText&
     json.Key("profile").Text(instance.profile).Key("start").Number(instance.start);
     json.Key("size").Number(instance.size);
     AppendHolders(state, instance.holders, scope, json);
-    AppendReadings(state, "instance/" + instance.uuid, scope, json);
+    AppendReadings(state.LatestOf("instance", instance.uuid), scope, json);
     json.End('}');
   }
   json.End(']');
   AppendHolders(state, gpu.holders, scope, json);
-  AppendReadings(state, "gpu/" + gpu.uuid, scope, json);
+  AppendReadings(state.LatestOf("gpu", gpu.uuid), scope, json);
   json.End('}');
 }
 
@@ -160,7 +159,7 @@ void AppendSlices(const State& state, const Pod& pod, JsonText& json) {
     json.Key("profile").Text(instance == nullptr ? "" : instance->profile);
     json.Key("start").Number(instance == nullptr ? 0 : instance->start);
     json.Key("instance").Text(uuid);
-    const Latest* latest = state.LatestOf((instance == nullptr ? "gpu/" : "instance/") + uuid);
+    const Latest* latest = state.LatestOf(instance == nullptr ? "gpu" : "instance", uuid);
     double utilization = kNoValue, memory = kNoValue;
     if (latest != nullptr) {
       for (const auto& [name, value] : latest->readings.metrics) {
@@ -187,11 +186,15 @@ Scope::Scope(const Reader& reader, const std::string& ns) {
 
 void NodeTexts::Append(const State& state, const Node& node, JsonText& json) {
   const std::scoped_lock lock(mutex_);
-  if (texts_.size() > kMostTexts) texts_.clear();
+  if (texts_.size() > kMostTexts) {
+    texts_.clear();
+    size_ = 0;
+  }
   Entry& entry = texts_[node.name];
   if (entry.version != node.version) {
     JsonText text;
     AppendNode(state, node, Everything(), text);
+    size_ += text.text().size() + 1 - entry.text.size();
     entry = {node.version, std::move(text.text())};
   }
   json.Raw(entry.text);
@@ -227,8 +230,20 @@ std::string OverviewJson(const State& state, const gpu::Catalogue& catalogue, Mi
   return std::move(json.text());
 }
 
+std::string OverviewTexts::Get(const std::string& cluster, const State& state,
+                               const gpu::Catalogue& catalogue, Millis now, Millis stale) {
+  const std::scoped_lock lock(mutex_);
+  auto& [made_at, text] = texts_[cluster];
+  if (text.empty() || now < made_at || now - made_at >= kOverviewFor) {
+    text = OverviewJson(state, catalogue, now, stale);
+    made_at = now;
+  }
+  return text;
+}
+
 std::string GpusJson(const State& state, const Scope& scope, Millis at, NodeTexts* texts) {
   JsonText json;
+  if (texts != nullptr && scope.all()) json.text().reserve(texts->size());
   json.Begin('{').Key("at").Number(at).Key("fresh_at").Number(FreshestOf(state));
   AppendNodes(state, scope, 0, texts, json);
   json.End('}');

@@ -2,6 +2,7 @@
 // only what their namespaces hold.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -39,6 +40,8 @@ class NodeTexts {
  public:
   // A copy is taken for the caller's text.
   void Append(const State& state, const Node& node, JsonText& json);
+  // Bytes of all of them, about.
+  size_t size() const { return size_; }
 
  private:
   struct Entry {
@@ -47,6 +50,20 @@ class NodeTexts {
   };
   std::mutex mutex_;
   std::map<std::string, Entry> texts_;  // by the node's name
+  std::atomic<size_t> size_{1000};
+};
+
+// Many look at the overview, and it takes a look at every slice: what was true a moment ago will
+// do. Thread-safe.
+class OverviewTexts {
+ public:
+  // Of the last second.
+  std::string Get(const std::string& cluster, const State& state, const gpu::Catalogue& catalogue,
+                  Millis now, Millis stale);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::pair<Millis, std::string>> texts_;  // by cluster
 };
 
 std::string OverviewJson(const State& state, const gpu::Catalogue& catalogue, Millis now,
