@@ -11,17 +11,13 @@
 
 #include "base/status.h"
 #include "codec/json.h"
+#include "telemetry/holder.h"
 
 namespace nos::telemetry {
 
 using Millis = int64_t;  // since the epoch, UTC; or a span
 
 inline constexpr size_t kMostMetrics = 60;  // of one subject
-
-struct Holder {
-  std::string ns, pod, container;
-  friend bool operator==(const Holder&, const Holder&) = default;
-};
 
 struct Instance {
   int64_t id = 0;
