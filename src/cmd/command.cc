@@ -122,6 +122,7 @@ int Run(int argc, char** argv) {
   AddAgentCommand(root, chosen);
   AddSchedulerCommand(root, chosen);
   AddOperatorCommand(root, chosen);
+  AddTelemetryCommand(root, chosen);
   AddVersionCommand(root, chosen);
   AddCompletionCommand(root, chosen);
   root.set_version_flag("--version", VersionText());

@@ -1,0 +1,67 @@
+// The server of telemetry as one object: store, API, dashboard. nos telemetry runs it as a daemon.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/metrics.h"
+#include "cmd/config_file.h"
+#include "cmd/probes.h"
+#include "gpu/catalogue.h"
+#include "telemetry/api.h"
+
+namespace nos::cmd {
+
+struct TelemetryServerConfig {
+  std::string address = "127.0.0.1:8090";
+  std::string certificate_file, key_file, client_ca_file;
+  bool plaintext = false;  // also where other machines can reach it
+  std::string token_file;
+  int64_t most_megabytes = 0;
+  telemetry::RecorderOptions recorder;
+  // Everybody on this machine, and nobody else, may deliver and see everything.
+  bool sandbox = false;
+};
+void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config);
+
+class TelemetryServer {
+ public:
+  // Serves when it returns. Errors: kInvalid (what is asked for is not safe, or wrong),
+  // kUnavailable (address taken), as telemetry::Recorder::Open.
+  static Result<std::unique_ptr<TelemetryServer>> Start(const TelemetryServerConfig& config,
+                                                        const gpu::Catalogue& catalogue,
+                                                        const Clock& clock, Metrics& metrics);
+  ~TelemetryServer();
+  TelemetryServer(const TelemetryServer&) = delete;
+  TelemetryServer& operator=(const TelemetryServer&) = delete;
+
+  uint16_t port() const { return server_->port(); }
+  // What is written can be stored.
+  Status Ready() const { return recorder_->Health(); }
+  void Report() { recorder_->Report(); }
+  // Reads the file of tokens anew. On an error those from before stay.
+  Status ReadTokens();
+  // Answers /healthz, /readyz and /metrics as well from now on. They live until HangUp.
+  void Show(Probes& probes) { probes_ = &probes; }
+  // Answers nobody any more.
+  void HangUp() { server_.reset(); }
+  telemetry::Recorder& recorder() { return *recorder_; }
+
+ private:
+  TelemetryServer(const TelemetryServerConfig& config, Metrics& metrics)
+      : config_(config), metrics_(metrics) {}
+  net::HttpResponse Answer(const net::HttpRequest& request);
+  Status Listen();
+
+  const TelemetryServerConfig config_;
+  Metrics& metrics_;
+  telemetry::Tokens tokens_;
+  telemetry::StreamHub hub_;
+  std::unique_ptr<telemetry::Recorder> recorder_;
+  std::unique_ptr<telemetry::Ingest> ingest_;
+  std::unique_ptr<telemetry::Api> api_;
+  std::atomic<Probes*> probes_{nullptr};
+  std::unique_ptr<net::HttpServer> server_;  // last: uses the others
+};
+
+}  // namespace nos::cmd

@@ -1,0 +1,285 @@
+#include "telemetry/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "codec/gzip.h"
+#include "telemetry/files.h"
+#include "telemetry/measures.h"
+
+namespace nos::telemetry {
+namespace {
+
+constexpr std::string_view kPrefix = "/api/v1/";
+constexpr int64_t kLatest = 9'999'999'999'999;  // in the year 2286
+constexpr size_t kMostParameter = 1000;
+// Smaller ones gain nothing, larger ones cost the reader more time than they save.
+constexpr size_t kLeastGzip = 2000, kMostGzip = size_t{2} << 20;
+
+int CodeOf(const Status& status) {
+  switch (status.code()) {
+    case Code::kInvalid:
+      return 400;
+    case Code::kNotFound:
+      return 404;
+    case Code::kPermission:
+      return 403;
+    case Code::kUnimplemented:
+      return 501;
+    case Code::kExhausted:
+    case Code::kUnavailable:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+void Shrink(const net::HttpRequest& request, net::HttpResponse& response) {
+  const std::string accepted(request.Header("accept-encoding"));
+  if (response.stream != nullptr || response.body.size() < kLeastGzip ||
+      response.body.size() > kMostGzip || accepted.find("gzip") == std::string::npos) {
+    return;
+  }
+  response.body = Gzip(response.body, 1);
+  response.headers.emplace_back("Content-Encoding", "gzip");
+  response.headers.emplace_back("Vary", "Accept-Encoding");
+}
+
+}  // namespace
+
+struct Api::Route {
+  Reply (Api::*answer)(const ApiCall&) = nullptr;
+  bool all_namespaces = false;  // only for who may see everything
+};
+
+const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
+  static const std::map<std::string, Route, std::less<>> table = {
+      {"session", {&Api::Session}},     {"overview", {&Api::Overview, true}},
+      {"gpus", {&Api::Gpus}},           {"workloads", {&Api::Workloads}},
+      {"decisions", {&Api::Decisions}}, {"quotas", {&Api::Quotas}},
+      {"series", {&Api::Series}},       {"history", {&Api::History}}};
+  return table;
+}
+
+std::vector<std::string> Api::Routes() {
+  std::vector<std::string> routes = {"POST /api/v1/ingest", "GET /api/v1/stream",
+                                     "GET /api/v1/openapi.json",
+                                     "GET /api/v1/workloads/{namespace}/{name}"};
+  for (const auto& [name, route] : Table())
+    routes.push_back(fmt::format("GET {}{}", kPrefix, name));
+  return routes;
+}
+
+std::string ApiCall::Parameter(std::string_view name) const {
+  for (const auto& [key, value] : target.query) {
+    if (key == name) return value.substr(0, kMostParameter);
+  }
+  return {};
+}
+
+std::vector<std::string> ApiCall::All(std::string_view name) const {
+  std::vector<std::string> values;
+  for (const auto& [key, value] : target.query) {
+    if (key == name) values.push_back(value.substr(0, kMostParameter));
+  }
+  return values;
+}
+
+Result<int64_t> ApiCall::Number(std::string_view name, int64_t fallback, int64_t least,
+                                int64_t most) const {
+  const std::string text = Parameter(name);
+  if (text.empty()) return fallback;
+  const auto number = ParseInt(text);
+  if (number && *number >= least && *number <= most) return *number;
+  return Invalid(
+      fmt::format("{}={} is no integer from {} to {}", name, Shortened(text, 40), least, most));
+}
+
+NodeTexts& Api::TextsOf(const std::string& cluster) {
+  const std::scoped_lock lock(texts_mutex_);
+  return texts_[cluster];  // of clusters that there are: bounded
+}
+
+// --- Routes ---
+
+net::HttpResponse Api::Answer(const net::HttpRequest& request) {
+  const SteadyClock steady;
+  const Time begin = steady.Now();
+  std::string route = "other";
+  net::HttpResponse response = Dispatch(request, route);
+  response.headers.emplace_back("Referrer-Policy", "no-referrer");
+  response.headers.emplace_back("X-Frame-Options", "DENY");
+  Shrink(request, response);
+  parts_.metrics.Count(kRequests, {{"route", route}, {"code", std::to_string(response.code)}});
+  parts_.metrics.Observe(kRequestDuration, {{"route", route}}, steady.Now() - begin);
+  return response;
+}
+
+net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& route) {
+  const auto target = net::ParseTarget(request.target);
+  if (!target.ok()) return ErrorAnswer(400, target.status().message());
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (!target->path.starts_with(kPrefix)) {
+    if (!reads) return ErrorAnswer(405, "the dashboard is read by GET");
+    route = "file";
+    return File(request, std::string_view(target->path).substr(1));
+  }
+  const std::string_view name = std::string_view(target->path).substr(kPrefix.size());
+  if (name == "ingest") {
+    route = "ingest";
+    if (request.method != "POST") return ErrorAnswer(405, "envelopes come by POST");
+    return parts_.ingest.Answer(request);
+  }
+  if (!reads) return ErrorAnswer(405, "this is read by GET");
+  if (name == "openapi.json") {
+    route = "openapi.json";
+    net::HttpResponse response;
+    response.body = std::string(OpenApiText());
+    return response;
+  }
+  const auto reader = parts_.authenticate(request);
+  if (!reader.ok()) return ErrorAnswer(401, reader.status().message());
+  const auto parts = Split(name, '/');
+  const auto found = Table().find(parts[0]);
+  const bool stream = name == "stream";
+  const bool one = parts.size() == 3 && parts[0] == "workloads";
+  if (!stream && !one && (found == Table().end() || parts.size() != 1)) {
+    return ErrorAnswer(404, fmt::format("there is no {}{}: see {}openapi.json", kPrefix,
+                                        Shortened(name, 100), kPrefix));
+  }
+  route = std::string(parts[0]);
+  const auto cluster = name == "session" ? Result<std::string>("") : ClusterOf(*target);
+  if (!cluster.ok()) return ErrorAnswer(CodeOf(cluster.status()), cluster.status().message());
+  const ApiCall call{*reader, *cluster, *target, request};
+  if (stream) return Stream(call);
+  if (!one && found->second.all_namespaces && !reader->may_all) {
+    return ErrorAnswer(403, fmt::format("{} is about the whole cluster, and {} may see only some "
+                                        "namespaces: ask for a role that sees all of them",
+                                        name, reader->user));
+  }
+  Reply reply = one ? Workload(call, std::string(parts[1]), std::string(parts[2]))
+                    : (this->*found->second.answer)(call);
+  if (!reply.ok()) return ErrorAnswer(CodeOf(reply.status()), reply.status().message());
+  net::HttpResponse response;
+  response.headers.emplace_back("Cache-Control", "no-store");
+  response.body = std::move(reply).value();
+  return response;
+}
+
+// The only one, where none is named.
+Result<std::string> Api::ClusterOf(const net::Target& target) const {
+  const std::vector<std::string> clusters = parts_.recorder.Clusters();
+  for (const auto& [key, value] : target.query) {
+    if (key != "cluster" || value.empty()) continue;
+    if (std::ranges::find(clusters, value) != clusters.end()) return value;
+    return NotFound(fmt::format("nothing has come of a cluster \"{}\"", Shortened(value, 100)));
+  }
+  if (clusters.size() == 1) return clusters.front();
+  if (clusters.empty()) {
+    return NotFound("nothing has come of any cluster yet: set the endpoint of the agents");
+  }
+  return Invalid("there are several clusters: name one, as ?cluster=" + clusters.front());
+}
+
+Result<int64_t> Api::IdOf(const std::string& cluster) const {
+  int64_t id = 0;
+  if (parts_.recorder.Look(cluster, [&](const Live& live) { id = live.id; })) return id;
+  return NotFound(fmt::format("there is no cluster \"{}\"", cluster));
+}
+
+Api::Reply Api::Session(const ApiCall& call) {
+  const Reader& reader = call.reader;
+  JsonText json;
+  json.Begin('{').Key("user").Text(reader.user).Key("sandbox").Bool(parts_.sandbox);
+  json.Key("clusters").Begin('[');
+  for (const std::string& cluster : parts_.recorder.Clusters()) json.Text(cluster);
+  json.End(']').Key("can").Begin('{').Key("submit").Bool(false);
+  json.Key("all_namespaces").Bool(reader.may_all).End('}').Key("namespaces");
+  if (reader.may_all) {
+    json.Null();
+  } else {
+    json.Begin('[');
+    for (const std::string& ns : reader.namespaces) json.Text(ns);
+    json.End(']');
+  }
+  json.Key("now").Number(parts_.recorder.Now()).Key("version").Text(parts_.version).End('}');
+  return std::move(json.text());
+}
+
+Api::Reply Api::AtMoment(const ApiCall& call,
+                         FunctionRef<std::string(const State&, Millis, NodeTexts*)> write) {
+  const Millis now = parts_.recorder.Now();
+  NOS_ASSIGN(const Millis at, call.Number("at", -1, 0, kLatest));
+  std::string text;
+  if (at < 0 || at >= now) {
+    NodeTexts& texts = TextsOf(call.cluster);
+    parts_.recorder.Look(call.cluster,
+                         [&](const Live& live) { text = write(live.state, now, &texts); });
+    return text;
+  }
+  NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
+  State state;
+  NOS_RETURN_IF_ERROR(parts_.recorder.archive().StateAt(id, at, state));
+  return write(state, at, nullptr);
+}
+
+Api::Reply Api::Overview(const ApiCall& call) {
+  return AtMoment(call, [&](const State& state, Millis at, NodeTexts* texts) {
+    const Millis stale = parts_.recorder.stale();
+    return texts == nullptr ? OverviewJson(state, parts_.catalogue, at, stale)
+                            : overviews_.Get(call.cluster, state, parts_.catalogue, at, stale);
+  });
+}
+
+Api::Reply Api::Gpus(const ApiCall& call) {
+  return AtMoment(call, [&](const State& state, Millis at, NodeTexts* texts) {
+    return GpusJson(state, call.scope(), at, texts);
+  });
+}
+
+Api::Reply Api::Workloads(const ApiCall& call) {
+  NOS_ASSIGN(const int64_t most, call.Number("limit", 100, 1, 1000));
+  const PodQuery query{call.Parameter("state"), ToLower(call.Parameter("q")),
+                       static_cast<size_t>(most), call.Parameter("after")};
+  return AtMoment(call, [&](const State& state, Millis at, NodeTexts*) {
+    return PodsJson(state, call.scope(), query, at);
+  });
+}
+
+Api::Reply Api::Quotas(const ApiCall& call) {
+  return AtMoment(call, [&](const State& state, Millis, NodeTexts*) {
+    return QuotasJson(state, call.scope());
+  });
+}
+
+net::HttpResponse Api::Stream(const ApiCall& call) {
+  net::HttpResponse response;
+  if (call.request.method == "HEAD") return response;
+  response.content_type = "text/event-stream";
+  response.headers.emplace_back("X-Accel-Buffering", "no");
+  response.stream_idle = kStreamIdle;
+  response.stream =
+      OpenStream(parts_.recorder, parts_.hub, TextsOf(call.cluster), overviews_, parts_.catalogue,
+                 call.reader, {call.cluster, std::string(call.request.Header("last-event-id"))});
+  return response;
+}
+
+net::HttpResponse Api::File(const net::HttpRequest&, std::string_view path) const {
+  const EmbeddedFile* file = FindDashboardFile(path.empty() ? "index.html" : path);
+  if (file == nullptr) return ErrorAnswer(404, "there is no such file");
+  net::HttpResponse response;
+  response.content_type = std::string(file->type);
+  response.body = std::string(file->bytes);
+  response.headers = {
+      {"Content-Security-Policy",
+       "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+       "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"},
+      // Names below assets/ change with what is in them.
+      {"Cache-Control",
+       path.starts_with("assets/") ? "public, max-age=31536000, immutable" : "no-cache"}};
+  return response;
+}
+
+}  // namespace nos::telemetry

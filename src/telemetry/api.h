@@ -1,0 +1,95 @@
+// The HTTP API and the dashboard's files; docs/telemetry.md and openapi.json say what there is.
+//
+//   Api api({.recorder = *recorder, ...});
+//   net::Listen(options, [&](const net::HttpRequest& request) { return api.Answer(request); });
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "net/http.h"
+#include "net/url.h"
+#include "telemetry/ingest.h"
+#include "telemetry/reader.h"
+#include "telemetry/recorder.h"
+#include "telemetry/stream.h"
+#include "telemetry/views.h"
+
+namespace nos::telemetry {
+
+// What a route gets: who asks, of which cluster, what.
+struct ApiCall {
+  const Reader& reader;
+  std::string cluster;
+  const net::Target& target;
+  const net::HttpRequest& request;
+
+  // The first of that name, or "".
+  std::string Parameter(std::string_view name) const;
+  std::vector<std::string> All(std::string_view name) const;
+  // Error: kInvalid: is there, and is no integer in the range.
+  Result<int64_t> Number(std::string_view name, int64_t fallback, int64_t least,
+                         int64_t most) const;
+  Scope scope() const { return Scope(reader, Parameter("namespace")); }
+};
+
+class Api {
+ public:
+  struct Parts {
+    Recorder& recorder;
+    Ingest& ingest;
+    StreamHub& hub;
+    const gpu::Catalogue& catalogue;
+    Metrics& metrics;
+    Authenticate authenticate;
+    bool sandbox = false;
+    std::string version;
+  };
+  explicit Api(Parts parts) : parts_(std::move(parts)) {}
+
+  // Thread-safe.
+  net::HttpResponse Answer(const net::HttpRequest& request);
+  // All routes: "GET /api/v1/gpus".
+  static std::vector<std::string> Routes();
+
+ private:
+  using Reply = Result<std::string>;  // JSON
+  struct Route;
+  static const std::map<std::string, Route, std::less<>>& Table();
+
+  net::HttpResponse Dispatch(const net::HttpRequest& request, std::string& route);
+  net::HttpResponse Call(const Route& route, const net::HttpRequest& request,
+                         const net::Target& target);
+  Result<std::string> ClusterOf(const net::Target& target) const;
+  Reply Session(const ApiCall& call);
+  Reply Overview(const ApiCall& call);
+  Reply Gpus(const ApiCall& call);
+  Reply Workloads(const ApiCall& call);
+  Reply Workload(const ApiCall& call, const std::string& ns, const std::string& name);
+  Reply Decisions(const ApiCall& call);
+  Reply Quotas(const ApiCall& call);
+  Reply History(const ApiCall& call);
+  Reply Series(const ApiCall& call);
+  Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,
+                                       const std::string& metric, const Range& range);
+  Result<std::vector<Bucket>> Samples(const std::string& cluster, const std::string& subject,
+                                      const std::string& metric, const Range& range);
+  net::HttpResponse Stream(const ApiCall& call);
+  net::HttpResponse File(const net::HttpRequest& request, std::string_view path) const;
+  // Now, or at the parameter "at".
+  Reply AtMoment(const ApiCall& call,
+                 FunctionRef<std::string(const State&, Millis at, NodeTexts*)> write);
+  // Error: kNotFound.
+  Result<int64_t> IdOf(const std::string& cluster) const;
+
+  Parts parts_;
+  OverviewTexts overviews_;
+  std::mutex texts_mutex_;
+  std::map<std::string, NodeTexts> texts_;  // by cluster
+  NodeTexts& TextsOf(const std::string& cluster);
+};
+
+// "ratio", "MiB", "W", ...; "" where nobody knows.
+std::string_view UnitOf(std::string_view metric);
+
+}  // namespace nos::telemetry

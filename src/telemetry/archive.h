@@ -1,0 +1,85 @@
+// Reads what has been stored, while it is being written: series of samples, events, past states.
+//
+//   Archive archive(path);
+//   NOS_ASSIGN(auto buckets, archive.Samples(1, "gpu/GPU-1", "power", {from, to, step}));
+//
+// Thread-safe: each call has a connection of its own.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "telemetry/levels.h"
+#include "telemetry/sqlite.h"
+#include "telemetry/state.h"
+#include "telemetry/store.h"
+
+namespace nos::telemetry {
+
+struct Range {
+  Millis from = 0, to = 0;  // to: not included
+  Millis step = 0;          // no finer than this is needed
+};
+
+struct Event {
+  int64_t id = 0;
+  Millis at = 0;
+  std::string kind, object;
+  Json body;
+};
+
+struct EventQuery {
+  Millis from = 0, to = 0;         // to: not included
+  std::vector<std::string> kinds;  // empty: all
+  std::string object;              // empty: all
+  size_t most = 100;
+};
+
+// A pod held `subject` from `since` to `until`; until 0: it does so still.
+struct Held {
+  std::string subject;
+  Millis since = 0, until = 0;
+};
+
+class Archive {
+ public:
+  Archive(std::string path, Retention retention) : path_(std::move(path)), keep_(retention) {}
+
+  // In order of time, in the coarsest kept form that is not coarser than the step; of what is not
+  // kept that fine any more, what there is. Samples that are not flushed yet are not here.
+  Result<std::vector<Bucket>> Samples(int64_t cluster, const std::string& subject,
+                                      const std::string& metric, const Range& range, Millis now);
+  // The newest first.
+  Result<std::vector<Event>> Events(int64_t cluster, const EventQuery& query);
+  // The slices that a pod ("ns/name") held within the range, in order.
+  Result<std::vector<Held>> Holds(int64_t cluster, const std::string& pod, Millis from, Millis to);
+  // What was so at that moment. `state`: empty.
+  Status StateAt(int64_t cluster, Millis at, State& state);
+
+ private:
+  using Buckets = std::vector<Bucket>;
+  struct Wanted {
+    int64_t subject = 0, metric = 0;
+    Millis now = 0;
+  };
+  class Lease;
+  Result<Sqlite> Take();
+  void GiveBack(Sqlite db);
+  Status Collect(Sqlite& db, const Wanted& wanted, size_t level, Millis from, Millis to,
+                 Buckets& buckets) const;
+  static Status CollectRows(Sqlite& db, const Wanted& wanted, size_t level, Millis from, Millis to,
+                            Buckets& buckets);
+
+  const std::string path_;
+  const Retention keep_;
+  std::mutex mutex_;
+  std::vector<Sqlite> idle_;
+};
+
+// One bucket a step from `from` on, of the buckets and samples that lie in it; those without any
+// have a count of 0.
+std::vector<Bucket> Regrouped(const std::vector<Bucket>& buckets, const Range& range);
+
+}  // namespace nos::telemetry

@@ -1,0 +1,78 @@
+#include "telemetry/envelope.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace nos::telemetry {
+namespace {
+
+constexpr size_t kMostName = 253;
+constexpr size_t kMostRefused = 100;  // are told; what is wrong with one is mostly so with all
+
+Status TakeName(const Json& tree, std::string_view key, std::string& name) {
+  name = std::string(FindString(tree, key));
+  if (!name.empty() && name.size() <= kMostName) return Status::Ok();
+  return Invalid(fmt::format("envelope: {} is no text of 1 to {} bytes", key, kMostName));
+}
+
+Result<Envelope> ReadHead(const Json& tree) {
+  if (IntegerOr(tree, "schema", 0) != 1) {
+    return Invalid("envelope: schema is not 1, the one that this version reads");
+  }
+  Envelope envelope;
+  NOS_RETURN_IF_ERROR(TakeName(tree, "cluster", envelope.cluster));
+  NOS_RETURN_IF_ERROR(TakeName(tree, "source", envelope.source));
+  NOS_RETURN_IF_ERROR(TakeName(tree, "boot", envelope.boot));
+  envelope.sequence = IntegerOr(tree, "sequence", 0);
+  if (envelope.sequence < 1) return Invalid("envelope: sequence is no integer from 1");
+  envelope.sent_at = IntegerOr(tree, "sent_at", 0);
+  envelope.lost = std::max<int64_t>(0, IntegerOr(tree, "lost", 0));
+  return envelope;
+}
+
+template <typename Read>
+void ReadRecords(Json& tree, Millis latest, Read read, Envelope& envelope) {
+  size_t number = 0;
+  for (Json& body : tree.get_object().find("records")->value().get_array()) {
+    Result<Record> record = read(std::move(body));
+    if (record.ok() && record->at > latest) {
+      record = Invalid(record->kind + ": at lies in the future: set the clocks");
+    }
+    if (record.ok()) {
+      envelope.records.push_back(std::move(record).value());
+    } else if (envelope.refused.size() < kMostRefused) {
+      envelope.refused.push_back({number, record.status().message()});
+    }
+    ++number;
+  }
+}
+
+Result<Json> ReadTree(std::string_view text) {
+  NOS_ASSIGN(Json tree, ParseJson(text));
+  const Json* records = Find(tree, "records");
+  if (records == nullptr || !records->is_array()) return Invalid("envelope: records is no list");
+  if (records->get_array().size() > kMostRecords) {
+    return Invalid(fmt::format("envelope: more than {} records", kMostRecords));
+  }
+  return tree;
+}
+
+}  // namespace
+
+Result<Envelope> ReadEnvelope(std::string_view text, Millis now) {
+  NOS_ASSIGN(Json tree, ReadTree(text));
+  NOS_ASSIGN(Envelope envelope, ReadHead(tree));
+  ReadRecords(tree, now + kMostAhead, ReadRecord, envelope);
+  return envelope;
+}
+
+Result<Envelope> ReadDerivedEnvelope(std::string_view text) {
+  NOS_ASSIGN(Json tree, ReadTree(text));
+  Envelope envelope;
+  NOS_RETURN_IF_ERROR(TakeName(tree, "cluster", envelope.cluster));
+  ReadRecords(tree, std::numeric_limits<Millis>::max(), ReadDerivedRecord, envelope);
+  return envelope;
+}
+
+}  // namespace nos::telemetry

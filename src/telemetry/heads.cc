@@ -1,0 +1,87 @@
+#include "telemetry/heads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace nos::telemetry {
+namespace {
+
+size_t ColumnOf(Head& head, const std::string& metric) {
+  const auto found = std::ranges::find(head.metrics, metric);
+  if (found != head.metrics.end()) return static_cast<size_t>(found - head.metrics.begin());
+  head.metrics.push_back(metric);
+  head.block.columns.emplace_back(head.block.times.size(), kNoSample);
+  return head.metrics.size() - 1;
+}
+
+}  // namespace
+
+void Heads::Add(Millis at, const Readings& readings) {
+  if (readings.metrics.empty()) return;
+  Head& head = heads_[readings.subject];
+  if (head.block.times.size() >= kMostBlockSamples) return;  // a flood; chunks are bounded
+  head.block.times.push_back(at);
+  for (auto& column : head.block.columns) column.push_back(kNoSample);
+  for (const auto& [metric, value] : readings.metrics) {
+    if (head.metrics.size() >= kMostMetrics &&
+        std::ranges::find(head.metrics, metric) == head.metrics.end()) {
+      continue;
+    }
+    head.block.columns[ColumnOf(head, metric)].back() = value;
+    ++samples_;
+  }
+  if (oldest_ == 0 || at < oldest_) oldest_ = at;
+}
+
+std::vector<Sample> Heads::Read(const std::string& subject, const std::string& metric, Millis from,
+                                Millis to) const {
+  std::vector<Sample> samples;
+  const auto found = heads_.find(subject);
+  if (found == heads_.end()) return samples;
+  const Head& head = found->second;
+  const auto name = std::ranges::find(head.metrics, metric);
+  if (name == head.metrics.end()) return samples;
+  const auto& column = head.block.columns[static_cast<size_t>(name - head.metrics.begin())];
+  for (size_t i = 0; i < column.size(); ++i) {
+    const Millis at = head.block.times[i];
+    if (at >= from && at < to && !std::isnan(column[i])) samples.push_back({at, column[i]});
+  }
+  std::ranges::stable_sort(samples, {}, &Sample::at);
+  return samples;
+}
+
+void Heads::Clear() {
+  for (auto it = heads_.begin(); it != heads_.end();) {
+    Head& head = it->second;
+    if (head.block.times.empty()) {
+      it = heads_.erase(it);
+      continue;
+    }
+    head.block.times.clear();
+    for (auto& column : head.block.columns) column.clear();
+    ++it;
+  }
+  samples_ = 0;
+  oldest_ = 0;
+}
+
+SampleBlock Ordered(const SampleBlock& block) {
+  if (std::ranges::is_sorted(block.times, std::ranges::less_equal())) return block;
+  std::vector<size_t> order(block.times.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return block.times[i]; });
+  SampleBlock sorted;
+  sorted.columns.resize(block.columns.size());
+  for (const size_t i : order) {
+    const bool again = !sorted.times.empty() && sorted.times.back() == block.times[i];
+    if (!again) sorted.times.push_back(block.times[i]);
+    for (size_t c = 0; c < block.columns.size(); ++c) {
+      if (!again) sorted.columns[c].push_back(kNoSample);
+      if (!std::isnan(block.columns[c][i])) sorted.columns[c].back() = block.columns[c][i];
+    }
+  }
+  return sorted;
+}
+
+}  // namespace nos::telemetry

@@ -1,0 +1,37 @@
+// What the server of telemetry tells of itself. Internal to this room.
+#pragma once
+
+#include "base/metrics.h"
+
+namespace nos::telemetry {
+
+inline constexpr MetricFamily kEnvelopes{MetricFamily::Kind::kCounter,
+                                         "nos_telemetry_envelopes_total",
+                                         "Envelopes that came, by result."};
+inline constexpr MetricFamily kRecords{MetricFamily::Kind::kCounter, "nos_telemetry_records_total",
+                                       "Records in envelopes, by result."};
+inline constexpr MetricFamily kLost{MetricFamily::Kind::kCounter,
+                                    "nos_telemetry_lost_records_total",
+                                    "Records that reporters say they had to drop, by cluster."};
+inline constexpr MetricFamily kCommit{MetricFamily::Kind::kDuration,
+                                      "nos_telemetry_commit_duration_seconds",
+                                      "How long a commit of envelopes to disk takes."};
+inline constexpr MetricFamily kFlush{MetricFamily::Kind::kDuration,
+                                     "nos_telemetry_flush_duration_seconds",
+                                     "How long it takes to write the samples in memory as chunks."};
+inline constexpr MetricFamily kWriteErrors{MetricFamily::Kind::kCounter,
+                                           "nos_telemetry_write_errors_total",
+                                           "Writes to the store that failed."};
+inline constexpr MetricFamily kStoreBytes{MetricFamily::Kind::kGauge, "nos_telemetry_store_bytes",
+                                          "Size of the store, without what is free in it."};
+inline constexpr MetricFamily kHeadSamples{MetricFamily::Kind::kGauge, "nos_telemetry_head_samples",
+                                           "Samples in memory that are not written as chunks yet, "
+                                           "by cluster."};
+inline constexpr MetricFamily kRequests{MetricFamily::Kind::kCounter,
+                                        "nos_telemetry_requests_total",
+                                        "Requests to the API, by route and status."};
+inline constexpr MetricFamily kRequestDuration{MetricFamily::Kind::kDuration,
+                                               "nos_telemetry_request_duration_seconds",
+                                               "How long an answer of the API takes, by route."};
+
+}  // namespace nos::telemetry

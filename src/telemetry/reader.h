@@ -1,0 +1,24 @@
+// Who asks, and what of the clusters they may see.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "base/status.h"
+#include "net/http.h"
+
+namespace nos::telemetry {
+
+struct Reader {
+  std::string user;
+  bool may_all = false;              // everything, what belongs to no namespace included
+  std::set<std::string> namespaces;  // else only what is theirs
+
+  bool May(std::string_view ns) const { return may_all || namespaces.contains(std::string(ns)); }
+};
+
+// Error: kPermission, in a sentence for whoever asks.
+using Authenticate = std::function<Result<Reader>(const net::HttpRequest&)>;
+
+}  // namespace nos::telemetry

@@ -1,0 +1,183 @@
+#include "telemetry/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "codec/gzip.h"
+#include "telemetry/measures.h"
+
+namespace nos::telemetry {
+namespace {
+
+constexpr size_t kMostQueued = 1000;
+constexpr size_t kMostQueuedBytes = size_t{256} << 20;
+constexpr size_t kMostClusters = 100;
+
+}  // namespace
+
+Millis ToMillis(Time time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+Millis ToMillis(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+Recorder::Recorder(const RecorderOptions& options, const gpu::Catalogue& catalogue,
+                   const Clock& clock, Metrics& metrics, std::function<void()> changed)
+    : options_(options),
+      catalogue_(catalogue),
+      clock_(clock),
+      metrics_(metrics),
+      changed_(std::move(changed)),
+      archive_(options.store.path, options.retention) {}
+
+Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options,
+                                                 const gpu::Catalogue& catalogue,
+                                                 const Clock& clock, Metrics& metrics,
+                                                 std::function<void()> changed) {
+  std::unique_ptr<Recorder> recorder(
+      new Recorder(options, catalogue, clock, metrics, std::move(changed)));
+  NOS_ASSIGN(recorder->store_, Store::Open(options.store));
+  NOS_RETURN_IF_ERROR(recorder->Load());
+  if (!recorder->pending_.empty()) recorder->Round({});
+  recorder->thread_ = std::thread([self = recorder.get()] { self->Run(); });
+  return recorder;
+}
+
+Recorder::~Recorder() {
+  {
+    const std::scoped_lock lock(queue_mutex_);
+    stop_ = true;
+    queue_changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+Millis Recorder::Now() const { return ToMillis(clock_.Now()); }
+Millis Recorder::stale() const { return 3 * ToMillis(options_.report_every); }
+
+Live& Recorder::LiveOf(int64_t id, const std::string& name) {
+  std::unique_ptr<Live>& live = live_[name];
+  if (live == nullptr) {
+    live = std::make_unique<Live>();
+    live->id = id;
+    live->name = name;
+  }
+  return *live;
+}
+
+// --- At the start ---
+
+Status Recorder::Load() {
+  std::map<int64_t, std::string> names;
+  NOS_RETURN_IF_ERROR(
+      store_->EachCluster([&](int64_t id, const std::string& name) { names[id] = name; }));
+  for (const auto& [id, name] : names) {
+    Live& live = LiveOf(id, name);
+    NOS_RETURN_IF_ERROR(
+        archive_.StateAt(id, std::numeric_limits<Millis>::max(), live.state).Within(name));
+    NOS_ASSIGN(checkpoint_at_[id], store_->LatestCheckpoint(id));
+    NOS_ASSIGN(events_since_checkpoint_[id], store_->EventsSinceCheckpoint(id));
+  }
+  NOS_RETURN_IF_ERROR(store_->EachSource(
+      [&](int64_t cluster, const std::string& source, const std::string& boot, int64_t sequence) {
+        sequences_[{names[cluster], source, boot}] = sequence;
+      }));
+  NOS_ASSIGN(const int64_t applied, store_->Applied());
+  folded_ = applied;
+  Status damaged;
+  NOS_RETURN_IF_ERROR(store_->EachJournaled([&](const JournalRow& row) {
+    const Status replayed = Replay(row, applied);
+    if (!replayed.ok()) damaged = replayed;
+  }));
+  flushed_at_ = Now();
+  return damaged;
+}
+
+Status Recorder::Replay(const JournalRow& row, int64_t applied) {
+  NOS_ASSIGN(const std::string text, Gunzip(row.body, kMostEnvelopeBytes));
+  const bool derived = row.source.empty();
+  NOS_ASSIGN(Envelope envelope,
+             derived ? ReadDerivedEnvelope(text) : ReadEnvelope(text, row.received));
+  Live& live = LiveOf(row.cluster, envelope.cluster);
+  folded_ = std::max(folded_, row.id);
+  if (!derived && row.id > applied) {
+    Fold(live, envelope);
+    return Status::Ok();
+  }
+  for (const Record& record : envelope.records) {
+    const auto* readings = std::get_if<Readings>(&record.what);
+    if (readings == nullptr) continue;
+    live.heads.Add(record.at, *readings);
+    if (derived) {
+      live.derived_at = std::max(live.derived_at, record.at);
+    } else {
+      live.state.Apply(record, envelope.source);
+    }
+  }
+  return Status::Ok();
+}
+
+// --- From other threads ---
+
+Recorder::Receipt Recorder::Take(Envelope envelope, std::string body) {
+  const auto waiting = std::make_shared<Waiting>();
+  waiting->envelope = std::move(envelope);
+  waiting->body = std::move(body);
+  {
+    const std::shared_lock lock(live_mutex_);
+    if (live_.size() >= kMostClusters && !live_.contains(waiting->envelope.cluster)) {
+      return {Invalid(fmt::format("there are {} clusters already", live_.size())), 0};
+    }
+  }
+  std::unique_lock lock(queue_mutex_);
+  if (stop_) return {Status(Code::kUnavailable, "the server ends"), 0};
+  if (queue_.size() >= kMostQueued || queued_bytes_ > kMostQueuedBytes) {
+    return {Status(Code::kExhausted, "too many envelopes wait to be written: come again"), 0};
+  }
+  queued_bytes_ += waiting->body.size();
+  queue_.push_back(waiting);
+  queue_changed_.notify_one();
+  answered_.wait(lock, [&] { return waiting->done; });
+  return waiting->receipt;
+}
+
+bool Recorder::Look(const std::string& cluster, FunctionRef<void(const Live&)> visit) const {
+  const std::shared_lock lock(live_mutex_);
+  const auto found = live_.find(cluster);
+  if (found == live_.end()) return false;
+  visit(*found->second);
+  return true;
+}
+
+std::vector<std::string> Recorder::Clusters() const {
+  const std::shared_lock lock(live_mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, live] : live_) names.push_back(name);
+  return names;
+}
+
+Status Recorder::Health() const {
+  const std::scoped_lock lock(queue_mutex_);
+  return health_;
+}
+
+void Recorder::Report() {
+  const std::shared_lock lock(live_mutex_);
+  for (const auto& [name, live] : live_) {
+    metrics_.Set(kHeadSamples, {{"cluster", name}}, static_cast<double>(live->heads.samples()));
+  }
+}
+
+Status Recorder::Settle() {
+  std::unique_lock lock(queue_mutex_);
+  settle_ = true;
+  queue_changed_.notify_one();
+  answered_.wait(lock, [&] { return !settle_; });
+  return health_;
+}
+
+}  // namespace nos::telemetry

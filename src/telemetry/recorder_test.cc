@@ -1,0 +1,145 @@
+#include "telemetry/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "telemetry/fixture_test.h"
+
+namespace nos::telemetry {
+namespace {
+
+using RecorderTest = RecorderFixture;
+
+TEST_F(RecorderTest, WhatIsAcknowledgedIsThereAfterACrash) {
+  Open();
+  Report({2, 2, 7}, 0, 40);  // 40 are 400 s: no flush yet
+  Crash();
+  Open();
+  EXPECT_EQ(Raw("gpu/" + GpuName(1, 1), "power").size(), 40U);
+  EXPECT_EQ(Raw("instance/" + InstanceName(0, 1, 3), "utilization").size(), 40U);
+  EXPECT_EQ(Raw("cluster", "allocated").size(), 40U);
+  recorder_->Look("prod", [&](const Live& live) {
+    EXPECT_EQ(live.state.nodes().size(), 2U);
+    EXPECT_EQ(live.state.SlicesOf("team-1", "pod-1-1-1").size(), 1U);
+    EXPECT_EQ(live.state.LatestOf("gpu", GpuName(1, 1))->at, kReportStart + 390'000);
+  });
+}
+
+TEST_F(RecorderTest, FlushedAndNotFlushedAreOneSeries) {
+  Open();
+  Report({1, 1, 1}, 0, 150);  // 1,500 s: two flushes
+  for (int round = 0; round < 2; ++round) {
+    const auto power = Raw("gpu/" + GpuName(0, 0), "power");
+    ASSERT_EQ(power.size(), 150U);
+    for (size_t i = 0; i < power.size(); ++i) {
+      EXPECT_EQ(power[i].at, kReportStart + static_cast<Millis>(i) * 10'000);
+    }
+    if (round == 0) Crash();
+    if (round == 0) Open();
+  }
+}
+
+TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
+  Open();
+  Report({1, 1, 1}, 0, 3);
+  const Json again = NodeReport({1, 1, 1}, 0, kReportStart + 10'000, 2);
+  EXPECT_EQ(Take(again).sequence, 3);
+  Open();
+  EXPECT_EQ(Take(again).sequence, 3);
+  ASSERT_TRUE(recorder_->Settle().ok());
+  EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 3U);
+  // A spool that began anew counts from 1, and a gap in its numbers is its own affair.
+  EXPECT_EQ(Take(NodeReport({1, 1, 1}, 0, kReportStart + 30'000, 1, "boot-2")).sequence, 1);
+  EXPECT_EQ(Take(NodeReport({1, 1, 1}, 0, kReportStart + 40'000, 9, "boot-2")).sequence, 9);
+  ASSERT_TRUE(recorder_->Settle().ok());
+  EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 5U);
+}
+
+TEST_F(RecorderTest, AFullDiskRefusesAndLosesNothing) {
+  options_.store.most_bytes = 2 << 20;
+  Open();
+  int64_t sequence = 1;
+  Recorder::Receipt receipt;
+  // Most of a report is compressed away: noise is not.
+  Random random(1);
+  while (sequence < 1000) {
+    JsonArray records;
+    records.push_back({{"kind", "event"},
+                       {"at", kReportStart + sequence},
+                       {"object", {{"kind", "Pod"}, {"namespace", "a"}, {"name", "b"}}}});
+    std::string noise;
+    for (int i = 0; i < 20'000; ++i) noise += static_cast<char>('a' + random.Below(26));
+    records.back().get_object()["message"] = noise;
+    receipt = Take(EnvelopeOf("cluster", sequence, records));
+    if (!receipt.status.ok()) break;
+    ++sequence;
+  }
+  EXPECT_EQ(receipt.status.code(), Code::kExhausted) << receipt.status.ToString();
+  EXPECT_GT(sequence, 10);
+  EXPECT_FALSE(recorder_->Health().ok());
+  options_.store.most_bytes = 0;
+  Open();
+  EXPECT_EQ(Take(EnvelopeOf("cluster", sequence - 1, {})).sequence, sequence - 1) << "it is there";
+  EXPECT_EQ(Take(EnvelopeOf("cluster", sequence, {})).sequence, sequence);
+  ASSERT_TRUE(recorder_->Settle().ok());
+  recorder_->Look("prod", [&](const Live& live) {
+    const auto events =
+        recorder_->archive().Events(live.id, {0, kReportStart + kDay, {"event"}, "", 2000});
+    ASSERT_TRUE(events.ok());
+    EXPECT_EQ(static_cast<int64_t>(events->size()), sequence - 1);
+  });
+}
+
+TEST_F(RecorderTest, AnyMomentCanBeSeenAgain) {
+  Open();
+  // More events than there are between checkpoints, one a second.
+  const int count = 12'000, at_once = 500;
+  const auto state_of = [](int i) { return i % 3 == 0 ? "pending" : "running"; };
+  for (int i = 0; i < count; i += at_once) {
+    JsonArray records;
+    for (int j = i; j < i + at_once; ++j) {
+      const Millis at = kReportStart + j * 1000;
+      records.push_back(
+          PodRecord(at, "a", "p" + std::to_string(j % 10), state_of(j), "nvidia.com/mig-1g.5gb"));
+    }
+    clock_.Set(kReportStart + (i + at_once) * 1000);
+    ASSERT_TRUE(Take(EnvelopeOf("cluster", i / at_once + 1, records)).status.ok());
+  }
+  // One that was away for hours tells what was so then.
+  JsonArray late;
+  late.push_back(PodRecord(kReportStart + 4'500, "late", "p", "running", "nvidia.com/gpu"));
+  ASSERT_TRUE(Take(EnvelopeOf("other", 1, late)).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  for (const int moment : {0, 9, 4321, 7000, 11'999}) {
+    State state;
+    recorder_->Look("prod", [&](const Live& live) {
+      EXPECT_TRUE(recorder_->archive().StateAt(live.id, kReportStart + moment * 1000, state).ok());
+    });
+    const bool was_late = moment >= 5;
+    EXPECT_EQ(state.pods().size(), std::min<size_t>(10, static_cast<size_t>(moment) + 1) + was_late)
+        << moment;
+    const Pod* pod = state.FindPod("a", "p" + std::to_string(moment % 10));
+    ASSERT_NE(pod, nullptr);
+    EXPECT_EQ(pod->state, state_of(moment)) << moment;
+  }
+}
+
+TEST_F(RecorderTest, APodsSlicesAreKnownAfterwards) {
+  Open();
+  Report({1, 1, 7}, 0, 2);
+  Json gone = NodeReport({1, 1, 0}, 0, kReportStart + 300'000, 3);
+  ASSERT_TRUE(Take(gone).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  recorder_->Look("prod", [&](const Live& live) {
+    const auto holds =
+        recorder_->archive().Holds(live.id, "team-2/pod-0-0-2", 0, kReportStart + kDay);
+    ASSERT_TRUE(holds.ok());
+    ASSERT_EQ(holds->size(), 1U);
+    EXPECT_EQ(holds->front().subject, "instance/" + InstanceName(0, 0, 2));
+    EXPECT_EQ(holds->front().since, kReportStart);
+    EXPECT_EQ(holds->front().until, kReportStart + 300'000);
+  });
+}
+
+}  // namespace
+}  // namespace nos::telemetry

@@ -1,0 +1,280 @@
+// The recorder's thread: what is taken goes to disk, then into the state; samples become chunks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "codec/gzip.h"
+#include "telemetry/derived.h"
+#include "telemetry/measures.h"
+#include "telemetry/recorder.h"
+
+namespace nos::telemetry {
+namespace {
+
+constexpr size_t kMostBatch = 256;
+// Of all clusters: written early; and no more are taken.
+constexpr size_t kManySamples = 25'000'000, kMostSamples = 100'000'000;
+constexpr Millis kFlushRetry = 10'000, kUpkeepEvery = 60'000;
+constexpr auto kLongestWait = std::chrono::milliseconds(500);
+// A checkpoint costs about as much as its state's size in events.
+constexpr size_t kEventsBetweenCheckpoints = 5000;
+
+}  // namespace
+
+// False: it is to end, and nothing waits any more.
+bool Recorder::Await(Batch& batch) {
+  std::unique_lock lock(queue_mutex_);
+  const bool busy = !failing_ && (upkeep_left_ || !pending_.empty());
+  if (!busy) {
+    queue_changed_.wait_for(lock, kLongestWait,
+                            [&] { return stop_ || settle_ || !queue_.empty(); });
+  }
+  while (!queue_.empty() && batch.size() < kMostBatch) {
+    queued_bytes_ -= queue_.front()->body.size();
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return !stop_ || !batch.empty();
+}
+
+void Recorder::Run() {
+  while (true) {
+    Batch batch;
+    if (!Await(batch)) break;
+    if (!batch.empty() || !pending_.empty()) Round(batch);
+    FlushIfDue();
+    upkeep_left_ = Upkeep();
+    const std::scoped_lock lock(queue_mutex_);
+    const bool idle = queue_.empty() && pending_.empty() && !upkeep_left_;
+    if (settle_ && (idle || failing_)) {
+      settle_ = false;
+      answered_.notify_all();
+    }
+  }
+  if (const Status flushed = Flush(); !flushed.ok()) {
+    // They are in the journal.
+    Log(LogLevel::kWarn, "samples in memory are not written", {{"error", flushed.ToString()}});
+  }
+}
+
+void Recorder::Round(const Batch& batch) {
+  const SteadyClock steady;
+  const Time begin = steady.Now();
+  const Status written = Write(batch);
+  metrics_.Observe(kCommit, {}, steady.Now() - begin);
+  SetHealth(written);
+  Answer(batch, written);
+  if (!written.ok()) return;
+  for (const auto& waiting : batch) {
+    if (waiting->journal == 0) continue;
+    Live* live = nullptr;
+    {
+      const std::scoped_lock lock(live_mutex_);
+      live = &LiveOf(waiting->cluster, waiting->envelope.cluster);
+      Fold(*live, waiting->envelope);
+    }
+    folded_ = waiting->journal;
+    Derive(*live);
+  }
+  if (!batch.empty()) changed_();
+}
+
+void Recorder::SetHealth(const Status& status) {
+  if (!status.ok()) metrics_.Count(kWriteErrors, {});
+  failing_ = !status.ok();
+  const std::scoped_lock lock(queue_mutex_);
+  if (health_.ok() && !status.ok()) {
+    Log(LogLevel::kError, "nothing can be stored: reporters are told to come again",
+        {{"error", status.ToString()}});
+  } else if (!health_.ok() && status.ok()) {
+    Log(LogLevel::kInfo, "telemetry is stored again");
+  }
+  health_ = status;
+}
+
+Status Recorder::Write(const Batch& batch) {
+  size_t samples = 0;
+  for (const auto& [name, live] : live_) samples += live->heads.samples();
+  if (samples > kMostSamples) {
+    return {Code::kExhausted, "samples cannot be written as chunks: look at the log and the disk"};
+  }
+  std::map<SourceKey, int64_t> sequences;
+  int64_t last = folded_;
+  const auto write = [&]() -> Status {
+    NOS_RETURN_IF_ERROR(WritePending(last));
+    NOS_RETURN_IF_ERROR(store_->SetApplied(last));
+    for (const auto& waiting : batch) NOS_RETURN_IF_ERROR(WriteEnvelope(*waiting, sequences));
+    return Status::Ok();
+  };
+  NOS_RETURN_IF_ERROR(store_->Transaction(write));
+  folded_ = last;
+  Written();
+  for (const auto& [key, sequence] : sequences) sequences_[key] = sequence;
+  return Status::Ok();
+}
+
+// `last`: of the journal, what is folded.
+Status Recorder::WritePending(int64_t& last) {
+  for (const Pending& pending : pending_) {
+    const auto checkpoint = checkpoint_at_.find(pending.cluster);
+    for (const State::Change& change : pending.effects.changes) {
+      const bool late = checkpoint != checkpoint_at_.end() && change.at <= checkpoint->second;
+      NOS_RETURN_IF_ERROR(store_->AddEvent(pending.cluster, change, late));
+    }
+    for (const State::Hold& hold : pending.effects.holds) {
+      NOS_RETURN_IF_ERROR(store_->AddHold(pending.cluster, hold));
+    }
+    if (pending.derived.empty()) continue;
+    JournalRow row{0, pending.cluster, "", "", 0, Now(), pending.derived};
+    NOS_RETURN_IF_ERROR(store_->Journal(row));
+    last = std::max(last, row.id);
+  }
+  for (const auto& [name, live] : live_) NOS_RETURN_IF_ERROR(WriteCheckpoint(*live));
+  return Status::Ok();
+}
+
+// When so much has changed since the last one that going through it costs more.
+Status Recorder::WriteCheckpoint(const Live& live) {
+  const auto limit = static_cast<int64_t>(std::max(kEventsBetweenCheckpoints, live.state.size()));
+  if (events_since_checkpoint_[live.id] < limit) return Status::Ok();
+  return store_->AddCheckpoint(live.id, live.state);
+}
+
+// What is pending, and checkpoints, are on disk.
+void Recorder::Written() {
+  for (const auto& [name, live] : live_) {
+    const auto limit =
+        static_cast<int64_t>(std::max(kEventsBetweenCheckpoints, live->state.size()));
+    int64_t& events = events_since_checkpoint_[live->id];
+    if (events < limit) continue;
+    events = 0;
+    checkpoint_at_[live->id] = live->state.now();
+  }
+  pending_.clear();
+}
+
+Status Recorder::WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& sequences) {
+  const Envelope& envelope = waiting.envelope;
+  const SourceKey key{envelope.cluster, envelope.source, envelope.boot};
+  int64_t known = 0;
+  if (const auto found = sequences_.find(key); found != sequences_.end()) known = found->second;
+  if (const auto found = sequences.find(key); found != sequences.end()) known = found->second;
+  waiting.receipt.sequence = std::max(known, envelope.sequence);
+  waiting.journal = 0;
+  if (envelope.sequence <= known) return Status::Ok();
+  NOS_ASSIGN(waiting.cluster, store_->ClusterId(envelope.cluster));
+  JournalRow row{0,     waiting.cluster, envelope.source, envelope.boot, envelope.sequence,
+                 Now(), waiting.body};
+  NOS_RETURN_IF_ERROR(store_->Journal(row));
+  waiting.journal = row.id;
+  sequences[key] = envelope.sequence;
+  return Status::Ok();
+}
+
+void Recorder::Answer(const Batch& batch, const Status& status) {
+  const std::scoped_lock lock(queue_mutex_);
+  for (const auto& waiting : batch) {
+    if (!status.ok()) waiting->receipt = {status, 0};
+    waiting->done = true;
+  }
+  answered_.notify_all();
+}
+
+// --- Into the state ---
+
+void Recorder::Fold(Live& live, const Envelope& envelope) {
+  const Millis oldest = Now() - options_.retention.rollups_5m;
+  Pending pending{live.id, {}, {}};
+  for (const Record& record : envelope.records) {
+    const auto* readings = std::get_if<Readings>(&record.what);
+    if (readings != nullptr && record.at >= oldest) live.heads.Add(record.at, *readings);
+    State::Effects effects = live.state.Apply(record, envelope.source);
+    std::ranges::move(effects.changes, std::back_inserter(pending.effects.changes));
+    std::ranges::move(effects.holds, std::back_inserter(pending.effects.holds));
+  }
+  if (envelope.lost > 0) {
+    metrics_.Count(kLost, {{"cluster", live.name}}, static_cast<double>(envelope.lost));
+    const Millis now = Now();
+    JsonObject body = {
+        {"kind", "gap"}, {"at", now}, {"source", envelope.source}, {"lost", envelope.lost}};
+    pending.effects.changes.push_back({now, "gap", envelope.source, std::move(body)});
+  }
+  events_since_checkpoint_[live.id] += static_cast<int64_t>(pending.effects.changes.size());
+  if (!pending.effects.changes.empty() || !pending.effects.holds.empty()) {
+    pending_.push_back(std::move(pending));
+  }
+}
+
+void Recorder::Derive(Live& live) {
+  const Millis tick = FloorTo(live.state.now(), kDeriveEvery);
+  if (tick <= live.derived_at) return;
+  const std::string text = DerivedEnvelope(live.name, live.state, catalogue_, tick, stale());
+  auto envelope = ReadDerivedEnvelope(text);
+  if (!envelope.ok()) return;  // it is what ReadDerivedEnvelope reads
+  pending_.push_back({live.id, {}, Gzip(text, 1)});
+  const std::scoped_lock lock(live_mutex_);
+  live.derived_at = tick;
+  for (const Record& record : envelope->records) {
+    if (const auto* readings = std::get_if<Readings>(&record.what)) {
+      live.heads.Add(record.at, *readings);
+    }
+  }
+}
+
+// --- Chunks ---
+
+void Recorder::FlushIfDue() {
+  size_t samples = 0;
+  for (const auto& [name, live] : live_) samples += live->heads.samples();
+  const Millis now = Now();
+  const bool due = now >= flushed_at_ + ToMillis(options_.flush_every) || samples > kManySamples;
+  if (samples == 0) flushed_at_ = now;
+  if (samples == 0 || !due) return;
+  const SteadyClock steady;
+  const Time begin = steady.Now();
+  const Status flushed = Flush();
+  metrics_.Observe(kFlush, {}, steady.Now() - begin);
+  SetHealth(flushed);
+  flushed_at_ = flushed.ok() ? now : now - ToMillis(options_.flush_every) + kFlushRetry;
+  if (const auto bytes = store_->UsedBytes(); bytes.ok()) {
+    metrics_.Set(kStoreBytes, {}, static_cast<double>(*bytes));
+  }
+}
+
+// All of the journal is folded when this is called, so that it is not needed any more.
+Status Recorder::Flush() {
+  int64_t last = folded_;
+  const auto write = [&]() -> Status {
+    NOS_RETURN_IF_ERROR(WritePending(last));
+    NOS_RETURN_IF_ERROR(store_->SetApplied(last));
+    for (const auto& [name, live] : live_) {
+      NOS_RETURN_IF_ERROR(store_->Flush(live->id, live->heads));
+    }
+    return store_->CutJournal(last);
+  };
+  NOS_RETURN_IF_ERROR(store_->Transaction(write));
+  folded_ = last;
+  Written();
+  const std::scoped_lock lock(live_mutex_);
+  for (const auto& [name, live] : live_) {
+    store_->TakeNumbers(live->id, live->heads);
+    live->heads.Clear();
+  }
+  return Status::Ok();
+}
+
+// One bounded piece of what is due. True: there is more.
+bool Recorder::Upkeep() {
+  const Millis now = Now();
+  if (!upkeep_left_ && now < upkeep_at_ + kUpkeepEvery) return false;
+  upkeep_at_ = now;
+  Result<bool> more = store_->RollUp(now);
+  if (more.ok() && !*more) more = store_->Expire(now, options_.retention);
+  if (more.ok()) return *more;
+  metrics_.Count(kWriteErrors, {});
+  Log(LogLevel::kWarn, "rollups and retention wait", {{"error", more.status().ToString()}});
+  return false;
+}
+
+}  // namespace nos::telemetry

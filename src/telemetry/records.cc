@@ -1,0 +1,310 @@
+#include "telemetry/records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+
+namespace nos::telemetry {
+namespace {
+
+// Names that others chose are no longer than this; Kubernetes has 253 for most.
+constexpr size_t kMostName = 512;
+constexpr size_t kMostGpus = 64, kMostInstances = 64, kMostHolders = 256, kMostProcesses = 1024;
+constexpr size_t kMostReasons = kMostMetrics;
+
+// Collects what is wrong; the first fault counts.
+class Fields {
+ public:
+  explicit Fields(const Json& object) : object_(object) {}
+
+  std::string Name(std::string_view key, bool needed = true) {
+    const Json* value = Find(object_, key);
+    if (value == nullptr || value->is_null()) {
+      if (needed) Fault(fmt::format("{} is missing", key));
+      return {};
+    }
+    if (!value->is_string()) return Fault(fmt::format("{} is no text", key));
+    std::string text(View(value->get_string()));
+    if (text.size() > kMostName) return Fault(fmt::format("{} is too long", key));
+    if (needed && text.empty()) return Fault(fmt::format("{} is empty", key));
+    return text;
+  }
+  int64_t Integer(std::string_view key, int64_t least, int64_t most, int64_t fallback) {
+    const Json* value = Find(object_, key);
+    if (value == nullptr || value->is_null()) return fallback;
+    const int64_t number = IntegerOr(object_, key, least - 1);
+    if (number >= least && number <= most) return number;
+    Fault(fmt::format("{} is no integer from {} to {}", key, least, most));
+    return fallback;
+  }
+  bool Flag(std::string_view key) const {
+    const Json* value = Find(object_, key);
+    return value != nullptr && value->is_bool() && value->get_bool();
+  }
+  // Visits each element of an array of objects.
+  template <typename Visit>
+  void Each(std::string_view key, size_t most, Visit visit) {
+    const Json* value = Find(object_, key);
+    if (value == nullptr || value->is_null()) return;
+    if (!value->is_array() || value->get_array().size() > most) {
+      Fault(fmt::format("{} is no list of at most {}", key, most));
+      return;
+    }
+    for (const Json& element : value->get_array()) {
+      Fields fields(element);
+      if (!element.is_object()) fields.Fault("is no object");
+      visit(fields);
+      if (!fields.fault_.empty()) Fault(fmt::format("{}: {}", key, fields.fault_));
+    }
+  }
+  std::string Fault(std::string why) {
+    if (fault_.empty()) fault_ = std::move(why);
+    return {};
+  }
+  const std::string& fault() const { return fault_; }
+  const Json& object() const { return object_; }
+
+ private:
+  const Json& object_;
+  std::string fault_;
+};
+
+std::vector<Holder> Holders(Fields& fields) {
+  std::vector<Holder> holders;
+  fields.Each("holders", kMostHolders, [&](Fields& f) {
+    holders.push_back({f.Name("namespace"), f.Name("pod"), f.Name("container", false)});
+  });
+  return holders;
+}
+
+Instance ReadInstance(Fields& f) {
+  Instance instance;
+  instance.id = f.Integer("id", 0, 1'000'000, 0);
+  instance.uuid = f.Name("instance", false);
+  instance.profile = f.Name("profile");
+  instance.start = f.Integer("start", 0, 32, 0);
+  instance.size = f.Integer("size", 1, 32, 1);
+  instance.holders = Holders(f);
+  return instance;
+}
+
+Gpu ReadGpu(Fields& f) {
+  Gpu gpu;
+  gpu.index = f.Integer("index", 0, 1'000'000, 0);
+  gpu.uuid = f.Name("gpu");
+  gpu.product = f.Name("product", false);
+  gpu.memory = f.Integer("memory", 0, int64_t{1} << 40, 0);
+  gpu.slots = f.Integer("slots", 0, 32, 0);
+  gpu.mig = f.Flag("mig");
+  gpu.health = f.Name("health", false);
+  f.Each("instances", kMostInstances, [&](Fields& i) { gpu.instances.push_back(ReadInstance(i)); });
+  gpu.holders = Holders(f);
+  return gpu;
+}
+
+Layout ReadLayout(Fields& f) {
+  Layout layout{f.Name("node"), f.Name("mode", false), {}};
+  f.Each("gpus", kMostGpus, [&](Fields& gpu) { layout.gpus.push_back(ReadGpu(gpu)); });
+  return layout;
+}
+
+bool IsMetricName(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+Readings ReadReadings(Fields& f, std::string subject) {
+  Readings readings{std::move(subject), {}, nullptr, nullptr};
+  const Json* metrics = Find(f.object(), "metrics");
+  if (metrics != nullptr && !metrics->is_object()) f.Fault("metrics is no object");
+  if (metrics == nullptr || !metrics->is_object()) return readings;
+  if (metrics->get_object().size() > kMostMetrics) {
+    f.Fault(fmt::format("metrics has more than {} members", kMostMetrics));
+    return readings;
+  }
+  for (const auto& [key, value] : metrics->get_object()) {
+    const std::string_view name(key.data(), key.size());
+    if (!IsMetricName(name)) {
+      f.Fault(fmt::format("metrics: \"{}\" is no name of a metric", Shortened(name, 64)));
+    } else if (value.is_number()) {
+      readings.metrics.emplace_back(name, value.to_number<double>());
+    } else if (!value.is_null()) {
+      f.Fault(fmt::format("metrics: {} is no number", name));
+    }
+  }
+  const Json* unmeasured = Find(f.object(), "unmeasured");
+  if (unmeasured != nullptr && unmeasured->is_object() &&
+      unmeasured->get_object().size() <= kMostReasons) {
+    readings.unmeasured = *unmeasured;
+  }
+  const Json* processes = Find(f.object(), "processes");
+  if (processes != nullptr && processes->is_array() &&
+      processes->get_array().size() <= kMostProcesses) {
+    readings.processes = *processes;
+  }
+  return readings;
+}
+
+Object ReadObject(Fields& f, Object::Kind kind) {
+  Object object{kind, {}};
+  if (kind == Object::Kind::kPod) {
+    object.key = f.Name("uid");
+    f.Name("namespace");
+    f.Name("name");
+    f.Name("state");
+  } else if (kind == Object::Kind::kNode) {
+    object.key = f.Name("node");
+  } else if (kind == Object::Kind::kQuota) {
+    const std::string type = f.Name("type");
+    const std::string ns = f.Name("namespace", false);
+    object.key = fmt::format("{}/{}/{}", type, ns, f.Name("name"));
+  } else {
+    object.key = f.Name("id");
+  }
+  return object;
+}
+
+Happening ReadHappening(Fields& f, bool xid) {
+  if (xid) return {"gpu/" + f.Name("gpu")};
+  const Json* about = Find(f.object(), "object");
+  if (about == nullptr || !about->is_object()) {
+    f.Fault("object is missing");
+    return {};
+  }
+  return {fmt::format("{}/{}/{}", Shortened(FindString(*about, "kind"), kMostName),
+                      Shortened(FindString(*about, "namespace"), kMostName),
+                      Shortened(FindString(*about, "name"), kMostName))};
+}
+
+Removed ReadRemoved(Fields& f) {
+  Removed removed{f.Name("what"), {}};
+  if (removed.what == "pod") {
+    removed.key = f.Name("uid");
+  } else if (removed.what == "node") {
+    removed.key = f.Name("node");
+  } else if (removed.what == "quota") {
+    const std::string type = f.Name("type", false);
+    const std::string ns = f.Name("namespace", false);
+    removed.key = fmt::format("{}/{}/{}", type.empty() ? "ElasticQuota" : type, ns, f.Name("name"));
+  } else if (removed.what == "gpu") {
+    removed.key = f.Name("gpu");
+  }
+  return removed;
+}
+
+Status Interpret(Record& record) {
+  static const std::map<std::string_view, Object::Kind> kObjects = {
+      {"pod", Object::Kind::kPod},
+      {"node", Object::Kind::kNode},
+      {"quota", Object::Kind::kQuota},
+      {"decision", Object::Kind::kDecision}};
+  Fields f(record.body);
+  const std::string& kind = record.kind;
+  if (kind == "gpu") {
+    record.what = ReadReadings(f, "gpu/" + f.Name("gpu"));
+  } else if (kind == "instance") {
+    record.what = ReadReadings(f, "instance/" + f.Name("instance"));
+  } else if (kind == "layout") {
+    record.what = ReadLayout(f);
+  } else if (const auto known = kObjects.find(kind); known != kObjects.end()) {
+    record.what = ReadObject(f, known->second);
+  } else if (kind == "event" || kind == "xid") {
+    record.what = ReadHappening(f, kind == "xid");
+  } else if (kind == "removed") {
+    record.what = ReadRemoved(f);
+  }
+  return f.fault().empty() ? Status::Ok() : Invalid(kind + ": " + f.fault());
+}
+
+Result<Record> ReadHead(Json body) {
+  if (!body.is_object()) return Invalid("a record is no object");
+  Record record;
+  record.kind = std::string(FindString(body, "kind"));
+  record.at = IntegerOr(body, "at", -1);
+  record.body = std::move(body);
+  if (record.kind.empty() || record.kind.size() > 64) return Invalid("a record has no kind");
+  if (record.at < 0) return Invalid(record.kind + ": at is no time in milliseconds");
+  return record;
+}
+
+JsonArray HoldersJson(const std::vector<Holder>& holders) {
+  JsonArray array;
+  for (const Holder& holder : holders) {
+    array.push_back(
+        {{"namespace", holder.ns}, {"pod", holder.pod}, {"container", holder.container}});
+  }
+  return array;
+}
+
+}  // namespace
+
+double NumberOr(const Json& object, std::string_view key, double fallback) {
+  const Json* value = Find(object, key);
+  return value != nullptr && value->is_number() ? value->to_number<double>() : fallback;
+}
+
+int64_t IntegerOr(const Json& object, std::string_view key, int64_t fallback) {
+  const Json* value = Find(object, key);
+  if (value == nullptr || !value->is_number()) return fallback;
+  if (value->is_int64()) return value->get_int64();
+  if (value->is_uint64()) return fallback;  // beyond int64_t
+  const double number = value->get_double();
+  return std::abs(number) < 9e15 ? std::llround(number) : fallback;
+}
+
+Result<Record> ReadRecord(Json body) {
+  NOS_ASSIGN(Record record, ReadHead(std::move(body)));
+  NOS_RETURN_IF_ERROR(Interpret(record));
+  return record;
+}
+
+Json DerivedRecord(Millis at, const std::string& subject,
+                   const std::vector<std::pair<std::string, double>>& metrics) {
+  JsonObject values;
+  for (const auto& [name, value] : metrics) values[name] = value;
+  return {{"kind", "derived"}, {"at", at}, {"subject", subject}, {"metrics", std::move(values)}};
+}
+
+Result<Record> ReadDerivedRecord(Json body) {
+  NOS_ASSIGN(Record record, ReadHead(std::move(body)));
+  Fields f(record.body);
+  record.what = ReadReadings(f, f.Name("subject"));
+  if (!f.fault().empty()) return Invalid("derived: " + f.fault());
+  return record;
+}
+
+Json LayoutRecord(Millis at, const Layout& layout) {
+  JsonArray gpus;
+  for (const Gpu& gpu : layout.gpus) {
+    JsonArray instances;
+    for (const Instance& instance : gpu.instances) {
+      instances.push_back({{"id", instance.id},
+                           {"instance", instance.uuid},
+                           {"profile", instance.profile},
+                           {"start", instance.start},
+                           {"size", instance.size},
+                           {"holders", HoldersJson(instance.holders)}});
+    }
+    gpus.push_back({{"index", gpu.index},
+                    {"gpu", gpu.uuid},
+                    {"product", gpu.product},
+                    {"memory", gpu.memory},
+                    {"slots", gpu.slots},
+                    {"mig", gpu.mig},
+                    {"health", gpu.health},
+                    {"instances", std::move(instances)},
+                    {"holders", HoldersJson(gpu.holders)}});
+  }
+  return {{"kind", "layout"},
+          {"at", at},
+          {"node", layout.node},
+          {"mode", layout.mode},
+          {"gpus", std::move(gpus)}};
+}
+
+}  // namespace nos::telemetry

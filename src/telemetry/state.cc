@@ -1,0 +1,350 @@
+#include "telemetry/state.h"
+
+#include <algorithm>
+
+namespace nos::telemetry {
+namespace {
+
+constexpr size_t kMostPods = 200'000, kMostNodes = 20'000, kMostQuotas = 20'000;
+constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000, kMostWaits = 100'000;
+
+Json WithoutTime(const Json& body) {
+  Json copy = body;
+  copy.get_object().erase("at");
+  return copy;
+}
+
+bool SameButTime(const Json& a, const Json& b) { return WithoutTime(a) == WithoutTime(b); }
+
+bool BoolOr(const Json& object, std::string_view key, bool fallback) {
+  const Json* value = Find(object, key);
+  return value != nullptr && value->is_bool() ? value->get_bool() : fallback;
+}
+
+std::string SubjectOf(const Gpu& gpu) { return "gpu/" + gpu.uuid; }
+std::string SubjectOf(const Instance& instance) { return "instance/" + instance.uuid; }
+std::string PodKey(const std::string& ns, const std::string& name) { return ns + "/" + name; }
+
+// (pod, subject) of all that is held.
+std::set<std::pair<std::string, std::string>> HeldIn(const Layout& layout) {
+  std::set<std::pair<std::string, std::string>> held;
+  for (const Gpu& gpu : layout.gpus) {
+    for (const Holder& holder : gpu.holders) {
+      held.emplace(PodKey(holder.ns, holder.pod), SubjectOf(gpu));
+    }
+    for (const Instance& instance : gpu.instances) {
+      for (const Holder& holder : instance.holders) {
+        held.emplace(PodKey(holder.ns, holder.pod), SubjectOf(instance));
+      }
+    }
+  }
+  return held;
+}
+
+Pod PodOf(const Record& record, const std::string& uid) {
+  const Json& body = record.body;
+  Pod pod;
+  pod.uid = uid;
+  pod.ns = std::string(FindString(body, "namespace"));
+  pod.name = std::string(FindString(body, "name"));
+  pod.state = std::string(FindString(body, "state"));
+  pod.node = std::string(FindString(body, "node"));
+  pod.quota = std::string(FindString(body, "quota"));
+  pod.at = record.at;
+  pod.created = IntegerOr(body, "created", 0);
+  pod.scheduled = IntegerOr(body, "scheduled", 0);
+  if (const Json* requests = Find(body, "requests"); requests != nullptr && requests->is_object()) {
+    for (const auto& [key, value] : requests->get_object()) {
+      if (value.is_number()) {
+        pod.requests.emplace_back(std::string(key.data(), key.size()), value.to_number<double>());
+      }
+    }
+  }
+  pod.body = body;
+  return pod;
+}
+
+template <typename T>
+void Remember(std::deque<std::pair<uint64_t, T>>& recent, uint64_t version, T what) {
+  recent.emplace_back(version, std::move(what));
+  if (recent.size() > kMostRecent) recent.pop_front();
+}
+
+bool HasEnded(const Pod& pod) { return pod.state == "succeeded" || pod.state == "failed"; }
+
+}  // namespace
+
+bool Pod::WantsGpu() const {
+  return std::ranges::any_of(requests, [](const auto& request) {
+    return request.second > 0 && request.first != "cpu" && request.first != "memory";
+  });
+}
+
+double Pod::Request(std::string_view resource) const {
+  for (const auto& [asked, amount] : requests) {
+    if (asked == resource) return amount;
+  }
+  return 0;
+}
+
+State::Effects State::Apply(const Record& record, std::string_view source) {
+  Effects effects;
+  now_ = std::max(now_, record.at);
+  if (auto known = fresh_.find(source); known != fresh_.end()) {
+    known->second = std::max(known->second, record.at);
+  } else if (fresh_.size() < kMostSources) {
+    fresh_.emplace(source, record.at);
+  }
+  if (const auto* readings = std::get_if<Readings>(&record.what)) {
+    ApplyReadings(record, *readings);
+  } else if (const auto* layout = std::get_if<Layout>(&record.what)) {
+    ApplyLayout(record, *layout, effects);
+  } else if (const auto* removed = std::get_if<Removed>(&record.what)) {
+    ApplyRemoved(record, *removed, effects);
+  } else if (const auto* happening = std::get_if<Happening>(&record.what)) {
+    effects.changes.push_back({record.at, record.kind, happening->object, record.body});
+  } else if (const auto* object = std::get_if<Object>(&record.what)) {
+    switch (object->kind) {
+      case Object::Kind::kPod:
+        ApplyPod(record, *object, effects);
+        break;
+      case Object::Kind::kNode:
+        ApplyNode(record, *object, effects);
+        break;
+      case Object::Kind::kQuota:
+        ApplyQuota(record, *object, effects);
+        break;
+      case Object::Kind::kDecision:
+        Remember(decisions_, ++version_, record.body);
+        effects.changes.push_back({record.at, record.kind, object->key, record.body});
+        break;
+    }
+  }
+  return effects;
+}
+
+void State::ApplyReadings(const Record& record, const Readings& readings) {
+  const auto found = latest_.find(readings.subject);
+  if (found == latest_.end() && latest_.size() >= kMostSubjects) return;
+  Latest& latest = found == latest_.end() ? latest_[readings.subject] : found->second;
+  if (record.at < latest.at) return;
+  latest = {record.at, readings};
+  if (const auto node = node_of_.find(readings.subject); node != node_of_.end()) {
+    Touch(node->second);
+  }
+}
+
+Node* State::NodeNamed(const std::string& name) {
+  const auto found = nodes_.find(name);
+  if (found != nodes_.end()) return &found->second;
+  if (nodes_.size() >= kMostNodes) return nullptr;
+  Node& node = nodes_[name];
+  node.name = name;
+  return &node;
+}
+
+void State::ApplyLayout(const Record& record, const Layout& layout, Effects& effects) {
+  Node* node = NodeNamed(layout.node);
+  if (node == nullptr) return;
+  const bool same = node->layout_at >= 0 && node->layout == layout;
+  if (record.at >= node->layout_at) {
+    if (!same) Exchange(*node, layout, record.at, effects);
+    node->layout_at = record.at;
+    node->version = ++version_;
+  }
+  if (!same) effects.changes.push_back({record.at, record.kind, layout.node, record.body});
+}
+
+void State::Exchange(Node& node, const Layout& layout, Millis at, Effects& effects) {
+  const auto before = HeldIn(node.layout);
+  const auto after = HeldIn(layout);
+  for (const auto& [pod, subject] : before) {
+    if (!after.contains({pod, subject})) effects.holds.push_back({at, pod, subject, false});
+    nodes_of_[pod].erase(node.name);
+    if (nodes_of_[pod].empty()) nodes_of_.erase(pod);
+  }
+  for (const auto& [pod, subject] : after) {
+    if (!before.contains({pod, subject})) effects.holds.push_back({at, pod, subject, true});
+    nodes_of_[pod].insert(node.name);
+  }
+  for (const Gpu& gpu : node.layout.gpus) {
+    for (const Instance& instance : gpu.instances) node_of_.erase(SubjectOf(instance));
+  }
+  std::set<std::string> gone;
+  for (const Gpu& gpu : node.layout.gpus) {
+    for (const Instance& instance : gpu.instances) gone.insert(SubjectOf(instance));
+  }
+  node.layout = layout;
+  for (const Gpu& gpu : node.layout.gpus) {
+    node_of_[SubjectOf(gpu)] = node.name;
+    for (const Instance& instance : gpu.instances) {
+      node_of_[SubjectOf(instance)] = node.name;
+      gone.erase(SubjectOf(instance));
+    }
+  }
+  for (const std::string& subject : gone) latest_.erase(subject);
+}
+
+void State::ApplyPod(const Record& record, const Object& object, Effects& effects) {
+  const auto found = pods_.find(object.key);
+  const bool known = found != pods_.end();
+  if (known && SameButTime(found->second.body, record.body)) {
+    found->second.at = std::max(found->second.at, record.at);
+    return;
+  }
+  effects.changes.push_back({record.at, record.kind, object.key, record.body});
+  if (known && record.at < found->second.at) return;
+  Pod pod = PodOf(record, object.key);
+  if (pod.scheduled > 0 && pod.WantsGpu() && (!known || found->second.scheduled == 0)) {
+    waits_.emplace_back(pod.scheduled, std::max<Millis>(0, pod.scheduled - pod.created));
+    if (waits_.size() > kMostWaits) waits_.pop_front();
+  }
+  Touch(pod.node);
+  if (!known) MakeRoomForPod();
+  std::string& uid = uid_of_[PodKey(pod.ns, pod.name)];
+  const auto other = pods_.find(uid);
+  if (other == pods_.end() || other->second.created <= pod.created) uid = pod.uid;
+  pod.version = ++version_;
+  pods_[object.key] = std::move(pod);
+}
+
+// One that has ended goes first, else the first by uid: bounded is bounded.
+void State::MakeRoomForPod() {
+  if (pods_.size() < kMostPods) return;
+  auto victim = std::ranges::find_if(pods_, [](const auto& pod) { return HasEnded(pod.second); });
+  if (victim == pods_.end()) victim = pods_.begin();
+  ForgetPod(victim->first);
+}
+
+void State::ForgetPod(const std::string& uid_of_pod) {
+  const std::string uid = uid_of_pod;  // it may be the key of what is erased
+  const auto found = pods_.find(uid);
+  if (found == pods_.end()) return;
+  const auto named = uid_of_.find(PodKey(found->second.ns, found->second.name));
+  if (named != uid_of_.end() && named->second == uid) uid_of_.erase(named);
+  Touch(found->second.node);
+  Remember(removed_pods_, ++version_, uid);
+  pods_.erase(found);
+}
+
+void State::ApplyNode(const Record& record, const Object& object, Effects& effects) {
+  Node* node = NodeNamed(object.key);
+  if (node == nullptr) return;
+  const bool same = node->record_at >= 0 && SameButTime(node->body, record.body);
+  if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
+  if (record.at < node->record_at) return;
+  node->record_at = record.at;
+  if (same) return;
+  node->version = ++version_;
+  node->body = record.body;
+  node->ready = BoolOr(record.body, "ready", true);
+  node->schedulable = BoolOr(record.body, "schedulable", true);
+  const Json none = JsonObject();
+  const Json* allocatable = Find(record.body, "allocatable");
+  const Json* requested = Find(record.body, "requested");
+  const auto free = [&](std::string_view key) {
+    return NumberOr(allocatable == nullptr ? none : *allocatable, key, 0) -
+           NumberOr(requested == nullptr ? none : *requested, key, 0);
+  };
+  node->free_cpu = free("cpu");
+  node->free_memory = free("memory");
+}
+
+void State::ApplyQuota(const Record& record, const Object& object, Effects& effects) {
+  const auto found = quotas_.find(object.key);
+  if (found == quotas_.end() && quotas_.size() >= kMostQuotas) return;
+  const bool same = found != quotas_.end() && SameButTime(found->second, record.body);
+  if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
+  const bool late = found != quotas_.end() && record.at < IntegerOr(found->second, "at", 0);
+  if (late) return;
+  if (!same) quotas_version_ = ++version_;
+  quotas_[object.key] = record.body;
+}
+
+void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& effects) {
+  effects.changes.push_back(
+      {record.at, record.kind, removed.what + "/" + removed.key, record.body});
+  if (removed.what == "pod") {
+    const auto found = pods_.find(removed.key);
+    if (found != pods_.end() && found->second.at <= record.at) ForgetPod(removed.key);
+  } else if (removed.what == "node") {
+    const auto found = nodes_.find(removed.key);
+    if (found == nodes_.end() || found->second.layout_at > record.at) return;
+    Exchange(found->second, {}, record.at, effects);
+    nodes_.erase(found);
+    fresh_.erase("node/" + removed.key);
+  } else if (removed.what == "quota") {
+    quotas_.erase(removed.key);
+    quotas_version_ = ++version_;
+  } else if (removed.what == "gpu") {
+    latest_.erase("gpu/" + removed.key);
+  }
+}
+
+void State::Touch(const std::string& node) {
+  if (const auto found = nodes_.find(node); found != nodes_.end())
+    found->second.version = ++version_;
+}
+
+Millis State::FreshAt(std::string_view source) const {
+  const auto found = fresh_.find(source);
+  return found == fresh_.end() ? -1 : found->second;
+}
+
+const Latest* State::LatestOf(std::string_view kind, const std::string& uuid) const {
+  static thread_local std::string subject;
+  subject.assign(kind).append("/").append(uuid);
+  const auto found = latest_.find(subject);
+  return found == latest_.end() ? nullptr : &found->second;
+}
+
+const Pod* State::FindPod(const std::string& ns, const std::string& name) const {
+  // Asked for each holder of a fleet: the text is used again.
+  static thread_local std::string key;
+  key.assign(ns).append("/").append(name);
+  const auto uid = uid_of_.find(key);
+  if (uid == uid_of_.end()) return nullptr;
+  const auto found = pods_.find(uid->second);
+  return found == pods_.end() ? nullptr : &found->second;
+}
+
+std::vector<Slice> State::SlicesOf(const std::string& ns, const std::string& name) const {
+  std::vector<Slice> slices;
+  const auto nodes = nodes_of_.find(PodKey(ns, name));
+  if (nodes == nodes_of_.end()) return slices;
+  const auto held = [&](const std::vector<Holder>& holders) {
+    return std::ranges::any_of(
+        holders, [&](const Holder& holder) { return holder.ns == ns && holder.pod == name; });
+  };
+  for (const std::string& node_name : nodes->second) {
+    const Node& node = nodes_.at(node_name);
+    for (const Gpu& gpu : node.layout.gpus) {
+      if (held(gpu.holders)) slices.push_back({&node, &gpu, nullptr});
+      for (const Instance& instance : gpu.instances) {
+        if (held(instance.holders)) slices.push_back({&node, &gpu, &instance});
+      }
+    }
+  }
+  return slices;
+}
+
+std::vector<Millis> State::WaitsSince(Millis from) const {
+  std::vector<Millis> waits;
+  for (const auto& [scheduled, waited] : waits_) {
+    if (scheduled >= from) waits.push_back(waited);
+  }
+  return waits;
+}
+
+std::vector<Json> State::Records() const {
+  std::vector<Json> records;
+  for (const auto& [name, node] : nodes_) {
+    if (node.layout_at >= 0) records.push_back(LayoutRecord(node.layout_at, node.layout));
+    if (node.record_at >= 0) records.push_back(node.body);
+  }
+  for (const auto& [uid, pod] : pods_) records.push_back(pod.body);
+  for (const auto& [key, quota] : quotas_) records.push_back(quota);
+  return records;
+}
+
+}  // namespace nos::telemetry

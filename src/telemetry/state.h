@@ -1,0 +1,142 @@
+// One cluster as it is by what has been reported: layouts, latest measurements, pods, nodes,
+// quotas.
+//
+//   State state;
+//   State::Effects effects = state.Apply(record, "node/gpu-17");  // effects.changes: write them
+//   down
+//
+// Pure. Per object the record with the latest time counts; an earlier one that comes late changes
+// nothing here and is still a change to be written down, for the past. Applying the records of
+// Records() and then all changes since gives the same state again.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "telemetry/records.h"
+
+namespace nos::telemetry {
+
+struct Pod {
+  std::string uid, ns, name, state, node, quota;
+  Millis at = 0, created = 0, scheduled = 0;
+  std::vector<std::pair<std::string, double>> requests;
+  Json body;             // the record
+  uint64_t version = 0;  // of the state when it changed last
+
+  // Whether it asks for GPUs or parts of them.
+  bool WantsGpu() const;
+  double Request(std::string_view resource) const;  // 0: none
+};
+
+struct Node {
+  std::string name;
+  Millis layout_at = -1, record_at = -1;  // -1: none has come
+  Layout layout;
+  bool ready = true, schedulable = true;
+  double free_cpu = 0, free_memory = 0;  // cores, MiB; of what can be asked for
+  Json body;                             // the record of the node; null
+  uint64_t version = 0;                  // of the state when anything about it changed last
+};
+
+struct Latest {
+  Millis at = -1;
+  Readings readings;
+};
+
+// A slice, or a whole GPU (null instance), that a pod holds.
+struct Slice {
+  const Node* node = nullptr;
+  const Gpu* gpu = nullptr;
+  const Instance* instance = nullptr;
+};
+
+// Removals and decisions that a State remembers for who follows it.
+inline constexpr size_t kMostRecent = 1000;
+
+class State {
+ public:
+  // To be written down: what was so from `at` on.
+  struct Change {
+    Millis at = 0;
+    std::string kind, object;  // of the record; node, uid, type/ns/name, ...
+    Json body;
+  };
+  // A pod got a slice ("gpu/..." or "instance/..."), or gave it back.
+  struct Hold {
+    Millis at = 0;
+    std::string pod;  // ns/name
+    std::string subject;
+    bool begins = false;
+  };
+  struct Effects {
+    std::vector<Change> changes;
+    std::vector<Hold> holds;
+  };
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Effects Apply(const Record& record, std::string_view source);
+
+  // Goes up with every change.
+  uint64_t version() const { return version_; }
+  uint64_t quotas_version() const { return quotas_version_; }
+  // The last pods that went (uid), and the last decisions, with the version that they came with.
+  template <typename T>
+  using Recent = std::deque<std::pair<uint64_t, T>>;
+  const Recent<std::string>& removed_pods() const { return removed_pods_; }
+  const Recent<Json>& decisions() const { return decisions_; }
+  // The latest time of any record.
+  Millis now() const { return now_; }
+  // Of the records of one source, or of all for a source never heard of: -1.
+  Millis FreshAt(std::string_view source) const;
+  const std::map<std::string, Node>& nodes() const { return nodes_; }
+  const std::map<std::string, Pod>& pods() const { return pods_; }       // by uid
+  const std::map<std::string, Json>& quotas() const { return quotas_; }  // by type/ns/name
+  // `kind`: "gpu" or "instance". Null: nothing has come.
+  const Latest* LatestOf(std::string_view kind, const std::string& uuid) const;
+  // The newest of that name; null: none.
+  const Pod* FindPod(const std::string& ns, const std::string& name) const;
+  std::vector<Slice> SlicesOf(const std::string& ns, const std::string& name) const;
+  // Of pods that were scheduled since `from`: how long they had waited, in milliseconds.
+  std::vector<Millis> WaitsSince(Millis from) const;
+  // All that is, as records.
+  std::vector<Json> Records() const;
+  // How many things there are (what Records would give).
+  size_t size() const { return nodes_.size() * 2 + pods_.size() + quotas_.size(); }
+
+ private:
+  void ApplyReadings(const Record& record, const Readings& readings);
+  void ApplyLayout(const Record& record, const Layout& layout, Effects& effects);
+  void Exchange(Node& node, const Layout& layout, Millis at, Effects& effects);
+  void ApplyPod(const Record& record, const Object& object, Effects& effects);
+  void ApplyNode(const Record& record, const Object& object, Effects& effects);
+  void ApplyQuota(const Record& record, const Object& object, Effects& effects);
+  void ApplyRemoved(const Record& record, const Removed& removed, Effects& effects);
+  void ForgetPod(const std::string& uid);
+  void MakeRoomForPod();
+  Node* NodeNamed(const std::string& name);  // null: there are too many
+  void Touch(const std::string& node);
+
+  uint64_t version_ = 0, quotas_version_ = 0;
+  Recent<std::string> removed_pods_;
+  Recent<Json> decisions_;
+  Millis now_ = 0;
+  std::map<std::string, Millis, std::less<>> fresh_;  // by source
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, Pod> pods_;
+  std::map<std::string, Json> quotas_;
+  std::unordered_map<std::string, std::string> uid_of_;              // by ns/name
+  std::unordered_map<std::string, std::set<std::string>> nodes_of_;  // by ns/name of a holder
+  std::unordered_map<std::string, Latest> latest_;                   // by subject
+  std::unordered_map<std::string, std::string> node_of_;             // by subject
+  std::deque<std::pair<Millis, Millis>> waits_;                      // (scheduled, waited)
+};
+
+}  // namespace nos::telemetry

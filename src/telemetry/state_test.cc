@@ -1,0 +1,175 @@
+#include "telemetry/state.h"
+
+#include <gtest/gtest.h>
+
+#include "telemetry/envelope.h"
+#include "telemetry/shares.h"
+#include "telemetry/testing/reports.h"
+#include "telemetry/views.h"
+
+namespace nos::telemetry {
+namespace {
+
+class StateTest : public ::testing::Test {
+ protected:
+  State::Effects Tell(Json body, const std::string& source = "cluster") {
+    const auto record = ReadRecord(std::move(body));
+    EXPECT_TRUE(record.ok()) << record.status().ToString();
+    return state_.Apply(*record, source);
+  }
+  void Report(const FleetShape& shape, Millis at) {
+    for (int n = 0; n < shape.nodes; ++n) {
+      const auto envelope = ReadEnvelope(WriteJson(NodeReport(shape, n, at, 1)), at);
+      ASSERT_TRUE(envelope.ok());
+      for (const Record& record : envelope->records) state_.Apply(record, envelope->source);
+    }
+  }
+  Shares Now() const { return SharesOf(state_, gpu::Catalogue::Builtin(), 30'000); }
+  State state_;
+};
+
+TEST_F(StateTest, AllSlotsAreSomewhere) {
+  Report({2, 2, 7}, kReportStart);
+  const Shares shares = Now();
+  EXPECT_EQ(shares.gpus, 4);
+  EXPECT_EQ(shares.slots, 32);
+  // Of 8 slots: 6 held, one free slice, and one that no slice can be made of.
+  EXPECT_DOUBLE_EQ(shares.allocated, 6.0 / 8);
+  EXPECT_DOUBLE_EQ(shares.free, 1.0 / 8);
+  EXPECT_DOUBLE_EQ(shares.fragmented, 1.0 / 8);
+  EXPECT_DOUBLE_EQ(shares.stranded, 0);
+  ASSERT_TRUE(shares.used.has_value());
+  EXPECT_DOUBLE_EQ(shares.measured, shares.allocated);
+  EXPECT_GT(*shares.used, 0);
+  EXPECT_LT(*shares.used, shares.allocated);
+}
+
+TEST_F(StateTest, AFreeSliceThatNobodyWaitsForIsFragmented) {
+  Report({1, 1, 7}, kReportStart);
+  Tell(PodRecord(kReportStart, "a", "big", "pending", "nvidia.com/mig-3g.20gb"));
+  EXPECT_DOUBLE_EQ(Now().fragmented, 2.0 / 8);
+  Tell(PodRecord(kReportStart, "a", "small", "pending", "nvidia.com/mig-1g.5gb"));
+  EXPECT_DOUBLE_EQ(Now().free, 1.0 / 8);
+  EXPECT_EQ(Now().pods_pending, 2);
+}
+
+TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
+  Report({1, 1, 7}, kReportStart);
+  const auto node = [](double cpu) {
+    return Json{{"kind", "node"},
+                {"at", kReportStart},
+                {"node", NodeName(0)},
+                {"ready", true},
+                {"allocatable", {{"cpu", 64}, {"memory", 100'000}}},
+                {"requested", {{"cpu", cpu}, {"memory", 1000}}}};
+  };
+  Tell(PodRecord(kReportStart, "a", "small", "pending", "nvidia.com/mig-1g.5gb"));
+  Tell(node(62));
+  EXPECT_DOUBLE_EQ(Now().stranded, 0);
+  Tell(node(63));
+  EXPECT_DOUBLE_EQ(Now().stranded, 2.0 / 8);
+  EXPECT_DOUBLE_EQ(Now().free, 0);
+}
+
+TEST_F(StateTest, OldMeasurementsSayNothingAboutNow) {
+  Report({1, 1, 7}, kReportStart);
+  Tell(PodRecord(kReportStart + 60'000, "a", "p", "pending", "nvidia.com/mig-1g.5gb"));
+  EXPECT_FALSE(Now().used.has_value());
+  EXPECT_DOUBLE_EQ(Now().allocated, 6.0 / 8);
+}
+
+TEST_F(StateTest, OnlyChangesAreWrittenDown) {
+  const Json running = PodRecord(kReportStart, "a", "p", "running", "nvidia.com/mig-1g.5gb", "n");
+  EXPECT_EQ(Tell(running).changes.size(), 1U);
+  Json again = running;
+  again.get_object()["at"] = kReportStart + 10'000;
+  EXPECT_EQ(Tell(again).changes.size(), 0U);
+  // Late: it is of the past, and changes nothing now.
+  Json late = PodRecord(kReportStart - 5'000, "a", "p", "pending", "nvidia.com/mig-1g.5gb");
+  EXPECT_EQ(Tell(late).changes.size(), 1U);
+  EXPECT_EQ(state_.FindPod("a", "p")->state, "running");
+}
+
+TEST_F(StateTest, HoldsBeginAndEnd) {
+  Report({1, 1, 7}, kReportStart);
+  EXPECT_EQ(state_.SlicesOf("team-0", "pod-0-0-0").size(), 1U);
+  const auto effects = Tell({{"kind", "layout"},
+                             {"at", kReportStart + 1},
+                             {"node", NodeName(0)},
+                             {"mode", "mig"},
+                             {"gpus", JsonArray()}});
+  EXPECT_EQ(effects.holds.size(), 6U);
+  EXPECT_FALSE(effects.holds.front().begins);
+  EXPECT_TRUE(state_.SlicesOf("team-0", "pod-0-0-0").empty());
+}
+
+TEST_F(StateTest, ItsRecordsMakeItAgain) {
+  Report({2, 2, 7}, kReportStart);
+  Tell(PodRecord(kReportStart, "a", "p", "pending", "nvidia.com/mig-1g.5gb"));
+  Tell({{"kind", "quota"},
+        {"at", kReportStart},
+        {"type", "ElasticQuota"},
+        {"namespace", "a"},
+        {"name", "q"},
+        {"resources", JsonObject()}});
+  State copy;
+  for (Json& body : state_.Records()) {
+    const auto record = ReadRecord(std::move(body));
+    ASSERT_TRUE(record.ok());
+    copy.Apply(*record, "");
+  }
+  EXPECT_EQ(copy.Records(), state_.Records());
+}
+
+TEST_F(StateTest, ReadersSeeTheirNamespacesOnly) {
+  Report({2, 1, 7}, kReportStart);
+  for (const char* ns : {"team-0", "team-1"}) {
+    Tell(PodRecord(kReportStart, ns, "secret-of-" + std::string(ns), "pending",
+                   "nvidia.com/mig-1g.5gb"));
+    Tell({{"kind", "quota"},
+          {"at", kReportStart},
+          {"type", "ElasticQuota"},
+          {"namespace", ns},
+          {"name", "q"},
+          {"resources", JsonObject()}});
+  }
+  const Reader reader{"kim", false, {"team-1"}};
+  const Scope scope(reader, "");
+  const std::string gpus = GpusJson(state_, scope, kReportStart, nullptr);
+  EXPECT_NE(gpus.find("pod-0-0-1"), std::string::npos);
+  EXPECT_EQ(gpus.find("team-0"), std::string::npos);
+  EXPECT_EQ(gpus.find("pod-0-0-0"), std::string::npos);
+  const std::string pods = PodsJson(state_, scope, {}, kReportStart);
+  EXPECT_NE(pods.find("secret-of-team-1"), std::string::npos);
+  EXPECT_EQ(pods.find("secret-of-team-0"), std::string::npos);
+  EXPECT_EQ(ChangedPodsJson(state_, scope, 0).find("secret-of-team-0"), std::string::npos);
+  EXPECT_EQ(QuotasJson(state_, scope).find("team-0"), std::string::npos);
+  // Nor by asking for another one's.
+  EXPECT_EQ(PodsJson(state_, Scope(reader, "team-0"), {}, 0).find("secret"), std::string::npos);
+  EXPECT_NE(PodsJson(state_, Scope({"root", true, {}}, "team-0"), {}, 0).find("secret-of-team-0"),
+            std::string::npos);
+}
+
+TEST_F(StateTest, PodsArePaged) {
+  for (int i = 0; i < 25; ++i) {
+    Tell(PodRecord(kReportStart, "a", "p" + std::to_string(i), i < 5 ? "pending" : "running",
+                   "nvidia.com/mig-1g.5gb"));
+  }
+  const Scope all({"root", true, {}}, "");
+  PodQuery query{"", "", 10, ""};
+  std::set<std::string> seen;
+  for (int page = 0; page < 3; ++page) {
+    const auto answer = ParseJson(PodsJson(state_, all, query, 0));
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(IntegerOr(*answer, "total", 0), 25);
+    for (const Json& pod : Find(*answer, "pods")->get_array()) {
+      seen.insert(std::string(FindString(pod, "uid")));
+    }
+    query.after = std::string(FindString(*answer, "next"));
+  }
+  EXPECT_EQ(seen.size(), 25U);
+  EXPECT_EQ(query.after, "");
+}
+
+}  // namespace
+}  // namespace nos::telemetry

@@ -1,0 +1,124 @@
+// The one file in which telemetry is kept (SQLite, write-ahead log, every commit synced).
+//
+// Envelopes go into a journal before they are acknowledged. What they mean is written later, each
+// in one transaction with the place in the journal up to which it is done: changes of state as
+// events
+// (`applied`), samples as chunks (`flushed`: the journal has no more of them). After a crash the
+// journal is gone through again from there, so that nothing is lost or counted twice.
+//
+//   NOS_ASSIGN(auto store, Store::Open({.path = "telemetry.db"}));
+//   store->Transaction([&] { return store->Journal(row, id); });
+//
+// One thread writes. Reading: Archive.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "telemetry/heads.h"
+#include "telemetry/levels.h"
+#include "telemetry/sqlite.h"
+#include "telemetry/state.h"
+
+namespace nos::telemetry {
+
+struct StoreOptions {
+  std::string path = "telemetry.db";
+  int64_t most_bytes = 0;  // the file grows no larger; 0: as large as the disk
+};
+
+struct JournalRow {
+  int64_t id = 0;  // given by the store
+  int64_t cluster = 0;
+  std::string source;  // "": of this server's own making
+  std::string boot;
+  int64_t sequence = 0;
+  Millis received = 0;
+  std::string body;  // the envelope, gzip
+};
+
+struct Retention {
+  Millis raw = kDay, rollups_5m = 31 * kDay, rollups_1h = 400 * kDay, events = 400 * kDay;
+};
+
+class Store {
+ public:
+  // Brings older files up to date. Errors: as Sqlite; kInvalid for a file that a newer version
+  // made.
+  static Result<std::unique_ptr<Store>> Open(const StoreOptions& options);
+
+  // All or nothing of what `write` does. The next ones may succeed where this one fails.
+  Status Transaction(FunctionRef<Status()> write);
+
+  // --- Within a transaction ---
+  Result<int64_t> ClusterId(const std::string& name);
+  Status Journal(JournalRow& row);
+  Status SetApplied(int64_t journal_id);
+  // `late`: earlier than a checkpoint that has been made.
+  Status AddEvent(int64_t cluster, const State::Change& change, bool late);
+  Status AddHold(int64_t cluster, const State::Hold& hold);
+  Status AddCheckpoint(int64_t cluster, const State& state);
+  // Writes the heads as one flush.
+  Status Flush(int64_t cluster, Heads& heads);
+  // Takes the journal up to there away.
+  Status CutJournal(int64_t journal_id);
+  // After the commit: `heads` gets the numbers that its subjects were given.
+  void TakeNumbers(int64_t cluster, Heads& heads);
+
+  // --- Each a transaction of its own, of bounded work ---
+  // Writes some rollups that are due. False: none is.
+  Result<bool> RollUp(Millis now);
+  // Removes some of what is older than it is to be kept. False: there is nothing.
+  Result<bool> Expire(Millis now, const Retention& retention);
+
+  // --- At the start ---
+  Status EachCluster(FunctionRef<void(int64_t id, const std::string& name)> visit);
+  Status EachSource(FunctionRef<void(int64_t cluster, const std::string& source,
+                                     const std::string& boot, int64_t sequence)>
+                        visit);
+  // In order, from the oldest that is not flushed.
+  Status EachJournaled(FunctionRef<void(const JournalRow&)> visit);
+  Result<int64_t> Applied();
+  // Of the latest checkpoint; -1: none.
+  Result<Millis> LatestCheckpoint(int64_t cluster);
+  Result<int64_t> EventsSinceCheckpoint(int64_t cluster);
+  // Bytes of the file, without what is free in it.
+  Result<int64_t> UsedBytes();
+
+ private:
+  explicit Store(Sqlite db) : db_(std::move(db)) {}
+  Status Migrate();
+  Status Limit(int64_t most_bytes);
+  Result<int64_t> Meta(const std::string& key);
+  Status SetMeta(const std::string& key, int64_t value);
+  // Prepared once.
+  Result<SqliteStatement*> Statement(const char* sql);
+  Result<int64_t> NumberOf(const char* table, int64_t cluster, const std::string& name);
+  Result<int64_t> MetricId(const std::string& name);
+  Status MarkLate(int64_t subject, const SampleBlock& block);
+  Status WriteHead(int64_t flush, int64_t cluster, const std::string& subject, const Head& head);
+  struct Rolled {
+    size_t level = 0;
+    int64_t window = 0;
+    std::vector<int64_t> sources;  // windows of the level below that it is made of
+  };
+  Result<std::vector<int64_t>> SourcesOf(size_t level, int64_t window);
+  Result<bool> RollLevel(size_t level, Millis now);
+  Status RollSubjects(const Rolled& rolled, int64_t first, int64_t last);
+  Result<bool> RollLate();
+  Status Replace(const Rolled& rolled, int64_t subject, WindowSums& sums);
+  Result<bool> ExpireRaw(Millis now, Millis keep);
+  Result<bool> ExpireLevel(size_t level, Millis now, Millis keep);
+  Result<bool> ExpireEvents(Millis now, Millis keep);
+
+  Sqlite db_;
+  std::map<std::string, SqliteStatement, std::less<>> statements_;
+  std::map<std::string, int64_t> metrics_;
+  // Of subjects of clusters, given since the last TakeNumbers.
+  std::map<std::pair<int64_t, std::string>, int64_t> numbers_;
+};
+
+}  // namespace nos::telemetry

@@ -1,0 +1,177 @@
+#include "telemetry/store.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/random.h"
+#include "telemetry/archive.h"
+
+namespace nos::telemetry {
+namespace {
+
+constexpr Millis kBegin = FloorTo(1'763'760'000'000, 5 * kDay);
+
+class StoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    path_ = ::testing::TempDir() + "nos-store-" + test->name() + ".db";
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
+    auto store = Store::Open({path_});
+    ASSERT_TRUE(store.ok()) << store.status().ToString();
+    store_ = std::move(store).value();
+  }
+  void TearDown() override {
+    store_.reset();
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
+  }
+  // A sample a minute, a flush an hour.
+  void Fill(const std::string& subject, Millis from, Millis to) {
+    for (Millis hour = from; hour < to; hour += kHour) {
+      Heads heads;
+      for (Millis at = hour; at < std::min(to, hour + kHour); at += kMinute) {
+        const double value = std::round(random_.Uniform() * 1000) / 1000;
+        truth_[at] = value;
+        heads.Add(at, {subject, {{"utilization", value}, {"constant", 7}}, nullptr, nullptr});
+      }
+      Write(heads);
+    }
+  }
+  void Write(Heads& heads) {
+    const auto write = [&] { return store_->Flush(1, heads); };
+    const Status written = store_->Transaction(write);
+    ASSERT_TRUE(written.ok()) << written.ToString();
+    store_->TakeNumbers(1, heads);
+  }
+  void RollUp(Millis now) {
+    for (int i = 0; i < 10'000; ++i) {
+      const auto more = store_->RollUp(now);
+      ASSERT_TRUE(more.ok()) << more.status().ToString();
+      if (!*more) return;
+    }
+    FAIL() << "it never ends";
+  }
+  void Expire(Millis now, const Retention& keep) {
+    for (int i = 0; i < 10'000; ++i) {
+      const auto more = store_->Expire(now, keep);
+      ASSERT_TRUE(more.ok()) << more.status().ToString();
+      if (!*more) return;
+    }
+    FAIL() << "it never ends";
+  }
+  // What is read in steps is what was written, summed up.
+  void ExpectTruth(const Range& range, Millis now, const Retention& keep = {}) {
+    Archive archive(path_, keep);
+    const auto read = archive.Samples(1, "gpu/a", "utilization", range, now);
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    const auto buckets = Regrouped(*read, range);
+    for (const Bucket& bucket : buckets) {
+      double sum = 0, least = 2, most = -1, count = 0;
+      for (auto it = truth_.lower_bound(bucket.at);
+           it != truth_.end() && it->first < bucket.at + range.step && it->first < range.to; ++it) {
+        sum += it->second;
+        least = std::min(least, it->second);
+        most = std::max(most, it->second);
+        ++count;
+      }
+      ASSERT_EQ(bucket.count, count) << "at " << bucket.at - kBegin << " step " << range.step;
+      if (count == 0) continue;
+      EXPECT_NEAR(bucket.mean, sum / count, 1e-4);
+      EXPECT_EQ(bucket.min, least);
+      EXPECT_EQ(bucket.max, most);
+    }
+  }
+
+  std::string path_;
+  std::unique_ptr<Store> store_;
+  std::map<Millis, double> truth_;
+  Random random_{1};
+};
+
+TEST_F(StoreTest, RollupsSayWhatTheSamplesSaid) {
+  Fill("gpu/a", kBegin, kBegin + 7 * kDay);
+  const Millis now = kBegin + 7 * kDay;
+  ExpectTruth({kBegin, now, kHour}, now);
+  RollUp(now);
+  for (const Millis step : {kMinute, 5 * kMinute, 30 * kMinute, kHour, 6 * kHour, kDay}) {
+    ExpectTruth({now - kDay, now, step}, now);
+    if (step >= 5 * kMinute) ExpectTruth({kBegin, now, step}, now);
+  }
+  Expire(now, {});
+  ExpectTruth({now - kDay, now, kMinute}, now);
+  ExpectTruth({kBegin, now, 5 * kMinute}, now);
+  ExpectTruth({kBegin, now, kHour}, now);
+}
+
+TEST_F(StoreTest, WhatIsNotKeptAnyMoreIsSaidMoreCoarsely) {
+  const Retention keep{12 * kHour, 6 * kDay, 400 * kDay, 400 * kDay};
+  Fill("gpu/a", kBegin, kBegin + 12 * kDay);
+  const Millis now = kBegin + 12 * kDay;
+  RollUp(now);
+  const auto before = store_->UsedBytes();
+  Expire(now, keep);
+  EXPECT_LT(*store_->UsedBytes(), *before);
+  ExpectTruth({kBegin, now, kHour}, now, keep);
+  ExpectTruth({now - 12 * kHour, now, kMinute}, now, keep);
+}
+
+TEST_F(StoreTest, WhatComesLateIsInTheRollups) {
+  Fill("gpu/a", kBegin, kBegin + kDay);
+  Fill("gpu/a", kBegin + 2 * kDay, kBegin + 7 * kDay);
+  const Millis now = kBegin + 7 * kDay;
+  RollUp(now);
+  Fill("gpu/a", kBegin + kDay, kBegin + 2 * kDay);
+  RollUp(now);
+  Expire(now, {});
+  ExpectTruth({kBegin, now, 5 * kMinute}, now);
+  ExpectTruth({kBegin, now, kHour}, now);
+}
+
+TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
+  for (Millis hour = kBegin; hour < kBegin + 12 * kHour; hour += kHour) {
+    Heads heads;
+    for (int i = 0; i < 700; ++i) {
+      heads.Add(hour, {"gpu/" + std::to_string(i), {{"power", i}}, nullptr, nullptr});
+    }
+    Write(heads);
+  }
+  RollUp(kBegin + 13 * kHour);
+  Archive archive(path_, {});
+  for (const int i : {0, 255, 256, 511, 512, 699}) {
+    const auto read = archive.Samples(1, "gpu/" + std::to_string(i), "power",
+                                      {kBegin, kBegin + 12 * kHour, kHour}, kBegin + 13 * kHour);
+    ASSERT_TRUE(read.ok());
+    ASSERT_EQ(read->size(), 12U) << i;
+    for (const Bucket& bucket : *read) EXPECT_EQ(bucket.mean, i);
+  }
+}
+
+TEST_F(StoreTest, AFailedTransactionLeavesNothing) {
+  Heads heads;
+  heads.Add(kBegin, {"gpu/a", {{"power", 1}}, nullptr, nullptr});
+  const auto fails = [&]() -> Status {
+    const Status written = store_->Flush(1, heads);
+    return written.ok() ? Internal("on purpose") : written;
+  };
+  EXPECT_EQ(store_->Transaction(fails).code(), Code::kInternal);
+  Write(heads);
+  Archive archive(path_, {});
+  const auto read = archive.Samples(1, "gpu/a", "power", {kBegin, kBegin + 1, 1}, kBegin);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->size(), 1U);
+}
+
+TEST_F(StoreTest, AFileOfANewerVersionIsLeftAlone) {
+  store_.reset();
+  {
+    auto db = Sqlite::Open(path_, Sqlite::Mode::kWrite);
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE(db->Execute("PRAGMA user_version=99").ok());
+  }
+  EXPECT_EQ(Store::Open({path_}).status().code(), Code::kInvalid);
+}
+
+}  // namespace
+}  // namespace nos::telemetry

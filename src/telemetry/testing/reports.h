@@ -1,0 +1,29 @@
+// Reports of clusters that are not there, for tests and measurements: deterministic.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "telemetry/records.h"
+
+namespace nos::telemetry {
+
+inline constexpr Millis kReportStart = 1'763'760'000'000;
+
+struct FleetShape {
+  int nodes = 1, gpus = 8, slices = 7;  // of a node, of a GPU
+};
+
+// What the agent of node `node` reports at `at`: utilization, memory, power and so on of each GPU
+// and slice; every 5 minutes the layout, with a pod on each slice but the last of a GPU.
+Json NodeReport(const FleetShape& shape, int node, Millis at, int64_t sequence,
+                const std::string& boot = "boot-1");
+Json EnvelopeOf(const std::string& source, int64_t sequence, JsonArray records,
+                const std::string& boot = "boot-1");
+Json PodRecord(Millis at, const std::string& ns, const std::string& name, const std::string& state,
+               const std::string& resource, const std::string& node = "");
+std::string NodeName(int node);
+std::string GpuName(int node, int gpu);
+std::string InstanceName(int node, int gpu, int slice);
+
+}  // namespace nos::telemetry
