@@ -1,4 +1,4 @@
-// gzip (RFC 1952), whole texts at once.
+// gzip (RFC 1952), within limits: request bodies and journals.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace nos {
 
-std::string Gzip(std::string_view text);
-
-// One or more members, nothing after them. Errors: kInvalid (no gzip, cut short, damaged),
-// kExhausted (it would be longer than `most` bytes; no more than that is ever held).
-Result<std::string> Gunzip(std::string_view compressed, size_t most);
+// `level`: 1, fast, to 9, small.
+std::string Gzip(std::string_view text, int level = 6);
+// Errors: kInvalid (not gzip, cut short, followed by something else), kExhausted (more than `most`
+// bytes of text; no more than that is ever held).
+Result<std::string> Gunzip(std::string_view bytes, size_t most);
 
 }  // namespace nos
