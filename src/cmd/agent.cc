@@ -163,7 +163,6 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                                                       health, xids, metrics}));
   const auto measure = [&] {
     if (builtin) MeasurePlugin(*builtin, metrics);
-    telemetry->Measure();
   };
   NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses,
                                               {{"loop", [&] { return report.Alive(); }, true},

@@ -141,10 +141,14 @@ Result<std::unique_ptr<AgentTelemetry>> AgentTelemetry::Start(const AgentTelemet
   if (!config.dcgm_url.empty()) {
     NOS_ASSIGN(self->dcgm_, DcgmScraper::For(config.dcgm_url));
   }
-  if (!config.delivery.endpoint.empty()) NOS_RETURN_IF_ERROR(self->OpenDelivery(config.delivery));
-  if (self->sender_) self->sending_ = std::thread([it = self.get()] { it->SendAgainAndAgain(); });
-  if (self->sender_ || config.gpu_metrics) {
-    self->looker_ = std::thread([it = self.get()] { it->LookAgainAndAgain(); });
+  if (!config.delivery.endpoint.empty()) {
+    NOS_ASSIGN(const kube::ConnectionConfig connection, ConnectionOf(config.delivery));
+    self->transport_ = std::make_unique<kube::HttpTransport>(
+        connection,
+        kube::HttpOptions{.timeout = kSendTimeout, .max_answer_bytes = kMostAnswerBytes});
+  }
+  if (self->transport_ || config.gpu_metrics) {
+    self->looking_ = std::thread([it = self.get()] { it->LookAgainAndAgain(); });
   }
   return self;
 }
@@ -156,20 +160,20 @@ AgentTelemetry::~AgentTelemetry() {
   stop_ = true;
   look_bell_.Ring();
   send_bell_.Ring();
-  if (looker_.joinable()) looker_.join();
+  if (looking_.joinable()) looking_.join();
   if (sending_.joinable()) sending_.join();
 }
 
-Status AgentTelemetry::OpenDelivery(const DeliveryConfig& delivery) {
-  NOS_ASSIGN(const kube::ConnectionConfig connection, ConnectionOf(delivery));
+Status AgentTelemetry::OpenSpool() {
+  if (spool_) return Status::Ok();
+  const DeliveryConfig& delivery = config_.delivery;
   NOS_ASSIGN(spool_, telemetry::Spool::Open(
                          {.folder = delivery.spool_folder,
                           .most_bytes = static_cast<uint64_t>(delivery.spool_mib) << 20}));
-  transport_ = std::make_unique<kube::HttpTransport>(
-      connection, kube::HttpOptions{.timeout = kSendTimeout, .max_answer_bytes = kMostAnswerBytes});
   telemetry::SenderOptions options{.cluster = delivery.cluster, .source = "node/" + sources_.node};
   options.seed = std::hash<std::string>()(spool_->boot());
   sender_ = std::make_unique<telemetry::Sender>(options, *spool_, *transport_, sources_.metrics);
+  sending_ = std::thread([this] { SendAgainAndAgain(); });
   return Status::Ok();
 }
 
@@ -180,7 +184,8 @@ void AgentTelemetry::LookAgainAndAgain() {
   while (!stop_) {
     const Status looked = Look();
     if (!looked.ok() && looked.message() != trouble) {
-      Log(LogLevel::kWarn, "not all of what GPUs measure is known", {{"error", looked.message()}});
+      Log(LogLevel::kWarn, "not all of what GPUs measure is known or kept",
+          {{"error", looked.message()}});
     }
     trouble = looked.message();
     // Evenly; what was missed is not made up for.
@@ -201,11 +206,16 @@ Status AgentTelemetry::Look() {
   }
   const std::vector<telemetry::XidEvent> xids = sources_.xids.Take();
   if (config_.gpu_metrics) gpu_metrics_.Show(sample, xids);
-  if (!spool_) return worst;
+  if (!transport_) return worst;
+  if (const Status opened = OpenSpool(); !opened.ok()) {
+    for (const telemetry::XidEvent& event : xids) sources_.xids.Add(event);  // for the next look
+    return opened.Within("telemetry spool");
+  }
   const Time now = SystemClock().Now();
   if (const Status kept = spool_->Append(sampler_.Records(sample, xids, now)); !kept.ok()) {
     worst = kept.Within("telemetry spool");
   }
+  ShowSpool();
   send_bell_.Ring();
   return worst;
 }
@@ -215,8 +225,7 @@ void AgentTelemetry::SendAgainAndAgain() {
   while (!stop_) send_bell_.Wait(sender_->Step(clock.Now()).value_or(kIdle));
 }
 
-void AgentTelemetry::Measure() {
-  if (!spool_) return;
+void AgentTelemetry::ShowSpool() {
   const telemetry::SpoolStats stats = spool_->Stats();
   sources_.metrics.Set(kWaiting, {}, static_cast<double>(stats.envelopes));
   sources_.metrics.Set(kBytes, {}, static_cast<double>(stats.bytes));

@@ -82,7 +82,8 @@ struct AgentSources {
 
 class AgentTelemetry {
  public:
-  // Errors: kInvalid (configuration), kUnavailable or kPermission (the spool's folder).
+  // Error: kInvalid (configuration). A spool that cannot be opened is logged and tried again at
+  // each look: nothing here is to keep the agent from its work.
   static Result<std::unique_ptr<AgentTelemetry>> Start(const AgentTelemetryConfig& config,
                                                        const AgentSources& sources);
   // Waits for a request under way, at most its time-out. What is not sent is on disk.
@@ -90,27 +91,26 @@ class AgentTelemetry {
   AgentTelemetry(const AgentTelemetry&) = delete;
   AgentTelemetry& operator=(const AgentTelemetry&) = delete;
 
-  // Brings the metrics of the spool up to date.
-  void Measure();
-
  private:
   AgentTelemetry(const AgentTelemetryConfig& config, const AgentSources& sources);
-  Status OpenDelivery(const DeliveryConfig& delivery);
+  Status OpenSpool();
   void LookAgainAndAgain();
   void SendAgainAndAgain();
   Status Look();
+  void ShowSpool();
 
   const AgentTelemetryConfig config_;
   const AgentSources sources_;
   telemetry::Sampler sampler_{"mig"};
   telemetry::GpuMetrics gpu_metrics_;
   std::unique_ptr<DcgmScraper> dcgm_;
-  std::unique_ptr<telemetry::Spool> spool_;
-  std::unique_ptr<kube::HttpTransport> transport_;
+  std::unique_ptr<kube::HttpTransport> transport_;  // null: nothing is delivered
+  std::unique_ptr<telemetry::Spool> spool_;         // made by the thread that looks
   std::unique_ptr<telemetry::Sender> sender_;
   std::atomic<bool> stop_ = false;
   Bell look_bell_, send_bell_;
-  std::thread looker_, sending_;
+  std::thread looking_;
+  std::thread sending_;  // begun by the other, once there is a spool
 };
 
 }  // namespace nos::cmd

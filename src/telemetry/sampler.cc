@@ -1,12 +1,17 @@
 #include "telemetry/sampler.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
 #include "telemetry/envelope_writer.h"
 
 namespace nos::telemetry {
 namespace {
+
+constexpr size_t kMostReason = 400;  // characters of what is wrong with a GPU
 
 JsonObject MetricsJson(const device::Readings& readings) {
   JsonObject json;
@@ -73,6 +78,14 @@ JsonObject InstanceFields(const SampledGpu& gpu, const SampledInstance& sampled)
           {"unmeasured", UnmeasuredJson(sampled.readings)}};
 }
 
+// A GPU that has never answered has no UUID; its place stands for it.
+std::string NameOf(const NodeSample& sample, int index) {
+  for (const SampledGpu& gpu : sample.gpus) {
+    if (gpu.info.index == index && !gpu.info.uuid.empty()) return gpu.info.uuid;
+  }
+  return fmt::format("{}/{}", sample.node, index);
+}
+
 JsonArray InstancesJson(const SampledGpu& gpu) {
   JsonArray instances;
   for (const SampledInstance& sampled : gpu.instances) {
@@ -94,24 +107,22 @@ std::string Record(const char* kind, Time at, const JsonObject& fields) {
 }
 
 std::string XidRecord(const NodeSample& sample, const XidEvent& event) {
-  std::string uuid;
-  for (const SampledGpu& gpu : sample.gpus) {
-    if (gpu.info.index == event.gpu) uuid = gpu.info.uuid;
-  }
-  return Record("xid", event.at, {{"gpu", uuid}, {"xid", event.xid}, {"message", event.message}});
+  return Record(
+      "xid", event.at,
+      {{"gpu", NameOf(sample, event.gpu)}, {"xid", event.xid}, {"message", event.message}});
 }
 
 }  // namespace
 
-JsonObject Sampler::LayoutOf(const SampledGpu& gpu) {
+JsonObject Sampler::LayoutOf(const NodeSample& sample, const SampledGpu& gpu) {
   if (gpu.instances_status.ok()) instances_[gpu.info.index] = InstancesJson(gpu);
   return {{"index", gpu.info.index},
-          {"gpu", gpu.info.uuid},
+          {"gpu", NameOf(sample, gpu.info.index)},
           {"product", gpu.info.product},
           {"memory", gpu.info.memory_mib},
           {"slots", gpu.slots},
           {"mig", gpu.info.mig_enabled},
-          {"health", gpu.health},
+          {"health", Shortened(gpu.health, kMostReason)},
           {"instances", instances_[gpu.info.index]},
           {"holders", HoldersJson(gpu.holders)}};
 }
@@ -120,7 +131,7 @@ std::vector<std::string> Sampler::Records(const NodeSample& sample, std::span<co
                                           Time now) {
   std::vector<std::string> records;
   JsonArray gpus;
-  for (const SampledGpu& gpu : sample.gpus) gpus.push_back(LayoutOf(gpu));
+  for (const SampledGpu& gpu : sample.gpus) gpus.push_back(LayoutOf(sample, gpu));
   const JsonObject layout{{"node", sample.node}, {"mode", mode_}, {"gpus", std::move(gpus)}};
   std::string text = WriteJson(layout);
   if (sample.holders_status.ok() && (text != layout_ || now - layout_at_ >= layout_every_)) {

@@ -37,7 +37,7 @@ class Sampler {
                                    Time now);
 
  private:
-  JsonObject LayoutOf(const SampledGpu& gpu);
+  JsonObject LayoutOf(const NodeSample& sample, const SampledGpu& gpu);
 
   std::string mode_;
   Duration layout_every_;

@@ -124,6 +124,17 @@ TEST_F(SamplerTest, ALostGpuKeepsItsPlaceAndItsInstances) {
   EXPECT_THAT(FindString(records[1], "unmeasured", "utilization"), HasSubstr("GPU_IS_LOST"));
 }
 
+TEST_F(SamplerTest, AGpuThatHasNeverAnsweredHasItsPlace) {
+  NodeSample sample;
+  sample.node = "gpu-1";
+  sample.gpus.resize(1);
+  sample.gpus[0].health = std::string(2000, 'x');
+  const std::vector<Json> records = Tell(sample);
+  ASSERT_THAT(Kinds(records), ElementsAre("layout"));
+  EXPECT_EQ(FindString(records[0].at("gpus").as_array()[0], "gpu"), "gpu-1/0");
+  EXPECT_LE(FindString(records[0].at("gpus").as_array()[0], "health").size(), 400u);
+}
+
 TEST_F(SamplerTest, XidsAndProcessesAreJoined) {
   NodeSample sample = Take();
   sample.gpus[0].readings.processes = {{7, "python3", 900, held_.id}, {8, "", {}, free_.id}};
