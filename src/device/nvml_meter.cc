@@ -63,8 +63,7 @@ Readings NvmlMeter::OfGpu(nvml::Device device, const GpuInfo& gpu) {
   readings.Take(metric::kMemoryUtilization, Value(rated, rates.memory, 100));
   const std::span<const Wanted> wanted = rated.ok() ? std::span<const Wanted>(kPcie) : kAll;
   const Status by_gpm = ReadGpm(device, {gpu.index, nvml::kNoInstance}, wanted, readings);
-  if (by_gpm.ok()) return readings;
-  for (const Wanted& each : wanted) readings.Take(each.metric, by_gpm);
+  if (!by_gpm.ok()) TakeNone(wanted, by_gpm, readings);
   return readings;
 }
 
@@ -81,9 +80,17 @@ Readings NvmlMeter::OfInstance(nvml::Device gpu, const GpuInstance& instance) {
     readings.Take(metric::kMemoryTotal, found);
   }
   const Status by_gpm = ReadGpm(gpu, {instance.gpu, instance.id}, kWanted, readings);
-  if (by_gpm.ok()) return readings;
-  for (const Wanted& each : kWanted) readings.Take(each.metric, by_gpm);
+  if (!by_gpm.ok()) TakeNone(kWanted, by_gpm, readings);
   return readings;
+}
+
+void NvmlMeter::TakeNone(std::span<const Wanted> wanted, const Status& why, Readings& readings) {
+  const bool elsewhere = why.code() == Code::kUnimplemented;
+  for (const Wanted& each : wanted) {
+    const bool told = elsewhere && each.metric == metric::kUtilization;
+    readings.Take(each.metric,
+                  told ? Status(why.code(), why.message() + "; a DCGM exporter may tell it") : why);
+  }
 }
 
 // As nvidia-smi has it: what the driver keeps for itself is not counted as used, if it tells it.
@@ -165,8 +172,7 @@ Result<nvml::GpmSample> NvmlMeter::Sample(nvml::Device device, unsigned instance
   const nvml::Return asked = call().nvmlGpmQueryDeviceSupport(device, &support);
   if (asked == nvml::kNotSupported || (asked == nvml::kSuccess && support.supported == 0)) {
     return Status(Code::kUnimplemented,
-                  "not measurable here: this GPU has no GPM, which begins with Hopper; a DCGM "
-                  "exporter may tell it");
+                  "not measurable here: this GPU has no GPM, which begins with Hopper");
   }
   NOS_RETURN_IF_ERROR(ToStatus(asked, "nvmlGpmQueryDeviceSupport"));
   nvml::GpmSample sample = nullptr;

@@ -46,6 +46,7 @@ class NvmlMeter {
   void ReadBoard(nvml::Device device, Readings& readings) const;
   void ReadProcesses(nvml::Device device, Readings& readings) const;
   std::string ProcessName(unsigned pid) const;
+  static void TakeNone(std::span<const Wanted> wanted, const Status& why, Readings& readings);
   Status ReadGpm(nvml::Device device, Key key, std::span<const Wanted> wanted, Readings& readings);
   Result<nvml::GpmSample> Sample(nvml::Device device, unsigned instance) const;
 

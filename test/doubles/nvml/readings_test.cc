@@ -100,7 +100,12 @@ TEST(NvmlReadings, AmpereInMigModeSaysThatItCannot) {
     EXPECT_EQ(instance.Find(metric::kMemoryUsed), 0);
     for (const Readings* each : {&gpu, &instance}) {
       EXPECT_FALSE(each->Find(metric::kUtilization));
-      EXPECT_NE(each->unmeasured.at("utilization").find("not measurable here"), std::string::npos);
+      EXPECT_EQ(
+          each->unmeasured.at("utilization"),
+          "not measurable here: this GPU has no GPM, which begins with Hopper; a DCGM exporter "
+          "may tell it");
+      EXPECT_EQ(each->unmeasured.at("memory_utilization"),
+                "not measurable here: this GPU has no GPM, which begins with Hopper");
     }
   }
 }
