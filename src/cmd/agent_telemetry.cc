@@ -15,7 +15,7 @@ namespace {
 
 constexpr MetricFamily kWaiting{
     MetricFamily::Kind::kGauge, "nos_telemetry_spool_envelopes",
-    "Envelopes on disk that the telemetry server has not acknowledged."};
+    "Envelopes on disk that the telemetry server has not acknowledged since the look before."};
 constexpr MetricFamily kBytes{MetricFamily::Kind::kGauge, "nos_telemetry_spool_bytes",
                               "What they take on disk."};
 constexpr MetricFamily kLost{
@@ -211,11 +211,11 @@ Status AgentTelemetry::Look() {
     for (const telemetry::XidEvent& event : xids) sources_.xids.Add(event);  // for the next look
     return opened.Within("telemetry spool");
   }
+  ShowSpool();  // before this look adds to it: what is there has not been delivered since the last
   const Time now = SystemClock().Now();
   if (const Status kept = spool_->Append(sampler_.Records(sample, xids, now)); !kept.ok()) {
     worst = kept.Within("telemetry spool");
   }
-  ShowSpool();
   send_bell_.Ring();
   return worst;
 }

@@ -22,18 +22,28 @@ constexpr MetricFamily kRefused{MetricFamily::Kind::kCounter, "nos_telemetry_ref
 constexpr int kMostDoublings = 16;
 constexpr size_t kMostWords = 300;
 
-bool IsRefusedForEver(int code) { return code == 400 || code == 413 || code == 415 || code == 422; }
-
-// What a refusal says: {"error": "..."}, or the beginning of the text.
-std::string WordsOf(const kube::ApiResponse& response) {
-  std::string words;
+// What a refusal of the server says: {"error": "..."}; "" when it is somebody else's.
+std::string ErrorOf(const kube::ApiResponse& response) {
+  std::string error;
   (void)ReadJson(response.json(), [&](Cursor& root) {
     if (root.kind() != Cursor::Kind::kObject) return;
     root.Members([&](std::string_view key, Cursor& value) {
-      if (key == "error") words = StringOf(value);
+      if (key == "error") error = StringOf(value);
     });
   });
-  return Shortened(words.empty() ? response.text : words, kMostWords);
+  return error;
+}
+
+// A proxy that answers 400 to everything must not empty the spool; one that finds an envelope too
+// large will do so for ever.
+bool IsRefusedForEver(const kube::ApiResponse& response) {
+  const int code = response.code;
+  return code == 413 || ((code == 400 || code == 415 || code == 422) && !ErrorOf(response).empty());
+}
+
+std::string WordsOf(const kube::ApiResponse& response) {
+  const std::string error = ErrorOf(response);
+  return Shortened(error.empty() ? response.text : error, kMostWords);
 }
 
 }  // namespace
@@ -51,7 +61,7 @@ std::optional<Duration> Sender::Step(Time now) {
   if (!envelope) return std::nullopt;
   kube::ApiResponse response;
   const Status sent = Send(*envelope, now, response);
-  if (!sent.ok() && IsRefusedForEver(response.code)) {
+  if (!sent.ok() && IsRefusedForEver(response)) {
     metrics_.Count(kSent, {{"result", "set_aside"}});
     Log(LogLevel::kError, "the telemetry server refuses an envelope for ever; it is set aside",
         {{"sequence", fmt::to_string(envelope->sequence)}, {"error", sent.message()}});

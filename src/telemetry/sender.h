@@ -6,7 +6,7 @@
 //
 // What the answer means:
 //   200 with the sequence            acknowledged; the next one at once
-//   400, 413, 415, 422               this envelope is never taken: set aside, and the next one
+//   413; 400, 415, 422 with {"error"}  this envelope is never taken: set aside, and the next one
 //   429, 503 with Retry-After        again after that time
 //   all else, or none                again after a pause that grows, with jitter; a refused token
 //                                    (401, 403) too, for its file may be rotated

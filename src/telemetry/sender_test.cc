@@ -242,6 +242,8 @@ TEST_F(SenderTest, WhateverTheServerSaysNothingIsLostOrSwapped) {
                                           {502, "<html>proxy</html>"},
                                           {404, "404 page not found"},
                                           {405, ""},
+                                          {400, "<html>a proxy that is asked in plain text</html>"},
+                                          {422, "{\"message\":\"somebody else's\"}"},
                                           {302, "", {{"location", "http://127.0.0.1:1/"}}},
                                           {204, ""},
                                           {200, ""},
