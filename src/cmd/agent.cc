@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "cmd/agent_telemetry.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
@@ -16,9 +17,11 @@
 #include "controllers/measures.h"
 #include "controllers/nvidia_plugin.h"
 #include "device/describe.h"
+#include "device/shared_backend.h"
 #include "kube/metered_transport.h"
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"
+#include "telemetry/sample_text.h"
 
 namespace nos::cmd {
 namespace {
@@ -47,6 +50,7 @@ struct Config {
   kubelet::DevicePluginOptions builtin;
   controllers::NvidiaPluginOptions nvidia;
   kubelet::PodResourcesOptions pod_resources;
+  AgentTelemetryConfig telemetry;
 };
 
 void DescribeAgent(ConfigFields& f, Config& c) {
@@ -76,6 +80,7 @@ void DescribeAgent(ConfigFields& f, Config& c) {
             "long schedulers are then given to notice.");
   f.Seconds("drainTimeoutSeconds", c.agent.drain_timeout, seconds(1), minutes(10),
             "The same where the agent is not allowed to write nodes/status.");
+  f.Group("telemetry", [&] { DescribeAgentTelemetry(f, c.telemetry); });
   DescribeDaemon(f, c.daemon);
   f.Retired("webhook", "no webhook is served here");
   f.Group("leaderElection", [&] {
@@ -115,11 +120,17 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
              device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
   device::HealthBoard health;
   health.SetListener([&] { bell.Ring(); });
-  device::NvmlEvents watcher(*library, health);
+  XidLog xids;
+  device::NvmlEventOptions watch;
+  watch.on_xid = [&](int gpu, uint64_t xid, std::string message) {
+    xids.Add({SystemClock().Now(), gpu, xid, std::move(message)});
+  };
+  device::NvmlEvents watcher(*library, health, watch);
   if (const Status started = watcher.Start(); !started.ok()) {
     Log(LogLevel::kWarn, "errors of GPUs are not noticed", {{"error", started.message()}});
   }
-  device::NvmlBackend backend(*library, catalogue, &watcher);
+  device::NvmlBackend nvml(*library, catalogue, &watcher);
+  device::SharedBackend backend(nvml);
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
 
@@ -147,6 +158,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   options.wake = [&] { bell.Ring(); };
   controllers::Runner runner(reconciler, metered, options);
   LoopReport report;
+  NOS_ASSIGN(const auto telemetry,
+             AgentTelemetry::Start(config.telemetry, {flags.node, backend, pod_resources, catalogue,
+                                                      health, xids, metrics}));
   const auto measure = [&] {
     if (builtin) MeasurePlugin(*builtin, metrics);
   };
@@ -165,25 +179,44 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   return Status::Ok();
 }
 
-int PrintMachine(const AgentFlags& flags) {
-  const auto library = device::NvmlLibrary::Open(flags.library);
-  if (!library.ok()) return Fail("nos agent", library.status());
-  device::NvmlBackend backend(**library, gpu::Catalogue::Builtin());
-  const auto node = device::Describe(backend, gpu::Catalogue::Builtin());
-  if (!node.ok()) return Fail("nos agent", node.status());
+// Rates compare two readings, so it looks twice.
+Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Config& config,
+                                            device::Backend& backend) {
+  constexpr std::chrono::milliseconds kBetween{500};  // GPM needs 100 (nvml.h)
+  kubelet::PodResourcesClient pod_resources(config.pod_resources);
+  const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
+  const auto take = [&] {
+    return telemetry::TakeSample(flags.node, backend, pod_resources, catalogue, nullptr);
+  };
+  NOS_RETURN_IF_ERROR(take().status());
+  std::this_thread::sleep_for(kBetween);
+  NOS_ASSIGN(telemetry::NodeSample sample, take());
+  if (config.telemetry.dcgm_url.empty()) return sample;
+  NOS_ASSIGN(const auto dcgm, DcgmScraper::For(config.telemetry.dcgm_url));
+  NOS_RETURN_IF_ERROR(dcgm->Fill(sample).Within("DCGM exporter (telemetry.dcgmUrl)"));
+  return sample;
+}
+
+Status PrintMachine(const AgentFlags& flags, const Config& config) {
+  NOS_ASSIGN(const auto library,
+             device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
+  device::NvmlBackend backend(*library, gpu::Catalogue::Builtin());
+  NOS_ASSIGN(const auto node, device::Describe(backend, gpu::Catalogue::Builtin()));
+  NOS_ASSIGN(const auto sample, SampleMachine(flags, config, backend));
   if (flags.output == "json") {
-    std::cout << WriteJsonPretty(device::DescriptionJson(*node)) << "\n";
+    Json json = device::DescriptionJson(node);
+    json.as_object()["readings"] = telemetry::SampleJson(sample);
+    std::cout << WriteJsonPretty(json) << "\n";
   } else {
-    std::cout << device::DescriptionText(*node);
+    std::cout << device::DescriptionText(node) << "\n" << telemetry::SampleText(sample);
   }
-  return 0;
+  return Status::Ok();
 }
 
 int Start(const AgentFlags& flags) {
   if (flags.once != flags.print) {
     return Fail("nos agent", Invalid("--once and --print go together"));
   }
-  if (flags.once) return PrintMachine(flags);
   Config config;
   const auto describe = [&](ConfigFields& fields) { DescribeAgent(fields, config); };
   if (const Status read = ReadConfigFile(flags.daemon.config, kKind, describe); !read.ok()) {
@@ -194,7 +227,7 @@ int Start(const AgentFlags& flags) {
     return 0;
   }
   SetLogLevelByName(config.daemon.log_level);
-  const Status ran = RunAgent(flags, config);
+  const Status ran = flags.once ? PrintMachine(flags, config) : RunAgent(flags, config);
   return ran.ok() ? 0 : Fail("nos agent", ran);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/readings.h"
 
 namespace nos::device {
 
@@ -55,6 +56,11 @@ class Backend {
   // Source: nvml.h nvmlDeviceSetMigMode; Ampere keeps the mode over reboots, Hopper and later lose
   // it and need no reset.
   virtual Status EnableMig(int gpu) = 0;
+  // What is measured of the whole GPU, and of one instance. Never an error: what cannot be read
+  // says why, and spoils nothing else. Some rates compare with the last reading of the same GPU or
+  // instance, hence the first has none. They mean something 100 ms after the last (nvml.h, GPM).
+  virtual Readings MeasureGpu(int gpu) = 0;
+  virtual Readings MeasureInstance(const GpuInstance& instance) = 0;
 };
 
 }  // namespace nos::device

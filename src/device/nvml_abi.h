@@ -16,6 +16,7 @@ using Device = struct DeviceHandle*;  // a GPU or a MIG device
 using GpuInstanceRef = struct GpuInstanceHandle*;
 using ComputeInstanceRef = struct ComputeInstanceHandle*;
 using EventSet = struct EventSetHandle*;
+using GpmSample = struct GpmSampleHandle*;
 
 // nvmlReturn_t. A driver may return numbers that are not listed.
 enum Return : unsigned {
@@ -69,6 +70,39 @@ struct Memory {  // nvmlMemory_t, bytes
   unsigned long long total, free, used;
 };
 
+struct MemoryV2 {  // nvmlMemory_v2_t, bytes
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+
+struct Utilization {  // nvmlUtilization_t, per cent
+  unsigned gpu, memory;
+};
+
+struct ProcessInfo {  // nvmlProcessInfo_t, the same in _v2 and _v3
+  unsigned pid;
+  unsigned long long memory;  // bytes; kNoMemory: not known
+  unsigned gpu_instance;      // kNoInstance: the whole GPU
+  unsigned compute_instance;
+};
+
+struct GpmSupport {  // nvmlGpmSupport_t
+  unsigned version, supported;
+};
+
+struct GpmMetric {  // nvmlGpmMetric_t
+  unsigned id;
+  Return code;
+  double value;
+  const char *short_name, *long_name, *unit;
+};
+
+struct GpmMetricsGet {  // nvmlGpmMetricsGet_t; only `count` metrics are looked at
+  unsigned version, count;
+  GpmSample first, second;
+  GpmMetric metrics[333];  // NVML_GPM_METRIC_MAX
+};
+
 struct PlacementSlots {  // nvmlGpuInstancePlacement_t
   unsigned start, size;
 };
@@ -113,6 +147,21 @@ struct EventData {  // nvmlEventData_t
   unsigned compute_instance;
 };
 
+inline constexpr unsigned long long kNoMemory = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
+inline constexpr unsigned kTemperatureGpu = 0;          // NVML_TEMPERATURE_GPU
+inline constexpr unsigned kClockSm = 1;                 // NVML_CLOCK_SM
+inline constexpr unsigned kClockMemory = 2;             // NVML_CLOCK_MEM
+inline constexpr unsigned kEccCorrected = 0;            // NVML_MEMORY_ERROR_TYPE_CORRECTED
+inline constexpr unsigned kEccUncorrected = 1;          // NVML_MEMORY_ERROR_TYPE_UNCORRECTED
+inline constexpr unsigned kEccVolatile = 0;             // NVML_VOLATILE_ECC
+inline constexpr unsigned kGpmVersion =
+    1;  // NVML_GPM_METRICS_GET_VERSION, NVML_GPM_SUPPORT_VERSION
+// NVML_GPM_METRIC_*: per cent, per cent of the bandwidth, MiB/s from and to the GPU.
+inline constexpr unsigned kGpmGraphicsUtil = 1;
+inline constexpr unsigned kGpmDramUtil = 10;
+inline constexpr unsigned kGpmPcieTx = 20;
+inline constexpr unsigned kGpmPcieRx = 21;
+
 // NVML_STRUCT_VERSION: the size in the low bits, the version above.
 template <typename Struct>
 constexpr unsigned StructVersion(unsigned version) {
@@ -124,10 +173,23 @@ static_assert(sizeof(GpuInstanceProfileInfo) == 48);
 static_assert(sizeof(GpuInstanceProfileInfoV2) == 152);
 static_assert(offsetof(GpuInstanceProfileInfoV2, memory_mib) == 48);
 static_assert(sizeof(GpuInstanceInfo) == 24 && sizeof(ComputeInstanceInfo) == 32);
+static_assert(sizeof(MemoryV2) == 40 && sizeof(ProcessInfo) == 24);
+static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetricsGet, metrics) == 24);
 static_assert(sizeof(ComputeInstanceProfileInfo) == 36 && sizeof(EventData) == 32);
 
 // What does not work when a function is missing. kCore: nothing does.
-enum class Feature { kCore, kMig, kProfileNames, kMigDevices, kHealthEvents, kDriverVersion };
+// kFallback: nothing, another function is asked.
+enum class Feature {
+  kCore,
+  kMig,
+  kProfileNames,
+  kMigDevices,
+  kHealthEvents,
+  kDriverVersion,
+  kReadings,
+  kGpm,
+  kFallback
+};
 
 // Every function used: X(name in the library, feature, parameters).
 #define NOS_NVML_FUNCTIONS(X)                                                                    \
@@ -178,7 +240,27 @@ enum class Feature { kCore, kMig, kProfileNames, kMigDevices, kHealthEvents, kDr
   X(nvmlDeviceRegisterEvents, kHealthEvents,                                                     \
     (Device device, unsigned long long types, EventSet set))                                     \
   X(nvmlEventSetWait_v2, kHealthEvents,                                                          \
-    (EventSet set, EventData * data, unsigned timeout_milliseconds))
+    (EventSet set, EventData * data, unsigned timeout_milliseconds))                             \
+  X(nvmlDeviceGetHandleByUUID, kReadings, (const char* uuid, Device* device))                    \
+  X(nvmlDeviceGetUtilizationRates, kReadings, (Device device, Utilization * utilization))        \
+  X(nvmlDeviceGetMemoryInfo_v2, kFallback, (Device device, MemoryV2 * memory))                   \
+  X(nvmlDeviceGetPowerUsage, kReadings, (Device device, unsigned* milliwatts))                   \
+  X(nvmlDeviceGetEnforcedPowerLimit, kReadings, (Device device, unsigned* milliwatts))           \
+  X(nvmlDeviceGetTemperature, kReadings, (Device device, unsigned sensor, unsigned* celsius))    \
+  X(nvmlDeviceGetClockInfo, kReadings, (Device device, unsigned clock, unsigned* megahertz))     \
+  X(nvmlDeviceGetTotalEccErrors, kReadings,                                                      \
+    (Device device, unsigned error, unsigned counter, unsigned long long* errors))               \
+  X(nvmlDeviceGetComputeRunningProcesses_v3, kFallback,                                          \
+    (Device device, unsigned* count, ProcessInfo* processes))                                    \
+  X(nvmlDeviceGetComputeRunningProcesses_v2, kFallback,                                          \
+    (Device device, unsigned* count, ProcessInfo* processes))                                    \
+  X(nvmlSystemGetProcessName, kFallback, (unsigned pid, char* name, unsigned size))              \
+  X(nvmlGpmQueryDeviceSupport, kGpm, (Device device, GpmSupport * support))                      \
+  X(nvmlGpmSampleAlloc, kGpm, (GpmSample * sample))                                              \
+  X(nvmlGpmSampleFree, kGpm, (GpmSample sample))                                                 \
+  X(nvmlGpmSampleGet, kGpm, (Device device, GpmSample sample))                                   \
+  X(nvmlGpmMigSampleGet, kGpm, (Device device, unsigned instance, GpmSample sample))             \
+  X(nvmlGpmMetricsGet, kGpm, (GpmMetricsGet * get))
 
 // The functions of a loaded library. Null where the library does not have it.
 struct Functions {

@@ -61,6 +61,7 @@ Status NvmlBackend::Check(nvml::Return code, std::string_view name) {
 
 Status NvmlBackend::OpenSession() {
   if (std::exchange(session_ended_, false)) {
+    meter_.Forget();
     session_.Close();
     profiles_.clear();
   }
@@ -230,6 +231,7 @@ Status NvmlBackend::Destroy(int gpu, uint32_t instance_id) {
   NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetGpuInstanceById(device, instance_id, &instance),
                             "nvmlDeviceGetGpuInstanceById")
                           .Within(fmt::format("GPU {} instance {}", gpu, instance_id)));
+  meter_.ForgetInstance(gpu, instance_id);
   NOS_RETURN_IF_ERROR(DestroyParts(instance));
   if (events_ != nullptr) events_->board().ClearInstance(gpu, instance_id);
   NOS_ASSIGN(const std::vector<GpuInstance> left, ListInstances(gpu));
@@ -282,6 +284,19 @@ Status NvmlBackend::SetMigMode(int gpu) {
                             "nvmlDeviceSetMigMode"));
   return ToStatus(activation, "nvmlDeviceSetMigMode (activation)")
       .Within(fmt::format("GPU {}", gpu));
+}
+
+Readings NvmlBackend::MeasureGpu(int gpu) {
+  const Result<GpuInfo> info = ReadGpu(gpu);
+  const Result<nvml::Device> device = info.ok() ? Reach(gpu) : info.status();
+  if (!device.ok()) return NothingMeasured(device.status().message());
+  return meter_.OfGpu(*device, *info);
+}
+
+Readings NvmlBackend::MeasureInstance(const GpuInstance& instance) {
+  const Result<nvml::Device> device = Reach(instance.gpu);
+  if (!device.ok()) return NothingMeasured(device.status().message());
+  return meter_.OfInstance(*device, instance);
 }
 
 }  // namespace nos::device

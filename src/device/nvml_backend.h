@@ -16,6 +16,7 @@
 #include "device/health.h"
 #include "device/nvml_events.h"
 #include "device/nvml_library.h"
+#include "device/nvml_meter.h"
 #include "device/nvml_profiles.h"
 #include "gpu/catalogue.h"
 
@@ -27,7 +28,11 @@ class NvmlBackend final : public Backend {
   // told of destroyed instances. All must outlive this.
   NvmlBackend(const NvmlLibrary& library, const gpu::Catalogue& catalogue,
               NvmlEvents* events = nullptr)
-      : library_(library), catalogue_(catalogue), events_(events), session_(library) {}
+      : library_(library),
+        catalogue_(catalogue),
+        events_(events),
+        session_(library),
+        meter_(library) {}
 
   // GPUs that do not answer are listed with GpuInfo::problem.
   Result<std::vector<GpuInfo>> ListGpus() override;
@@ -38,6 +43,8 @@ class NvmlBackend final : public Backend {
   // Further errors: kInvalid when it holds several compute instances: somebody else's.
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
+  Readings MeasureGpu(int gpu) override;
+  Readings MeasureInstance(const GpuInstance& instance) override;
 
   // What the driver says the GPU can be cut into. With MIG off too, where the driver tells it
   // (Hopper and later); else empty.
@@ -69,6 +76,7 @@ class NvmlBackend final : public Backend {
   const gpu::Catalogue& catalogue_;
   NvmlEvents* events_;
   NvmlSession session_;
+  NvmlMeter meter_;                        // after the session, which it needs
   bool session_ended_ = false;             // the driver ended it, or it is to be opened anew
   bool some_failed_ = false;               // some GPU did not answer the last ListGpus
   std::map<int, GpuInfo> known_;           // by index: what was last known

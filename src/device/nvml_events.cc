@@ -197,6 +197,12 @@ void NvmlEvents::Deliver(const nvml::EventData& event) {
   });
   if (from == watched_.end()) return;
   auto condition = ToCondition(event, from->gpu, options_.harmless_xids);
+  if (options_.on_xid && event.type == nvml::kEventXidCritical) {
+    options_.on_xid(
+        from->gpu, event.data,
+        condition ? condition->message
+                  : fmt::format("a program's fault, Xid {} on GPU {}", event.data, from->gpu));
+  }
   if (condition) board_.Add(*std::move(condition));
 }
 

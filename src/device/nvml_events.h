@@ -16,6 +16,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -37,6 +38,8 @@ struct NvmlEventOptions {
   // NVIDIA/k8s-device-plugin ignores (issue 1340: 13, 31, 43, 45, 68, 109), and 94, a contained
   // memory error, for which NVIDIA's Xid catalogue says to restart the application.
   std::set<uint64_t> harmless_xids{13, 31, 43, 45, 68, 94, 109};
+  // Told of every Xid, harmless ones too, on the watcher's thread. Empty: nobody is.
+  std::function<void(int gpu, uint64_t xid, std::string message)> on_xid{};
 };
 
 class NvmlEvents {

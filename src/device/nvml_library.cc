@@ -27,6 +27,8 @@ constexpr FeatureText kOptional[] = {
      "a MIG device whose UUID its compute instance does not tell stays nameless"},
     {Feature::kHealthEvents, "errors of GPUs (XIDs) are not noticed"},
     {Feature::kDriverVersion, "the version of the driver is not known"},
+    {Feature::kReadings, "not all of what GPUs measure is read"},
+    {Feature::kGpm, "the utilization of MIG devices is not measured"},
 };
 
 std::string PathOrDefault(std::string path) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/uuid.h"
+#include "device/sim_load.h"
 
 namespace nos::device {
 namespace {
@@ -181,6 +182,38 @@ Status SimGpus::EnableMig(int gpu) {
   if (Prevents(fault)) return FaultStatus(fault);
   found->info.mig_enabled = true;
   return FaultStatus(fault);
+}
+
+double SimGpus::LoadOf(const std::string& uuid) const {
+  return hooks_.held && !uuid.empty() && hooks_.held(uuid) ? SimLoad(uuid, turn_) : 0;
+}
+
+// Of a GPU in MIG mode, what its instances do, by their share of it.
+double SimGpus::LoadOf(const SimGpu& gpu) const {
+  if (!gpu.info.mig_enabled) return LoadOf(gpu.info.uuid);
+  double load = 0;
+  for (const GpuInstance& instance : gpu.instances) {
+    load += LoadOf(instance.uuid) * instance.size / gpu.model->slots();
+  }
+  return std::min(load, 1.0);
+}
+
+Readings SimGpus::MeasureGpu(int gpu) {
+  const Result<SimGpu*> found = Reach(gpu);
+  if (!found.ok()) return NothingMeasured(found.status().message());
+  if (gpu == 0) ++turn_;
+  const double load = LoadOf(**found);
+  Readings readings = SimUse(load, (*found)->info.memory_mib);
+  AddSimBoard(load, readings);
+  return readings;
+}
+
+Readings SimGpus::MeasureInstance(const GpuInstance& instance) {
+  const Result<SimGpu*> found = Reach(instance.gpu);
+  if (!found.ok()) return NothingMeasured(found.status().message());
+  const auto profile = (*found)->model->FindProfile(instance.profile);
+  const int64_t memory = profile ? (*found)->model->profile(*profile).memory_mib : 0;
+  return SimUse(LoadOf(instance.uuid), memory);
 }
 
 void SimGpus::Reboot() {

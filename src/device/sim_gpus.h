@@ -53,7 +53,8 @@ struct SimAttempt {
 struct SimHooks {
   std::function<void(Duration)> spend{};
   std::function<SimFault(const SimAttempt&)> fault{};
-  // Whether a process of a pod holds the instance with this UUID: Destroy then fails "in use".
+  // Whether a process of a pod holds the instance (or whole GPU) with this UUID: Destroy then fails
+  // "in use".
   std::function<bool(const std::string& uuid)> held{};
   // Just before an instance disappears through Destroy (not through Reboot): for invariants.
   std::function<void(const GpuInstance&)> on_destroy{};
@@ -78,6 +79,9 @@ class SimGpus final : public Backend {
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
+  // As Hooks::held says who works; without it nobody does. Each reading is a turn.
+  Readings MeasureGpu(int gpu) override;
+  Readings MeasureInstance(const GpuInstance& instance) override;
 
   // The node restarts: every instance vanishes, lost GPUs are back; Ampere keeps MIG mode, later
   // architectures lose it.
@@ -100,11 +104,14 @@ class SimGpus final : public Backend {
 
   SimFault Begin(const SimAttempt& attempt, Duration cost);
   Result<SimGpu*> Reach(int gpu);
+  double LoadOf(const std::string& uuid) const;
+  double LoadOf(const SimGpu& gpu) const;
   Result<GpuInstance> Add(SimGpu& gpu, const std::string& profile, uint8_t start, bool complete);
 
   std::vector<SimGpu> gpus_;
   SimHooks hooks_;
   SimLatency latency_;
+  uint64_t turn_ = 0;  // readings of GPU 0 so far
 };
 
 }  // namespace nos::device

@@ -99,5 +99,31 @@ TEST(SimGpus, AnAmpereGpuWithoutMigNeedsAnOperator) {
   EXPECT_EQ(gpus.EnableMig(0).code(), Code::kPermission);
 }
 
+TEST(SimGpus, LoadFollowsHolders) {
+  std::string held;
+  SimHooks hooks;
+  hooks.held = [&](const std::string& uuid) { return uuid == held; };
+  SimGpus gpus = Node(hooks), again = Node(hooks);
+  const GpuInstance busy = gpus.Create(0, "3g.20gb", 4).value();
+  const GpuInstance idle = gpus.Create(0, "1g.5gb", 0).value();
+  (void)again.Create(0, "3g.20gb", 4);
+  held = busy.uuid;
+  for (int turn = 0; turn < 100; ++turn) {
+    const Readings whole = gpus.MeasureGpu(0);
+    const double load = *gpus.MeasureInstance(busy).Find(metric::kUtilization);
+    EXPECT_GT(load, 0.0);
+    EXPECT_LE(load, 1.0);
+    EXPECT_DOUBLE_EQ(*whole.Find(metric::kUtilization), load * 4 / 8);
+    EXPECT_EQ(gpus.MeasureInstance(idle).Find(metric::kUtilization), 0);
+    EXPECT_EQ(again.MeasureGpu(0).metrics, whole.metrics) << "deterministic";
+  }
+  held.clear();
+  const Readings rest = gpus.MeasureGpu(0);
+  EXPECT_EQ(rest.Find(metric::kUtilization), 0);
+  EXPECT_LT(*rest.Find(metric::kPower), 100);
+  gpus.Lose(0);
+  EXPECT_TRUE(gpus.MeasureGpu(0).metrics.empty());
+}
+
 }  // namespace
 }  // namespace nos::device

@@ -10,7 +10,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr size_t kMaxBody = size_t{1} << 30;  // of one answer, bytes
+constexpr curl_off_t kLongestWish = 3600;  // seconds that a busy server may ask for
 constexpr int kMostRepetitions = 8;
 
 std::string PercentEncode(CURL* curl, std::string_view text) {
@@ -52,8 +52,11 @@ HttpTransfer::HttpTransfer(const ConnectionConfig& config, std::shared_ptr<const
   curl_easy_setopt(curl_, CURLOPT_WRITEDATA, this);
   curl_easy_setopt(curl_, CURLOPT_PRIVATE, this);
   AddHeader("Accept: " + (request.accept.empty() ? "application/json" : request.accept));
-  if (!request.body.is_null()) {
-    sent_ = WriteJson(request.body);
+  if (!request.text.empty() || !request.body.is_null()) {
+    sent_ = request.text.empty() ? WriteJson(request.body) : request.text;
+    if (!request.content_encoding.empty()) {
+      AddHeader("Content-Encoding: " + request.content_encoding);
+    }
     AddHeader("Content-Type: " + request.content_type);
     AddHeader("Expect:");
     curl_easy_setopt(curl_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(sent_.size()));
@@ -161,7 +164,7 @@ size_t HttpTransfer::OnData(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
   const std::string_view text(data, size * count);
   if (transfer.receive_) return transfer.receive_(text) ? text.size() : 0;
-  if (transfer.body_.size() + text.size() > kMaxBody) return 0;
+  if (transfer.body_.size() + text.size() > transfer.most_bytes_) return 0;
   transfer.body_ += text;
   return text.size();
 }
@@ -188,7 +191,7 @@ std::optional<Steady::time_point> HttpTransfer::RepeatAt(CURLcode result) {
   // Without a time it is no overload: an eviction that a disruption budget refuses is a 429, too.
   const bool busy = result == CURLE_OK && (code == 429 || code == 503) && seconds > 0;
   if (!busy || !deadline_ || repetitions_ == kMostRepetitions) return std::nullopt;
-  const auto wish = std::chrono::seconds(std::min<curl_off_t>(seconds, 3600));
+  const auto wish = std::chrono::seconds(std::min(seconds, kLongestWish));
   const Steady::time_point due = Steady::now() + Jittered(wish);
   if (due >= *deadline_) return std::nullopt;
   ++repetitions_;
@@ -208,6 +211,9 @@ void HttpTransfer::Complete(CURLcode result) {
   long code = 0;
   curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &code);
   code_ = static_cast<int>(code);
+  curl_off_t wish = 0;
+  curl_easy_getinfo(curl_, CURLINFO_RETRY_AFTER, &wish);
+  retry_after_ = std::chrono::seconds(std::clamp<curl_off_t>(wish, 0, kLongestWish));
   if (ended_) ended_();
   done_.Ring();
 }

@@ -37,6 +37,8 @@ class HttpTransfer {
   // left.
   void SetDeadline(std::chrono::steady_clock::time_point deadline);
   void SetSilence(Duration most);
+  // Of the answer that is collected; a longer one fails.
+  void SetMostBytes(size_t most) { most_bytes_ = most; }
   // Asked by the loop's thread right before anything is sent, on every connection that is tried. It
   // must outlive this.
   void SendOnlyIf(const std::function<bool()>* may_send);
@@ -57,6 +59,7 @@ class HttpTransfer {
   // Once complete. `error` is OK when an answer came, whatever it says.
   const Status& error() const { return error_; }
   int code() const { return code_; }
+  Duration retry_after() const { return retry_after_; }
   std::string TakeBody() { return std::move(body_); }
 
  private:
@@ -78,6 +81,8 @@ class HttpTransfer {
   std::function<void()> ended_;
   Status error_;
   int code_ = 0;
+  size_t most_bytes_ = 0;
+  Duration retry_after_{};
   bool on_new_connection_ = false;
   int repetitions_ = 0;
   std::optional<std::chrono::steady_clock::time_point> deadline_;

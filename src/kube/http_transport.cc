@@ -161,6 +161,7 @@ Result<std::shared_ptr<HttpTransfer>> HttpTransport::Start(const ApiRequest& req
   auto transfer =
       std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), request);
   transfer->SetDeadline(deadline);
+  transfer->SetMostBytes(options_.max_answer_bytes);
   if (request.method != "GET" && options_.may_write) transfer->SendOnlyIf(&options_.may_write);
   loop_->Submit(transfer);
   return transfer;
@@ -178,7 +179,8 @@ Result<ApiResponse> HttpTransport::Finish(const ApiRequest& request,
     }
     NOS_RETURN_IF_ERROR((*transfer)->error());
     if ((*transfer)->code() != kUnauthorized || renewed) {
-      ApiResponse response{(*transfer)->code(), {}, {}, (*transfer)->TakeBody()};
+      ApiResponse response{
+          (*transfer)->code(), {}, {}, (*transfer)->TakeBody(), (*transfer)->retry_after()};
       if (response.text.empty()) response.text = "null";
       return response;
     }

@@ -25,6 +25,7 @@ struct HttpOptions {
   // Requests and watches begun, so that a fault here cannot drown the server.
   double requests_per_second = 100;
   int burst = 200;
+  size_t max_answer_bytes = size_t{1} << 30;  // once decompressed; what is longer is an error
   int max_connections = 50;  // kept when idle; DoAll has as many requests in flight
   // Asked when a connection is there and the next thing is to send a request that is no GET; no: it
   // is not sent (kUnavailable). Whatever it waited for before, who must not write any more does

@@ -133,6 +133,26 @@ TEST_F(HttpTransportTest, SendsPathQueryTokenAndBody) {
   EXPECT_EQ(seen_[0].body, R"({"x":1})");
 }
 
+TEST_F(HttpTransportTest, SendsATextAsItIs) {
+  ApiRequest request = Get("/x");
+  request.method = "POST";
+  request.content_type = "application/json";
+  request.content_encoding = "gzip";
+  request.text = std::string("\x1f\x8b\0 no JSON", 11);
+  EXPECT_EQ(Transport().Do(request)->code, 200);
+  EXPECT_EQ(seen_[0].Header("content-encoding"), "gzip");
+  EXPECT_EQ(seen_[0].body, request.text);
+}
+
+TEST_F(HttpTransportTest, TakesNoLongerAnswerThanItMay) {
+  answer_ = [](const HttpRequest& request) {
+    return Answer(200, std::string(request.target == "/long" ? 1001 : 1000, '1'));
+  };
+  HttpTransport& transport = Transport({.max_answer_bytes = 1000});
+  EXPECT_EQ(transport.Do(Get("/short"))->text.size(), 1000u);
+  EXPECT_EQ(transport.Do(Get("/long")).status().code(), Code::kUnavailable);
+}
+
 TEST_F(HttpTransportTest, WaitsOutWhatABusyServerAsksFor) {
   int asked = 0;
   answer_ = [&](const HttpRequest&) {
@@ -205,7 +225,9 @@ TEST_F(HttpTransportTest, TakesARefusalWithoutATimeForAnAnswer) {
 
 TEST_F(HttpTransportTest, GivesTheBusyAnswerWhenTheTimeWouldNotDo) {
   answer_ = [](const HttpRequest&) { return Answer(503, "{}", {{"Retry-After", "60"}}); };
-  EXPECT_EQ(Transport().Do(Get("/x"))->code, 503);
+  const auto answer = Transport().Do(Get("/x"));
+  EXPECT_EQ(answer->code, 503);
+  EXPECT_EQ(answer->retry_after, seconds(60));
   EXPECT_EQ(seen_.size(), 1u);
 }
 

@@ -27,6 +27,8 @@ struct ApiRequest {
   std::vector<std::string> duplicate_keys = {};
   // How long the answer is waited for, if less than the transport would; 0: as long as that.
   Duration patience{};
+  std::string text{};              // when not empty, the body as it is sent, instead of `body`
+  std::string content_encoding{};  // of `text`: gzip; "": none
 
   // The first value of a query key, or "".
   std::string Query(std::string_view key) const;
@@ -39,6 +41,7 @@ struct ApiResponse {
   Json body;
   std::vector<std::string> warnings{};  // for whoever sent the request
   std::string text{};                   // when not empty, instead of `body`
+  Duration retry_after{};               // what a server that is busy asks for; 0: it does not say
 
   JsonSource json() const { return text.empty() ? JsonSource(body) : JsonSource(text); }
 };

@@ -32,6 +32,9 @@ accepted --set scheduler.enabled=false
 accepted --set gpuPartitioner.replicaCount=1 --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 accepted --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia \
   --set gpuPartitioner.migAgent.devicePlugin.namespace="$namespace"
+telemetry=gpuPartitioner.migAgent.telemetry
+accepted --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod --set $telemetry.tokenSecret=t \
+  --set $telemetry.caConfigMap=c --set $telemetry.certificateSecret=s --set $telemetry.processes=true
 accepted --set gpuPartitioner.config.objective=compute --set gpuPartitioner.scheduler.config.name=mine \
   --set-json 'gpuPartitioner.knownMigGeometries=[{"models":["A30"],"allowedGeometries":[{"1g.6gb":4}]}]'
 accepted --set operator.replicaCount=1 --set operator.leaderElection.enabled=false \
@@ -84,6 +87,8 @@ for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPart
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
   refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0
 done
+refuse 'telemetry.cluster: say' render --set $telemetry.endpoint=https://telemetry.test
+refuse 'endpoint' render --set $telemetry.endpoint=telemetry.test
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0
@@ -94,7 +99,9 @@ if [ -n "${2:-}" ]; then
   for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent \
     KubeSchedulerConfiguration:scheduler SchedulerConfig:scheduler OperatorConfig:operator; do
     render --set gpuPartitioner.config.planBudgetSeconds=2 --set scheduler.config.podMaxBackoffSeconds=20 \
-      --set scheduler.daemonConfig.apiServer.timeoutSeconds=20 >"$dir/rendered.yaml" || fail "render"
+      --set scheduler.daemonConfig.apiServer.timeoutSeconds=20 \
+      --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod --set $telemetry.tokenSecret=t \
+      --set $telemetry.caConfigMap=c --set $telemetry.certificateSecret=s >"$dir/rendered.yaml" || fail "render"
     awk -v kind="${kind%:*}" '/^  (scheduler_)?config.yaml: \|/ {on = 1; text = ""; next}
       on && /^    / {text = text substr($0, 5) "\n"; next}
       on {if (text ~ "kind: " kind) printf "%s", text; on = 0}

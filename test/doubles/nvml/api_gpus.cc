@@ -80,7 +80,10 @@ EXPORTED nvml::Return nvmlDeviceGetPciInfo_v3(nvml::Device device, nvml::PciInfo
 EXPORTED nvml::Return nvmlDeviceGetMemoryInfo(nvml::Device device, nvml::Memory* memory) {
   return OnGpu("nvmlDeviceGetMemoryInfo", device, [&](const Context&, Gpu& gpu) {
     const auto bytes = static_cast<unsigned long long>(gpu.memory_mib) << 20;
-    *memory = {bytes, bytes, 0};
+    const auto used = static_cast<unsigned long long>(ValueOf(gpu.readings, "memoryUsedMiB", 0) +
+                                                      ValueOf(gpu.readings, "reservedMiB", 0))
+                      << 20;
+    *memory = {bytes, bytes - used, used};
     return nvml::kSuccess;
   });
 }

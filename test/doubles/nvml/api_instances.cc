@@ -88,7 +88,7 @@ EXPORTED nvml::Return nvmlDeviceCreateGpuInstanceWithPlacement(nvml::Device devi
     const gpu::Placement placement{row->profile, static_cast<uint8_t>(at->start)};
     if (!Fits(gpu, placement)) return nvml::kInsufficientResources;
     const unsigned id = FreeInstanceId(gpu);
-    gpu.instances.push_back({id, placement, {}});
+    gpu.instances.push_back({id, placement, {}, {}});
     *made = InstanceHandle(FromHandle(Handle::kGpu, device).gpu, id);
     return nvml::kSuccess;
   });

@@ -156,6 +156,11 @@ nvml::Return WaitForChange(std::chrono::milliseconds timeout,
   return code;
 }
 
+int64_t ValueOf(const Values& values, const std::string& name, int64_t otherwise) {
+  const auto found = values.find(name);
+  return found == values.end() ? otherwise : found->second;
+}
+
 nvml::Return PutString(const Context& context, const std::string& text, char* buffer,
                        unsigned size) {
   if (context.fault != nullptr && context.fault->unterminated) {

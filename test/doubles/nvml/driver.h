@@ -53,6 +53,9 @@ nvml::Return Initialise(int change);
 nvml::Return WaitForChange(std::chrono::milliseconds timeout,
                            const std::function<nvml::Return()>& poll);
 
+// The value of this name, or another one where the file does not say.
+int64_t ValueOf(const Values& values, const std::string& name, int64_t otherwise);
+
 // Writes a string as the driver does, or fills the buffer without an end when the fault says so.
 nvml::Return PutString(const Context& context, const std::string& text, char* buffer,
                        unsigned size);

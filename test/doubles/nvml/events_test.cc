@@ -41,7 +41,13 @@ class NvmlEventsTest : public testing::Test {
       {"gpus", JsonArray{{{"model", "H100-80GB"}}, {{"model", "H100-80GB"}, {"mig", false}}}}}};
   std::unique_ptr<NvmlLibrary> library_ = NvmlLibrary::Open(NvmlNode::library()).value();
   HealthBoard board_;
-  NvmlEvents events_{*library_, board_, {milliseconds(50), milliseconds(20), {31}}};
+  std::vector<uint64_t> xids_;  // guarded by mutex_
+  NvmlEvents events_{*library_,
+                     board_,
+                     {milliseconds(50), milliseconds(20), {31}, [this](int, uint64_t xid, auto) {
+                        const std::lock_guard lock(mutex_);
+                        xids_.push_back(xid);
+                      }}};
   NvmlBackend backend_{*library_, gpu::Catalogue::Builtin(), &events_};
 };
 
@@ -53,6 +59,10 @@ TEST_F(NvmlEventsTest, AnXidStandsUntilItsInstanceGoes) {
   const HealthCondition condition = board_.Conditions().front();
   EXPECT_EQ(condition.gpu, 0);
   EXPECT_EQ(condition.instance, made.id);
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(xids_, (std::vector<uint64_t>{31, 63})) << "all are told";
+  }
   EXPECT_NE(condition.message.find("Xid 63 on instance 1 of GPU 0"), std::string::npos)
       << condition.message;
   EXPECT_FALSE(board_.Usable(0, made.id));

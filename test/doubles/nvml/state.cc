@@ -40,6 +40,45 @@ const JsonArray& List(const Json& json, std::string_view key) {
   return found != nullptr && found->is_array() ? found->get_array() : empty;
 }
 
+Values ReadValues(const Json& json) {
+  Values values;
+  const Json* found = Find(json, "readings");
+  if (found == nullptr || !found->is_object()) return values;
+  for (const auto& entry : found->get_object()) {
+    values[std::string(entry.key())] = Number(*found, entry.key(), 0);
+  }
+  return values;
+}
+
+Json WriteValues(const Values& values) {
+  JsonObject json;
+  for (const auto& [name, value] : values) json[name] = value;
+  return json;
+}
+
+std::vector<Process> ReadProcesses(const Json& json) {
+  std::vector<Process> processes;
+  for (const Json& entry : List(json, "processes")) {
+    Process process{static_cast<unsigned>(Number(entry, "pid", 0)),
+                    Text(entry, "name", ""),
+                    {},
+                    static_cast<unsigned>(Number(entry, "instance", 0xFFFFFFFF))};
+    if (Find(entry, "memoryMiB") != nullptr) process.memory_mib = Number(entry, "memoryMiB", 0);
+    processes.push_back(std::move(process));
+  }
+  return processes;
+}
+
+Json WriteProcesses(const std::vector<Process>& processes) {
+  JsonArray json;
+  for (const Process& process : processes) {
+    JsonObject entry{{"pid", process.pid}, {"name", process.name}, {"instance", process.instance}};
+    if (process.memory_mib) entry["memoryMiB"] = *process.memory_mib;
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
 Result<Instance> ReadInstance(const Json& json, const gpu::Model& model) {
   Instance instance;
   instance.id = static_cast<unsigned>(Number(json, "id", 0));
@@ -52,6 +91,7 @@ Result<Instance> ReadInstance(const Json& json, const gpu::Model& model) {
                                 static_cast<unsigned>(Number(entry, "slices", 1)),
                                 Flag(entry, "inUse", false)});
   }
+  instance.readings = ReadValues(json);
   return instance;
 }
 
@@ -82,6 +122,8 @@ Result<Gpu> ReadGpu(const Json& json, const std::string& node, size_t index) {
     NOS_ASSIGN(Instance instance, ReadInstance(entry, *gpu.model));
     gpu.instances.push_back(std::move(instance));
   }
+  gpu.readings = ReadValues(json);
+  gpu.processes = ReadProcesses(json);
   return gpu;
 }
 
@@ -113,7 +155,8 @@ Json WriteInstance(const Instance& instance, const gpu::Model& model) {
   return JsonObject{{"id", instance.id},
                     {"profile", model.profile(instance.placement.profile).name},
                     {"start", instance.placement.start},
-                    {"computeInstances", std::move(compute)}};
+                    {"computeInstances", std::move(compute)},
+                    {"readings", WriteValues(instance.readings)}};
 }
 
 Json WriteGpu(const Gpu& gpu) {
@@ -134,7 +177,9 @@ Json WriteGpu(const Gpu& gpu) {
                     {"inUse", gpu.in_use},
                     {"parentHandles", gpu.parent_handles},
                     {"renames", std::move(renames)},
-                    {"instances", std::move(instances)}};
+                    {"instances", std::move(instances)},
+                    {"readings", WriteValues(gpu.readings)},
+                    {"processes", WriteProcesses(gpu.processes)}};
 }
 
 Json WriteFault(const Fault& fault) {

@@ -14,6 +14,16 @@
 
 namespace nos::nvml_double {
 
+// What is measured, by the names of README.md.
+using Values = std::map<std::string, int64_t>;
+
+struct Process {
+  unsigned pid = 0;
+  std::string name;
+  std::optional<int64_t> memory_mib;
+  unsigned instance = 0xFFFFFFFF;
+};
+
 struct ComputeInstance {
   unsigned id = 0, profile = 0, slices = 0;
   bool in_use = false;  // a process runs on it
@@ -23,6 +33,7 @@ struct Instance {
   unsigned id = 0;
   gpu::Placement placement;
   std::vector<ComputeInstance> compute;
+  Values readings;
 };
 
 struct Gpu {
@@ -36,6 +47,8 @@ struct Gpu {
   bool parent_handles = false;  // compute instances name their GPU and not their MIG device
   std::map<std::string, std::string> renames;  // catalogue's profile name -> this driver's
   std::vector<Instance> instances;
+  Values readings;
+  std::vector<Process> processes;
 };
 
 struct Fault {

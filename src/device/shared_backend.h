@@ -1,0 +1,51 @@
+// One backend for several threads: each call waits for the one under way. What is listed may have
+// changed when it is acted upon; callers of a Backend have to reckon with that anyway.
+#pragma once
+
+#include <mutex>
+
+#include "device/backend.h"
+
+namespace nos::device {
+
+// Thread-safe.
+class SharedBackend final : public Backend {
+ public:
+  // `backend` must outlive this, and be called through this only.
+  explicit SharedBackend(Backend& backend) : backend_(backend) {}
+
+  Result<std::vector<GpuInfo>> ListGpus() override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.ListGpus();
+  }
+  Result<std::vector<GpuInstance>> ListInstances(int gpu) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.ListInstances(gpu);
+  }
+  Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.Create(gpu, profile, start);
+  }
+  Status Destroy(int gpu, uint32_t instance_id) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.Destroy(gpu, instance_id);
+  }
+  Status EnableMig(int gpu) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.EnableMig(gpu);
+  }
+  Readings MeasureGpu(int gpu) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.MeasureGpu(gpu);
+  }
+  Readings MeasureInstance(const GpuInstance& instance) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.MeasureInstance(instance);
+  }
+
+ private:
+  std::mutex mutex_;
+  Backend& backend_;
+};
+
+}  // namespace nos::device

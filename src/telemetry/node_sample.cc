@@ -1,0 +1,90 @@
+#include "telemetry/node_sample.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+namespace nos::telemetry {
+namespace {
+
+using HoldersByDevice = std::map<std::string, std::vector<Holder>>;
+
+// Replicas of a shared device are "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing).
+HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignments) {
+  HoldersByDevice holders;
+  for (const kubelet::DeviceAssignment& assignment : assignments) {
+    const std::string uuid = assignment.device_id.substr(0, assignment.device_id.find("::"));
+    std::vector<Holder>& of = holders[uuid];
+    Holder holder{assignment.ns, assignment.pod, assignment.container};
+    if (std::ranges::find(of, holder) == of.end()) of.push_back(std::move(holder));
+  }
+  for (auto& [uuid, of] : holders) std::ranges::sort(of);
+  return holders;
+}
+
+std::vector<Holder> HoldersOf(const HoldersByDevice& holders, const std::string& uuid) {
+  const auto found = uuid.empty() ? holders.end() : holders.find(uuid);
+  return found == holders.end() ? std::vector<Holder>() : found->second;
+}
+
+std::string HealthOf(const device::GpuInfo& info,
+                     const std::vector<device::HealthCondition>& conditions) {
+  if (!info.problem.empty()) return info.problem;
+  for (const device::HealthCondition& condition : conditions) {
+    const bool whole = condition.gpu == info.index && !condition.instance;
+    if (whole && condition.Disables()) return condition.message;
+  }
+  return "";
+}
+
+Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders, SampledGpu& gpu) {
+  NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));
+  for (device::GpuInstance& instance : instances) {
+    SampledInstance sampled;
+    if (instance.complete) {
+      sampled.readings = backend.MeasureInstance(instance);
+      sampled.holders = HoldersOf(holders, instance.uuid);
+    }
+    sampled.instance = std::move(instance);
+    gpu.instances.push_back(std::move(sampled));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
+                              kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
+                              const device::HealthBoard* health) {
+  NOS_ASSIGN(std::vector<device::GpuInfo> infos, backend.ListGpus());
+  NodeSample sample;
+  sample.node = node;
+  const auto assignments = pod_resources.List();
+  sample.holders_status = assignments.status();
+  const HoldersByDevice holders = assignments.ok() ? ByDevice(*assignments) : HoldersByDevice();
+  const auto conditions =
+      health == nullptr ? std::vector<device::HealthCondition>() : health->Conditions();
+  for (device::GpuInfo& info : infos) {
+    SampledGpu gpu;
+    gpu.health = HealthOf(info, conditions);
+    gpu.readings = info.problem.empty() ? backend.MeasureGpu(info.index)
+                                        : device::NothingMeasured(info.problem);
+    gpu.holders = HoldersOf(holders, info.uuid);
+    gpu.info = std::move(info);
+    if (gpu.info.mig_enabled) {
+      const gpu::Model* model = catalogue.FindByProduct(gpu.info.product);
+      if (model == nullptr) model = catalogue.FindByPciId(gpu.info.pci_device_id);
+      gpu.slots = model == nullptr ? 0 : model->slots();
+      gpu.instances_status = SampleInstances(backend, holders, gpu);
+    }
+    sample.gpus.push_back(std::move(gpu));
+  }
+  return sample;
+}
+
+const Holder* SoleHolder(const std::vector<Holder>& holders) {
+  return holders.size() == 1 ? &holders.front() : nullptr;
+}
+
+}  // namespace nos::telemetry

@@ -1,0 +1,48 @@
+// One look at a node's GPUs: what there is, what it measures, and whose it is. A value, and how it
+// is taken.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/backend.h"
+#include "device/health.h"
+#include "gpu/catalogue.h"
+#include "kubelet/pod_resources.h"
+#include "telemetry/holder.h"
+
+namespace nos::telemetry {
+
+struct SampledInstance {
+  device::GpuInstance instance;
+  device::Readings readings;
+  std::vector<Holder> holders;
+};
+
+struct SampledGpu {
+  device::GpuInfo info;
+  int slots = 0;       // that placements count in; 0: MIG is off
+  std::string health;  // why it cannot be used; "" when it can
+  device::Readings readings;
+  std::vector<SampledInstance> instances;
+  Status instances_status;      // why they are missing
+  std::vector<Holder> holders;  // of the whole GPU
+};
+
+struct NodeSample {
+  std::string node;
+  std::vector<SampledGpu> gpus;
+  Status holders_status;  // why nobody is known to hold anything
+};
+
+// Error: kUnavailable when there is no driver. One bad GPU, or a kubelet that does not answer, is
+// in the sample. `health` may be null.
+Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
+                              kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
+                              const device::HealthBoard* health);
+
+// The one who holds it alone; null when it is nobody or several (shared GPUs).
+const Holder* SoleHolder(const std::vector<Holder>& holders);
+
+}  // namespace nos::telemetry

@@ -1,0 +1,269 @@
+#include "telemetry/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/sim_gpus.h"
+#include "kubelet/testing/fake_kubelet.h"
+#include "telemetry/dcgm_text.h"
+#include "telemetry/gpu_metrics.h"
+#include "telemetry/sample_text.h"
+
+namespace nos::telemetry {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+const gpu::Model& A100() { return *gpu::Catalogue::Builtin().FindByName("A100-40GB"); }
+
+// One A100 in MIG mode, one without; ml/train holds 3g.20gb on the first.
+class SamplerTest : public testing::Test {
+ protected:
+  SamplerTest() {
+    held_ = gpus_.Place(0, "3g.20gb", 4).value();
+    free_ = gpus_.Place(0, "1g.5gb", 0).value();
+    kubelet_.Assign({"ml", "train", "main", "nvidia.com/mig-3g.20gb", held_.uuid});
+  }
+  device::SimHooks Hooks() {
+    device::SimHooks hooks;
+    hooks.held = [this](const std::string& uuid) { return kubelet_.Holds(uuid); };
+    return hooks;
+  }
+  NodeSample Take() {
+    return TakeSample("gpu-1", gpus_, kubelet_, gpu::Catalogue::Builtin(), &health_).value();
+  }
+  std::vector<Json> Tell(const NodeSample& sample, const std::vector<XidEvent>& xids = {}) {
+    std::vector<Json> records;
+    for (const std::string& text : sampler_.Records(sample, xids, now_)) {
+      records.push_back(ParseJson(text).value());
+    }
+    return records;
+  }
+  std::vector<Json> Tell() { return Tell(Take()); }
+  static std::vector<std::string> Kinds(const std::vector<Json>& records) {
+    std::vector<std::string> kinds;
+    for (const Json& record : records) kinds.emplace_back(FindString(record, "kind"));
+    return kinds;
+  }
+
+  kubelet::FakeKubelet kubelet_;
+  device::HealthBoard health_;
+  device::SimGpus gpus_{{{&A100(), "NVIDIA A100-SXM4-40GB"}, {&A100(), "", false}}, "n", Hooks()};
+  device::GpuInstance held_, free_;
+  Sampler sampler_{"mig"};
+  Time now_{std::chrono::milliseconds(1'763'760'000'123)};
+};
+
+TEST_F(SamplerTest, TellsWhatThereIsAndWhatItMeasures) {
+  const std::vector<Json> records = Tell();
+  ASSERT_THAT(Kinds(records), ElementsAre("layout", "gpu", "instance", "instance", "gpu"));
+  const Json& layout = records[0];
+  EXPECT_EQ(layout.at("at"), 1'763'760'000'123);
+  EXPECT_EQ(FindString(layout, "node"), "gpu-1");
+  EXPECT_EQ(FindString(layout, "mode"), "mig");
+  ASSERT_EQ(layout.at("gpus").as_array().size(), 2u);
+  const Json& gpu = layout.at("gpus").as_array()[0];
+  EXPECT_EQ(gpu.at("slots"), 8);
+  EXPECT_EQ(gpu.at("mig"), true);
+  EXPECT_EQ(gpu.at("memory"), 40960);
+  EXPECT_EQ(FindString(gpu, "health"), "");
+  ASSERT_EQ(gpu.at("instances").as_array().size(), 2u);
+  const Json& instance = gpu.at("instances").as_array()[0];
+  EXPECT_EQ(FindString(instance, "instance"), held_.uuid);
+  EXPECT_EQ(FindString(instance, "profile"), "3g.20gb");
+  EXPECT_EQ(instance.at("start"), 4);
+  EXPECT_EQ(instance.at("size"), 4);
+  EXPECT_EQ(instance.at("holders"),
+            (Json(JsonArray{{{"namespace", "ml"}, {"pod", "train"}, {"container", "main"}}})));
+  EXPECT_EQ(layout.at("gpus").as_array()[1].at("slots"), 0) << "without MIG";
+  EXPECT_EQ(FindString(records[1], "gpu"), FindString(gpu, "gpu"));
+  EXPECT_GT(records[1].at("metrics").at("power").to_number<double>(), 50);
+  EXPECT_EQ(FindString(records[2], "instance"), held_.uuid);
+  EXPECT_GT(records[2].at("metrics").at("utilization").to_number<double>(), 0);
+  EXPECT_EQ(records[3].at("metrics").at("utilization"), 0);
+}
+
+TEST_F(SamplerTest, TheLayoutIsToldWhenItChangesAndEveryFiveMinutes) {
+  EXPECT_EQ(Kinds(Tell())[0], "layout");
+  now_ += seconds(10);
+  EXPECT_EQ(Kinds(Tell())[0], "gpu");
+  kubelet_.Remove("ml", "train");
+  EXPECT_EQ(Kinds(Tell())[0], "layout");
+  EXPECT_EQ(Kinds(Tell())[0], "gpu");
+  now_ += minutes(5);
+  EXPECT_EQ(Kinds(Tell())[0], "layout");
+  health_.Add({device::HealthCondition::Kind::kXid, 1, {}, 79, "GPU 1 has fallen off the bus"});
+  const std::vector<Json> records = Tell();
+  EXPECT_EQ(Kinds(records)[0], "layout");
+  EXPECT_EQ(FindString(records[0].at("gpus").as_array()[1], "health"),
+            "GPU 1 has fallen off the bus");
+}
+
+TEST_F(SamplerTest, WhileTheKubeletSaysNothingTheLayoutStands) {
+  (void)Tell();
+  kubelet_.down = true;
+  now_ += minutes(10);
+  EXPECT_THAT(Kinds(Tell()), ElementsAre("gpu", "instance", "instance", "gpu"));
+  kubelet_.down = false;
+  EXPECT_EQ(Kinds(Tell())[0], "layout");
+}
+
+TEST_F(SamplerTest, ALostGpuKeepsItsPlaceAndItsInstances) {
+  (void)Tell();
+  gpus_.Lose(0);
+  NodeSample sample = Take();
+  sample.gpus[0].health = "it is lost";
+  const std::vector<Json> records = Tell(sample);
+  ASSERT_THAT(Kinds(records), ElementsAre("layout", "gpu", "gpu"));
+  EXPECT_EQ(records[0].at("gpus").as_array()[0].at("instances").as_array().size(), 2u);
+  EXPECT_TRUE(records[1].at("metrics").as_object().empty());
+  EXPECT_THAT(FindString(records[1], "unmeasured", "utilization"), HasSubstr("GPU_IS_LOST"));
+}
+
+TEST_F(SamplerTest, AGpuThatHasNeverAnsweredHasItsPlace) {
+  NodeSample sample;
+  sample.node = "gpu-1";
+  sample.gpus.resize(1);
+  sample.gpus[0].health = std::string(2000, 'x');
+  const std::vector<Json> records = Tell(sample);
+  ASSERT_THAT(Kinds(records), ElementsAre("layout"));
+  EXPECT_EQ(FindString(records[0].at("gpus").as_array()[0], "gpu"), "gpu-1/0");
+  EXPECT_LE(FindString(records[0].at("gpus").as_array()[0], "health").size(), 400u);
+}
+
+TEST_F(SamplerTest, XidsAndProcessesAreJoined) {
+  NodeSample sample = Take();
+  sample.gpus[0].readings.processes = {{7, "python3", 900, held_.id}, {8, "", {}, free_.id}};
+  sample.gpus[1].readings.processes = {{9, "x", {}, {}}};
+  sample.gpus[1].holders = {{"a", "p", "c"}, {"a", "q", "c"}};
+  const std::vector<Json> records = Tell(sample, {{now_ - seconds(3), 0, 31, "a fault"}});
+  ASSERT_EQ(Kinds(records)[1], "xid");
+  EXPECT_EQ(records[1].at("xid"), 31);
+  EXPECT_EQ(records[1].at("at"), 1'763'759'997'123);
+  EXPECT_EQ(FindString(records[1], "gpu"), sample.gpus[0].info.uuid);
+  const JsonArray& processes = records[2].at("processes").as_array();
+  EXPECT_EQ(FindString(processes[0], "instance"), held_.uuid);
+  EXPECT_EQ(FindString(processes[0], "pod", "name"), "train");
+  EXPECT_EQ(processes[0].at("memory"), 900);
+  EXPECT_FALSE(processes[1].as_object().contains("pod"));
+  EXPECT_FALSE(processes[1].as_object().contains("memory"));
+  EXPECT_FALSE(records.back().at("processes").as_array()[0].as_object().contains("pod"))
+      << "shared: it may be either's";
+}
+
+TEST_F(SamplerTest, ReplicasOfASharedGpuHaveSeveralHolders) {
+  const std::string uuid = Take().gpus[1].info.uuid;
+  kubelet_.Assign({"b", "two", "c", "nvidia.com/gpu.shared", uuid + "::1"});
+  kubelet_.Assign({"a", "one", "c", "nvidia.com/gpu.shared", uuid + "::0"});
+  kubelet_.Assign({"a", "one", "c", "nvidia.com/gpu.shared", uuid + "::2"});
+  const NodeSample sample = Take();
+  EXPECT_THAT(sample.gpus[1].holders,
+              ElementsAre(Holder{"a", "one", "c"}, Holder{"b", "two", "c"}));
+  EXPECT_EQ(SoleHolder(sample.gpus[1].holders), nullptr);
+}
+
+TEST_F(SamplerTest, DcgmFillsWhatIsUnmeasured) {
+  NodeSample sample = Take();
+  const std::string uuid = sample.gpus[0].info.uuid;
+  sample.gpus[0].instances[0].readings = device::NothingMeasured("not here");
+  sample.gpus[0].readings = device::NothingMeasured("not here");
+  const std::string name = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
+  const auto line = [&](const std::string& labels, const std::string& value) {
+    return name + "{gpu=\"0\",UUID=\"" + uuid + "\"" + labels + "} " + value + "\n";
+  };
+  FillUtilization(ReadDcgmText("# HELP " + name + " Ratio\n# TYPE " + name + " gauge\n" +
+                               line("", "0.25") + "DCGM_FI_DEV_SM_CLOCK{gpu=\"0\"} 5\n" +
+                               line(",GPU_I_PROFILE=\"3g.20gb\",GPU_I_ID=\"" +
+                                        std::to_string(held_.id) + "\",pod=\"a\\\"}\\n\"",
+                                    "0.750000 1763760000123") +
+                               line(",GPU_I_ID=\"" + std::to_string(free_.id) + "\"", "0.9")),
+                  sample);
+  EXPECT_EQ(sample.gpus[0].readings.Find("utilization"), 0.25);
+  EXPECT_EQ(sample.gpus[0].instances[0].readings.Find("utilization"), 0.75);
+  EXPECT_FALSE(sample.gpus[0].instances[0].readings.unmeasured.contains("utilization"));
+  EXPECT_EQ(sample.gpus[0].instances[1].readings.Find("utilization"), 0)
+      << "what the driver says stands";
+}
+
+TEST(DcgmText, HostileLinesArePassedOver) {
+  const std::string name = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
+  for (const std::string& bad :
+       {name, name + "{", name + "{}", name + "{} 1", name + "{UUID=\"G", name + "{UUID=\"G\\",
+        name + "{UUID=\"G\"", name + "{UUID=\"G\"}", name + "{UUID=\"G\"} ",
+        name + "{UUID=\"G\"} x", name + "{UUID=\"G\"} NaN", name + "{UUID=\"G\"} -1",
+        name + "{UUID=\"G\"} 1e9", name + "{UUID=\"G\",GPU_I_ID=\"-1\"} 1",
+        name + "{UUID=\"G\",GPU_I_ID=\"99999999999\"} 1", name + "{UUID=\"G\",x} 1",
+        name + "_X{UUID=\"G\"} 1", name + "{UUID=\"" + std::string(10'000, 'G') + "\"} 1",
+        std::string("\0\xff{}", 4)}) {
+    EXPECT_TRUE(ReadDcgmText(bad).empty()) << bad;
+    EXPECT_EQ(ReadDcgmText(bad + "\n" + name + "{UUID=\"G\"} 1\n").size(), 1u) << bad;
+  }
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += name + "{UUID=\"G\"} 1\n";
+  EXPECT_EQ(ReadDcgmText(many).size(), 4096u);
+}
+
+TEST_F(SamplerTest, MetricsHaveTheNamesThatPeopleGraph) {
+  Metrics metrics;
+  GpuMetrics shown(metrics);
+  NodeSample sample = Take();
+  sample.gpus[0].readings.metrics["utilization"] = 0.5;
+  sample.gpus[0].instances[0].readings.metrics["utilization"] = 0.75;
+  shown.Show(sample, std::vector<XidEvent>{{now_, 1, 79, ""}});
+  std::string text = metrics.Text();
+  const std::string uuid = sample.gpus[0].info.uuid;
+  EXPECT_THAT(text,
+              HasSubstr("DCGM_FI_DEV_GPU_UTIL{GPU_I_ID=\"\",GPU_I_PROFILE=\"\",Hostname=\"gpu-1\","
+                        "UUID=\"" +
+                        uuid +
+                        "\",container=\"\",device=\"nvidia0\",gpu=\"0\","
+                        "modelName=\"NVIDIA A100-SXM4-40GB\",namespace=\"\",pod=\"\"} 50\n"));
+  EXPECT_THAT(text,
+              HasSubstr("DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID=\"" + std::to_string(held_.id) +
+                        "\",GPU_I_PROFILE=\"3g.20gb\",Hostname=\"gpu-1\",UUID=\"" + uuid +
+                        "\",container=\"main\",device=\"nvidia0\",gpu=\"0\",modelName=\"NVIDIA "
+                        "A100-SXM4-40GB\",namespace=\"ml\",pod=\"train\"} 0.75\n"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_XID_ERRORS{GPU_I_ID=\"\",GPU_I_PROFILE=\"\","
+                              "Hostname=\"gpu-1\",UUID=\"" +
+                              sample.gpus[1].info.uuid));
+  for (const char* name :
+       {"DCGM_FI_DEV_FB_USED{", "DCGM_FI_DEV_FB_FREE{", "DCGM_FI_DEV_POWER_USAGE{",
+        "DCGM_FI_DEV_GPU_TEMP{", "DCGM_FI_DEV_SM_CLOCK{"}) {
+    EXPECT_THAT(text, HasSubstr(name));
+  }
+  kubelet_.Remove("ml", "train");
+  gpus_.Lose(1);
+  shown.Show(Take(), {});
+  text = metrics.Text();
+  EXPECT_THAT(text, Not(HasSubstr("pod=\"train\"")));
+  EXPECT_THAT(text, Not(HasSubstr("DCGM_FI_DEV_GPU_UTIL{GPU_I_ID=\"\",GPU_I_PROFILE=\"\",Hostname="
+                                  "\"gpu-1\",UUID=\"" +
+                                  sample.gpus[1].info.uuid)));
+}
+
+TEST_F(SamplerTest, PeopleGetATable) {
+  NodeSample sample = Take();
+  sample.gpus[0].readings.metrics["utilization"] = 0.5;
+  sample.gpus[0].readings.processes = {{7, "python3", 900, held_.id}};
+  sample.gpus[0].instances[1].readings = device::NothingMeasured("not measurable here");
+  const std::string text = SampleText(sample);
+  EXPECT_THAT(text, HasSubstr("3g.20gb@4"));
+  EXPECT_THAT(text, HasSubstr("50 %"));
+  EXPECT_THAT(text, HasSubstr("ml/train (main)"));
+  EXPECT_THAT(text, HasSubstr("900 MiB"));
+  EXPECT_THAT(text,
+              HasSubstr("memory_total (1x), memory_used (1x), utilization (1x): not measurable"
+                        " here\n"));
+  kubelet_.down = true;
+  EXPECT_THAT(SampleText(Take()), HasSubstr("who holds what is not known"));
+  const Json json = SampleJson(sample);
+  EXPECT_EQ(FindString(json.at("gpus").as_array()[0].at("instances").as_array()[0], "profile"),
+            "3g.20gb");
+}
+
+}  // namespace
+}  // namespace nos::telemetry

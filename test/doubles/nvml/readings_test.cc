@@ -1,0 +1,164 @@
+// What the real NVML backend measures over the doubled driver.
+#include <gtest/gtest.h>
+
+#include "device/nvml_backend.h"
+#include "nvml_node.h"
+
+namespace nos::device {
+namespace {
+
+using nvml_double::NvmlNode;
+
+JsonObject BusyGpu(const char* model, bool mig) {
+  return {{"model", model},
+          {"mig", mig},
+          {"readings", JsonObject{{"utilization", 63},
+                                  {"memoryUtilization", 21},
+                                  {"memoryUsedMiB", 12345},
+                                  {"reservedMiB", 600},
+                                  {"powerMilliwatts", 312500},
+                                  {"temperature", 57},
+                                  {"smClock", 1410},
+                                  {"eccCorrected", 3},
+                                  {"pcieTxMiB", 20},
+                                  {"pcieRxMiB", 40}}}};
+}
+
+struct Machine {
+  explicit Machine(JsonArray gpus, const std::string& file = NvmlNode::library())
+      : node(JsonObject{{"node", "n1"}, {"gpus", std::move(gpus)}}),
+        library(NvmlLibrary::Open(file).value()) {}
+  // Of an instance: what is measured, and how busy it is from now on.
+  void SetInstance(int gpu, const JsonObject& readings) {
+    node.EditGpu(gpu, [&](JsonObject& changed) {
+      changed["instances"].as_array().at(0).as_object()["readings"] = readings;
+    });
+  }
+  NvmlNode node;
+  std::unique_ptr<NvmlLibrary> library;
+  NvmlBackend backend{*library, gpu::Catalogue::Builtin()};
+};
+
+TEST(NvmlReadings, OfAGpuWithoutMig) {
+  Machine m({BusyGpu("A100-40GB", false)});
+  const Readings readings = m.backend.MeasureGpu(0);
+  EXPECT_EQ(readings.Find(metric::kUtilization), 0.63);
+  EXPECT_EQ(readings.Find(metric::kMemoryUtilization), 0.21);
+  EXPECT_EQ(readings.Find(metric::kMemoryUsed), 12345) << "without what the driver keeps";
+  EXPECT_EQ(readings.Find(metric::kMemoryTotal), 40960);
+  EXPECT_EQ(readings.Find(metric::kPower), 312.5);
+  EXPECT_EQ(readings.Find(metric::kPowerLimit), 400);
+  EXPECT_EQ(readings.Find(metric::kTemperature), 57);
+  EXPECT_EQ(readings.Find(metric::kSmClock), 1410);
+  EXPECT_EQ(readings.Find(metric::kMemoryClock), 1593);
+  EXPECT_EQ(readings.Find(metric::kEccCorrected), 3);
+  EXPECT_EQ(readings.Find(metric::kEccUncorrected), 0);
+  ASSERT_EQ(readings.unmeasured.size(), 2u) << "PCIe comes from GPM";
+  EXPECT_NE(readings.unmeasured.at("pcie_tx").find("begins with Hopper"), std::string::npos);
+}
+
+TEST(NvmlReadings, InMigModeHopperComparesCounters) {
+  Machine m({BusyGpu("H100-80GB", true)});
+  const GpuInstance made = m.backend.Create(0, "1g.10gb", 3).value();
+  m.SetInstance(0, {{"utilization", 80}, {"memoryUsedMiB", 5000}});
+  Readings gpu = m.backend.MeasureGpu(0), instance = m.backend.MeasureInstance(made);
+  EXPECT_EQ(instance.Find(metric::kMemoryUsed), 5000);
+  EXPECT_GT(*instance.Find(metric::kMemoryTotal), 9000);
+  for (const Readings* first : {&gpu, &instance}) {
+    EXPECT_FALSE(first->Find(metric::kUtilization));
+    EXPECT_EQ(first->unmeasured.at("utilization"), "the first reading has nothing to compare with");
+  }
+  m.SetInstance(0, {{"utilization", 42}, {"memoryUtilization", 7}});
+  gpu = m.backend.MeasureGpu(0);
+  instance = m.backend.MeasureInstance(made);
+  EXPECT_EQ(gpu.Find(metric::kUtilization), 0.63);
+  EXPECT_EQ(gpu.Find(metric::kPcieTx), 20 * 1024);
+  EXPECT_EQ(gpu.Find(metric::kPcieRx), 40 * 1024);
+  EXPECT_TRUE(gpu.unmeasured.empty());
+  EXPECT_EQ(instance.Find(metric::kUtilization), 0.42);
+  EXPECT_EQ(instance.Find(metric::kMemoryUtilization), 0.07);
+  EXPECT_TRUE(instance.unmeasured.empty());
+}
+
+TEST(NvmlReadings, AnInstanceMadeAnewIsNotComparedWithTheOldOne) {
+  Machine m({BusyGpu("H100-80GB", true)});
+  const GpuInstance first = m.backend.Create(0, "1g.10gb", 3).value();
+  (void)m.backend.MeasureInstance(first);
+  ASSERT_TRUE(m.backend.Destroy(0, first.id).ok());
+  const GpuInstance second = m.backend.Create(0, "1g.10gb", 3).value();
+  ASSERT_EQ(first.uuid, second.uuid);
+  EXPECT_FALSE(m.backend.MeasureInstance(second).Find(metric::kUtilization));
+  EXPECT_TRUE(m.backend.MeasureInstance(second).Find(metric::kUtilization));
+}
+
+TEST(NvmlReadings, AmpereInMigModeSaysThatItCannot) {
+  Machine m({BusyGpu("A100-40GB", true)});
+  const GpuInstance made = m.backend.Create(0, "1g.5gb", 6).value();
+  for (int i = 0; i < 2; ++i) {
+    const Readings gpu = m.backend.MeasureGpu(0), instance = m.backend.MeasureInstance(made);
+    EXPECT_EQ(gpu.Find(metric::kMemoryUsed), 12345);
+    EXPECT_EQ(instance.Find(metric::kMemoryUsed), 0);
+    for (const Readings* each : {&gpu, &instance}) {
+      EXPECT_FALSE(each->Find(metric::kUtilization));
+      EXPECT_EQ(
+          each->unmeasured.at("utilization"),
+          "not measurable here: this GPU has no GPM, which begins with Hopper; a DCGM exporter "
+          "may tell it");
+      EXPECT_EQ(each->unmeasured.at("memory_utilization"),
+                "not measurable here: this GPU has no GPM, which begins with Hopper");
+    }
+  }
+}
+
+TEST(NvmlReadings, AnOldDriverReadsWhatItCan) {
+  Machine m({BusyGpu("A100-40GB", false)}, NvmlNode::old_library());
+  const Readings readings = m.backend.MeasureGpu(0);
+  EXPECT_EQ(readings.Find(metric::kMemoryUsed), 12945) << "it does not tell what it keeps";
+  EXPECT_EQ(readings.metrics.size(), 2u);
+  EXPECT_NE(readings.unmeasured.at("power").find("the driver is too old for it"), std::string::npos)
+      << readings.unmeasured.at("power");
+  EXPECT_TRUE(readings.unmeasured.contains("processes"));
+  EXPECT_TRUE(readings.unmeasured.contains("utilization"));
+}
+
+TEST(NvmlReadings, OneThatFailsSpoilsNoOther) {
+  Machine m({BusyGpu("A100-40GB", false)});
+  m.node.Fault({{"call", "nvmlDeviceGetPowerUsage"}, {"error", 999}});
+  m.node.Fault({{"call", "nvmlDeviceGetComputeRunningProcesses_v3"}, {"count", 4'000'000}});
+  m.node.Fault({{"call", "nvmlDeviceGetUtilizationRates"}, {"count", 4'294'967'295}});
+  const Readings readings = m.backend.MeasureGpu(0);
+  EXPECT_NE(readings.unmeasured.at("power").find("NVML_ERROR_UNKNOWN"), std::string::npos);
+  EXPECT_NE(readings.unmeasured.at("processes").find("4000000"), std::string::npos);
+  EXPECT_NE(readings.unmeasured.at("utilization").find("which cannot be"), std::string::npos);
+  EXPECT_EQ(readings.Find(metric::kTemperature), 57);
+  EXPECT_EQ(m.backend.MeasureGpu(0).Find(metric::kPower), 312.5);
+}
+
+TEST(NvmlReadings, ALostGpuMeasuresNothing) {
+  Machine m({BusyGpu("A100-40GB", false)});
+  m.node.EditGpu(0, [](JsonObject& gpu) { gpu["lost"] = true; });
+  const Readings readings = m.backend.MeasureGpu(0);
+  EXPECT_TRUE(readings.metrics.empty());
+  EXPECT_NE(readings.unmeasured.at("utilization").find("fallen off the bus"), std::string::npos);
+}
+
+TEST(NvmlReadings, ProcessesAreNamedAndBelongToInstances) {
+  Machine m({BusyGpu("H100-80GB", true)});
+  m.node.EditGpu(0, [](JsonObject& gpu) {
+    gpu["processes"] = JsonArray{
+        {{"pid", 77}, {"name", "/usr/bin/python3\x1b[2J"}, {"memoryMiB", 900}, {"instance", 3}},
+        {{"pid", 12}, {"name", "idle"}}};
+  });
+  const Readings readings = m.backend.MeasureGpu(0);
+  ASSERT_EQ(readings.processes.size(), 2u);
+  EXPECT_EQ(readings.processes[0].pid, 12u);
+  EXPECT_FALSE(readings.processes[0].memory_mib);
+  EXPECT_FALSE(readings.processes[0].instance);
+  EXPECT_EQ(readings.processes[1].name.find('\x1b'), std::string::npos);
+  EXPECT_TRUE(readings.processes[1].name.starts_with("python3"));
+  EXPECT_EQ(readings.processes[1].memory_mib, 900);
+  EXPECT_EQ(readings.processes[1].instance, 3u);
+}
+
+}  // namespace
+}  // namespace nos::device
