@@ -1,0 +1,159 @@
+// The time slider: what happened when, any moment of it, and replay.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { Slider, SliderThumb, SliderTrack } from "react-aria-components";
+import { api } from "../api/client";
+import type { HistoryEvent } from "../api/types";
+import { useCluster, useNow, useResource } from "../lib/data";
+import { ago, clock, counted } from "../lib/format";
+import type { TimeRange } from "../lib/range";
+import { setParams } from "../lib/route";
+import { useDark } from "../lib/theme";
+import { Choice, IconButton } from "../ui/controls";
+import { coloursOf } from "./draw";
+
+interface Props {
+  range: TimeRange;
+  at: number | undefined;
+  /** Which moment the map shows. */
+  loaded: number | undefined;
+  busy: boolean;
+}
+
+const speeds = [
+  { id: "240", label: "slow" },
+  { id: "120", label: "normal" },
+  { id: "48", label: "fast" },
+];
+
+/** Moments are rounded so that the same ones are asked for again. */
+export function frameOf(range: TimeRange, frames: number): number {
+  return Math.max(10_000, Math.round((range.to - range.from) / frames / 10_000) * 10_000);
+}
+
+/** How many events fall into each of `bins` parts of the range. */
+export function histogram(events: HistoryEvent[], range: TimeRange, bins: number): { many: number; decisions: number }[] {
+  const all = Array.from({ length: bins }, () => ({ many: 0, decisions: 0 }));
+  const span = range.to - range.from;
+  for (const event of events) {
+    const bin = all[Math.floor(((event.at - range.from) / span) * bins)];
+    if (!bin) continue;
+    bin.many++;
+    if (event.kind === "decision") bin.decisions++;
+  }
+  return all;
+}
+
+export function TimeBar({ range, at, loaded, busy }: Props): ReactNode {
+  const now = useNow(10_000);
+  const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState("120");
+  const [drag, setDrag] = useState<number>();
+  const end = range.moving ? Math.min(range.to, now) : range.to;
+  const step = frameOf(range, Number(speed));
+  const value = Math.max(range.from, Math.min(drag ?? at ?? end, end));
+
+  const go = (moment: number): void => {
+    const next = Math.max(range.from, moment);
+    setParams({ at: next >= end && range.moving ? "" : String(Math.round(Math.min(next, end) / 10_000) * 10_000) });
+  };
+
+  // The next frame is asked for when the last one is on the screen, and not before it could be seen.
+  const ready = playing && !busy && (at === undefined || loaded === at);
+  useEffect(() => {
+    if (!ready) return;
+    const timer = setTimeout(() => {
+      if (at === undefined || at + step >= end) setPlaying(false);
+      go((at ?? end) + step);
+    }, 180);
+    return () => clearTimeout(timer);
+  });
+
+  // While dragging, the map follows at most ten times a second.
+  useEffect(() => {
+    if (drag === undefined) return;
+    const timer = setTimeout(() => go(drag), 100);
+    return () => clearTimeout(timer);
+  }, [drag]);
+
+  const play = (): void => {
+    if (!playing && at === undefined) go(range.from);
+    setPlaying(!playing);
+  };
+  return (
+    <section className="timebar" aria-label="Time">
+      <div className="timebar-buttons">
+        <IconButton label={playing ? "Stop the replay" : "Replay"} icon={playing ? "pause" : "play"} onPress={play} />
+        <IconButton label="A step back" icon="back" onPress={() => go(value - step)} />
+        <IconButton label="A step forward" icon="forward" onPress={() => go(value + step)} isDisabled={at === undefined} />
+        <Choice label="Speed of the replay" value={speed} options={speeds} onChange={setSpeed} />
+      </div>
+      <Slider
+        className="slider" aria-label="Moment" minValue={range.from} maxValue={end} step={10_000} value={value}
+        onChange={(next) => {
+          setPlaying(false);
+          setDrag(next as number);
+        }}
+        onChangeEnd={(next) => {
+          setDrag(undefined);
+          go(next as number);
+        }}
+      >
+        <SliderTrack className="slider-track">
+          <Marks range={range} end={end} />
+          <SliderThumb className="slider-thumb" />
+        </SliderTrack>
+      </Slider>
+      <output className="timebar-at">
+        <strong>{at === undefined && drag === undefined ? "Now" : clock(value, now)}</strong>
+        <span className="muted">{at === undefined && drag === undefined ? clock(end, now, false) : ago(value, now)}</span>
+      </output>
+    </section>
+  );
+}
+
+/** How much changed when; decisions in the accent colour. */
+function Marks({ range, end }: { range: TimeRange; end: number }): ReactNode {
+  const { name } = useCluster();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const dark = useDark();
+  const [width, setWidth] = useState(0);
+  const history = useResource(`history|${name}|${range.from}|${range.to}`, (signal) =>
+    api.history(name, Math.round(range.from), Math.round(range.to), 5000, signal),
+  );
+  const bins = useMemo(
+    () => histogram(history.data?.events ?? [], { ...range, to: end }, Math.max(1, Math.floor(width / 4))),
+    [history.data, range.from, end, width],
+  );
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => {
+    const element = canvas.current;
+    const context = element?.getContext("2d");
+    if (!element || !context || width === 0) return;
+    element.width = width * 2;
+    element.height = 56;
+    context.setTransform(2, 0, 0, 2, 0, 0);
+    const colours = coloursOf(element, dark);
+    const most = Math.max(1, ...bins.map((bin) => bin.many));
+    bins.forEach((bin, place) => {
+      const height = Math.ceil((Math.sqrt(bin.many) / Math.sqrt(most)) * 24);
+      const decided = bin.many > 0 ? Math.round((bin.decisions / bin.many) * height) : 0;
+      context.fillStyle = colours.line;
+      context.fillRect(place * 4, 28 - height, 3, height - decided);
+      context.fillStyle = colours.accent;
+      context.fillRect(place * 4, 28 - decided, 3, decided);
+    });
+  }, [bins, width, dark]);
+  const decisions = history.data?.events.filter((each) => each.kind === "decision").length ?? 0;
+  return (
+    <canvas
+      ref={canvas} className="slider-marks" role="img"
+      aria-label={`${counted(history.data?.events.length ?? 0, "change")}, of them ${counted(decisions, "decision")}`}
+    />
+  );
+}

@@ -1,0 +1,28 @@
+import type { Series } from "../api/types";
+
+export interface Stats {
+  min: number | undefined;
+  mean: number | undefined;
+  max: number | undefined;
+  last: number | undefined;
+}
+
+/** Of what is known; undefined where nothing is. */
+export function statsOf(series: Series | undefined): Stats {
+  const stats: Stats = { min: undefined, mean: undefined, max: undefined, last: undefined };
+  let sum = 0;
+  let many = 0;
+  for (let index = 0; index < (series?.at.length ?? 0); index++) {
+    const mean = series?.mean[index];
+    if (mean === null || mean === undefined) continue;
+    const min = series?.min[index] ?? mean;
+    const max = series?.max[index] ?? mean;
+    stats.min = stats.min === undefined ? min : Math.min(stats.min, min);
+    stats.max = stats.max === undefined ? max : Math.max(stats.max, max);
+    stats.last = mean;
+    sum += mean;
+    many++;
+  }
+  if (many > 0) stats.mean = sum / many;
+  return stats;
+}
