@@ -4,8 +4,8 @@ import { I18nProvider } from "react-aria-components";
 import { api } from "./api/client";
 import { Live } from "./api/live";
 import type { Session } from "./api/types";
-import { ClusterContext, useResource } from "./lib/data";
-import { useRoute, type Page } from "./lib/route";
+import { ClusterContext, OverviewContext, useLoadedOverview, useResource, type Cluster } from "./lib/data";
+import { useRoute, type Page, type Route } from "./lib/route";
 import { Shell } from "./ui/shell";
 import { SignIn } from "./ui/signin";
 import { Boundary, Failed, Loading } from "./ui/states";
@@ -38,7 +38,8 @@ function Entry(): ReactNode {
 }
 
 function Signed({ session, onRefused }: { session: Session; onRefused: () => void }): ReactNode {
-  const { page, params } = useRoute();
+  const route = useRoute();
+  const { params } = route;
   const name = session.clusters.find((each) => each === params.cluster) ?? session.clusters[0] ?? "";
   const live = useLive(name, session);
   const cluster = useMemo(() => (live ? { session, name, live } : null), [session, name, live]);
@@ -51,17 +52,23 @@ function Signed({ session, onRefused }: { session: Session; onRefused: () => voi
     [live, onRefused],
   );
 
-  if (!cluster) return <Loading what="the dashboard" />;
+  return cluster ? <Pages key={name} cluster={cluster} route={route} /> : <Loading what="the dashboard" />;
+}
+
+function Pages({ cluster, route: { page } }: { cluster: Cluster; route: Route }): ReactNode {
+  const overview = useLoadedOverview(cluster);
   const View = views[page];
   return (
     <ClusterContext value={cluster}>
-      <Shell page={page}>
-        <Boundary key={page}>
-          <Suspense fallback={<Loading what="the page" />}>
-            <View key={name} />
-          </Suspense>
-        </Boundary>
-      </Shell>
+      <OverviewContext value={overview}>
+        <Shell page={page}>
+          <Boundary key={page}>
+            <Suspense fallback={<Loading what="the page" />}>
+              <View />
+            </Suspense>
+          </Boundary>
+        </Shell>
+      </OverviewContext>
     </ClusterContext>
   );
 }

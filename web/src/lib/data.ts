@@ -2,7 +2,7 @@
 import { createContext, useCallback, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { api, ApiError } from "../api/client";
 import type { Live } from "../api/live";
-import type { Gpus, Node, Session } from "../api/types";
+import type { Gpus, Node, Overview, Session } from "../api/types";
 import { backoff } from "../api/sse";
 import { rangeOf, type TimeRange } from "./range";
 import { useRoute } from "./route";
@@ -19,6 +19,28 @@ export function useCluster(): Cluster {
   const cluster = useContext(ClusterContext);
   if (!cluster) throw new Error("useCluster is used outside ClusterContext");
   return cluster;
+}
+
+/** The overview of the cluster, kept current for all pages: it also says how old data is. */
+export const OverviewContext = createContext<Resource<Overview> | null>(null);
+
+export function useOverview(): Resource<Overview> {
+  const overview = useContext(OverviewContext);
+  if (!overview) throw new Error("useOverview is used outside OverviewContext");
+  return overview;
+}
+
+/** For whoever provides OverviewContext. */
+export function useLoadedOverview({ name, live }: Cluster): Resource<Overview> {
+  const overview = useResource(`overview|${name}`, async (signal) => {
+    const answer = await api.overview(name, signal);
+    live.sawDataOf(answer.fresh_at);
+    return answer;
+  });
+  const { set, reload } = overview;
+  useEffect(() => live.on("overview", (data) => set(() => data as Overview)), [live, set]);
+  useEffect(() => live.on("reset", reload), [live, reload]);
+  return overview;
 }
 
 export interface Resource<T> {

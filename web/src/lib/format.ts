@@ -25,7 +25,7 @@ export function memory(mib: Maybe): string {
 const trim = (value: number): string =>
   Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, "");
 
-const grouped = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+const grouped = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 export function count(value: Maybe): string {
   return known(value) ? grouped.format(value) : nothing;

@@ -38,13 +38,15 @@ export function markTeams(names: Iterable<string>): Map<string, TeamMark> {
 }
 
 const ramp = {
-  light: ["#dfe7ef", "#b9cde0", "#8fb2d1", "#6494c0", "#3b75a8", "#1f578a", "#113b66"],
-  dark: ["#22303e", "#2a4560", "#315c84", "#3c76a9", "#5593c9", "#7eb4e2", "#b8dafa"],
+  light: ["#bfd6ec", "#8fb6da", "#5b91c2", "#2b6aa3", "#0f4274"],
+  dark: ["#274863", "#316690", "#3f86bd", "#6fabdd", "#b8dafa"],
 } as const;
 
-/** The step of the ramp for a fraction, 0..6. */
+export const rampSteps = 5;
+
+/** The step of the ramp for a fraction: each is a fifth. */
 export function rampStep(value: number): number {
-  return Math.max(0, Math.min(6, Math.floor(value * 7)));
+  return Math.max(0, Math.min(rampSteps - 1, Math.floor(value * rampSteps + 1e-9)));
 }
 
 export function rampColour(value: number, dark: boolean): string {

@@ -2,7 +2,10 @@
 import type { Pod } from "../api/types";
 
 /** A scalar that YAML reads back as this very text, whatever it contains. */
-const quoted = (text: string): string => JSON.stringify(text);
+export function quoted(text: string): string {
+  const plain = /^[a-z][a-z0-9./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/.test(text);
+  return plain ? text : JSON.stringify(text);
+}
 
 export function podText(namespace: string, name: string, requests: Record<string, number>, priority = 0): string {
   const limits = Object.entries(requests).map(([resource, amount]) => {

@@ -144,9 +144,9 @@ function drawCell(
   texture(context, rect, patternOf(cell, scene), colours.surface);
   if (bar.height >= 20) {
     const name = cell.holders[0]?.pod ?? "";
-    label(context, rect, [cell.profile, name].filter(Boolean).join("  "), inkOn(fill));
+    label(context, rect, cell.profile, inkOn(fill), name);
   } else if (bar.height >= 10 && scene.by === "team" && rect.width >= 22 && cell.team) {
-    context.font = "600 8px system-ui, sans-serif";
+    context.font = "600 9px system-ui, sans-serif";
     context.fillStyle = inkOn(fill);
     context.fillText(cell.team.slice(0, rect.width >= 44 ? 8 : 3), rect.x + 3, rect.y + rect.height / 2 + 0.5, rect.width - 5);
   }
@@ -157,7 +157,7 @@ type Texture = "none" | "hatch" | "dots" | "cross";
 function patternOf(cell: Cell, scene: Scene): Texture {
   if (cell.kind === "out") return "cross";
   if (scene.by === "team") return scene.teams.get(cell.team)?.hatch ? "hatch" : "none";
-  if (scene.by === "state" && cell.kind === "idle") return "hatch";
+  if (cell.kind === "idle") return "hatch";
   return cell.utilization === null ? "dots" : "none";
 }
 
@@ -172,8 +172,9 @@ function texture(context: CanvasRenderingContext2D, rect: Rect, kind: Texture, c
   context.lineWidth = 1;
   context.beginPath();
   if (kind === "dots") {
-    for (let y = rect.y + 2; y < rect.y + rect.height; y += 4) {
-      for (let x = rect.x + 2; x < rect.x + rect.width; x += 4) context.rect(x, y, 1, 1);
+    const step = rect.height >= 20 ? 7 : 4;
+    for (let y = rect.y + 2; y < rect.y + rect.height; y += step) {
+      for (let x = rect.x + 2; x < rect.x + rect.width; x += step) context.rect(x, y, 1, 1);
     }
     context.fill();
   } else {
@@ -191,11 +192,17 @@ function texture(context: CanvasRenderingContext2D, rect: Rect, kind: Texture, c
   context.restore();
 }
 
-function label(context: CanvasRenderingContext2D, rect: Rect, text: string, ink: string): void {
-  if (rect.width < 26) return;
+/** The profile, whole or not at all but for "1g" of "1g.5gb", and as much of the name as fits. */
+function label(context: CanvasRenderingContext2D, rect: Rect, profile: string, ink: string, name = ""): void {
+  if (rect.width < 20) return;
   context.font = "11px system-ui, sans-serif";
   context.fillStyle = ink;
-  context.fillText(fit(context, text, rect.width - 8), rect.x + 4, rect.y + rect.height / 2 + 0.5);
+  const [middle, room] = [rect.y + rect.height / 2 + 0.5, rect.width - 8];
+  const whole = context.measureText(profile).width <= room;
+  const shown = whole ? profile : (profile.split(".")[0] ?? "");
+  context.fillText(shown, rect.x + 4, middle);
+  const after = shown ? context.measureText(shown).width + 7 : 0;
+  if (whole && room - after > 18) context.fillText(fit(context, name, room - after), rect.x + 4 + after, middle);
 }
 
 /** As much of the text as fits; names from outside have any length. */

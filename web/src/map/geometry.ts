@@ -58,8 +58,10 @@ export function layOut(nodes: Node[], width: number, zoom: Zoom): Geometry {
   const bar = (width - size.column * (columns - 1)) / columns;
   const sections: Section[] = [];
   let y = 0;
-  for (const [title, members] of groups) {
-    const gpus = members.reduce((sum, node) => sum + node.gpus.length, 0);
+  const gpusOf = (members: Node[]): number => members.reduce((sum, node) => sum + node.gpus.length, 0);
+  const ordered = [...groups].sort((a, b) => gpusOf(b[1]) - gpusOf(a[1]) || (a[0] < b[0] ? -1 : 1));
+  for (const [title, members] of ordered) {
+    const gpus = gpusOf(members);
     const section: Section = { title, gpus, y, boxes: [], columns };
     y += sectionHeader;
     for (let first = 0; first < members.length; first += columns) {

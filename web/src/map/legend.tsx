@@ -2,7 +2,7 @@
 import { useEffect, useRef, type ReactNode } from "react";
 import { ToggleButton } from "react-aria-components";
 import { percent } from "../lib/format";
-import { rampColour, type TeamMark } from "../lib/palette";
+import { rampColour, rampSteps, type TeamMark } from "../lib/palette";
 import { setParams } from "../lib/route";
 import { useDark } from "../lib/theme";
 import { kindNames, type Kind, type Slots } from "./cells";
@@ -20,12 +20,13 @@ export function Legend({ by, teams, slots, team }: Props): ReactNode {
   if (by === "utilization") {
     return (
       <ul className="legend" aria-label="Legend">
-        {[0, 1, 2, 3, 4, 5, 6].map((step) => (
+        {Array.from({ length: rampSteps }, (_, step) => (
           <li key={step}>
-            <Swatch ramp={step / 7 + 0.01} />
-            {Math.round((step / 7) * 100)}–{Math.round(((step + 1) / 7) * 100)} %
+            <Swatch ramp={step / rampSteps} />
+            {(step * 100) / rampSteps}–{((step + 1) * 100) / rampSteps} %
           </li>
         ))}
+        <KindItem kind="idle" text="below 5 %, hatched" amount={share(slots.byKind.idle)} />
         <KindItem kind="held" text="not measured" amount={share(slots.byKind.held)} />
         <KindItem kind="free" amount={share(slots.byKind.free)} />
         <KindItem kind="uncut" amount={share(slots.byKind.uncut)} />

@@ -15,15 +15,14 @@ import { Icon } from "../ui/icons";
 import { Empty, Loaded } from "../ui/states";
 
 const atOnce = 100;
+const most = 1000; // that are asked for
 const types = ["plan", "cut", "preemption", "reclaim", "move", "scale"] as const;
 
 export default function DecisionsPage(): ReactNode {
   const { name } = useCluster();
-  const { params } = useRoute();
   const range = useRange();
-  const limit = Math.min(1000, atOnce * Math.max(1, Number(params.pages) || 1));
-  const query = { from: Math.round(range.from), to: Math.round(range.to), limit };
-  const decisions = useResource(`decisions|${name}|${range.from}|${range.to}|${limit}`, (signal) =>
+  const query = { from: Math.round(range.from), to: Math.round(range.to), limit: most };
+  const decisions = useResource(`decisions|${name}|${range.from}|${range.to}`, (signal) =>
     api.decisions(name, query, signal),
   );
   useEvent("decision", (data) => {
@@ -36,7 +35,7 @@ export default function DecisionsPage(): ReactNode {
       {(data) => (
         <>
           <Efficiency range={range} decisions={data.decisions} />
-          <List all={data.decisions} limit={limit} />
+          <List all={data.decisions} />
         </>
       )}
     </Loaded>
@@ -51,7 +50,7 @@ function Efficiency({ range, decisions }: { range: TimeRange; decisions: Decisio
       <Loaded resource={series} what="efficiency" rows={3}>
         {(data) => (
           <Chart
-            title="Efficiency, decisions marked" note={`▾ ${counted(decisions.length, "decision")}`}
+            title="Efficiency, decisions marked" note={counted(decisions.length, "decision")}
             lines={[
               { label: "Allocated", colour: "--series-1", series: data.of("allocated") },
               { label: "Computing", colour: "--series-2", dash: [7, 3], series: data.of("used") },
@@ -65,12 +64,14 @@ function Efficiency({ range, decisions }: { range: TimeRange; decisions: Decisio
   );
 }
 
-function List({ all, limit }: { all: Decision[]; limit: number }): ReactNode {
+function List({ all }: { all: Decision[] }): ReactNode {
   const { params } = useRoute();
   const { name } = useCluster();
   const now = useNow(10_000);
   const type = params.type ?? "";
-  const shown = all.filter((each) => type === "" || each.type === type);
+  const limit = atOnce * Math.max(1, Number(params.pages) || 1);
+  const matching = all.filter((each) => type === "" || each.type === type);
+  const shown = matching.slice(0, limit);
   const selected = all.find((each) => each.id === params.id);
   // A link may name a decision that lies outside of the stretch of time.
   const other = useResource(params.id && !selected ? `decision|${name}|${params.id}` : "", async (signal) => {
@@ -102,10 +103,13 @@ function List({ all, limit }: { all: Decision[]; limit: number }): ReactNode {
           ))}
         </ul>
       )}
-      {all.length >= limit && limit < 1000 && (
+      {matching.length > limit && (
         <Button className="button more" onPress={() => setParams({ pages: String(limit / atOnce + 1) })}>
-          Show earlier ones
+          Show earlier ones ({count(matching.length - limit)} left)
         </Button>
+      )}
+      {all.length >= most && limit >= matching.length && (
+        <p className="muted">These are the latest {count(most)}; choose a shorter stretch of time for earlier ones.</p>
       )}
     </>
   );
@@ -123,7 +127,9 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
         <Icon name={open ? "down" : "right"} />
         <time dateTime={new Date(decision.at).toISOString()} title={clock(decision.at, now)}>{clock(decision.at, now, false)}</time>
         <span className="tag" data-type={decision.type}>{decision.type}</span>
-        <span className="decision-summary ellipsis">{decision.summary}</span>
+        <span className="decision-summary ellipsis">
+          {decision.summary} <span className="muted">{nodesOf(decision)}</span>
+        </span>
         <span className="decision-cost muted">
           {cost.made > 0 && <span>+{cost.made} made</span>}
           {cost.destroyed > 0 && <span>−{cost.destroyed} destroyed</span>}
@@ -155,6 +161,11 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
       )}
     </li>
   );
+}
+
+function nodesOf({ nodes }: Decision): string {
+  const names = nodes.slice(0, 3).map((each) => each.node).join(", ");
+  return nodes.length > 3 ? `${names} and ${nodes.length - 3} more` : names;
 }
 
 function Pods({ title, pods, none }: { title: string; pods: PodName[]; none: string }): ReactNode {

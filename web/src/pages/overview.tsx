@@ -3,7 +3,7 @@ import { useMemo, type ReactNode } from "react";
 import { api } from "../api/client";
 import type { Decision, Overview, Pod } from "../api/types";
 import { partsOf } from "../lib/capacity";
-import { useCluster, useEvent, useGpus, useNow, useRange, useResource } from "../lib/data";
+import { useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource } from "../lib/data";
 import { ago, clock, count, counted, duration, percent, request } from "../lib/format";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
@@ -15,14 +15,7 @@ import { Meter } from "../ui/panel";
 import { Empty, Loaded } from "../ui/states";
 
 export default function OverviewPage(): ReactNode {
-  const { name, live } = useCluster();
-  const overview = useResource(`overview|${name}`, async (signal) => {
-    const answer = await api.overview(name, signal);
-    live.sawDataOf(answer.fresh_at);
-    return answer;
-  });
-  useEvent("overview", (data) => overview.set(() => data as Overview));
-  useEvent("reset", overview.reload);
+  const overview = useOverview();
   return (
     <Loaded resource={overview} what="the overview of the cluster" rows={6}>
       {(data) =>
@@ -118,6 +111,9 @@ function Figure({ name, value, note, href: link, tone }: FigureProps): ReactNode
 
 const metrics = ["allocated", "used", "idle", "fragmented", "stranded", "pods_pending", "seconds_to_slice"] as const;
 
+const plotHeight = 118;
+const spans = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
+
 function Trends(): ReactNode {
   const range = useRange();
   const series = useSeries(metrics, ["cluster"], range);
@@ -139,12 +135,12 @@ function Trends(): ReactNode {
           <div className="charts">
             <Chart
               title="Use of all slots"
-              note={marks.length > 0 ? `▾ ${counted(marks.length, "decision")}` : undefined}
+              note={marks.length > 0 ? `${counted(marks.length, "decision")} marked` : undefined}
               lines={[
                 line("allocated", "Allocated", "--series-1"),
                 line("used", "Computing", "--series-2", [7, 3]),
               ]}
-              from={range.from} to={range.to} write={percent} most={1} marks={marks}
+              from={range.from} to={range.to} write={percent} most={1} marks={marks} height={plotHeight}
             />
             <Chart
               title="Waste"
@@ -153,18 +149,18 @@ function Trends(): ReactNode {
                 line("fragmented", "Fragmented", "--series-4"),
                 line("stranded", "Stranded", "--series-5", [7, 3]),
               ]}
-              from={range.from} to={range.to} write={percent} most={0.05}
+              from={range.from} to={range.to} write={percent} most={0.05} height={plotHeight}
             />
             <Chart
               title="Pending pods"
               lines={[{ ...line("pods_pending", "Pending", "--series-4"), band: true }]}
-              from={range.from} to={range.to} write={count} most={4}
+              from={range.from} to={range.to} write={count} most={4} height={plotHeight}
             />
             <Chart
               title="Time to slice"
               note="median of the hour before"
               lines={[{ ...line("seconds_to_slice", "Median", "--series-5"), band: true }]}
-              from={range.from} to={range.to} write={duration} most={30}
+              from={range.from} to={range.to} write={duration} steps={spans} most={30} height={plotHeight}
             />
           </div>
         );

@@ -1,6 +1,6 @@
 // Would a pod run, where, and at what price: before it is submitted. And submitting it.
 import { useMemo, useState, type ReactNode } from "react";
-import { Button, Dialog, DialogTrigger, Heading, Label, Modal, ModalOverlay, TextArea, TextField } from "react-aria-components";
+import { Button, Dialog, DialogTrigger, Heading, Modal, ModalOverlay } from "react-aria-components";
 import { api, ApiError } from "../api/client";
 import type { Gpus, WhatIf } from "../api/types";
 import { useCluster, useResource } from "../lib/data";
@@ -46,15 +46,16 @@ export default function WhatIfPage(): ReactNode {
     <div className="whatif">
       <section className="panel whatif-pod" aria-label="The pod">
         <Starters onText={setText} />
-        <TextField className="field grow" value={text} onChange={setText} isInvalid={tooLong}>
-          <Label>A pod, as YAML or JSON</Label>
-          <TextArea
-            className="code" spellCheck={false} rows={18}
+        <label className="field grow">
+          A pod, as YAML or JSON
+          <textarea
+            className="code" spellCheck={false} rows={18} value={text} aria-invalid={tooLong}
+            onChange={(event) => setText(event.target.value)}
             onKeyDown={(event) => {
               if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void run();
             }}
           />
-        </TextField>
+        </label>
         <div className="row">
           <Button className="button primary" onPress={() => void run()} isDisabled={text.trim() === "" || tooLong || outcome.kind === "asking"}>
             What if?

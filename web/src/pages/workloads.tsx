@@ -2,8 +2,8 @@
 import { useMemo, useRef, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { api } from "../api/client";
-import { podStates, type Overview, type Pod, type Workloads } from "../api/types";
-import { useAt, useCluster, useEvent, useNow, useResource, type Cluster, type Resource } from "../lib/data";
+import { podStates, type Pod, type Workloads } from "../api/types";
+import { useAt, useCluster, useEvent, useNow, useOverview, useResource, type Cluster, type Resource } from "../lib/data";
 import { clock, count, counted, duration, memory, percent, request } from "../lib/format";
 import { href, setParams, useRoute } from "../lib/route";
 import { PodPanel, splitRemedy } from "../panels";
@@ -99,10 +99,7 @@ function useLiveList(workloads: Resource<Workloads>, at: number | undefined): vo
 
 function Filters({ total }: { total: number | undefined }): ReactNode {
   const { params } = useRoute();
-  const { name } = useCluster();
-  const overview = useResource(`counts|${name}`, (signal) => api.overview(name, signal));
-  useEvent("overview", (data) => overview.set(() => data as Overview));
-  const counts = overview.data?.pods ?? {};
+  const counts = useOverview().data?.pods ?? {};
   const options = [
     { id: "", label: "All" },
     ...podStates
@@ -230,9 +227,15 @@ function Row({ pod, now, selected }: { pod: Pod; now: number; selected: boolean 
         {pod.priority > 0 && <span className="tag">priority {pod.priority}</span>}
       </th>
       <td data-label="Asks for">{wanted.map(([resource, amount]) => request(resource, amount)).join(", ")}</td>
-      <td className="where" data-label={pod.state === "pending" ? "Why" : "Where"}><Where pod={pod} now={now} /></td>
-      <td className="wide" data-label="Busy"><Busy pod={pod} /></td>
-      <td className="number" data-label="Memory">{memory(pod.slices.reduce<number | null>((sum, each) => (each.memory_used === null ? sum : (sum ?? 0) + each.memory_used), null))}</td>
+      {pod.slices.length === 0 ? (
+        <td className="where" colSpan={3} data-label={pod.state === "pending" ? "Why" : "Note"}><Reason pod={pod} now={now} /></td>
+      ) : (
+        <>
+          <td className="where" data-label="Where"><Where pod={pod} /></td>
+          <td className="wide" data-label="Busy"><Busy pod={pod} /></td>
+          <td className="number" data-label="Memory">{memory(memoryOf(pod))}</td>
+        </>
+      )}
       <td className="number nowrap" data-label="Since">{since(pod, now)}</td>
     </tr>
   );
@@ -243,28 +246,44 @@ function since(pod: Pod, now: number): string {
   return duration((now - at) / 1000);
 }
 
-function Where({ pod, now }: { pod: Pod; now: number }): ReactNode {
-  if (pod.slices.length > 0) {
-    return pod.slices.map((slice) => (
-      <a key={`${slice.node}/${slice.gpu}/${slice.start}`} className="nowrap" href={href("map", { sel: `${slice.node}/${slice.gpu}`, pod: `${pod.namespace}/${pod.name}` })}>
-        {slice.node} · GPU {slice.gpu}
-        {slice.profile ? ` · slot ${slice.start}` : ""}
-      </a>
-    ));
-  }
+/** MiB in all its slices; null where none is measured. */
+function memoryOf(pod: Pod): number | null {
+  const known = pod.slices.map((each) => each.memory_used).filter((each): each is number => each !== null);
+  return known.length > 0 ? known.reduce((sum, each) => sum + each, 0) : null;
+}
+
+function Where({ pod }: { pod: Pod }): ReactNode {
+  return pod.slices.map((slice) => (
+    <a
+      key={`${slice.node}/${slice.gpu}/${slice.start}`} className="nowrap"
+      href={href("map", { sel: `${slice.node}/${slice.gpu}`, pod: `${pod.namespace}/${pod.name}` })}
+    >
+      {slice.node} · GPU {slice.gpu}
+      {slice.profile ? ` · slot ${slice.start}` : ""}
+    </a>
+  ));
+}
+
+function Reason({ pod, now }: { pod: Pod; now: number }): ReactNode {
   if (pod.state !== "pending") return <span className="muted">{pod.message || pod.node || pod.reason}</span>;
   const { reason, remedy } = splitRemedy(pod.why || pod.message);
   return (
     <div className="waits">
       <span className="clamp" title={reason}>{reason || pod.reason}</span>
-      {remedy && <span className="clamp remedy-text" title={remedy}>→ {remedy}</span>}
-      <span className="muted nowrap">{pod.estimate === null ? "start cannot be told" : pod.estimate <= now ? "expected any moment" : `expected ${clock(pod.estimate, now, false)}`}</span>
+      <span className="clamp" title={remedy}>
+        {remedy && <span className="remedy-text">→ {remedy} </span>}
+        <span className="muted nowrap">{expected(pod, now)}</span>
+      </span>
     </div>
   );
 }
 
+function expected(pod: Pod, now: number): string {
+  if (pod.estimate === null) return "Its start cannot be told.";
+  return pod.estimate <= now ? "Expected any moment." : `Expected at ${clock(pod.estimate, now, false)}.`;
+}
+
 function Busy({ pod }: { pod: Pod }): ReactNode {
-  if (pod.slices.length === 0) return null;
   const known = pod.slices.map((each) => each.utilization).filter((each): each is number => each !== null);
   if (known.length === 0) return <span className="muted" title="The GPU does not tell how busy its slices are.">not measured</span>;
   const mean = known.reduce((sum, each) => sum + each, 0) / known.length;

@@ -31,6 +31,8 @@ interface Props {
   from: number;
   to: number;
   write: (value: number | null | undefined) => string;
+  /** Steps that the axis may have, where round decimals are not round. */
+  steps?: number[];
   height?: number;
   /** Of fractions, so that charts can be compared. */
   most?: number;
@@ -114,6 +116,7 @@ function optionsOf(element: HTMLElement, props: Props, onCursor: (index: number 
         grid: { stroke: css("--grid"), width: 1 },
         ticks: { show: false },
         space: 34,
+        ...(props.steps ? { incrs: props.steps } : {}),
         values: (_, splits) => splits.map((each) => props.write(each)),
       },
     ],
@@ -139,11 +142,16 @@ function drawMarks(plot: uPlot, marks: Mark[], colour: string, failed: string): 
   const { ctx, bbox } = plot;
   const size = 4 * window.devicePixelRatio;
   ctx.save();
+  const many = marks.length > 60;
   for (const mark of marks) {
     const x = plot.valToPos(mark.at / 1000, "x", true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.fillStyle = mark.failed ? failed : colour;
-    ctx.globalAlpha = marks.length > 150 ? 0.35 : 0.8;
+    ctx.globalAlpha = mark.failed || !many ? 0.9 : 0.5;
+    if (many && !mark.failed) {
+      ctx.fillRect(x - size / 8, bbox.top - size, size / 4, size * 1.6);
+      continue;
+    }
     ctx.beginPath();
     ctx.moveTo(x - size, bbox.top - size);
     ctx.lineTo(x + size, bbox.top - size);

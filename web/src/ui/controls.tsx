@@ -2,12 +2,9 @@
 import type { ReactNode } from "react";
 import {
   Button,
-  Input,
-  Label,
   ListBox,
   ListBoxItem,
   Popover,
-  SearchField,
   Select,
   SelectValue,
   ToggleButton,
@@ -26,7 +23,7 @@ interface ChoiceProps {
   value: string;
   options: readonly Option[];
   onChange: (id: string) => void;
-  /** Shown where nothing is chosen, and before the value where the label is hidden. */
+  /** Before the value; alone where nothing is chosen. */
   prefix?: string;
 }
 
@@ -43,7 +40,7 @@ export function Choice({ label, value, options, onChange, prefix }: ChoiceProps)
     >
       <Button className="button choice-button">
         {prefix && <span className="muted">{prefix}</span>}
-        <SelectValue>{options.find((each) => each.id === value)?.label ?? "choose"}</SelectValue>
+        <SelectValue>{options.find((each) => each.id === value)?.label ?? (prefix ? "" : "choose")}</SelectValue>
         <Icon name="down" />
       </Button>
       <Popover className="popover" placement="bottom start">
@@ -100,14 +97,21 @@ interface SearchProps {
 
 export function Search({ label, value, placeholder, onChange }: SearchProps): ReactNode {
   return (
-    <SearchField className="search" value={value} onChange={onChange}>
-      <Label className="hidden">{label}</Label>
+    <div className="search" role="search">
       <Icon name="search" />
-      <Input placeholder={placeholder} maxLength={200} spellCheck={false} autoComplete="off" />
-      <Button className="icon-button search-clear" aria-label="Clear">
-        <Icon name="close" />
-      </Button>
-    </SearchField>
+      <input
+        type="search" aria-label={label} placeholder={placeholder} maxLength={200} spellCheck={false} autoComplete="off"
+        value={value} onChange={(event) => onChange(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") onChange("");
+        }}
+      />
+      {value !== "" && (
+        <Button className="icon-button search-clear" aria-label="Clear" onPress={() => onChange("")}>
+          <Icon name="close" />
+        </Button>
+      )}
+    </div>
   );
 }
 

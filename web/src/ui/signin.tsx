@@ -1,5 +1,5 @@
 import { useState, type FormEvent, type ReactNode } from "react";
-import { Button, Input, Label, TextField } from "react-aria-components";
+import { Button } from "react-aria-components";
 import { token } from "../api/client";
 
 /** Asks for a Kubernetes token. It is kept by this tab alone and sent to this server alone. */
@@ -16,10 +16,13 @@ export function SignIn({ why, onToken }: { why: string; onToken: () => void }): 
       <form className="panel signin-form" onSubmit={submit}>
         <h1>nos</h1>
         <p>Sign in with a token of your cluster. This tab keeps it until it is closed.</p>
-        <TextField className="field" type="password" value={value} onChange={setValue} isRequired autoFocus>
-          <Label>Kubernetes token</Label>
-          <Input autoComplete="off" spellCheck={false} />
-        </TextField>
+        <label className="field">
+          Kubernetes token
+          <input
+            type="password" value={value} onChange={(event) => setValue(event.target.value)} required autoFocus
+            autoComplete="off" spellCheck={false}
+          />
+        </label>
         {tried && (
           <p className="notice" role="alert">
             {why}

@@ -101,6 +101,7 @@ export class SimCluster {
     this.now = base - 24 * hour;
     this.addNodes();
     while (this.now < base) this.step();
+    this.silence();
   }
 
   private addNodes(): void {
@@ -120,6 +121,10 @@ export class SimCluster {
     }
     const sick = this.nodes[4]?.gpus[6];
     if (sick) sick.health = "Xid 79: the GPU has fallen off the bus; drain the node and restart it";
+  }
+
+  /** One node stops reporting four minutes before the present. */
+  private silence(): void {
     const silent = this.nodes[21];
     if (silent) {
       silent.silentSince = this.base - 4 * 60_000;
@@ -160,7 +165,7 @@ export class SimCluster {
   private arrivals(changes?: Changes): void {
     const hours = new Date(this.now).getUTCHours() + new Date(this.now).getUTCMinutes() / 60;
     const daily = 0.75 + 0.5 * Math.max(0, Math.sin(((hours - 6) / 14) * Math.PI));
-    this.due += 2.1 * this.size * daily;
+    this.due += 2.42 * this.size * daily;
     while (this.due > 1) {
       this.due -= 1 + this.random() * 0.6 - 0.3;
       const pod = this.arrive();
