@@ -34,7 +34,7 @@ export default defineConfig({
   },
   test: {
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], environment: "node" } },
+      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], environment: "node", env: { TZ: "UTC" } } },
       {
         test: {
           name: "browser",

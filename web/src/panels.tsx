@@ -4,6 +4,7 @@ import { api } from "./api/client";
 import type { Gpu, Holder, Node, Pod, PodDetail } from "./api/types";
 import { useCluster, useEvent, useNow, useRange, useResource } from "./lib/data";
 import { ago, clock, duration, memory, metric, metricName, percent, request, writer } from "./lib/format";
+import { splitRemedy } from "./lib/pods";
 import { href } from "./lib/route";
 import { useSeries } from "./lib/series";
 import { cellsOf, holderName, kindNames, shortProduct, teamOf } from "./map/cells";
@@ -138,13 +139,6 @@ function Events({ pod, now }: { pod: PodDetail; now: number }): ReactNode {
       </ol>
     </>
   );
-}
-
-/** The reason and, apart from it, what would help: "... Remedy: ...". */
-export function splitRemedy(why: string): { reason: string; remedy: string } {
-  const at = why.search(/\bRemedy:\s*/i);
-  if (at < 0) return { reason: why.trim(), remedy: "" };
-  return { reason: why.slice(0, at).trim(), remedy: why.slice(at).replace(/^Remedy:\s*/i, "").trim() };
 }
 
 function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {

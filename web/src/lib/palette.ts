@@ -2,7 +2,7 @@
 // after Okabe and Ito (https://jfly.uni-koeln.de/color/), the ramp after cividis (Nuñez et al. 2018).
 
 export const teamColours = {
-  light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a68c7", "#8a7a1f"],
+  light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a68c7", "#80701a"],
   dark: ["#4aa3dc", "#f0b441", "#2fbf94", "#dd95bd", "#86cdf5", "#ef8244", "#a295e6", "#c2b04a"],
 } as const;
 

@@ -1,8 +1,6 @@
 // The time slider: what happened when, any moment of it, and replay.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { Slider, SliderThumb, SliderTrack } from "react-aria-components";
 import { api } from "../api/client";
-import type { HistoryEvent } from "../api/types";
 import { useCluster, useNow, useResource } from "../lib/data";
 import { ago, clock, counted } from "../lib/format";
 import type { TimeRange } from "../lib/range";
@@ -10,6 +8,7 @@ import { setParams } from "../lib/route";
 import { useDark } from "../lib/theme";
 import { Choice, IconButton } from "../ui/controls";
 import { coloursOf } from "./draw";
+import { frameOf, grain, histogram } from "./history";
 
 interface Props {
   range: TimeRange;
@@ -25,24 +24,6 @@ const speeds = [
   { id: "48", label: "fast" },
 ];
 
-/** Moments are rounded so that the same ones are asked for again. */
-export function frameOf(range: TimeRange, frames: number): number {
-  return Math.max(10_000, Math.round((range.to - range.from) / frames / 10_000) * 10_000);
-}
-
-/** How many events fall into each of `bins` parts of the range. */
-export function histogram(events: HistoryEvent[], range: TimeRange, bins: number): { many: number; decisions: number }[] {
-  const all = Array.from({ length: bins }, () => ({ many: 0, decisions: 0 }));
-  const span = range.to - range.from;
-  for (const event of events) {
-    const bin = all[Math.floor(((event.at - range.from) / span) * bins)];
-    if (!bin) continue;
-    bin.many++;
-    if (event.kind === "decision") bin.decisions++;
-  }
-  return all;
-}
-
 export function TimeBar({ range, at, loaded, busy }: Props): ReactNode {
   const now = useNow(10_000);
   const [playing, setPlaying] = useState(false);
@@ -50,11 +31,12 @@ export function TimeBar({ range, at, loaded, busy }: Props): ReactNode {
   const [drag, setDrag] = useState<number>();
   const end = range.moving ? Math.min(range.to, now) : range.to;
   const step = frameOf(range, Number(speed));
+  const live = at === undefined && drag === undefined;
   const value = Math.max(range.from, Math.min(drag ?? at ?? end, end));
 
   const go = (moment: number): void => {
     const next = Math.max(range.from, moment);
-    setParams({ at: next >= end && range.moving ? "" : String(Math.round(Math.min(next, end) / 10_000) * 10_000) });
+    setParams({ at: next >= end && range.moving ? "" : String(Math.round(Math.min(next, end) / grain) * grain) });
   };
 
   // The next frame is asked for when the last one is on the screen, and not before it could be seen.
@@ -68,10 +50,13 @@ export function TimeBar({ range, at, loaded, busy }: Props): ReactNode {
     return () => clearTimeout(timer);
   });
 
-  // While dragging, the map follows at most ten times a second.
+  // While the slider is drawn, the map follows when it rests for a moment.
   useEffect(() => {
     if (drag === undefined) return;
-    const timer = setTimeout(() => go(drag), 100);
+    const timer = setTimeout(() => {
+      go(drag);
+      setDrag(undefined);
+    }, 80);
     return () => clearTimeout(timer);
   }, [drag]);
 
@@ -87,25 +72,27 @@ export function TimeBar({ range, at, loaded, busy }: Props): ReactNode {
         <IconButton label="A step forward" icon="forward" onPress={() => go(value + step)} isDisabled={at === undefined} />
         <Choice label="Speed of the replay" value={speed} options={speeds} onChange={setSpeed} />
       </div>
-      <Slider
-        className="slider" aria-label="Moment" minValue={range.from} maxValue={end} step={10_000} value={value}
-        onChange={(next) => {
-          setPlaying(false);
-          setDrag(next as number);
-        }}
-        onChangeEnd={(next) => {
-          setDrag(undefined);
-          go(next as number);
-        }}
-      >
-        <SliderTrack className="slider-track">
-          <Marks range={range} end={end} />
-          <SliderThumb className="slider-thumb" />
-        </SliderTrack>
-      </Slider>
+      <div className="slider">
+        <Marks range={range} end={end} />
+        <input
+          type="range" aria-label="Moment" aria-valuetext={live ? "now" : clock(value, now)}
+          min={0} max={Math.max(1, Math.round((end - range.from) / grain))} step={1}
+          value={Math.round((value - range.from) / grain)}
+          onChange={(event) => {
+            setPlaying(false);
+            setDrag(range.from + Number(event.target.value) * grain);
+          }}
+          onKeyDown={(event) => {
+            const steps = { PageUp: 10, PageDown: -10 }[event.key];
+            if (steps === undefined) return;
+            event.preventDefault();
+            go(value + steps * step);
+          }}
+        />
+      </div>
       <output className="timebar-at">
-        <strong>{at === undefined && drag === undefined ? "Now" : clock(value, now)}</strong>
-        <span className="muted">{at === undefined && drag === undefined ? clock(end, now, false) : ago(value, now)}</span>
+        <strong>{live ? "Now" : clock(value, now)}</strong>
+        <span className="muted">{live ? clock(end, now, false) : ago(value, now)}</span>
       </output>
     </section>
   );

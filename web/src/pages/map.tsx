@@ -1,13 +1,14 @@
 // Every GPU as its slots, now or at any moment of the past.
 import { useMemo, type ReactNode } from "react";
-import type { Gpu, Gpus, Node } from "../api/types";
+import type { Gpus, Node } from "../api/types";
 import { useAt, useCluster, useGpus, useNow, useRange } from "../lib/data";
 import { count, percent } from "../lib/format";
 import { markTeams, type TeamMark } from "../lib/palette";
 import { href, setParams, useRoute } from "../lib/route";
 import { GpuCanvas } from "../map/canvas";
-import { countSlots, holderName, shortProduct, type Slots } from "../map/cells";
+import { countSlots, shortProduct, type Slots } from "../map/cells";
 import type { By } from "../map/draw";
+import { cursorOf, filterNodes } from "../map/find";
 import type { Cursor, Zoom } from "../map/geometry";
 import { Legend } from "../map/legend";
 import { GpuTable } from "../map/table";
@@ -28,27 +29,6 @@ const zooms = [
   { id: "m", label: "M" },
   { id: "l", label: "L" },
 ] as const;
-
-export function cursorOf(text: string | undefined): Cursor | undefined {
-  const at = text?.lastIndexOf("/") ?? -1;
-  if (!text || at < 1) return undefined;
-  const index = Number(text.slice(at + 1));
-  return Number.isInteger(index) ? { node: text.slice(0, at), index } : undefined;
-}
-
-/** Nodes whose name or holders contain the text, of one product if one is chosen. */
-export function filterNodes(nodes: Node[], text: string, product: string): Node[] {
-  const wanted = text.trim().toLowerCase();
-  const holds = (gpu: Gpu): boolean =>
-    [...gpu.holders, ...gpu.instances.flatMap((each) => each.holders)].some((holder) =>
-      holderName(holder).toLowerCase().includes(wanted),
-    );
-  return nodes.filter(
-    (node) =>
-      (product === "" || node.gpus.some((gpu) => gpu.product === product)) &&
-      (wanted === "" || node.node.toLowerCase().includes(wanted) || node.gpus.some(holds)),
-  );
-}
 
 export default function MapPage(): ReactNode {
   const { params } = useRoute();

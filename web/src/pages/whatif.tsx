@@ -2,11 +2,11 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { Button, Dialog, DialogTrigger, Heading, Modal, ModalOverlay } from "react-aria-components";
 import { api, ApiError } from "../api/client";
-import type { Gpus, WhatIf } from "../api/types";
+import type { WhatIf } from "../api/types";
 import { useCluster, useResource } from "../lib/data";
 import { podLike, podText } from "../lib/podtext";
 import { href } from "../lib/route";
-import { shortProduct } from "../map/cells";
+import { profilesOf, wordsOf } from "../lib/whatif";
 import { Choice } from "../ui/controls";
 import { Icon } from "../ui/icons";
 
@@ -69,19 +69,6 @@ export default function WhatIfPage(): ReactNode {
       </section>
     </div>
   );
-}
-
-/** Profiles that the cluster's boards are cut into now, with an example each. */
-export function profilesOf(gpus: Gpus | undefined): { id: string; label: string; note: string }[] {
-  const found = new Map<string, string>();
-  for (const node of gpus?.nodes ?? []) {
-    for (const gpu of node.gpus) {
-      for (const each of gpu.instances) if (each.profile && !found.has(each.profile)) found.set(each.profile, shortProduct(gpu.product));
-    }
-  }
-  return [...found]
-    .sort(([a, one], [b, other]) => (one === other ? (a < b ? -1 : 1) : one < other ? -1 : 1))
-    .map(([id, note]) => ({ id, label: id, note }));
 }
 
 function Starters({ onText }: { onText: (text: string) => void }): ReactNode {
@@ -179,20 +166,6 @@ function Answer({ outcome, current }: { outcome: Outcome; current: string }): Re
     case "answer":
       return <Verdict answer={outcome.answer} stale={outcome.of !== current} />;
   }
-}
-
-/** Things in an answer are texts or objects of a few fields. */
-export function wordsOf(thing: unknown): string {
-  if (thing === null || typeof thing !== "object") return String(thing);
-  const { namespace, name, node, gpu, make, destroy, ...rest } = thing as Record<string, unknown>;
-  const list = (value: unknown): string => (Array.isArray(value) ? value.map(wordsOf).join(", ") : wordsOf(value));
-  if (typeof name === "string") return typeof namespace === "string" ? `${namespace}/${name}` : name;
-  const parts: string[] = [];
-  if (node !== undefined) parts.push(`${wordsOf(node)}${gpu === undefined ? "" : ` · GPU ${wordsOf(gpu)}`}`);
-  if (make !== undefined && list(make)) parts.push(`make ${list(make)}`);
-  if (destroy !== undefined && list(destroy)) parts.push(`take away ${list(destroy)}`);
-  for (const [key, value] of Object.entries(rest)) parts.push(`${key} ${list(value)}`);
-  return parts.join(": ").replace(/: (?=take)/, ", ");
 }
 
 function Verdict({ answer, stale }: { answer: WhatIf; stale: boolean }): ReactNode {

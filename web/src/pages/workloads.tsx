@@ -6,7 +6,8 @@ import { podStates, type Pod, type Workloads } from "../api/types";
 import { useAt, useCluster, useEvent, useNow, useOverview, useResource, type Cluster, type Resource } from "../lib/data";
 import { clock, count, counted, duration, memory, percent, request } from "../lib/format";
 import { href, setParams, useRoute } from "../lib/route";
-import { PodPanel, splitRemedy } from "../panels";
+import { groupPods, memoryOf, mergePods, splitRemedy } from "../lib/pods";
+import { PodPanel } from "../panels";
 import { Search, Segments } from "../ui/controls";
 import { Meter } from "../ui/panel";
 import { StateMark } from "../ui/podstate";
@@ -32,22 +33,6 @@ async function load({ name, live }: Cluster, filter: Filter, pages: number, sign
   if (!all) throw new Error("no page was asked for");
   if (filter.at === undefined) live.sawDataOf(all.at);
   return all;
-}
-
-/** Pods that changed, in place. Says whether the list itself may be another one by now. */
-export function mergePods(pods: Pod[], changed: Pod[], removed: string[]): { pods: Pod[]; other: boolean } {
-  const byUid = new Map(changed.map((pod) => [pod.uid, pod]));
-  const gone = new Set(removed);
-  let other = false;
-  const merged = pods.map((pod) => {
-    const next = byUid.get(pod.uid);
-    byUid.delete(pod.uid);
-    if (gone.has(pod.uid)) other = true;
-    if (!next) return pod;
-    if (next.state !== pod.state) other = true;
-    return { ...pod, ...next };
-  });
-  return { pods: merged, other: other || byUid.size > 0 };
 }
 
 export default function WorkloadsPage(): ReactNode {
@@ -177,42 +162,6 @@ function List({ data, pages, busy }: { data: Workloads; pages: number; busy: boo
   );
 }
 
-interface Group {
-  key: string;
-  kind: string;
-  title: string;
-  summary: string;
-  pods: Pod[];
-}
-
-/** By whatever made the pods; pods of their own last. */
-export function groupPods(pods: Pod[], byJob: boolean): Group[] {
-  if (!byJob) return [{ key: "all", kind: "", title: "", summary: "", pods }];
-  const groups = new Map<string, Pod[]>();
-  for (const pod of pods) {
-    const key = pod.owner ? `${pod.owner.kind} ${pod.namespace}/${pod.owner.name}` : "";
-    const group = groups.get(key);
-    if (group) group.push(pod);
-    else groups.set(key, [pod]);
-  }
-  const alone = groups.get("");
-  groups.delete("");
-  if (alone) groups.set("", alone);
-  return [...groups].map(([key, members]) => {
-    const [kind = "", title = ""] = key.split(" ", 2);
-    const states = podStates
-      .map((state) => ({ state, many: members.filter((pod) => pod.state === state).length }))
-      .filter(({ many }) => many > 0);
-    return {
-      key: key || "alone",
-      kind: kind || "",
-      title: title || "Pods of their own",
-      summary: states.map(({ state, many }) => `${many} ${state}`).join(", "),
-      pods: members,
-    };
-  });
-}
-
 function Row({ pod, now, selected }: { pod: Pod; now: number; selected: boolean }): ReactNode {
   const full = `${pod.namespace}/${pod.name}`;
   const wanted = Object.entries(pod.requests).filter(([resource]) => resource.includes("/"));
@@ -244,12 +193,6 @@ function Row({ pod, now, selected }: { pod: Pod; now: number; selected: boolean 
 function since(pod: Pod, now: number): string {
   const at = pod.finished || pod.started || pod.created;
   return duration((now - at) / 1000);
-}
-
-/** MiB in all its slices; null where none is measured. */
-function memoryOf(pod: Pod): number | null {
-  const known = pod.slices.map((each) => each.memory_used).filter((each): each is number => each !== null);
-  return known.length > 0 ? known.reduce((sum, each) => sum + each, 0) : null;
 }
 
 function Where({ pod }: { pod: Pod }): ReactNode {

@@ -7,7 +7,7 @@ import { clock, date, nothing } from "../lib/format";
 import { tickStep } from "../lib/range";
 import { setParams } from "../lib/route";
 import { useDark } from "../lib/theme";
-import { statsOf } from "./stats";
+import { statsOf, tableOf } from "./stats";
 
 export interface Line {
   label: string;
@@ -38,27 +38,6 @@ interface Props {
   most?: number;
   marks?: Mark[];
   note?: ReactNode;
-}
-
-type Row = (number | null)[];
-
-/** Lines on one time axis: [seconds, mean, min, max, mean, ...]. */
-export function tableOf(lines: Line[]): Row[] {
-  const times = new Set<number>();
-  for (const line of lines) for (const at of line.series?.at ?? []) times.add(at);
-  const axis = [...times].sort((a, b) => a - b);
-  const place = new Map(axis.map((at, index) => [at, index]));
-  const rows: Row[] = [axis.map((at) => at / 1000)];
-  for (const line of lines) {
-    for (const name of ["mean", "min", "max"] as const) {
-      const row: Row = axis.map(() => null);
-      line.series?.at.forEach((at, index) => {
-        row[place.get(at) ?? 0] = line.series?.[name][index] ?? null;
-      });
-      rows.push(row);
-    }
-  }
-  return rows;
 }
 
 const colourOf = (element: Element, colour: string): string =>

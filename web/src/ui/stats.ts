@@ -1,3 +1,4 @@
+// What charts are made from, and what is read off them.
 import type { Series } from "../api/types";
 
 export interface Stats {
@@ -25,4 +26,25 @@ export function statsOf(series: Series | undefined): Stats {
   }
   if (many > 0) stats.mean = sum / many;
   return stats;
+}
+
+type Row = (number | null)[];
+
+/** Lines on one time axis: [seconds, mean, min, max, mean, ...]. */
+export function tableOf(lines: { series: Series | undefined }[]): Row[] {
+  const times = new Set<number>();
+  for (const line of lines) for (const at of line.series?.at ?? []) times.add(at);
+  const axis = [...times].sort((a, b) => a - b);
+  const place = new Map(axis.map((at, index) => [at, index]));
+  const rows: Row[] = [axis.map((at) => at / 1000)];
+  for (const line of lines) {
+    for (const name of ["mean", "min", "max"] as const) {
+      const row: Row = axis.map(() => null);
+      line.series?.at.forEach((at, index) => {
+        row[place.get(at) ?? 0] = line.series?.[name][index] ?? null;
+      });
+      rows.push(row);
+    }
+  }
+  return rows;
 }
