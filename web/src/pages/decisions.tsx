@@ -87,6 +87,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
   ];
   return (
     <>
+      <h2 className="hidden">One by one</h2>
       <div className="toolbar">
         <Segments label="Kind of decision" value={type} options={options} onChange={(id) => setParams({ type: id })} />
       </div>

@@ -172,10 +172,10 @@ function Verdict({ answer, stale }: { answer: WhatIf; stale: boolean }): ReactNo
   return (
     <>
       {stale && <p className="notice">The text has been changed since; ask again.</p>}
-      <p className={answer.fits ? "verdict good-text" : "verdict warn-text"}>
-        <Icon name={answer.fits ? "check" : "alert"} />
+      <h2 className={answer.fits ? "verdict good-text" : "verdict warn-text"}>
+        <Icon name={answer.fits ? "check" : "alert"} />{" "}
         {answer.fits ? (answer.node ? `It would run on ${answer.node}` : "It would run") : "It would wait"}
-      </p>
+      </h2>
       <div className="decision-columns">
         <Things title="Would be cut" things={answer.would_cut} none="nothing" />
         <Things title="Would be evicted" things={answer.would_evict} none="nobody" />

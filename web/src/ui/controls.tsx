@@ -2,6 +2,7 @@
 import type { ReactNode } from "react";
 import {
   Button,
+  Label,
   ListBox,
   ListBoxItem,
   Popover,
@@ -32,14 +33,16 @@ export function Choice({ label, value, options, onChange, prefix }: ChoiceProps)
   return (
     <Select
       className="choice"
-      aria-label={label}
       selectedKey={value}
       onSelectionChange={(key) => {
         if (key !== null) onChange(String(key));
       }}
     >
-      <Button className="button choice-button">
-        {prefix && <span className="muted">{prefix}</span>}
+      <Label className={prefix ? "choice-label" : "hidden"}>
+        <span className="hidden">{label}</span>
+        {prefix}
+      </Label>
+      <Button className="choice-button">
         <SelectValue>{options.find((each) => each.id === value)?.label ?? (prefix ? "" : "choose")}</SelectValue>
         <Icon name="down" />
       </Button>

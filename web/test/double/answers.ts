@@ -1,5 +1,5 @@
 // What the API answers, made from the simulated cluster.
-import { utilization, type Shares, type SimCluster, type SimGpu, type SimNode, type SimPod } from "./cluster";
+import { accounting, utilization, type Shares, type SimCluster, type SimGpu, type SimNode, type SimPod } from "./cluster";
 import { teams } from "./hardware";
 import { hash, noise } from "./random";
 import type {
@@ -103,7 +103,7 @@ export class Answers {
   }
 
   private memoryOf(pod: SimPod, total: number, at: number): number {
-    return Math.round(total * (0.35 + (hash(pod.uid) % 50) / 100 + 0.03 * noise(hash(pod.uid), at)));
+    return Math.round(total * (0.35 + (pod.key % 50) / 100 + 0.03 * noise(pod.key, at)));
   }
 
   private readonly names = new Map<string, SimPod>();
@@ -264,15 +264,15 @@ export class Answers {
   private share(metric: keyof Shares, at: number): number | null {
     const { shares } = this.cluster;
     const first = shares[0]!;
-    if (at >= first.at) return shares[Math.min(shares.length - 1, Math.floor((at - first.at) / 30_000))]![metric];
-    const last = shares[Math.floor(((at / 30_000) % shares.length + shares.length) % shares.length)]![metric];
+    if (at >= first.at) return shares[Math.min(shares.length - 1, Math.floor((at - first.at) / accounting))]![metric];
+    const last = shares[Math.floor(((at / accounting) % shares.length + shares.length) % shares.length)]![metric];
     const days = (first.at - at) / 86_400_000;
     return Math.max(0, last * (1 - days * (metric === "fragmented" || metric === "seconds_to_slice" ? -0.03 : 0.006)));
   }
 
   private quotaSample(namespace: string, metric: string, at: number): number | null {
     const first = this.cluster.quotaUse[0]!.at;
-    const entry = this.cluster.quotaUse[Math.floor((at - first) / 300_000)];
+    const entry = this.cluster.quotaUse[Math.floor((at - first) / 240_000)];
     const team = teams.find((each) => each.namespace === namespace);
     if (!entry || !team) return null;
     const used = entry.used.get(namespace) ?? 0;

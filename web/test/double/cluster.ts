@@ -5,10 +5,14 @@ import { gpusPerNode, models, teams, type Model, type Profile, type Team } from 
 import type { Decision, GpuLayout, Instance, PodState } from "../../src/api/types";
 
 export const tick = 30_000;
+/** How often shares and reasons are worked out. */
+export const accounting = 120_000;
 const hour = 3_600_000;
 
 export interface SimPod {
   uid: string;
+  /** The hash of the uid. */
+  key: number;
   team: Team;
   namespace: string;
   name: string;
@@ -91,6 +95,11 @@ export class SimCluster {
   private readonly live = new Set<SimPod>();
   private serial = 0;
   private due = 0;
+  private readonly used = new Map<Team, number>();
+  /** Of each model and profile: the running pod that ends first, looked up once a step. */
+  private next = new Map<string, SimPod>();
+  /** Models and profiles for which there is no room in this step. */
+  private readonly full = new Set<string>();
 
   constructor(
     readonly base: number,
@@ -129,6 +138,7 @@ export class SimCluster {
     if (silent) {
       silent.silentSince = this.base - 4 * 60_000;
       silent.ready = false;
+      this.boards.clear();
     }
   }
 
@@ -149,8 +159,11 @@ export class SimCluster {
     const served: SimPod[] = [];
     const waiting = [...this.live].filter((pod) => pod.state === "pending");
     waiting.sort((a, b) => b.priority - a.priority || a.created - b.created);
+    this.full.clear();
     for (const pod of waiting) {
-      if (this.place(pod, before)) {
+      if (this.full.has(kindOf(pod))) continue;
+      if (!this.place(pod, before)) this.full.add(kindOf(pod));
+      else {
         served.push(pod);
         changes?.pods.add(pod);
         changes?.nodes.add(pod.gpu!.node);
@@ -158,6 +171,8 @@ export class SimCluster {
     }
     if (before.size > 0) this.decide("plan", before, served, [], changes);
     this.reclaim(changes);
+    if (this.now % accounting !== 0) return;
+    this.findNext();
     for (const pod of waiting) this.explain(pod);
     this.account();
   }
@@ -187,8 +202,9 @@ export class SimCluster {
     const number = ++this.serial;
     const suffix = hash(`p${number}`).toString(36).slice(0, 5);
     const owner = job === "triton" ? undefined : { kind: job === "jupyter" ? "StatefulSet" : "Job", name: `${job}-${1 + (number % 40)}` };
+    const uid = uuid("pod", `${number}`);
     const pod: SimPod = {
-      uid: uuid("pod", `${number}`), team, namespace: team.namespace,
+      uid, key: hash(uid), team, namespace: team.namespace,
       name: owner ? `${owner.name}-${suffix}` : `${job}-${suffix}`,
       ...(owner ? { owner } : {}), model, profile,
       cpu: profile.startsWith("1g") ? 4 : 12, memory: profile.startsWith("1g") ? 16384 : 65536,
@@ -214,8 +230,7 @@ export class SimCluster {
   /** A free instance, else a place where no held instance is in the way; remembers layouts before. */
   private place(pod: SimPod, before: Map<SimGpu, GpuLayout>): boolean {
     const profile = pod.model.profiles.find((each) => each.name === pod.profile);
-    const candidates = this.nodes.filter((node) => node.model === pod.model && node.ready);
-    const gpus = candidates.flatMap((node) => node.gpus).filter((gpu) => !gpu.health);
+    const gpus = this.gpusOf(pod.model);
     if (!profile) {
       const gpu = gpus.find((each) => !each.pod);
       if (gpu) this.start(pod, gpu, undefined);
@@ -236,6 +251,16 @@ export class SimCluster {
       return true;
     }
     return false;
+  }
+
+  private readonly boards = new Map<Model, SimGpu[]>();
+  private gpusOf(model: Model): SimGpu[] {
+    const known = this.boards.get(model);
+    if (known) return known;
+    const all = this.nodes.filter((node) => node.model === model && node.ready).flatMap((node) => node.gpus);
+    const usable = all.filter((gpu) => !gpu.health);
+    this.boards.set(model, usable);
+    return usable;
   }
 
   private startFor(gpu: SimGpu, profile: Profile): number | undefined {
@@ -268,6 +293,7 @@ export class SimCluster {
       gpu.instances = gpu.instances.map((each) => (each === instance ? { ...each, holders: [holder] } : each));
     } else gpu.pod = pod;
     this.remember(gpu);
+    this.used.set(pod.team, this.usedBy(pod.team) + gigabytes(pod));
     pod.over = this.usedBy(pod.team) > pod.team.min;
   }
 
@@ -279,6 +305,7 @@ export class SimCluster {
     changes?.pods.add(pod);
     if (!gpu) return;
     changes?.nodes.add(gpu.node);
+    this.used.set(pod.team, this.usedBy(pod.team) - gigabytes(pod));
     if (gpu.pod === pod) delete gpu.pod;
     gpu.instances = gpu.instances.map((each) => (each.instance === pod.instance ? { ...each, holders: [] } : each));
     this.remember(gpu);
@@ -289,9 +316,7 @@ export class SimCluster {
   }
 
   usedBy(team: Team): number {
-    let sum = 0;
-    for (const pod of this.live) if (pod.team === team && pod.state === "running") sum += gigabytes(pod);
-    return sum;
+    return this.used.get(team) ?? 0;
   }
 
   /** Now and then a team takes back what is guaranteed to it. */
@@ -354,12 +379,19 @@ export class SimCluster {
     }
     const nodes = this.nodes.filter((node) => node.model === pod.model).length;
     const what = pod.profile === "gpu" ? "nvidia.com/gpu" : `nvidia.com/mig-${pod.profile}`;
-    const next = [...this.live]
-      .filter((each) => each.state === "running" && each.model === pod.model && each.profile === pod.profile)
-      .sort((a, b) => a.ends - b.ends)[0];
+    const next = this.next.get(kindOf(pod));
     pod.why = `0/${this.nodes.length} nodes are available: ${nodes} Insufficient ${what}, ${this.nodes.length - nodes} node(s) have another GPU. Remedy: ${
       next ? `wait for the end of ${next.namespace}/${next.name} on node ${next.gpu!.node.name}.` : `add a node with ${pod.model.product}.`
     }`;
+  }
+
+  private findNext(): void {
+    this.next = new Map();
+    for (const pod of this.live) {
+      if (pod.state !== "running") continue;
+      const other = this.next.get(kindOf(pod));
+      if (!other || pod.ends < other.ends) this.next.set(kindOf(pod), pod);
+    }
   }
 
   private account(): void {
@@ -375,7 +407,7 @@ export class SimCluster {
       pods_pending: pending, pods_running: this.live.size - pending,
       seconds_to_slice: waits[Math.floor(waits.length / 2)] ?? 0,
     });
-    if (this.now % 300_000 === 0) {
+    if (this.now % 240_000 === 0) {
       this.quotaUse.push({ at: this.now, used: new Map(teams.map((team) => [team.namespace, this.usedBy(team)])) });
     }
   }
@@ -399,6 +431,8 @@ export function gigabytes(pod: SimPod): number {
   return pod.profile === "gpu" ? 15 : Number(/\.(\d+)gb/.exec(pod.profile)?.[1] ?? 0);
 }
 
+const kindOf = (pod: SimPod): string => `${pod.model.prefix} ${pod.profile}`;
+
 export function layoutOf(gpu: SimGpu): GpuLayout {
   const profiles: Record<string, number> = {};
   for (const each of gpu.instances) profiles[each.profile] = (profiles[each.profile] ?? 0) + 1;
@@ -408,7 +442,7 @@ export function layoutOf(gpu: SimGpu): GpuLayout {
 /** How busy a pod keeps what it holds; null where the board does not tell. */
 export function utilization(pod: SimPod, at: number): number | null {
   if (!pod.model.measured) return null;
-  const key = hash(pod.uid);
+  const { key } = pod;
   if (pod.team.namespace === "notebooks" && key % 10 < 6) return Math.max(0, 0.012 + 0.01 * noise(key, at));
   const level = pod.name.startsWith("triton") || pod.name.startsWith("embed") ? 0.42 : 0.6 + (key % 30) / 100;
   return Math.max(0, Math.min(1, level + 0.1 * noise(key, at)));
