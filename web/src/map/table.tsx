@@ -14,7 +14,7 @@ export function GpuTable({ nodes }: { nodes: Node[] }): ReactNode {
   const rows = nodes.flatMap((node) => node.gpus.map((gpu) => ({ node, gpu })));
   return (
     <div className="table-scroll" tabIndex={0} role="region" aria-label="GPUs">
-      <table className="table">
+      <table className="table gpus">
         <caption className="hidden">{counted(rows.length, "GPU")}, each with its slices and who holds them</caption>
         <thead>
           <tr>

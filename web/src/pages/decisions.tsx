@@ -201,7 +201,7 @@ function ChangeRow({ change, at }: { change: Change; at: number }): ReactNode {
       <Strip label="after" layout={change.after} other={change.before} />
       <span className="change-words">
         {changes.length === 0
-          ? "unchanged"
+          ? "layout unchanged"
           : changes.map(({ profile, change: many }) => `${many > 0 ? "+" : "−"}${Math.abs(many)} ${profile}`).join(", ")}
       </span>
     </li>

@@ -48,7 +48,9 @@ export default function MapPage(): ReactNode {
           )
         }
       </Loaded>
-      <TimeBar range={range} at={at} loaded={gpus.data?.at} busy={gpus.loading} />
+      {(gpus.data || at !== undefined) && (
+        <TimeBar range={range} at={at} loaded={gpus.data?.at} busy={gpus.loading} />
+      )}
     </div>
   );
 }

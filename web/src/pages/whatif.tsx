@@ -173,7 +173,7 @@ function Verdict({ answer, stale }: { answer: WhatIf; stale: boolean }): ReactNo
     <>
       {stale && <p className="notice">The text has been changed since; ask again.</p>}
       <h2 className={answer.fits ? "verdict good-text" : "verdict warn-text"}>
-        <Icon name={answer.fits ? "check" : "alert"} />{" "}
+        <Icon name={answer.fits ? "check" : "alert"} />
         {answer.fits ? (answer.node ? `It would run on ${answer.node}` : "It would run") : "It would wait"}
       </h2>
       <div className="decision-columns">

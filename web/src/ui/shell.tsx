@@ -152,7 +152,7 @@ function Freshness(): ReactNode {
   const [state, word, detail] = (() => {
     switch (connection.state) {
       case "live":
-        if (freshAt === 0) return ["live", "Live", "waiting for data"] as const;
+        if (freshAt === 0) return ["live", "Live", "no data yet"] as const;
         if (age > staleAfter) return ["stale", "Old data", `from ${ago(freshAt, now)}`] as const;
         return ["live", "Live", `data ${duration(Math.max(0, age) / 1000)} old`] as const;
       case "connecting":

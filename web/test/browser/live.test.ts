@@ -57,6 +57,18 @@ describe.skipIf(unable || realUrl)("live", () => {
     await close();
   });
 
+  it("data that grows old is said to be old", async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(server.url);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.clock.runFor(40_000);
+    await page.getByText("Old data", { exact: true }).waitFor();
+    await page.getByText(/^from \d+ s ago$/).waitFor();
+    await context.close();
+  });
+
   it("a broken connection is said and mended", async () => {
     const { page, close } = await open(browser, server.url);
     await settled(page);
