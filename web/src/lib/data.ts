@@ -113,7 +113,10 @@ let beat: ReturnType<typeof setInterval> | undefined;
 
 function onBeat(listener: () => void): () => void {
   beats.add(listener);
-  beat ??= setInterval(() => beats.forEach((each) => each()), 1000);
+  beat ??= setInterval(() => {
+    // Nobody looks at a hidden page, and it asks the server nothing.
+    if (!document.hidden) beats.forEach((each) => each());
+  }, 1000);
   return () => {
     beats.delete(listener);
     if (beats.size > 0) return;

@@ -1,6 +1,12 @@
 // What a decision changes: layouts before and after as counts of profiles.
 import type { Decision, GpuLayout } from "../api/types";
 
+/** A decision comes again as it goes on: the latest word on each, newest first. */
+export function withDecision(all: Decision[], next: Decision, most: number): Decision[] {
+  const others = all.filter((each) => each.id !== next.id);
+  return [next, ...others].sort((a, b) => b.at - a.at).slice(0, most);
+}
+
 export interface Difference {
   profile: string;
   change: number;

@@ -13,8 +13,7 @@ import { frameOf, grain, histogram } from "./history";
 interface Props {
   range: TimeRange;
   at: number | undefined;
-  /** Which moment the map shows. */
-  loaded: number | undefined;
+  /** The map of that moment is still being loaded. */
   busy: boolean;
 }
 
@@ -24,7 +23,7 @@ const speeds = [
   { id: "48", label: "fast" },
 ];
 
-export function TimeBar({ range, at, loaded, busy }: Props): ReactNode {
+export function TimeBar({ range, at, busy }: Props): ReactNode {
   const now = useNow(10_000);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState("120");
@@ -40,7 +39,7 @@ export function TimeBar({ range, at, loaded, busy }: Props): ReactNode {
   };
 
   // The next frame is asked for when the last one is on the screen, and not before it could be seen.
-  const ready = playing && !busy && (at === undefined || loaded === at);
+  const ready = playing && !busy;
   useEffect(() => {
     if (!ready) return;
     const timer = setTimeout(() => {

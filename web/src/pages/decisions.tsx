@@ -5,7 +5,7 @@ import { api } from "../api/client";
 import type { Decision, GpuLayout, PodName } from "../api/types";
 import { useCluster, useEvent, useNow, useRange, useResource } from "../lib/data";
 import { ago, clock, count, counted, milliseconds, percent } from "../lib/format";
-import { changesOf, compute, costOf, difference, piecesOf, type Change } from "../lib/layouts";
+import { changesOf, compute, costOf, difference, piecesOf, withDecision, type Change } from "../lib/layouts";
 import { href, setParams, useRoute } from "../lib/route";
 import { useSeries } from "../lib/series";
 import type { TimeRange } from "../lib/range";
@@ -28,7 +28,7 @@ export default function DecisionsPage(): ReactNode {
   useEvent("decision", (data) => {
     const next = data as Decision;
     if (!range.moving) return;
-    decisions.set((last) => ({ decisions: [next, ...last.decisions.filter((each) => each.id !== next.id)] }));
+    decisions.set((last) => ({ decisions: withDecision(last.decisions, next, most) }));
   });
   return (
     <Loaded resource={decisions} what="decisions" rows={8}>

@@ -49,7 +49,7 @@ export default function MapPage(): ReactNode {
         }
       </Loaded>
       {(gpus.data || at !== undefined) && (
-        <TimeBar range={range} at={at} loaded={gpus.data?.at} busy={gpus.loading} />
+        <TimeBar range={range} at={at} busy={gpus.loading} />
       )}
     </div>
   );

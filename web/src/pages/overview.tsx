@@ -5,6 +5,7 @@ import type { Decision, Overview, Pod } from "../api/types";
 import { partsOf } from "../lib/capacity";
 import { useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource } from "../lib/data";
 import { ago, clock, count, counted, duration, percent, request } from "../lib/format";
+import { withDecision } from "../lib/layouts";
 import { splitRemedy } from "../lib/pods";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
@@ -221,7 +222,7 @@ function Recent(): ReactNode {
   const decisions = useResource(`recent|${name}`, (signal) => api.decisions(name, { limit: 7 }, signal));
   useEvent("decision", (data) => {
     const next = data as Decision;
-    decisions.set((last) => ({ decisions: [next, ...last.decisions.filter((each) => each.id !== next.id)].slice(0, 7) }));
+    decisions.set((last) => ({ decisions: withDecision(last.decisions, next, 7) }));
   });
   return (
     <section className="panel">

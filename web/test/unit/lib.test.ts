@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Decision, Overview, Pod, Series } from "../../src/api/types";
 import { partsOf } from "../../src/lib/capacity";
-import { changesOf, costOf, difference, piecesOf } from "../../src/lib/layouts";
+import { changesOf, costOf, difference, piecesOf, withDecision } from "../../src/lib/layouts";
 import { contrast, inkOn, markTeams, rampColour, rampStep, rampSteps, teamColours } from "../../src/lib/palette";
 import { groupPods, memoryOf, mergePods, splitRemedy } from "../../src/lib/pods";
 import { podText, quoted } from "../../src/lib/podtext";
@@ -67,6 +67,12 @@ describe("decisions", () => {
     expect(costOf(decision)).toEqual({ made: 3, destroyed: 1 });
     expect(changesOf(decision).map((each) => each.index)).toEqual([0, 1]);
     expect(changesOf(decision)[1]?.before).toBeUndefined();
+  });
+  it("come again as they go on, in their place", () => {
+    const planned = { ...decision, id: "a", at: 1, state: "planned" as const };
+    const all = withDecision([{ ...decision, id: "b", at: 2 }, planned], { ...planned, state: "applied" }, 9);
+    expect(all.map((each) => [each.id, each.state])).toEqual([["b", "applied"], ["a", "applied"]]);
+    expect(withDecision(all, { ...decision, id: "c", at: 3 }, 2).map((each) => each.id)).toEqual(["c", "b"]);
   });
   it("differ in the largest first", () => {
     const [change] = changesOf(decision);
