@@ -1,0 +1,141 @@
+// One place that talks to the server: relative addresses, credentials, errors as the server words them.
+import type {
+  Decision,
+  Gpus,
+  HistoryEvent,
+  Overview,
+  PodDetail,
+  Quota,
+  SeriesAnswer,
+  Session,
+  WhatIf,
+  Workloads,
+} from "./types";
+
+const tokenKey = "nos.token";
+
+/** An answer that is not 2xx, or none (status 0). The message is fit for people. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+    this.name = "ApiError";
+  }
+}
+
+/** The bearer token of this tab; gone when the tab is closed. */
+export const token = {
+  get: (): string => sessionStorage.getItem(tokenKey) ?? "",
+  set(value: string): void {
+    if (value) sessionStorage.setItem(tokenKey, value);
+    else sessionStorage.removeItem(tokenKey);
+  },
+};
+
+export type Query = Record<string, string | number | undefined | readonly string[]>;
+
+/** The address of an API path, relative to where the page lies. Empty values are left out. */
+export function address(path: string, query: Query = {}, base = document.baseURI): URL {
+  const url = new URL(`api/v1/${path}`, new URL("./", base));
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === "") continue;
+    for (const each of Array.isArray(value) ? value : [value]) {
+      url.searchParams.append(name, String(each));
+    }
+  }
+  return url;
+}
+
+export function headers(more: Record<string, string> = {}): Record<string, string> {
+  const bearer = token.get();
+  return bearer ? { ...more, Authorization: `Bearer ${bearer}` } : more;
+}
+
+/** What the server says is wrong, or what the status means where it says nothing. */
+export function errorOf(status: number, body: string): ApiError {
+  try {
+    const said = (JSON.parse(body) as { error?: unknown }).error;
+    if (typeof said === "string" && said) return new ApiError(status, said);
+  } catch {
+    // A proxy in between answers with a page of its own.
+  }
+  return new ApiError(status, `The server answered with status ${status}. Its log says why.`);
+}
+
+async function ask<T>(url: URL, init: RequestInit): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(url, { ...init, cache: "no-store", credentials: "same-origin" });
+  } catch (cause) {
+    if (init.signal?.aborted) throw cause;
+    throw new ApiError(0, "The server cannot be reached. Check that nos telemetry runs; the page tries again by itself.");
+  }
+  const text = await response.text();
+  if (!response.ok) throw errorOf(response.status, text);
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new ApiError(response.status, "The answer is not JSON. Something between here and nos telemetry rewrites it.");
+  }
+}
+
+function get<T>(path: string, query: Query, signal?: AbortSignal): Promise<T> {
+  return ask<T>(address(path, query), { headers: headers({ Accept: "application/json" }), signal });
+}
+
+function post<T>(path: string, body: unknown): Promise<T> {
+  return ask<T>(address(path), {
+    method: "POST",
+    body: JSON.stringify(body),
+    // A page of another site cannot send this header.
+    headers: headers({ "Content-Type": "application/json", "X-Nos-Csrf": "1" }),
+  });
+}
+
+export interface WorkloadQuery {
+  namespace?: string;
+  state?: string;
+  q?: string;
+  at?: number;
+  limit?: number;
+  after?: string;
+}
+
+export interface SeriesQuery {
+  metric: string;
+  subject: readonly string[];
+  from: number;
+  to: number;
+  points: number;
+}
+
+export const api = {
+  session: (signal?: AbortSignal) => get<Session>("session", {}, signal),
+  overview: (cluster: string, signal?: AbortSignal) => get<Overview>("overview", { cluster }, signal),
+  gpus: (cluster: string, at?: number, namespace?: string, signal?: AbortSignal) =>
+    get<Gpus>("gpus", { cluster, at, namespace }, signal),
+  workloads: (cluster: string, query: WorkloadQuery, signal?: AbortSignal) =>
+    get<Workloads>("workloads", { cluster, ...query }, signal),
+  workload: (cluster: string, namespace: string, name: string, signal?: AbortSignal) =>
+    get<PodDetail>(
+      `workloads/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
+      { cluster },
+      signal,
+    ),
+  decisions: (
+    cluster: string,
+    query: { from?: number; to?: number; limit?: number; before?: string },
+    signal?: AbortSignal,
+  ) => get<{ decisions: Decision[] }>("decisions", { cluster, ...query }, signal),
+  quotas: (cluster: string, at?: number, signal?: AbortSignal) =>
+    get<{ quotas: Quota[] }>("quotas", { cluster, at }, signal),
+  series: (cluster: string, query: SeriesQuery, signal?: AbortSignal) =>
+    get<SeriesAnswer>("series", { cluster, ...query }, signal),
+  history: (cluster: string, from: number, to: number, limit: number, signal?: AbortSignal) =>
+    get<{ events: HistoryEvent[] }>("history", { cluster, from, to, limit }, signal),
+  whatIf: (cluster: string, pod: string) => post<WhatIf>("what-if", { cluster, pod }),
+  submit: (cluster: string, pod: string) =>
+    post<{ namespace: string; name: string }>("submit", { cluster, pod }),
+};

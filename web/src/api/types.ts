@@ -1,0 +1,215 @@
+// The answers of the telemetry API (docs/telemetry.md). Times are milliseconds since the epoch,
+// fractions 0..1, memory MiB, power W, temperature degrees Celsius, clocks MHz.
+
+export interface Session {
+  user: string;
+  sandbox: boolean;
+  clusters: string[];
+  can: { submit: boolean; all_namespaces: boolean };
+  /** null: every namespace. */
+  namespaces: string[] | null;
+  now: number;
+  version: string;
+}
+
+export interface Overview {
+  at: number;
+  fresh_at: number;
+  gpus: number;
+  slots: number;
+  /** Shares of all slots. null where it cannot be measured. */
+  allocated: number;
+  used: number | null;
+  idle: number | null;
+  free: number;
+  fragmented: number;
+  stranded: number;
+  pods: Partial<Record<PodState, number>>;
+  seconds_to_slice: number | null;
+  nodes: number;
+  stale_nodes: number;
+  models: { product: string; gpus: number; allocated: number }[];
+}
+
+export interface Holder {
+  namespace: string;
+  pod: string;
+  container?: string;
+  quota?: string;
+}
+
+export type Metrics = Record<string, number>;
+
+export interface Instance {
+  id: number;
+  instance: string;
+  profile: string;
+  start: number;
+  size: number;
+  holders: Holder[];
+  metrics?: Metrics;
+  unmeasured?: Record<string, string>;
+}
+
+export interface Gpu {
+  index: number;
+  gpu: string;
+  product: string;
+  memory: number;
+  /** Memory slots that placements count in; 0: the GPU is not cut. */
+  slots: number;
+  mig: boolean;
+  /** Empty, or why the GPU cannot be used. */
+  health: string;
+  instances: Instance[];
+  holders: Holder[];
+  metrics?: Metrics;
+  unmeasured?: Record<string, string>;
+}
+
+export interface Node {
+  node: string;
+  mode: string;
+  fresh_at: number;
+  ready: boolean;
+  gpus: Gpu[];
+}
+
+export interface Gpus {
+  at: number;
+  fresh_at: number;
+  nodes: Node[];
+}
+
+export const podStates = [
+  "pending",
+  "starting",
+  "running",
+  "succeeded",
+  "failed",
+  "terminating",
+] as const;
+export type PodState = (typeof podStates)[number];
+
+export interface Slice {
+  node: string;
+  gpu: number;
+  profile: string;
+  start: number;
+  instance: string;
+  utilization: number | null;
+  memory_used: number | null;
+}
+
+export interface Pod {
+  uid: string;
+  namespace: string;
+  name: string;
+  owner?: { kind: string; name: string };
+  node: string;
+  state: PodState;
+  reason: string;
+  message: string;
+  requests: Record<string, number>;
+  priority: number;
+  quota: string;
+  capacity: "in-quota" | "over-quota" | "";
+  created: number;
+  scheduled: number;
+  started: number;
+  finished: number;
+  slices: Slice[];
+  /** When it is expected to start; null: unknown. */
+  estimate: number | null;
+  why: string;
+}
+
+export interface Workloads {
+  at: number;
+  total: number;
+  pods: Pod[];
+  next: string | null;
+}
+
+export interface ClusterEvent {
+  at: number;
+  kind?: string;
+  type?: string;
+  reason?: string;
+  message?: string;
+}
+
+export interface PodDetail extends Pod {
+  events: ClusterEvent[];
+  decisions: string[];
+}
+
+export interface GpuLayout {
+  index: number;
+  profiles: Record<string, number>;
+}
+
+export interface PodName {
+  namespace: string;
+  name: string;
+}
+
+export interface Decision {
+  at: number;
+  id: string;
+  type: "plan" | "cut" | "preemption" | "reclaim" | "move" | "scale";
+  summary: string;
+  nodes: { node: string; before: GpuLayout[]; after: GpuLayout[] }[];
+  pods: PodName[];
+  victims: PodName[];
+  state: "planned" | "applied" | "failed";
+  took_ms: number;
+  why: string;
+}
+
+export interface QuotaAmounts {
+  min: number;
+  max?: number;
+  used: number;
+  guaranteed: number;
+  borrowed: number;
+  lent: number;
+}
+
+export interface Quota {
+  type: "ElasticQuota" | "CompositeElasticQuota";
+  namespace: string;
+  name: string;
+  namespaces: string[];
+  resources: Record<string, QuotaAmounts>;
+}
+
+export interface Series {
+  subject: string | Record<string, string>;
+  at: number[];
+  mean: (number | null)[];
+  min: (number | null)[];
+  max: (number | null)[];
+}
+
+export interface SeriesAnswer {
+  metric: string;
+  unit: string;
+  step: number;
+  series: Series[];
+}
+
+export interface HistoryEvent {
+  at: number;
+  kind: string;
+  [field: string]: unknown;
+}
+
+export interface WhatIf {
+  fits: boolean;
+  node?: string;
+  would_cut: unknown[];
+  would_evict: unknown[];
+  text: string;
+  steps: unknown[];
+}

@@ -1,0 +1,87 @@
+// Who is asking, which cluster is shown, and the page that the address names.
+import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from "react";
+import { I18nProvider } from "react-aria-components";
+import { api } from "./api/client";
+import { Live } from "./api/live";
+import type { Session } from "./api/types";
+import { ClusterContext, OverviewContext, useLoadedOverview, useResource, type Cluster } from "./lib/data";
+import { useRoute, type Page, type Route } from "./lib/route";
+import { Shell } from "./ui/shell";
+import { SignIn } from "./ui/signin";
+import { Boundary, Failed, Loading } from "./ui/states";
+
+const views: Record<Page, React.LazyExoticComponent<() => ReactNode>> = {
+  overview: lazy(() => import("./pages/overview")),
+  map: lazy(() => import("./pages/map")),
+  workloads: lazy(() => import("./pages/workloads")),
+  decisions: lazy(() => import("./pages/decisions")),
+  quotas: lazy(() => import("./pages/quotas")),
+  "what-if": lazy(() => import("./pages/whatif")),
+};
+
+export function App(): ReactNode {
+  return (
+    <I18nProvider locale="en-US">
+      <Entry />
+    </I18nProvider>
+  );
+}
+
+function Entry(): ReactNode {
+  const session = useResource("session", api.session);
+  if (session.error?.status === 401) {
+    return <SignIn why={session.error.message} onToken={session.reload} />;
+  }
+  if (session.data) return <Signed session={session.data} onRefused={session.reload} />;
+  if (session.error) return <Failed error={session.error} what="the dashboard" retry={session.reload} />;
+  return <Loading what="the dashboard" />;
+}
+
+function Signed({ session, onRefused }: { session: Session; onRefused: () => void }): ReactNode {
+  const route = useRoute();
+  const { params } = route;
+  const name = session.clusters.find((each) => each === params.cluster) ?? session.clusters[0] ?? "";
+  const live = useLive(name, session);
+  const cluster = useMemo(() => (live ? { session, name, live } : null), [session, name, live]);
+
+  useEffect(
+    () =>
+      live?.watch(() => {
+        if (live.connection.state === "refused" && live.connection.status === 401) onRefused();
+      }),
+    [live, onRefused],
+  );
+
+  return cluster ? <Pages key={name} cluster={cluster} route={route} /> : <Loading what="the dashboard" />;
+}
+
+function Pages({ cluster, route: { page } }: { cluster: Cluster; route: Route }): ReactNode {
+  const overview = useLoadedOverview(cluster);
+  const View = views[page];
+  return (
+    <ClusterContext value={cluster}>
+      <OverviewContext value={overview}>
+        <Shell page={page}>
+          <Boundary key={page}>
+            <Suspense fallback={<Loading what="the page" />}>
+              <View />
+            </Suspense>
+          </Boundary>
+        </Shell>
+      </OverviewContext>
+    </ClusterContext>
+  );
+}
+
+/** The event stream of a cluster, open as long as the cluster is shown. */
+function useLive(name: string, session: Session): Live | null {
+  const [live, setLive] = useState<Live | null>(null);
+  useEffect(() => {
+    const next = new Live(name);
+    next.setServerTime(session.now);
+    next.start();
+    setLive(next);
+    return () => next.stop();
+  }, [name, session]);
+  return live;
+}

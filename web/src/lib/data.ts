@@ -1,0 +1,180 @@
+// Data for components: asked for once, kept while it is asked for anew, tried again when it fails.
+import { createContext, useCallback, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { api, ApiError } from "../api/client";
+import type { Live } from "../api/live";
+import type { Gpus, Node, Overview, Session } from "../api/types";
+import { backoff } from "../api/sse";
+import { rangeOf, type TimeRange } from "./range";
+import { useRoute } from "./route";
+
+export interface Cluster {
+  session: Session;
+  name: string;
+  live: Live;
+}
+
+export const ClusterContext = createContext<Cluster | null>(null);
+
+export function useCluster(): Cluster {
+  const cluster = useContext(ClusterContext);
+  if (!cluster) throw new Error("useCluster is used outside ClusterContext");
+  return cluster;
+}
+
+/** The overview of the cluster, kept current for all pages: it also says how old data is. */
+export const OverviewContext = createContext<Resource<Overview> | null>(null);
+
+export function useOverview(): Resource<Overview> {
+  const overview = useContext(OverviewContext);
+  if (!overview) throw new Error("useOverview is used outside OverviewContext");
+  return overview;
+}
+
+/** For whoever provides OverviewContext. */
+export function useLoadedOverview({ name, live }: Cluster): Resource<Overview> {
+  const overview = useResource(`overview|${name}`, async (signal) => {
+    const answer = await api.overview(name, signal);
+    live.sawDataOf(answer.fresh_at);
+    return answer;
+  });
+  const { set, reload } = overview;
+  useEffect(() => live.on("overview", (data) => set(() => data as Overview)), [live, set]);
+  useEffect(() => live.on("reset", reload), [live, reload]);
+  return overview;
+}
+
+export interface Resource<T> {
+  data: T | undefined;
+  error: ApiError | undefined;
+  loading: boolean;
+  reload: () => void;
+  set: (change: (data: T) => T) => void;
+}
+
+/**
+ * Loads whenever `key` changes; an empty key loads nothing. While the next answer is awaited the last
+ * one stays. What may pass by itself (no connection, too busy) is tried again.
+ */
+export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Resource<T> {
+  const [state, setState] = useState<{ data?: T; error?: ApiError; loading: boolean }>({ loading: key !== "" });
+  const [round, setRound] = useState(0);
+  const loader = useRef(load);
+  loader.current = load;
+  const failures = useRef(0);
+
+  useEffect(() => {
+    if (key === "") {
+      setState({ loading: false });
+      return;
+    }
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    setState((last) => ({ ...last, loading: true }));
+    loader.current(abort.signal).then(
+      (data) => {
+        if (abort.signal.aborted) return;
+        failures.current = 0;
+        setState({ data, loading: false });
+      },
+      (cause: unknown) => {
+        if (abort.signal.aborted) return;
+        const error = cause instanceof ApiError ? cause : new ApiError(0, String(cause));
+        setState((last) => ({ ...last, error, loading: false }));
+        if (error.status === 0 || error.status === 429 || error.status >= 500) {
+          timer = setTimeout(() => setRound((last) => last + 1), backoff(failures.current++, Math.random()));
+        }
+      },
+    );
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [key, round]);
+
+  const reload = useCallback(() => setRound((last) => last + 1), []);
+  const set = useCallback(
+    (change: (data: T) => T) =>
+      setState((last) => (last.data === undefined ? last : { ...last, data: change(last.data) })),
+    [],
+  );
+  return { data: state.data, error: state.error, loading: state.loading, reload, set };
+}
+
+/** Calls the latest `listener` for each event of that name. */
+export function useEvent(event: string, listener: (data: unknown) => void): void {
+  const { live } = useCluster();
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => live.on(event, (data) => latest.current(data)), [live, event]);
+}
+
+const beats = new Set<() => void>();
+let beat: ReturnType<typeof setInterval> | undefined;
+
+function onBeat(listener: () => void): () => void {
+  beats.add(listener);
+  beat ??= setInterval(() => {
+    // Nobody looks at a hidden page, and it asks the server nothing.
+    if (!document.hidden) beats.forEach((each) => each());
+  }, 1000);
+  return () => {
+    beats.delete(listener);
+    if (beats.size > 0) return;
+    clearInterval(beat);
+    beat = undefined;
+  };
+}
+
+/** The server's clock in whole steps; the component is drawn anew when a step is over. */
+export function useNow(step = 1000): number {
+  const { live } = useCluster();
+  const ticks = useSyncExternalStore(onBeat, () => Math.floor(live.now() / step));
+  return ticks * step;
+}
+
+/** The stretch of time of the address; moving ones advance with the resolution of their charts. */
+export function useRange(): TimeRange {
+  const { params } = useRoute();
+  const { live } = useCluster();
+  const span = rangeOf(params, live.now(), 1);
+  const step = Math.max(10_000, Math.round((span.to - span.from) / 360 / 10_000) * 10_000);
+  useNow(step);
+  return rangeOf(params, live.now(), step);
+}
+
+/** The moment of the address, or undefined for now. */
+export function useAt(): number | undefined {
+  const at = Number(useRoute().params.at);
+  return Number.isFinite(at) && at > 0 ? at : undefined;
+}
+
+/** Nodes that changed take the place of those of the same name; the order of names is kept. */
+export function mergeNodes(nodes: Node[], changed: Node[]): Node[] {
+  if (changed.length === 0) return nodes;
+  const byName = new Map(nodes.map((node) => [node.node, node]));
+  for (const node of changed) byName.set(node.node, node);
+  return [...byName.values()].sort((a, b) => compareNames(a.node, b.node));
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+export const compareNames = (a: string, b: string): number => collator.compare(a, b);
+
+/** All GPUs of the cluster: as they are, kept current, or as they were at a moment. */
+export function useGpus(at: number | undefined, namespace: string): Resource<Gpus> {
+  const { name, live } = useCluster();
+  const resource = useResource(`${name}|${at ?? "now"}|${namespace}`, async (signal) => {
+    const gpus = await api.gpus(name, at, namespace || undefined, signal);
+    if (at === undefined) live.sawDataOf(gpus.fresh_at);
+    return { ...gpus, nodes: [...gpus.nodes].sort((a, b) => compareNames(a.node, b.node)) };
+  });
+  useEvent("gpus", (data) => {
+    const changed = (data as { nodes?: Node[] }).nodes;
+    if (at !== undefined || !Array.isArray(changed)) return;
+    resource.set((gpus) => ({ ...gpus, at: live.now(), nodes: mergeNodes(gpus.nodes, changed) }));
+    for (const node of changed) live.sawDataOf(node.fresh_at);
+  });
+  useEvent("reset", () => {
+    if (at === undefined) resource.reload();
+  });
+  return resource;
+}

@@ -1,0 +1,41 @@
+// Which stretch of time charts and sliders show, from the address: "range=6h", or "from" and "to".
+
+export const ranges = [
+  { id: "1h", label: "1 hour", ms: 3_600_000 },
+  { id: "6h", label: "6 hours", ms: 6 * 3_600_000 },
+  { id: "24h", label: "24 hours", ms: 24 * 3_600_000 },
+  { id: "7d", label: "7 days", ms: 7 * 86_400_000 },
+  { id: "30d", label: "30 days", ms: 30 * 86_400_000 },
+] as const;
+
+export interface TimeRange {
+  from: number;
+  to: number;
+  /** Follows the clock. */
+  moving: boolean;
+  id: string;
+}
+
+const defaultRange = ranges[1];
+
+/** Moving ranges end at `now`, cut to `step`, so that the same question is not asked each second. */
+export function rangeOf(params: Readonly<Record<string, string>>, now: number, step: number): TimeRange {
+  const from = Number(params.from);
+  const to = Number(params.to);
+  if (Number.isFinite(from) && Number.isFinite(to) && from > 0 && to > from) {
+    return { from, to, moving: false, id: "custom" };
+  }
+  const known = ranges.find((each) => each.id === params.range) ?? defaultRange;
+  const end = Math.ceil(now / step) * step;
+  return { from: end - known.ms, to: end, moving: true, id: known.id };
+}
+
+/** Subdivides time axes at round local times: the step that gives at most `most` marks. */
+export function tickStep(span: number, most: number): number {
+  const minute = 60_000;
+  const steps = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14_400, 43_200];
+  for (const step of steps) {
+    if (span / (step * minute) <= most) return step * minute;
+  }
+  return 86_400 * 1000 * 60;
+}

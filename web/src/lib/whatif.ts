@@ -1,0 +1,30 @@
+// Words for what the page What if shows.
+import type { Gpus } from "../api/types";
+import { shortProduct } from "../map/cells";
+
+/** Profiles that the cluster's boards are cut into now, with an example each. */
+export function profilesOf(gpus: Gpus | undefined): { id: string; label: string; note: string }[] {
+  const found = new Map<string, string>();
+  for (const node of gpus?.nodes ?? []) {
+    for (const gpu of node.gpus) {
+      for (const each of gpu.instances) if (each.profile && !found.has(each.profile)) found.set(each.profile, shortProduct(gpu.product));
+    }
+  }
+  return [...found]
+    .sort(([a, one], [b, other]) => (one === other ? (a < b ? -1 : 1) : one < other ? -1 : 1))
+    .map(([id, note]) => ({ id, label: id, note }));
+}
+
+/** Things in an answer are texts or objects of a few fields. */
+export function wordsOf(thing: unknown): string {
+  if (thing === null || typeof thing !== "object") return String(thing);
+  const { namespace, name, node, gpu, make, destroy, ...rest } = thing as Record<string, unknown>;
+  const list = (value: unknown): string => (Array.isArray(value) ? value.map(wordsOf).join(", ") : wordsOf(value));
+  if (typeof name === "string") return typeof namespace === "string" ? `${namespace}/${name}` : name;
+  const parts: string[] = [];
+  if (node !== undefined) parts.push(`${wordsOf(node)}${gpu === undefined ? "" : ` · GPU ${wordsOf(gpu)}`}`);
+  if (make !== undefined && list(make)) parts.push(`make ${list(make)}`);
+  if (destroy !== undefined && list(destroy)) parts.push(`take away ${list(destroy)}`);
+  for (const [key, value] of Object.entries(rest)) parts.push(`${key} ${list(value)}`);
+  return parts.join(": ").replace(/: (?=take)/, ", ");
+}

@@ -1,0 +1,20 @@
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { App } from "./app";
+import { startRouting } from "./lib/route";
+import { startTheme } from "./lib/theme";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/controls.css";
+import "./styles/pages.css";
+import "./styles/panels.css";
+
+startTheme();
+startRouting();
+const root = document.getElementById("root");
+if (!root) throw new Error("index.html lacks the element #root");
+createRoot(root).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+);

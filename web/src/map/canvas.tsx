@@ -1,0 +1,178 @@
+// The map on a canvas that is as large as what is in sight, however many GPUs there are.
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import type { Node } from "../api/types";
+import { percent } from "../lib/format";
+import { useDark } from "../lib/theme";
+import { cellsOf, describe, holderName, kindNames, shortProduct } from "./cells";
+import { coloursOf, draw, type By, type Scene } from "./draw";
+import { gpuRect, hit, layOut, move, type Cursor, type Hit, type Zoom } from "./geometry";
+import type { TeamMark } from "../lib/palette";
+
+interface Props {
+  nodes: Node[];
+  by: By;
+  zoom: Zoom;
+  teams: Map<string, TeamMark>;
+  team: string;
+  pod: string;
+  selected: Cursor | undefined;
+  staleBefore: number;
+  onSelect: (cursor: Cursor | undefined, pod?: string) => void;
+}
+
+const padding = 14;
+
+export function GpuCanvas({ nodes, by, zoom, teams, team, pod, selected, staleBefore, onSelect }: Props): ReactNode {
+  const scroller = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const dark = useDark();
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  const [cursor, setCursor] = useState<Cursor>();
+  const [hover, setHover] = useState<{ hit: Hit; x: number; y: number }>();
+  const geometry = useMemo(() => layOut(nodes, Math.max(60, size.width - 2 * padding), zoom), [nodes, size.width, zoom]);
+  const scene: Scene = {
+    geometry, by, teams, dark, team, pod, cursor, selected, staleBefore,
+    hover: hover && { node: hover.hit.box.node.node, index: hover.hit.gpu.index },
+  };
+  const latest = useRef(scene);
+  latest.current = scene;
+
+  const frame = useRef(0);
+  const paint = useCallback(() => {
+    cancelAnimationFrame(frame.current);
+    frame.current = requestAnimationFrame(() => {
+      const [element, holder] = [canvas.current, scroller.current];
+      const context = element?.getContext("2d");
+      if (!element || !holder || !context) return;
+      const ratio = Math.min(2, window.devicePixelRatio || 1);
+      const [width, height] = [holder.clientWidth, holder.clientHeight];
+      if (element.width !== Math.round(width * ratio)) element.width = Math.round(width * ratio);
+      if (element.height !== Math.round(height * ratio)) element.height = Math.round(height * ratio);
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.clearRect(0, 0, width, height);
+      context.translate(padding, 0);
+      draw(context, latest.current, coloursOf(holder, latest.current.dark), holder.scrollTop - 6, height);
+    });
+  }, []);
+  // Whatever changes the scene changes the picture.
+  useEffect(paint);
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setSize({ width: element.clientWidth, height: element.clientHeight }));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  const under = (event: React.MouseEvent): Hit | undefined => {
+    const element = scroller.current;
+    if (!element) return undefined;
+    const box = element.getBoundingClientRect();
+    return hit(geometry, event.clientX - box.left - padding, event.clientY - box.top + element.scrollTop - 6);
+  };
+  const onPointerMove = (event: React.PointerEvent): void => {
+    if (event.pointerType === "touch") return;
+    const found = under(event);
+    const box = event.currentTarget.getBoundingClientRect();
+    setHover(found && { hit: found, x: event.clientX - box.left, y: event.clientY - box.top });
+  };
+  const choose = (found: Hit | undefined): void => {
+    if (!found) return onSelect(undefined);
+    const cell = cellsOf(found.gpu).find((each) => found.at >= each.from && found.at < each.to);
+    const holder = cell?.holders[0];
+    onSelect({ node: found.box.node.node, index: found.gpu.index }, holder && holderName(holder));
+  };
+  const onKeyDown = (event: React.KeyboardEvent): void => {
+    if (["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) {
+      event.preventDefault();
+      const next = move(geometry, cursor ?? selected, event.key);
+      setCursor(next);
+      if (next) reveal(next);
+    } else if ((event.key === "Enter" || event.key === " ") && cursor) {
+      event.preventDefault();
+      onSelect(cursor);
+    } else if (event.key === "Escape") {
+      onSelect(undefined);
+    }
+  };
+  const reveal = (target: Cursor): void => {
+    const element = scroller.current;
+    const box = geometry.boxes.find((each) => each.node.node === target.node);
+    if (!element || !box) return;
+    const rect = gpuRect(geometry, box, box.node.gpus.findIndex((each) => each.index === target.index));
+    if (rect.y < element.scrollTop + 20) element.scrollTop = Math.max(0, rect.y - 60);
+    const bottom = rect.y + rect.height - element.clientHeight + 20;
+    if (bottom > element.scrollTop) element.scrollTop = bottom;
+  };
+  const spoken = useMemo(() => {
+    const node = nodes.find((each) => each.node === cursor?.node);
+    const gpu = node?.gpus.find((each) => each.index === cursor?.index);
+    return node && gpu ? describe(node, gpu) : "";
+  }, [nodes, cursor]);
+
+  return (
+    <div className="map-frame">
+      <div
+        ref={scroller}
+        className="map-scroll"
+        role="application"
+        aria-roledescription="GPU map"
+        aria-label={`Map of ${geometry.boxes.length} nodes. Arrow keys go from GPU to GPU, Enter opens one. The same is in the table.`}
+        tabIndex={0}
+        onScroll={() => {
+          setHover(undefined);
+          paint();
+        }}
+        onPointerMove={onPointerMove}
+        onPointerLeave={() => setHover(undefined)}
+        onClick={(event) => choose(under(event))}
+        onKeyDown={onKeyDown}
+        onBlur={() => setCursor(undefined)}
+      >
+        <div style={{ height: geometry.height + 12 }}>
+          <canvas ref={canvas} className="map-canvas" style={{ width: size.width, height: size.height }} aria-hidden="true" />
+        </div>
+      </div>
+      <p className="hidden" role="status">
+        {spoken}
+      </p>
+      {hover && <Hint {...hover} width={size.width} height={size.height} />}
+    </div>
+  );
+}
+
+function Hint({ hit: found, x, y, width, height }: { hit: Hit; x: number; y: number; width: number; height: number }): ReactNode {
+  const { gpu, box, at } = found;
+  const cell = cellsOf(gpu).find((each) => at >= each.from && at < each.to);
+  const style = {
+    ...(x > width - 270 ? { right: width - x + 12 } : { left: x + 14 }),
+    ...(y > height - 150 ? { bottom: height - y + 12 } : { top: y + 14 }),
+  };
+  return (
+    <div className="map-hint" style={style} aria-hidden="true">
+      <div className="map-hint-title">
+        {box.node.node} · GPU {gpu.index} <span className="muted">{shortProduct(gpu.product)}</span>
+      </div>
+      {gpu.health && <div className="bad-text">{gpu.health}</div>}
+      {cell && (
+        <>
+          <div>
+            {cell.profile || (gpu.mig ? "" : "whole GPU")} <span className="muted">{kindNames[cell.kind]}</span>
+          </div>
+          {cell.holders.slice(0, 4).map((holder) => (
+            <div key={holderName(holder)} className="ellipsis">
+              {holderName(holder)}
+            </div>
+          ))}
+          {cell.holders.length > 0 && (
+            <div className="muted">
+              {cell.utilization === null ? "utilisation not measured here" : `${percent(cell.utilization)} busy`}
+              {cell.team && `, counts to ${cell.team}`}
+            </div>
+          )}
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,143 @@
+// What a GPU is made of, as the map, its table and the panel show it: pieces from left to right.
+import type { Gpu, Holder, Instance, Node } from "../api/types";
+
+export type Kind = "busy" | "idle" | "held" | "free" | "uncut" | "out";
+
+export interface Cell {
+  /** Where on the board, as fractions of its width. */
+  from: number;
+  to: number;
+  kind: Kind;
+  /** "" for a GPU that is not cut. */
+  profile: string;
+  holders: Holder[];
+  team: string;
+  /** null: not measured. */
+  utilization: number | null;
+  instance: Instance | undefined;
+}
+
+/** Below this share of its time a slice counts as idle. */
+export const idleBelow = 0.05;
+
+export const kindNames: Record<Kind, string> = {
+  busy: "in use",
+  idle: "held, idle",
+  held: "held, not measured",
+  free: "free slice",
+  uncut: "not cut",
+  out: "out of service",
+};
+
+/** The quota that a pod counts to, else its namespace. */
+export function teamOf(holder: Holder): string {
+  const quota = holder.quota ?? "";
+  return quota ? quota.replace(/\/quota$/, "") : holder.namespace;
+}
+
+function kindOf(gpu: Gpu, holders: Holder[], utilization: number | null): Kind {
+  if (gpu.health !== "") return "out";
+  if (holders.length === 0) return "free";
+  if (utilization === null) return "held";
+  return utilization < idleBelow ? "idle" : "busy";
+}
+
+const measured = (value: number | undefined): number | null => value ?? null;
+
+function cell(gpu: Gpu, from: number, to: number, holders: Holder[], utilization: number | null, instance?: Instance): Cell {
+  const first = holders[0];
+  return {
+    from,
+    to,
+    kind: kindOf(gpu, holders, utilization),
+    profile: instance?.profile ?? "",
+    holders,
+    team: first ? teamOf(first) : "",
+    utilization,
+    instance,
+  };
+}
+
+/** Pieces in order; gaps between instances are pieces that are not cut. Nonsense is cut off. */
+export function cellsOf(gpu: Gpu): Cell[] {
+  if (gpu.slots <= 0 || !gpu.mig) return sharesOf(gpu);
+  const cells: Cell[] = [];
+  let at = 0;
+  const gap = (to: number): void => {
+    if (to > at) {
+      const kind = gpu.health === "" ? "uncut" : "out";
+      cells.push({ ...cell(gpu, at / gpu.slots, to / gpu.slots, [], null), kind });
+    }
+  };
+  for (const each of [...gpu.instances].sort((a, b) => a.start - b.start)) {
+    const start = Math.max(at, Math.min(gpu.slots, each.start));
+    const end = Math.min(gpu.slots, each.start + Math.max(0, each.size));
+    if (end <= start) continue;
+    gap(start);
+    cells.push(cell(gpu, start / gpu.slots, end / gpu.slots, each.holders, measured(each.metrics?.utilization), each));
+    at = end;
+  }
+  gap(gpu.slots);
+  return cells;
+}
+
+/** A GPU that is not cut is one piece, or as many as pods share it. */
+function sharesOf(gpu: Gpu): Cell[] {
+  const utilization = measured(gpu.metrics?.utilization);
+  const shared = gpu.instances.length > 0 ? gpu.instances : undefined;
+  const many = shared?.length ?? Math.max(1, gpu.holders.length);
+  return Array.from({ length: many }, (_, place) => {
+    const holder = gpu.holders[place];
+    const holders = shared ? (shared[place]?.holders ?? []) : holder ? [holder] : [];
+    return cell(gpu, place / many, (place + 1) / many, holders, utilization, shared?.[place]);
+  });
+}
+
+export interface Slots {
+  total: number;
+  byKind: Record<Kind, number>;
+  byTeam: Map<string, number>;
+}
+
+/** How many GPUs' worth each kind and each team has. */
+export function countSlots(nodes: Node[]): Slots {
+  const byKind: Record<Kind, number> = { busy: 0, idle: 0, held: 0, free: 0, uncut: 0, out: 0 };
+  const byTeam = new Map<string, number>();
+  let total = 0;
+  for (const node of nodes) {
+    for (const gpu of node.gpus) {
+      total++;
+      for (const each of cellsOf(gpu)) {
+        const size = each.to - each.from;
+        byKind[each.kind] += size;
+        if (each.team) byTeam.set(each.team, (byTeam.get(each.team) ?? 0) + size);
+      }
+    }
+  }
+  return { total, byKind, byTeam };
+}
+
+/** The board's name without the maker and what all boards are called. */
+export function shortProduct(product: string): string {
+  return product.replace(/^(NVIDIA|Tesla)[ -]+/i, "").replace(/ HBM\w*$/, "");
+}
+
+export function holderName(holder: Holder): string {
+  return `${holder.namespace}/${holder.pod}`;
+}
+
+/** One sentence on a GPU, for screen readers. */
+export function describe(node: Node, gpu: Gpu): string {
+  const cells = cellsOf(gpu);
+  const held = cells.filter((each) => each.holders.length > 0);
+  const parts = [`node ${node.node}, GPU ${gpu.index}, ${shortProduct(gpu.product)}`];
+  if (gpu.health) parts.push(`out of service: ${gpu.health}`);
+  if (!node.ready) parts.push("node not ready");
+  const share = held.reduce((sum, each) => sum + each.to - each.from, 0);
+  parts.push(`${Math.round(share * 100)} per cent held`);
+  for (const each of held.slice(0, 8)) {
+    const busy = each.utilization === null ? "" : ` ${Math.round(each.utilization * 100)} per cent busy`;
+    parts.push(`${each.profile || "whole"} by ${each.holders.map(holderName).join(" and ")}${busy}`);
+  }
+  return parts.join("; ");
+}

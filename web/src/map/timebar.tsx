@@ -1,0 +1,145 @@
+// The time slider: what happened when, any moment of it, and replay.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { api } from "../api/client";
+import { useCluster, useNow, useResource } from "../lib/data";
+import { ago, clock, counted } from "../lib/format";
+import type { TimeRange } from "../lib/range";
+import { setParams } from "../lib/route";
+import { useDark } from "../lib/theme";
+import { Choice, IconButton } from "../ui/controls";
+import { coloursOf } from "./draw";
+import { frameOf, grain, histogram } from "./history";
+
+interface Props {
+  range: TimeRange;
+  at: number | undefined;
+  /** The map of that moment is still being loaded. */
+  busy: boolean;
+}
+
+const speeds = [
+  { id: "240", label: "slow" },
+  { id: "120", label: "normal" },
+  { id: "48", label: "fast" },
+];
+
+export function TimeBar({ range, at, busy }: Props): ReactNode {
+  const now = useNow(10_000);
+  const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState("120");
+  const [drag, setDrag] = useState<number>();
+  const end = range.moving ? Math.min(range.to, now) : range.to;
+  const step = frameOf(range, Number(speed));
+  const live = at === undefined && drag === undefined;
+  const value = Math.max(range.from, Math.min(drag ?? at ?? end, end));
+
+  const go = (moment: number): void => {
+    const next = Math.max(range.from, moment);
+    setParams({ at: next >= end && range.moving ? "" : String(Math.round(Math.min(next, end) / grain) * grain) });
+  };
+
+  // The next frame is asked for when the last one is on the screen, and not before it could be seen.
+  const ready = playing && !busy;
+  useEffect(() => {
+    if (!ready) return;
+    const timer = setTimeout(() => {
+      if (at === undefined || at + step >= end) setPlaying(false);
+      go((at ?? end) + step);
+    }, 180);
+    return () => clearTimeout(timer);
+  });
+
+  // While the slider is drawn, the map follows when it rests for a moment.
+  useEffect(() => {
+    if (drag === undefined) return;
+    const timer = setTimeout(() => {
+      go(drag);
+      setDrag(undefined);
+    }, 80);
+    return () => clearTimeout(timer);
+  }, [drag]);
+
+  const play = (): void => {
+    if (!playing && at === undefined) go(range.from);
+    setPlaying(!playing);
+  };
+  return (
+    <section className="timebar" aria-label="Time">
+      <div className="timebar-buttons">
+        <IconButton label={playing ? "Stop the replay" : "Replay"} icon={playing ? "pause" : "play"} onPress={play} />
+        <IconButton label="A step back" icon="back" onPress={() => go(value - step)} />
+        <IconButton label="A step forward" icon="forward" onPress={() => go(value + step)} isDisabled={at === undefined} />
+        <Choice label="Speed of the replay" value={speed} options={speeds} onChange={setSpeed} />
+      </div>
+      <div className="slider">
+        <Marks range={range} end={end} />
+        <input
+          type="range" aria-label="Moment" aria-valuetext={live ? "now" : clock(value, now)}
+          min={0} max={Math.max(1, Math.round((end - range.from) / grain))} step={1}
+          value={Math.round((value - range.from) / grain)}
+          onChange={(event) => {
+            setPlaying(false);
+            setDrag(range.from + Number(event.target.value) * grain);
+          }}
+          onKeyDown={(event) => {
+            const steps = { PageUp: 10, PageDown: -10 }[event.key];
+            if (steps === undefined) return;
+            event.preventDefault();
+            go(value + steps * step);
+          }}
+        />
+      </div>
+      <output className="timebar-at">
+        <strong>{live ? "Now" : clock(value, now)}</strong>
+        <span className="muted">{live ? clock(end, now, false) : ago(value, now)}</span>
+      </output>
+    </section>
+  );
+}
+
+/** How much changed when; decisions in the accent colour. */
+function Marks({ range, end }: { range: TimeRange; end: number }): ReactNode {
+  const { name } = useCluster();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const dark = useDark();
+  const [width, setWidth] = useState(0);
+  const history = useResource(`history|${name}|${range.from}|${range.to}`, (signal) =>
+    api.history(name, Math.round(range.from), Math.round(range.to), 5000, signal),
+  );
+  const bins = useMemo(
+    () => histogram(history.data?.events ?? [], { ...range, to: end }, Math.max(1, Math.floor(width / 4))),
+    [history.data, range.from, end, width],
+  );
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => {
+    const element = canvas.current;
+    const context = element?.getContext("2d");
+    if (!element || !context || width === 0) return;
+    element.width = width * 2;
+    element.height = 56;
+    context.setTransform(2, 0, 0, 2, 0, 0);
+    const colours = coloursOf(element, dark);
+    const most = Math.max(1, ...bins.map((bin) => bin.many));
+    bins.forEach((bin, place) => {
+      const height = Math.ceil((Math.sqrt(bin.many) / Math.sqrt(most)) * 24);
+      const decided = bin.many > 0 ? Math.round((bin.decisions / bin.many) * height) : 0;
+      context.fillStyle = colours.line;
+      context.fillRect(place * 4, 28 - height, 3, height - decided);
+      context.fillStyle = colours.accent;
+      context.fillRect(place * 4, 28 - decided, 3, decided);
+    });
+  }, [bins, width, dark]);
+  const decisions = history.data?.events.filter((each) => each.kind === "decision").length ?? 0;
+  return (
+    <canvas
+      ref={canvas} className="slider-marks" role="img"
+      aria-label={`${counted(history.data?.events.length ?? 0, "change")}, of them ${counted(decisions, "decision")}`}
+    />
+  );
+}

@@ -1,0 +1,234 @@
+// Jobs and pods: what runs where, what waits and why.
+import { useMemo, useRef, type ReactNode } from "react";
+import { Button } from "react-aria-components";
+import { api } from "../api/client";
+import { podStates, type Pod, type Workloads } from "../api/types";
+import { useAt, useCluster, useEvent, useNow, useOverview, useResource, type Cluster, type Resource } from "../lib/data";
+import { clock, count, counted, duration, memory, percent, request } from "../lib/format";
+import { href, setParams, useRoute } from "../lib/route";
+import { groupPods, memoryOf, mergePods, splitRemedy } from "../lib/pods";
+import { PodPanel } from "../panels";
+import { Search, Segments } from "../ui/controls";
+import { Meter } from "../ui/panel";
+import { StateMark } from "../ui/podstate";
+import { Empty, Loaded } from "../ui/states";
+import { useThrottled } from "../lib/throttle";
+
+const pageSize = 200;
+
+interface Filter {
+  namespace: string;
+  state: string;
+  q: string;
+  at: number | undefined;
+}
+
+/** One page after another, joined. */
+async function load({ name, live }: Cluster, filter: Filter, pages: number, signal: AbortSignal): Promise<Workloads> {
+  let all: Workloads | undefined;
+  for (let page = 0; page < pages && all?.next !== null; page++) {
+    const answer = await api.workloads(name, { ...filter, limit: pageSize, after: all?.next ?? undefined }, signal);
+    all = all ? { ...answer, pods: [...all.pods, ...answer.pods] } : answer;
+  }
+  if (!all) throw new Error("no page was asked for");
+  if (filter.at === undefined) live.sawDataOf(all.at);
+  return all;
+}
+
+export default function WorkloadsPage(): ReactNode {
+  const { params } = useRoute();
+  const cluster = useCluster();
+  const at = useAt();
+  const q = useThrottled(params.q ?? "", 250);
+  const filter: Filter = { namespace: params.ns ?? "", state: params.state ?? "", q, at };
+  const pages = Math.min(50, Math.max(1, Number(params.pages) || 1));
+  const workloads = useResource(
+    ["pods", cluster.name, filter.namespace, filter.state, q, at ?? "", pages].join("|"),
+    (signal) => load(cluster, filter, pages, signal),
+  );
+  useLiveList(workloads, at);
+  const open = params.pod ? params.pod.split("/", 2) : undefined;
+  return (
+    <div className="with-side">
+      <div className="main-column">
+        <Filters total={workloads.data?.total} />
+        <Loaded resource={workloads} what="workloads" rows={10}>
+          {(data) => <List data={data} pages={pages} busy={workloads.loading} />}
+        </Loaded>
+      </div>
+      {open && (
+        <PodPanel key={params.pod} namespace={open[0] ?? ""} name={open[1] ?? ""} onClose={() => setParams({ pod: "" })} />
+      )}
+    </div>
+  );
+}
+
+/** Values change at once; what belongs on the list is asked for anew, at most every three seconds. */
+function useLiveList(workloads: Resource<Workloads>, at: number | undefined): void {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEvent("workloads", (data) => {
+    const { changed = [], removed = [] } = data as { changed?: Pod[]; removed?: string[] };
+    if (at !== undefined || !workloads.data) return;
+    const { pods, other } = mergePods(workloads.data.pods, changed, removed);
+    workloads.set((last) => ({ ...last, pods }));
+    if (!other || timer.current) return;
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      workloads.reload();
+    }, 3000);
+  });
+  useEvent("reset", () => {
+    if (at === undefined) workloads.reload();
+  });
+}
+
+function Filters({ total }: { total: number | undefined }): ReactNode {
+  const { params } = useRoute();
+  const counts = useOverview().data?.pods ?? {};
+  const options = [
+    { id: "", label: "All" },
+    ...podStates
+      .filter((state) => (counts[state] ?? 0) > 0 || state === params.state || state === "pending" || state === "running")
+      .map((state) => ({ id: state, label: state, note: counts[state] === undefined ? undefined : count(counts[state]) })),
+  ];
+  return (
+    <div className="toolbar">
+      <Search label="Search workloads" placeholder="Name, job, node, resource" value={params.q ?? ""} onChange={(q) => setParams({ q, pages: "" })} />
+      <Segments label="State" value={params.state ?? ""} options={options} onChange={(state) => setParams({ state, pages: "" })} />
+      <Segments
+        label="Group by" value={params.group ?? ""} onChange={(group) => setParams({ group })}
+        options={[{ id: "", label: "Pods" }, { id: "job", label: "Jobs" }]}
+      />
+      {params.ns && (
+        <button type="button" className="chip" onClick={() => setParams({ ns: "" })}>
+          namespace {params.ns} <span aria-label="remove">×</span>
+        </button>
+      )}
+      <span className="muted nowrap" role="status">{total === undefined ? "" : counted(total, "pod")}</span>
+    </div>
+  );
+}
+
+function List({ data, pages, busy }: { data: Workloads; pages: number; busy: boolean }): ReactNode {
+  const { params } = useRoute();
+  const now = useNow();
+  const groups = useMemo(() => groupPods(data.pods, params.group === "job"), [data.pods, params.group]);
+  if (data.pods.length === 0) {
+    const filtered = params.q || params.state || params.ns;
+    return (
+      <Empty title={filtered ? "No workload matches" : "No workload asks for a GPU"}>
+        {filtered ? <a href={href("workloads", { ns: "" })}>Show all workloads</a> : "Pods that request GPUs or slices of them appear here."}
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <div className="table-scroll" tabIndex={0} role="region" aria-label="Workloads">
+        <table className="table workloads">
+          <caption className="hidden">Pods that ask for GPUs, the waiting ones first</caption>
+          <thead>
+            <tr>
+              <th scope="col">State</th>
+              <th scope="col">Pod</th>
+              <th scope="col">Asks for</th>
+              <th scope="col">Where, or why it waits</th>
+              <th scope="col" className="wide">Busy</th>
+              <th scope="col" className="number">Memory</th>
+              <th scope="col" className="number">Since</th>
+            </tr>
+          </thead>
+          {groups.map((group) => (
+            <tbody key={group.key}>
+              {group.title && (
+                <tr className="group">
+                  <th scope="rowgroup" colSpan={7}>
+                    <span className="muted">{group.kind}</span> {group.title} <span className="muted">{group.summary}</span>
+                  </th>
+                </tr>
+              )}
+              {group.pods.map((pod) => (
+                <Row key={pod.uid} pod={pod} now={now} selected={params.pod === `${pod.namespace}/${pod.name}`} />
+              ))}
+            </tbody>
+          ))}
+        </table>
+      </div>
+      {data.next !== null && (
+        <Button className="button more" isDisabled={busy} onPress={() => setParams({ pages: String(pages + 1) })}>
+          Show {pageSize} more ({count(data.total - data.pods.length)} left)
+        </Button>
+      )}
+    </>
+  );
+}
+
+function Row({ pod, now, selected }: { pod: Pod; now: number; selected: boolean }): ReactNode {
+  const full = `${pod.namespace}/${pod.name}`;
+  const wanted = Object.entries(pod.requests).filter(([resource]) => resource.includes("/"));
+  return (
+    <tr aria-selected={selected}>
+      <td data-label="State"><StateMark state={pod.state} /></td>
+      <th scope="row" data-label="Pod">
+        <button type="button" className="link" onClick={() => setParams({ pod: full }, "push")}>
+          <span className="muted">{pod.namespace}/</span>{pod.name}
+        </button>
+        {pod.capacity === "over-quota" && <span className="tag" title="Runs on what its quota borrows; goes first when it is wanted back">borrowed</span>}
+        {pod.priority > 0 && <span className="tag">priority {pod.priority}</span>}
+      </th>
+      <td data-label="Asks for">{wanted.map(([resource, amount]) => request(resource, amount)).join(", ")}</td>
+      {pod.slices.length === 0 ? (
+        <td className="where" colSpan={3} data-label={pod.state === "pending" ? "Why" : "Note"}><Reason pod={pod} now={now} /></td>
+      ) : (
+        <>
+          <td className="where" data-label="Where"><Where pod={pod} /></td>
+          <td className="wide" data-label="Busy"><Busy pod={pod} /></td>
+          <td className="number" data-label="Memory">{memory(memoryOf(pod))}</td>
+        </>
+      )}
+      <td className="number nowrap" data-label="Since">{since(pod, now)}</td>
+    </tr>
+  );
+}
+
+function since(pod: Pod, now: number): string {
+  const at = pod.finished || pod.started || pod.created;
+  return duration((now - at) / 1000);
+}
+
+function Where({ pod }: { pod: Pod }): ReactNode {
+  return pod.slices.map((slice) => (
+    <a
+      key={`${slice.node}/${slice.gpu}/${slice.start}`} className="nowrap"
+      href={href("map", { sel: `${slice.node}/${slice.gpu}`, pod: `${pod.namespace}/${pod.name}` })}
+    >
+      {slice.node} · GPU {slice.gpu}
+      {slice.profile ? ` · slot ${slice.start}` : ""}
+    </a>
+  ));
+}
+
+function Reason({ pod, now }: { pod: Pod; now: number }): ReactNode {
+  if (pod.state !== "pending") return <span className="muted">{pod.message || pod.node || pod.reason}</span>;
+  const { reason, remedy } = splitRemedy(pod.why || pod.message);
+  return (
+    <div className="waits">
+      <span className="clamp" title={reason}>{reason || pod.reason}</span>
+      <span className="clamp" title={remedy}>
+        {remedy && <span className="remedy-text">→ {remedy} </span>}
+        <span className="muted nowrap">{expected(pod, now)}</span>
+      </span>
+    </div>
+  );
+}
+
+function expected(pod: Pod, now: number): string {
+  if (pod.estimate === null) return "Its start cannot be told.";
+  return pod.estimate <= now ? "Expected any moment." : `Expected at ${clock(pod.estimate, now, false)}.`;
+}
+
+function Busy({ pod }: { pod: Pod }): ReactNode {
+  const known = pod.slices.map((each) => each.utilization).filter((each): each is number => each !== null);
+  if (known.length === 0) return <span className="muted" title="The GPU does not tell how busy its slices are.">not measured</span>;
+  const mean = known.reduce((sum, each) => sum + each, 0) / known.length;
+  return <Meter label="Utilisation" share={mean} text={percent(mean)} tone={mean < 0.05 ? "idle" : "busy"} />;
+}

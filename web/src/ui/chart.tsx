@@ -1,0 +1,235 @@
+// A chart over time with what people read off it: smallest, mean and largest value of each line.
+import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import type { Series } from "../api/types";
+import { clock, date, nothing } from "../lib/format";
+import { tickStep } from "../lib/range";
+import { setParams } from "../lib/route";
+import { useDark } from "../lib/theme";
+import { statsOf, tableOf } from "./stats";
+
+export interface Line {
+  label: string;
+  /** A CSS variable of the page, such as "--series-1", or a colour. */
+  colour: string;
+  dash?: number[];
+  series: Series | undefined;
+  /** Shades between smallest and largest value. */
+  band?: boolean;
+  help?: string;
+}
+
+export interface Mark {
+  at: number;
+  failed?: boolean;
+}
+
+interface Props {
+  title: string;
+  lines: Line[];
+  from: number;
+  to: number;
+  write: (value: number | null | undefined) => string;
+  /** Steps that the axis may have, where round decimals are not round. */
+  steps?: number[];
+  height?: number;
+  /** Of fractions, so that charts can be compared. */
+  most?: number;
+  marks?: Mark[];
+  note?: ReactNode;
+}
+
+const colourOf = (element: Element, colour: string): string =>
+  colour.startsWith("--") ? getComputedStyle(element).getPropertyValue(colour).trim() : colour;
+
+const axisTime = (at: number, span: number): string => {
+  if (span > 2.5 * 86_400_000) return date(at).slice(5);
+  const time = clock(at, at, false);
+  return time === "00:00" ? date(at).slice(5) : time;
+};
+
+function optionsOf(element: HTMLElement, props: Props, onCursor: (index: number | null) => void, marks: () => Mark[]): uPlot.Options {
+  const css = (name: string): string => colourOf(element, name);
+  const font = "11px system-ui, sans-serif";
+  const series: uPlot.Series[] = [{}];
+  const bands: uPlot.Band[] = [];
+  for (const line of props.lines) {
+    const stroke = css(line.colour);
+    const at = series.length;
+    series.push({ stroke, width: 1.5, dash: line.dash, points: { show: false }, spanGaps: false });
+    const edge: uPlot.Series = { stroke: "transparent", width: 0, points: { show: false } };
+    series.push({ ...edge, show: line.band ?? false }, { ...edge, show: line.band ?? false });
+    if (line.band) bands.push({ series: [at + 2, at + 1], fill: `${hex(stroke)}26` });
+  }
+  return {
+    width: Math.max(120, element.clientWidth),
+    height: props.height ?? 150,
+    padding: [8, 8, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
+    scales: {
+      x: { time: true, range: () => [props.from / 1000, props.to / 1000] },
+      y: { range: (_, __, max) => [0, Math.max(props.most ?? 0, (max || 0) * 1.08) || 1] },
+    },
+    axes: [
+      {
+        stroke: css("--muted"),
+        font,
+        size: 26,
+        grid: { stroke: css("--grid"), width: 1 },
+        ticks: { show: false },
+        splits: (plot, _, min, max) => {
+          const span = (max - min) * 1000;
+          const step = tickStep(span, Math.max(2, plot.width / 90)) / 1000;
+          const offset = new Date(min * 1000).getTimezoneOffset() * 60;
+          const first = Math.ceil((min - offset) / step) * step + offset;
+          return Array.from({ length: Math.max(0, Math.floor((max - first) / step) + 1) }, (_, each) => first + each * step);
+        },
+        values: (_, splits) => splits.map((each) => axisTime(each * 1000, props.to - props.from)),
+      },
+      {
+        stroke: css("--muted"),
+        font,
+        size: 58,
+        grid: { stroke: css("--grid"), width: 1 },
+        ticks: { show: false },
+        space: 34,
+        ...(props.steps ? { incrs: props.steps } : {}),
+        values: (_, splits) => splits.map((each) => props.write(each)),
+      },
+    ],
+    series,
+    bands,
+    hooks: {
+      setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)],
+      setSelect: [
+        (plot) => {
+          if (plot.select.width < 6) return;
+          const at = (pixel: number): string => String(Math.round(plot.posToVal(pixel, "x") * 1000));
+          setParams({ from: at(plot.select.left), to: at(plot.select.left + plot.select.width), range: "" }, "push");
+        },
+      ],
+      draw: [(plot) => drawMarks(plot, marks(), css("--accent"), css("--bad"))],
+    },
+  };
+}
+
+const hex = (colour: string): string => (/^#[0-9a-f]{6}$/i.test(colour) ? colour : "#888888");
+
+function drawMarks(plot: uPlot, marks: Mark[], colour: string, failed: string): void {
+  const { ctx, bbox } = plot;
+  const size = 4 * window.devicePixelRatio;
+  ctx.save();
+  const many = marks.length > 60;
+  for (const mark of marks) {
+    const x = plot.valToPos(mark.at / 1000, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.fillStyle = mark.failed ? failed : colour;
+    ctx.globalAlpha = mark.failed || !many ? 0.9 : 0.5;
+    if (many && !mark.failed) {
+      ctx.fillRect(x - size / 8, bbox.top - size, size / 4, size * 1.6);
+      continue;
+    }
+    ctx.beginPath();
+    ctx.moveTo(x - size, bbox.top - size);
+    ctx.lineTo(x + size, bbox.top - size);
+    ctx.lineTo(x, bbox.top + size * 0.7);
+    ctx.fill();
+  }
+  ctx.restore();
+}
+
+export function Chart(props: Props): ReactNode {
+  const { title, lines, write, note } = props;
+  const holder = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(null);
+  const dark = useDark();
+  const [index, setIndex] = useState<number | null>(null);
+  const rows = tableOf(lines);
+  const latest = useRef({ props, rows });
+  latest.current = { props, rows };
+  const shape = `${dark} ${lines.map((line) => `${line.label} ${line.colour}`).join("|")} ${props.height} ${props.most}`;
+
+  useLayoutEffect(() => {
+    const element = holder.current;
+    if (!element) return;
+    const made = optionsOf(element, latest.current.props, setIndex, () => latest.current.props.marks ?? []);
+    // Scales ask each time: the stretch of time moves on.
+    made.scales!.x!.range = () => [latest.current.props.from / 1000, latest.current.props.to / 1000];
+    made.axes![0]!.values = (_, splits) =>
+      splits.map((each) => axisTime(each * 1000, latest.current.props.to - latest.current.props.from));
+    plot.current = new uPlot(made, latest.current.rows as uPlot.AlignedData, element);
+    const observer = new ResizeObserver(() => {
+      plot.current?.setSize({ width: Math.max(120, element.clientWidth), height: props.height ?? 150 });
+    });
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [shape]);
+
+  useEffect(() => plot.current?.setData(rows as uPlot.AlignedData));
+
+  const at = index === null ? undefined : rows[0]?.[index];
+  return (
+    <figure className="chart">
+      <figcaption>
+        <span className="chart-title">{title}</span>
+        {note && <span className="muted">{note}</span>}
+      </figcaption>
+      <div ref={holder} className="chart-plot" role="img" aria-label={sentence(title, lines, write)} />
+      <table className="chart-legend">
+        <thead>
+          <tr>
+            <th scope="col">
+              <span className="hidden">Line</span>
+            </th>
+            <th scope="col">{at ? clock(at * 1000, props.to, false) : "latest"}</th>
+            <th scope="col">min</th>
+            <th scope="col">mean</th>
+            <th scope="col">max</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((line, place) => {
+            const stats = statsOf(line.series);
+            const value = index === null ? stats.last : rows[1 + place * 3]?.[index];
+            return (
+              <tr key={line.label}>
+                <th scope="row" title={line.help}>
+                  <Stroke colour={line.colour} dash={line.dash} />
+                  {line.label}
+                </th>
+                <td className="strong">{write(value)}</td>
+                <td>{write(stats.min)}</td>
+                <td>{write(stats.mean)}</td>
+                <td>{write(stats.max)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </figure>
+  );
+}
+
+function Stroke({ colour, dash }: { colour: string; dash?: number[] }): ReactNode {
+  const stroke = colour.startsWith("--") ? `var(${colour})` : colour;
+  return (
+    <svg className="stroke" width="18" height="8" aria-hidden="true">
+      <line x1="0" x2="18" y1="4" y2="4" strokeWidth="2.5" strokeDasharray={dash?.join(" ")} style={{ stroke }} />
+    </svg>
+  );
+}
+
+function sentence(title: string, lines: Line[], write: Props["write"]): string {
+  const parts = lines.map((line) => {
+    const { min, mean, max } = statsOf(line.series);
+    if (mean === undefined) return `${line.label}: ${nothing}`;
+    return `${line.label}: mean ${write(mean)}, between ${write(min)} and ${write(max)}`;
+  });
+  return `${title}. ${parts.join("; ")}`;
+}

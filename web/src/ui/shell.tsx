@@ -1,0 +1,189 @@
+// The frame of all pages: navigation, what is looked at, and how old it is.
+import { useEffect, useSyncExternalStore, type ReactNode } from "react";
+import { useAt, useCluster, useNow } from "../lib/data";
+import { ago, clock, duration } from "../lib/format";
+import { ranges } from "../lib/range";
+import { href, pages, setParams, useRoute, type Page } from "../lib/route";
+import { setTheme, useTheme, type Theme } from "../lib/theme";
+import { Choice, IconButton, type Option } from "./controls";
+import { Icon } from "./icons";
+
+export const titles: Record<Page, string> = {
+  overview: "Overview",
+  map: "GPU map",
+  workloads: "Workloads",
+  decisions: "Decisions",
+  quotas: "Quotas",
+  "what-if": "What if",
+};
+
+export function Shell({ page, children }: { page: Page; children: ReactNode }): ReactNode {
+  const { name, session } = useCluster();
+  useEffect(() => {
+    document.title = `${titles[page]} · ${name} · nos`;
+  }, [page, name]);
+  return (
+    <div className="shell">
+      <a className="skip" href="#content" onClick={skip}>
+        Skip to content
+      </a>
+      <nav className="nav" aria-label="Pages">
+        <a className="brand" href={href("overview")} aria-label="nos, overview">
+          <Mark />
+          <span>nos</span>
+        </a>
+        {pages.map((each) => (
+          <a key={each} className="nav-link" href={href(each)} aria-current={each === page ? "page" : undefined}>
+            <Icon name={each} />
+            <span>{titles[each]}</span>
+          </a>
+        ))}
+        <div className="nav-foot muted">
+          <span className="ellipsis" title={session.user}>
+            {session.sandbox ? "sandbox" : session.user}
+          </span>
+          <span>{session.version}</span>
+        </div>
+      </nav>
+      <header className="top">
+        <h1>{titles[page]}</h1>
+        <div className="top-tools">
+          <Where page={page} />
+          <Freshness />
+          <ThemeSwitch />
+        </div>
+      </header>
+      <main className="content" id="content" tabIndex={-1}>
+        {children}
+      </main>
+    </div>
+  );
+}
+
+function skip(event: React.MouseEvent): void {
+  // The address belongs to the pages.
+  event.preventDefault();
+  document.getElementById("content")?.focus();
+}
+
+function Mark(): ReactNode {
+  return (
+    <svg className="mark" viewBox="0 0 16 16" width="18" height="18" aria-hidden="true">
+      <rect x="1" y="2" width="6" height="3" rx="0.7" className="mark-a" />
+      <rect x="8.500" y="2" width="6.500" height="3" rx="0.7" className="mark-c" />
+      <rect x="1" y="6.500" width="14" height="3" rx="0.7" className="mark-b" />
+      <rect x="1" y="11" width="3" height="3" rx="0.7" className="mark-a" />
+      <rect x="5.500" y="11" width="9.500" height="3" rx="0.7" className="mark-a" />
+    </svg>
+  );
+}
+
+/** Cluster, namespace and stretch of time: the part of the address that all pages share. */
+function Where({ page }: { page: Page }): ReactNode {
+  const { session, name } = useCluster();
+  const { params } = useRoute();
+  const namespaces = session.namespaces;
+  return (
+    <>
+      {session.clusters.length > 1 && (
+        <Choice
+          label="Cluster"
+          prefix="cluster"
+          value={name}
+          options={session.clusters.map((id) => ({ id, label: id }))}
+          onChange={(cluster) => setParams({ cluster, sel: "", pod: "" })}
+        />
+      )}
+      {namespaces && namespaces.length > 0 && (page === "map" || page === "workloads") && (
+        <Choice
+          label="Namespace"
+          prefix="namespace"
+          value={params.ns ?? ""}
+          options={[{ id: "", label: "all of mine" }, ...namespaces.map((id) => ({ id, label: id }))]}
+          onChange={(ns) => setParams({ ns })}
+        />
+      )}
+      {page !== "what-if" && page !== "workloads" && <RangeChoice />}
+    </>
+  );
+}
+
+function RangeChoice(): ReactNode {
+  const { params } = useRoute();
+  const custom = params.from !== undefined && params.to !== undefined;
+  const options = ranges.map(({ id, label }): Option => ({ id, label }));
+  if (custom) options.push({ id: "custom", label: "as marked" });
+  return (
+    <Choice
+      label="Stretch of time"
+      prefix="last"
+      value={custom ? "custom" : (params.range ?? "6h")}
+      options={options}
+      onChange={(range) => {
+        if (range !== "custom") setParams({ range, from: "", to: "" });
+      }}
+    />
+  );
+}
+
+/** Three reporting intervals of ten seconds: beyond that data is shown as old. */
+export const staleAfter = 30_000;
+
+function Freshness(): ReactNode {
+  const { live } = useCluster();
+  const at = useAt();
+  const now = useNow();
+  const connection = useSyncExternalStore(live.watch, () => live.connection);
+  const freshAt = useSyncExternalStore(live.watch, () => live.freshAt);
+  const age = now - freshAt;
+  if (at !== undefined) {
+    return (
+      <div className="fresh" data-state="past">
+        <span className="dot" />
+        <span role="status">
+          As of {clock(at, now)}, {ago(at, now)}
+        </span>
+        <button type="button" className="link" onClick={() => setParams({ at: "" })}>
+          Back to now
+        </button>
+      </div>
+    );
+  }
+  const [state, word, detail] = (() => {
+    switch (connection.state) {
+      case "live":
+        if (freshAt === 0) return ["live", "Live", "no data yet"] as const;
+        if (age > staleAfter) return ["stale", "Old data", `from ${ago(freshAt, now)}`] as const;
+        return ["live", "Live", `data ${duration(Math.max(0, age) / 1000)} old`] as const;
+      case "connecting":
+        return ["wait", "Connecting", freshAt ? `data from ${ago(freshAt, now)}` : ""] as const;
+      case "waiting":
+        return [
+          "stale",
+          "Reconnecting",
+          `in ${duration(Math.max(1, (connection.retryAt - Date.now()) / 1000))}; data from ${freshAt ? ago(freshAt, now) : "before"}`,
+        ] as const;
+      case "refused":
+        return ["stale", "No live updates", connection.why] as const;
+    }
+  })();
+  return (
+    <div className="fresh" data-state={state} title={connection.state === "waiting" ? connection.why : undefined}>
+      <span className="dot" />
+      <span role="status">{word}</span>
+      <span className="muted fresh-detail">{detail}</span>
+    </div>
+  );
+}
+
+const themes: readonly { id: Theme; icon: "auto" | "sun" | "moon"; label: string; next: Theme }[] = [
+  { id: "system", icon: "auto", label: "Colours as the system has them; switch to light", next: "light" },
+  { id: "light", icon: "sun", label: "Light colours; switch to dark", next: "dark" },
+  { id: "dark", icon: "moon", label: "Dark colours; switch to the system's", next: "system" },
+];
+
+function ThemeSwitch(): ReactNode {
+  const theme = useTheme();
+  const { icon, label, next } = themes.find((each) => each.id === theme) ?? themes[0]!;
+  return <IconButton label={label} icon={icon} onPress={() => setTheme(next)} />;
+}

@@ -1,0 +1,165 @@
+// The map: selection, keyboard, time, links, many GPUs.
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hash, launch, mapPixels, open, realUrl, serve, settled, unable, type Server } from "./browser";
+
+describe.skipIf(unable)("the GPU map", () => {
+  let browser: Browser;
+  let server: Server;
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([launch(), serve()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    server?.stop();
+  });
+
+  it("opens a GPU by mouse and leads to its pod", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/map`);
+    await settled(page);
+    const map = page.getByRole("application");
+    const box = (await map.boundingBox())!;
+    await page.mouse.move(box.x + 20, box.y + 58);
+    await page.locator(".map-hint").waitFor();
+    await page.mouse.click(box.x + 20, box.y + 58);
+    const panel = page.getByRole("complementary", { name: /^GPU / });
+    await panel.waitFor();
+    expect(await hash(page)).toMatch(/sel=/);
+    await panel.locator(".pieces a").first().click();
+    await page.getByRole("complementary", { name: /^Pod / }).waitFor();
+    expect(await hash(page)).toMatch(/^#\/workloads\?.*pod=/);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it("is used by keyboard alone, and speaks", async () => {
+    const { page, close } = await open(browser, `${server.url}#/map`);
+    await settled(page);
+    const map = page.getByRole("application");
+    await map.focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.getByText(/^node .*, GPU 1, /).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("complementary", { name: /^GPU .*\/1$/ }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("complementary").waitFor({ state: "detached" });
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("role"))).toBe("application");
+    await close();
+  });
+
+  it("goes back in time and returns", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/map?range=24h`);
+    await settled(page);
+    await page.getByRole("button", { name: "A step back" }).click();
+    await page.getByText(/^As of /).waitFor();
+    expect(await hash(page)).toMatch(/at=\d+/);
+    const slider = page.getByRole("slider", { name: "Moment" });
+    await slider.focus();
+    const before = await mapPixels(page);
+    const first = await hash(page);
+    await page.keyboard.press("PageDown");
+    await page.waitForFunction((old) => window.location.hash !== old, first);
+    await page.waitForFunction(
+      (old) => document.querySelector<HTMLCanvasElement>(".map-canvas")?.toDataURL() !== old,
+      before,
+    );
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/\d\d:\d\d/);
+    await page.getByRole("button", { name: "Back to now" }).click();
+    await page.getByText("Live", { exact: true }).waitFor();
+    expect(await hash(page)).not.toMatch(/at=/);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it("replays layouts frame by frame", async () => {
+    const { page, close } = await open(browser, `${server.url}#/map?range=1h`);
+    await settled(page);
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    const moments = new Set<string>();
+    while (moments.size < 4) {
+      const seen = await hash(page);
+      moments.add(/at=(\d+)/.exec(seen)?.[1] ?? "");
+      await page.waitForFunction((old) => window.location.hash !== old, seen);
+    }
+    const numbers = [...moments].filter(Boolean).map(Number);
+    expect([...numbers].sort((a, b) => a - b)).toEqual(numbers);
+    await page.getByRole("button", { name: "Stop the replay" }).click();
+    await close();
+  });
+
+  it("shows the same by a shared link", async () => {
+    const first = await open(browser, `${server.url}#/map?by=state&zoom=l`);
+    await settled(first.page);
+    await first.page.getByRole("button", { name: "A step back" }).click();
+    await first.page.getByText(/^As of /).waitFor();
+    await first.page.getByRole("application").focus();
+    await first.page.keyboard.press("ArrowDown");
+    await first.page.keyboard.press("Enter");
+    await first.page.getByRole("complementary").waitFor();
+    const link = first.page.url();
+    const second = await open(browser, link);
+    await settled(second.page);
+    await second.page.getByRole("complementary").waitFor();
+    await second.page.getByText(/^As of /).waitFor();
+    expect(await second.page.getByRole("radio", { name: "State" }).getAttribute("aria-checked")).toBe("true");
+    expect(await second.page.getByRole("complementary").getAttribute("aria-label")).toBe(
+      await first.page.getByRole("complementary").getAttribute("aria-label"),
+    );
+    await first.close();
+    await second.close();
+  });
+
+  it("finds nodes, picks out teams and has a table", async () => {
+    const { page, close } = await open(browser, `${server.url}#/map?view=table`);
+    await settled(page);
+    const rows = page.getByRole("row");
+    await rows.nth(1).waitFor();
+    const name = await rows.nth(1).getByRole("rowheader").innerText();
+    await page.getByRole("searchbox").fill(name);
+    await page.waitForFunction(
+      (wanted) => [...document.querySelectorAll("tbody th")].every((cell) => cell.textContent?.includes(wanted)),
+      name,
+    );
+    expect(decodeURIComponent(await hash(page))).toContain(`q=${name}`);
+    await page.getByRole("searchbox").fill("no such thing anywhere");
+    await page.getByText("No node matches").waitFor();
+    await page.getByRole("link", { name: "Show all nodes" }).click();
+    await page.locator(".legend-team").first().click();
+    expect(await hash(page)).toMatch(/team=/);
+    await close();
+  });
+
+  it.skipIf(realUrl)("draws of a thousand GPUs only what is in sight", async () => {
+    const large = await serve({ size: 3.125 });
+    const { page, problems, close } = await open(browser, `${large.url}#/map?zoom=l`);
+    await settled(page);
+    const facts = await page.evaluate(() => {
+      const scroll = document.querySelector<HTMLElement>(".map-scroll")!;
+      const canvas = scroll.querySelector("canvas")!;
+      return {
+        content: scroll.scrollHeight, seen: scroll.clientHeight, canvas: canvas.clientHeight,
+        elements: document.querySelectorAll("*").length,
+      };
+    });
+    expect(facts.content).toBeGreaterThan(5 * facts.seen);
+    expect(facts.canvas).toBe(facts.seen);
+    expect(facts.elements).toBeLessThan(600);
+    const frames = await page.evaluate(async () => {
+      const scroll = document.querySelector<HTMLElement>(".map-scroll")!;
+      const times: number[] = [];
+      let last = performance.now();
+      for (let step = 0; step < 90; step++) {
+        scroll.scrollTop = (step / 90) * scroll.scrollHeight;
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - last);
+        last = performance.now();
+      }
+      return times.sort((a, b) => a - b);
+    });
+    console.log(`1,000 GPUs, scrolled: median frame ${frames[45]?.toFixed(1)} ms, slowest ${frames[89]?.toFixed(1)} ms`);
+    expect(problems).toEqual([]);
+    await close();
+    large.stop();
+  });
+});

@@ -1,0 +1,93 @@
+// Every page: it is there, it can be read by everybody, it fits, in light and dark.
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { expectAccessible, heading, launch, open, picture, serve, settled, unable, type Server } from "./browser";
+
+const pages = [
+  ["overview", "Overview"],
+  ["map", "GPU map"],
+  ["map?view=table", "GPU map"],
+  ["workloads", "Workloads"],
+  ["decisions", "Decisions"],
+  ["quotas", "Quotas"],
+  ["what-if", "What if"],
+] as const;
+
+const looks = [
+  { name: "light", viewport: { width: 1440, height: 900 }, colorScheme: "light" },
+  { name: "dark", viewport: { width: 1440, height: 900 }, colorScheme: "dark" },
+  { name: "narrow", viewport: { width: 390, height: 844 }, colorScheme: "light" },
+] as const;
+
+describe.skipIf(unable)("pages", () => {
+  let browser: Browser;
+  let server: Server;
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([launch(), serve()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    server?.stop();
+  });
+
+  for (const { name: look, ...options } of looks) {
+    for (const [hash, title] of pages) {
+      it(`${hash} in ${look}`, async () => {
+        const { page, problems, close } = await open(browser, `${server.url}#/${hash}`, options);
+        await heading(page, title);
+        await settled(page);
+        await page.getByText("Live", { exact: true }).waitFor();
+        await picture(page, `${hash.replace(/\W+/g, "-")}-${look}`);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        expect(overflow).toBeLessThanOrEqual(0);
+        const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+        expect(background).toBe(look === "dark" ? "rgb(15, 18, 21)" : "rgb(246, 247, 248)");
+        await expectAccessible(page);
+        expect(problems).toEqual([]);
+        await close();
+      });
+    }
+  }
+
+  it("are reached by links and keyboard", async () => {
+    const { page, problems, close } = await open(browser, server.url);
+    await heading(page, "Overview");
+    const navigation = page.getByRole("navigation", { name: "Pages" });
+    for (const title of ["GPU map", "Workloads", "Decisions", "Quotas", "What if", "Overview"]) {
+      await navigation.getByRole("link", { name: title, exact: true }).focus();
+      await page.keyboard.press("Enter");
+      await heading(page, title);
+      expect(await page.title()).toContain(title);
+    }
+    await page.goBack();
+    await heading(page, "What if");
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it("keep the colours that were chosen", async () => {
+    const { page, close } = await open(browser, server.url, { colorScheme: "light" });
+    await page.getByRole("button", { name: /switch to light/ }).click();
+    await page.getByRole("button", { name: /switch to dark/ }).click();
+    expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
+    await page.reload();
+    await page.getByRole("button", { name: /Dark colours/ }).waitFor();
+    expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
+    await close();
+  });
+
+  it("say smallest, mean and largest value of every chart", async () => {
+    const { page, close } = await open(browser, `${server.url}#/overview`);
+    await settled(page);
+    const charts = page.locator(".chart");
+    await charts.first().waitFor();
+    expect(await charts.count()).toBeGreaterThanOrEqual(4);
+    for (const chart of await charts.all()) {
+      expect((await chart.locator("thead th").allInnerTexts()).slice(2)).toEqual(["min", "mean", "max"]);
+      for (const row of await chart.locator("tbody tr").all()) {
+        expect((await row.locator("td").allInnerTexts()).length).toBe(4);
+      }
+    }
+    await close();
+  });
+});

@@ -1,0 +1,154 @@
+// Workloads, decisions and what-if; and names that mean harm.
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Gpus, Overview, Pod, Workloads } from "../../src/api/types";
+import { expectAccessible, hash, launch, open, picture, realUrl, serve, settled, unable, type Server } from "./browser";
+
+describe.skipIf(unable)("workloads and decisions", () => {
+  let browser: Browser;
+  let server: Server;
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([launch(), serve()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    server?.stop();
+  });
+
+  it("are filtered and searched, and the address says how", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/workloads`);
+    await settled(page);
+    await page.getByRole("radio", { name: /^running/ }).click();
+    await page.waitForFunction(() => {
+      const states = [...document.querySelectorAll("tbody .pod-state")];
+      return states.length > 0 && states.every((each) => each.textContent === "running");
+    });
+    const name = (await page.locator("tbody th .link").first().innerText()).split("/")[1] ?? "";
+    await page.getByRole("searchbox").fill(name);
+    await page.waitForFunction(
+      (wanted) => [...document.querySelectorAll("tbody th")].every((each) => each.textContent?.includes(wanted)),
+      name,
+    );
+    await page.reload();
+    await settled(page);
+    expect(await page.getByRole("searchbox").inputValue()).toBe(name);
+    expect(await page.getByRole("radio", { name: /^running/ }).getAttribute("aria-checked")).toBe("true");
+    await page.getByRole("searchbox").press("Escape");
+    await page.getByRole("radio", { name: "Jobs" }).click();
+    expect(await hash(page)).toContain("group=job");
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.skipIf(realUrl)("that wait say why, what would help and when they start", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/workloads?state=pending`);
+    await settled(page);
+    await page.locator("tbody th .link").first().click();
+    const panel = page.getByRole("complementary", { name: /^Pod / });
+    await panel.getByText("Why it waits").waitFor();
+    await panel.getByText("What would help").waitFor();
+    await panel.getByText(/Expected to start|cannot be told/).waitFor();
+    await picture(page, "pod-pending");
+    await expectAccessible(page);
+    await page.keyboard.press("Escape");
+    await panel.waitFor({ state: "detached" });
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it("running pods show how busy they are over time and lead to the map", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/workloads?state=running`);
+    await settled(page);
+    await page.locator("tbody th .link").first().click();
+    const panel = page.getByRole("complementary", { name: /^Pod / });
+    await panel.locator(".slice").first().click();
+    await page.getByRole("complementary", { name: /^GPU / }).waitFor();
+    expect(await hash(page)).toMatch(/^#\/map\?.*pod=.*sel=/);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.skipIf(realUrl)("decisions show before and after, whom they served and what they cost", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/decisions?type=reclaim`);
+    await settled(page);
+    await page.locator(".decision-head").first().click();
+    await page.getByRole("heading", { name: "Before and after" }).waitFor();
+    for (const name of ["Served", "Evicted"]) {
+      expect(await page.locator(".decision-body div", { has: page.getByRole("heading", { name, exact: true }) }).last().getByRole("link").count()).toBeGreaterThan(0);
+    }
+    expect(await page.getByRole("img", { name: /^before: / }).count()).toBeGreaterThan(0);
+    await picture(page, "decision-open");
+    await expectAccessible(page);
+    await page.getByRole("link", { name: "Map just after" }).click();
+    await page.getByText(/^As of /).waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.skipIf(realUrl)("what-if answers, refuses nonsense, and submits only when told twice", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/what-if`);
+    await settled(page);
+    await page.getByRole("button", { name: "What if?" }).click();
+    await page.getByText(/^It would run on /).waitFor();
+    await picture(page, "what-if-fits");
+    await expectAccessible(page);
+    const pod = page.getByLabel("A pod, as YAML or JSON");
+    const text = await pod.inputValue();
+    await pod.fill(text.replace(/mig-[^"]*"?:/, 'mig-1g.99gb":'));
+    await pod.press("Control+Enter");
+    await page.getByText("It would wait").waitFor();
+    await pod.fill(text);
+    await page.getByText("The text has been changed since; ask again.").waitFor();
+    await page.getByRole("button", { name: "Submit…" }).click();
+    await page.getByRole("button", { name: "Not now" }).click();
+    expect(server.double?.submitted).toEqual([]);
+    await page.getByRole("button", { name: "Submit…" }).click();
+    await page.getByRole("alertdialog").getByRole("button", { name: "Submit", exact: true }).click();
+    await page.getByText("Submitted", { exact: true }).waitFor();
+    expect(server.double?.submitted).toHaveLength(1);
+    expect(problems).toEqual([]);
+    await pod.fill("{}");
+    await page.getByRole("button", { name: "What if?" }).click();
+    await page.getByText(/the text is not a Pod/).waitFor();
+    await close();
+  });
+
+  it("names that mean harm do none", async () => {
+    const evil = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>';
+    const { page, problems, close } = await open(browser, `${server.url}#/overview`);
+    const harm = async (path: string, change: (data: never) => void): Promise<void> => {
+      await page.route(path, async (route) => {
+        const response = await route.fetch();
+        const data = (await response.json()) as never;
+        change(data);
+        await route.fulfill({ response, json: data });
+      });
+    };
+    const spoil = (pod: Pod): void => {
+      Object.assign(pod, { name: `${evil}\u202E\u0000`, namespace: "javascript:alert(1)//", why: evil, message: evil, owner: { kind: evil, name: evil } });
+    };
+    await harm("**/api/v1/workloads?*", (data: Workloads) => data.pods.forEach(spoil));
+    await harm("**/api/v1/overview?*", (data: Overview) => data.models.forEach((each) => (each.product = evil.repeat(20))));
+    await harm("**/api/v1/gpus?*", (data: Gpus) => {
+      for (const node of data.nodes) {
+        node.node = `${evil}${node.node}`;
+        for (const gpu of node.gpus) {
+          gpu.health = evil;
+          for (const each of gpu.instances) for (const holder of each.holders) Object.assign(holder, { pod: evil, namespace: "../../..", quota: "__proto__" });
+        }
+      }
+    });
+    for (const name of ["overview", "map?by=team&zoom=l", "map?view=table", "workloads", "workloads?group=job", "what-if"]) {
+      await page.goto(`${server.url}#/${name}`);
+      await page.reload();
+      await settled(page);
+      await page.getByText("Live", { exact: true }).waitFor();
+      expect(await page.evaluate(() => (window as unknown as { hurt?: number }).hurt)).toBeUndefined();
+      expect(await page.locator("main img, main script").count()).toBe(0);
+      expect(await page.evaluate(() => [...document.querySelectorAll("a")].every((each) => new URL(each.href).protocol.startsWith("http")))).toBe(true);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(true);
+    }
+    expect(problems).toEqual([]);
+    await close();
+  });
+});

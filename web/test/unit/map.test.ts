@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import type { Gpu, Instance, Node } from "../../src/api/types";
+import { cellsOf, countSlots, describe as sentence, shortProduct, teamOf } from "../../src/map/cells";
+import { fit } from "../../src/map/draw";
+import { cursorOf, filterNodes } from "../../src/map/find";
+import { gpuRect, hit, layOut, move } from "../../src/map/geometry";
+import { frameOf, histogram } from "../../src/map/history";
+
+const instance = (start: number, size: number, pod = "", utilization?: number): Instance => ({
+  id: start, instance: `MIG-${start}`, profile: `${size}g.x`, start, size,
+  holders: pod ? [{ namespace: "ns", pod, quota: "team-a" }] : [],
+  ...(utilization === undefined ? {} : { metrics: { utilization } }),
+});
+const gpu = (index: number, instances: Instance[], more: Partial<Gpu> = {}): Gpu => ({
+  index, gpu: `GPU-${index}`, product: "NVIDIA A100-SXM4-40GB", memory: 40960, slots: 8, mig: true, health: "",
+  instances, holders: [], ...more,
+});
+const node = (name: string, gpus: Gpu[]): Node => ({ node: name, mode: "mig", fresh_at: 0, ready: true, gpus });
+
+describe("pieces of a GPU", () => {
+  it("cover the board from end to end", () => {
+    const cells = cellsOf(gpu(0, [instance(4, 4, "p", 0.5), instance(1, 1)]));
+    expect(cells.map((each) => [each.from, each.to, each.kind])).toEqual([
+      [0, 0.125, "uncut"],
+      [0.125, 0.25, "free"],
+      [0.25, 0.5, "uncut"],
+      [0.5, 1, "busy"],
+    ]);
+  });
+  it("tell idle from busy and from what is not measured", () => {
+    const kinds = (utilization?: number): string | undefined => cellsOf(gpu(0, [instance(0, 8, "p", utilization)]))[0]?.kind;
+    expect(kinds(0.049)).toBe("idle");
+    expect(kinds(0.05)).toBe("busy");
+    expect(kinds()).toBe("held");
+  });
+  it("stay on the board whatever a report says", () => {
+    const wild = [instance(-3, 2, "a"), instance(6, 100, "b"), instance(6, 1, "c"), instance(2, -1, "d")];
+    const cells = cellsOf(gpu(0, wild));
+    let at = 0;
+    for (const each of cells) {
+      expect(each.from).toBe(at);
+      expect(each.to).toBeGreaterThan(each.from);
+      at = each.to;
+    }
+    expect(at).toBe(1);
+  });
+  it("of a GPU that is not cut are its holders", () => {
+    const shared = gpu(0, [], { slots: 0, mig: false, holders: [{ namespace: "a", pod: "x" }, { namespace: "b", pod: "y" }] });
+    expect(cellsOf(shared).map((each) => [each.from, each.to, each.team])).toEqual([[0, 0.5, "a"], [0.5, 1, "b"]]);
+    expect(cellsOf(gpu(0, [], { slots: 0, mig: false })).map((each) => each.kind)).toEqual(["free"]);
+  });
+  it("of a broken GPU are all out of service", () => {
+    expect(new Set(cellsOf(gpu(0, [instance(0, 4, "p")], { health: "Xid 79" })).map((each) => each.kind))).toEqual(new Set(["out"]));
+  });
+  it("add up to the number of GPUs", () => {
+    const { total, byKind, byTeam } = countSlots([node("n", [gpu(0, [instance(0, 4, "p", 0.9)]), gpu(1, [])])]);
+    expect(total).toBe(2);
+    expect(Object.values(byKind).reduce((a, b) => a + b, 0)).toBeCloseTo(2);
+    expect(byTeam.get("team-a")).toBe(0.5);
+  });
+  it("have words", () => {
+    expect(sentence(node("n", [gpu(3, [])]), gpu(3, [instance(0, 4, "p", 0.9)]))).toBe(
+      "node n, GPU 3, A100-SXM4-40GB; 50 per cent held; 4g.x by ns/p 90 per cent busy",
+    );
+    expect(teamOf({ namespace: "ns", pod: "p", quota: "ns/quota" })).toBe("ns");
+    expect(shortProduct("NVIDIA H100 80GB HBM3")).toBe("H100 80GB");
+  });
+});
+
+describe("the map's geometry", () => {
+  const nodes = Array.from({ length: 125 }, (_, at) => node(`n-${at}`, Array.from({ length: 8 }, (_, index) => gpu(index, []))));
+  const geometry = layOut(nodes, 1000, "m");
+  it("fills the width without overlaps", () => {
+    for (const box of geometry.boxes) {
+      expect(box.x).toBeGreaterThanOrEqual(0);
+      expect(box.x + box.width).toBeLessThanOrEqual(1000.001);
+    }
+    const first = geometry.boxes.filter((each) => each.y === geometry.boxes[0]!.y);
+    expect(first.at(-1)!.x + first.at(-1)!.width).toBeCloseTo(1000);
+    expect(geometry.boxes.every((box) => box.y + box.height <= geometry.height)).toBe(true);
+  });
+  it("finds each GPU where it is drawn", () => {
+    for (const box of geometry.boxes) {
+      box.node.gpus.forEach((each, place) => {
+        const rect = gpuRect(geometry, box, place);
+        const found = hit(geometry, rect.x + rect.width / 4, rect.y + rect.height / 2);
+        expect([found?.box.node.node, found?.gpu.index]).toEqual([box.node.node, each.index]);
+        expect(found?.at).toBeCloseTo(0.25);
+      });
+    }
+    expect(hit(geometry, -1, 5)).toBeUndefined();
+    expect(hit(geometry, 5, geometry.height + 99)).toBeUndefined();
+  });
+  it("leads everywhere and back by arrow keys", () => {
+    let cursor = move(geometry, undefined, "ArrowDown");
+    expect(cursor).toEqual({ node: "n-0", index: 0 });
+    cursor = move(geometry, cursor, "ArrowRight");
+    expect(cursor).toEqual({ node: "n-1", index: 0 });
+    cursor = move(geometry, cursor, "ArrowUp");
+    expect(cursor).toEqual({ node: "n-1", index: 0 });
+    for (let times = 0; times < 8; times++) cursor = move(geometry, cursor, "ArrowDown");
+    const columns = geometry.sections[0]!.columns;
+    expect(cursor).toEqual({ node: `n-${columns + 1}`, index: 0 });
+    expect(move(geometry, cursor, "ArrowUp")).toEqual({ node: "n-1", index: 7 });
+    expect(move(geometry, cursor, "End")).toEqual({ node: "n-124", index: 7 });
+    expect(move(geometry, { node: "gone", index: 1 }, "ArrowLeft")).toEqual({ node: "n-0", index: 0 });
+  });
+  it("is there for no node at all", () => {
+    expect(layOut([], 300, "s")).toMatchObject({ boxes: [], height: 0 });
+    expect(move(layOut([], 300, "s"), undefined, "End")).toBeUndefined();
+  });
+});
+
+describe("finding", () => {
+  const nodes = [node("gpu-1", [gpu(0, [instance(0, 4, "train-7")])]), node("gpu-2", [gpu(0, [], { product: "T4" })])];
+  it("looks at nodes, pods and products", () => {
+    expect(filterNodes(nodes, "TRAIN", "").map((each) => each.node)).toEqual(["gpu-1"]);
+    expect(filterNodes(nodes, "gpu-", "T4").map((each) => each.node)).toEqual(["gpu-2"]);
+    expect(filterNodes(nodes, "", "")).toHaveLength(2);
+    expect(filterNodes(nodes, "(.*", "")).toHaveLength(0);
+  });
+  it("reads selections from addresses", () => {
+    expect(cursorOf("gpu-1/3")).toEqual({ node: "gpu-1", index: 3 });
+    expect(cursorOf("a/b/2")).toEqual({ node: "a/b", index: 2 });
+    for (const text of [undefined, "", "gpu-1", "/3", "gpu-1/x", "gpu-1/1.5"]) expect(cursorOf(text)).toBeUndefined();
+  });
+  it("cuts long names", () => {
+    const measure = { measureText: (text: string) => ({ width: text.length }) as TextMetrics };
+    expect(fit(measure, "abc", 3)).toBe("abc");
+    expect(fit(measure, "abcdef", 4)).toBe("abc…");
+    expect(fit(measure, "x".repeat(1e6), 10)).toBe(`${"x".repeat(9)}…`);
+  });
+});
+
+describe("the past", () => {
+  const range = { from: 0, to: 1000, moving: false, id: "custom" };
+  it("counts what happened when, and drops what lies outside", () => {
+    const at = (time: number, kind = "layout"): { at: number; kind: string } => ({ at: time, kind });
+    expect(histogram([at(0), at(499, "decision"), at(500), at(1000), at(-1)], range, 2)).toEqual([
+      { many: 2, decisions: 1 },
+      { many: 1, decisions: 0 },
+    ]);
+  });
+  it("steps by whole intervals", () => {
+    expect(frameOf({ ...range, to: 6 * 3_600_000 }, 120)).toBe(180_000);
+    expect(frameOf(range, 120)).toBe(10_000);
+  });
+});
