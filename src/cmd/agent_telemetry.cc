@@ -3,42 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/log.h"
-#include "net/loopback.h"
 #include "telemetry/dcgm_text.h"
 
 namespace nos::cmd {
 namespace {
 
-constexpr MetricFamily kWaiting{
-    MetricFamily::Kind::kGauge, "nos_telemetry_spool_envelopes",
-    "Envelopes on disk that the telemetry server has not acknowledged since the look before."};
-constexpr MetricFamily kBytes{MetricFamily::Kind::kGauge, "nos_telemetry_spool_bytes",
-                              "What they take on disk."};
-constexpr MetricFamily kLost{
-    MetricFamily::Kind::kCounter, "nos_telemetry_lost_records_total",
-    "Records dropped since the start: the spool was full, the disk was, or "
-    "the server will never take them."};
-constexpr MetricFamily kDiskErrors{MetricFamily::Kind::kCounter, "nos_telemetry_spool_errors_total",
-                                   "Writes to the spool that failed since the start."};
-
 constexpr size_t kMostXids = 1000;
 constexpr size_t kMostScrapeBytes = size_t{8} << 20;
-constexpr size_t kMostAnswerBytes = size_t{1} << 20;
 constexpr Duration kScrapeTimeout = std::chrono::seconds(3);
-constexpr Duration kSendTimeout = std::chrono::seconds(20);
-constexpr Duration kIdle = std::chrono::minutes(1);
 
 Status WrongField(std::string_view field, std::string_view what) {
   return Invalid(fmt::format("telemetry.{}: {}", field, what));
-}
-
-bool IsLocal(std::string_view url) {
-  url.remove_prefix(url.find("://") + 3);
-  return net::IsLoopbackAuthority(url.substr(0, url.find('/')));
 }
 
 bool IsHttp(std::string_view url) {
@@ -46,46 +24,6 @@ bool IsHttp(std::string_view url) {
 }
 
 }  // namespace
-
-void DescribeDelivery(ConfigFields& f, DeliveryConfig& c) {
-  f.Text("endpoint", c.endpoint,
-         "Base URL of the telemetry server (https://HOST[:PORT][/PATH]); empty: nothing leaves the "
-         "node.");
-  f.Text("cluster", c.cluster, "What this cluster is called there.");
-  f.Text("tokenFile", c.token_file, "Bearer token; read again when it is rotated.");
-  f.Text("caFile", c.ca_file, "Authorities of the server (PEM); empty: those of the system.");
-  f.Text("certificateFile", c.certificate_file,
-         "Client certificate (PEM) for servers that ask for one.");
-  f.Text("keyFile", c.key_file, "Its key (PEM).");
-  f.Text("spoolFolder", c.spool_folder,
-         "Where what is not delivered waits, over restarts; made if it is not there.");
-  f.Number("spoolMiB", c.spool_mib, 1, 1 << 20,
-           "How much may wait; then the oldest is dropped and counted.");
-}
-
-Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config) {
-  if (!IsHttp(config.endpoint)) {
-    return WrongField("endpoint", "it must begin with https:// (or http://)");
-  }
-  const bool open = config.endpoint.starts_with("http://") && !IsLocal(config.endpoint);
-  if (open && !config.token_file.empty()) {
-    return WrongField("endpoint", "a token is sent over https only, or within this machine");
-  }
-  if (config.cluster.empty()) {
-    return WrongField("cluster", "say what the telemetry server is to call this cluster");
-  }
-  if (config.certificate_file.empty() != config.key_file.empty()) {
-    return WrongField("certificateFile", "it goes together with keyFile");
-  }
-  kube::ConnectionConfig connection;
-  connection.server = config.endpoint;
-  while (connection.server.ends_with('/')) connection.server.pop_back();
-  connection.token.file = config.token_file;
-  connection.ca.file = config.ca_file;
-  connection.client_certificate.file = config.certificate_file;
-  connection.client_key.file = config.key_file;
-  return connection;
-}
 
 void DescribeAgentTelemetry(ConfigFields& f, AgentTelemetryConfig& c) {
   DescribeDelivery(f, c.delivery);
@@ -142,12 +80,10 @@ Result<std::unique_ptr<AgentTelemetry>> AgentTelemetry::Start(const AgentTelemet
     NOS_ASSIGN(self->dcgm_, DcgmScraper::For(config.dcgm_url));
   }
   if (!config.delivery.endpoint.empty()) {
-    NOS_ASSIGN(const kube::ConnectionConfig connection, ConnectionOf(config.delivery));
-    self->transport_ = std::make_unique<kube::HttpTransport>(
-        connection,
-        kube::HttpOptions{.timeout = kSendTimeout, .max_answer_bytes = kMostAnswerBytes});
+    NOS_ASSIGN(self->delivery_,
+               Delivery::For(config.delivery, "node/" + sources.node, sources.metrics));
   }
-  if (self->transport_ || config.gpu_metrics) {
+  if (self->delivery_ || config.gpu_metrics) {
     self->looking_ = std::thread([it = self.get()] { it->LookAgainAndAgain(); });
   }
   return self;
@@ -159,22 +95,7 @@ AgentTelemetry::AgentTelemetry(const AgentTelemetryConfig& config, const AgentSo
 AgentTelemetry::~AgentTelemetry() {
   stop_ = true;
   look_bell_.Ring();
-  send_bell_.Ring();
   if (looking_.joinable()) looking_.join();
-  if (sending_.joinable()) sending_.join();
-}
-
-Status AgentTelemetry::OpenSpool() {
-  if (spool_) return Status::Ok();
-  const DeliveryConfig& delivery = config_.delivery;
-  NOS_ASSIGN(spool_, telemetry::Spool::Open(
-                         {.folder = delivery.spool_folder,
-                          .most_bytes = static_cast<uint64_t>(delivery.spool_mib) << 20}));
-  telemetry::SenderOptions options{.cluster = delivery.cluster, .source = "node/" + sources_.node};
-  options.seed = std::hash<std::string>()(spool_->boot());
-  sender_ = std::make_unique<telemetry::Sender>(options, *spool_, *transport_, sources_.metrics);
-  sending_ = std::thread([this] { SendAgainAndAgain(); });
-  return Status::Ok();
 }
 
 void AgentTelemetry::LookAgainAndAgain() {
@@ -206,31 +127,16 @@ Status AgentTelemetry::Look() {
   }
   const std::vector<telemetry::XidEvent> xids = sources_.xids.Take();
   if (config_.gpu_metrics) gpu_metrics_.Show(sample, xids);
-  if (!transport_) return worst;
-  if (const Status opened = OpenSpool(); !opened.ok()) {
+  if (!delivery_) return worst;
+  if (const Status opened = delivery_->Open(); !opened.ok()) {
     for (const telemetry::XidEvent& event : xids) sources_.xids.Add(event);  // for the next look
     return opened.Within("telemetry spool");
   }
-  ShowSpool();  // before this look adds to it: what is there has not been delivered since the last
   const Time now = SystemClock().Now();
-  if (const Status kept = spool_->Append(sampler_.Records(sample, xids, now)); !kept.ok()) {
+  if (const Status kept = delivery_->Add(sampler_.Records(sample, xids, now)); !kept.ok()) {
     worst = kept.Within("telemetry spool");
   }
-  send_bell_.Ring();
   return worst;
-}
-
-void AgentTelemetry::SendAgainAndAgain() {
-  const SteadyClock clock;  // pauses are not to change with the system's time
-  while (!stop_) send_bell_.Wait(sender_->Step(clock.Now()).value_or(kIdle));
-}
-
-void AgentTelemetry::ShowSpool() {
-  const telemetry::SpoolStats stats = spool_->Stats();
-  sources_.metrics.Set(kWaiting, {}, static_cast<double>(stats.envelopes));
-  sources_.metrics.Set(kBytes, {}, static_cast<double>(stats.bytes));
-  sources_.metrics.CountTo(kLost, {}, static_cast<double>(stats.lost_records));
-  sources_.metrics.CountTo(kDiskErrors, {}, static_cast<double>(stats.disk_errors));
 }
 
 }  // namespace nos::cmd

@@ -1,8 +1,8 @@
 // The agent's telemetry as it runs: looks at the GPUs every few seconds, shows what they measure on
 // /metrics, and delivers it to a telemetry server if one is configured.
 //
-// Two threads: one looks and appends to the spool, one sends, so that neither a slow server nor a
-// slow disk keeps the other waiting, and nothing here keeps the agent waiting but the driver.
+// A thread of its own looks and appends to what is to be delivered, so that nothing here keeps the
+// agent waiting but the driver.
 #pragma once
 
 #include <atomic>
@@ -15,25 +15,13 @@
 #include "base/bell.h"
 #include "base/metrics.h"
 #include "cmd/config_file.h"
+#include "cmd/delivery.h"
 #include "kube/http_transport.h"
 #include "kubelet/pod_resources_client.h"
 #include "telemetry/gpu_metrics.h"
 #include "telemetry/sampler.h"
-#include "telemetry/sender.h"
-#include "telemetry/spool.h"
 
 namespace nos::cmd {
-
-// Of the connection to a telemetry server and what waits for it; the same for all that report.
-struct DeliveryConfig {
-  std::string endpoint, cluster;
-  std::string token_file, ca_file, certificate_file, key_file;
-  std::string spool_folder = "/var/lib/nos/telemetry";
-  int64_t spool_mib = 64;
-};
-void DescribeDelivery(ConfigFields& fields, DeliveryConfig& config);
-// Error: kInvalid with the field.
-Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config);
 
 struct AgentTelemetryConfig {
   DeliveryConfig delivery;
@@ -93,24 +81,18 @@ class AgentTelemetry {
 
  private:
   AgentTelemetry(const AgentTelemetryConfig& config, const AgentSources& sources);
-  Status OpenSpool();
   void LookAgainAndAgain();
-  void SendAgainAndAgain();
   Status Look();
-  void ShowSpool();
 
   const AgentTelemetryConfig config_;
   const AgentSources sources_;
   telemetry::Sampler sampler_{"mig"};
   telemetry::GpuMetrics gpu_metrics_;
   std::unique_ptr<DcgmScraper> dcgm_;
-  std::unique_ptr<kube::HttpTransport> transport_;  // null: nothing is delivered
-  std::unique_ptr<telemetry::Spool> spool_;         // made by the thread that looks
-  std::unique_ptr<telemetry::Sender> sender_;
+  std::unique_ptr<Delivery> delivery_;  // null: nothing is delivered
   std::atomic<bool> stop_ = false;
-  Bell look_bell_, send_bell_;
+  Bell look_bell_;
   std::thread looking_;
-  std::thread sending_;  // begun by the other, once there is a spool
 };
 
 }  // namespace nos::cmd

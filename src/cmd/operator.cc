@@ -4,13 +4,18 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
+#include "cmd/delivery.h"
 #include "cmd/leader.h"
 #include "cmd/outside_events.h"
 #include "cmd/webhook.h"
+#include "controllers/collector.h"
 #include "controllers/measures.h"
 #include "kube/metered_transport.h"
 
@@ -24,6 +29,23 @@ struct Config {
   LeaderConfig leader{.lease_name = "operator.nos.nebuly.com"};
   controllers::OperatorConfig quotas;
   WebhookConfig webhook;
+  DeliveryConfig telemetry;
+};
+
+// The operator's own work, and what is told of the cluster: of the same caches.
+class Both final : public controllers::Reconciler {
+ public:
+  Both(controllers::Reconciler& first, controllers::Collector* second)
+      : first_(first), second_(second) {}
+  controllers::Outcome Reconcile(const std::string& key, const controllers::View& view,
+                                 kube::Client& client, const Clock& clock) override {
+    if (second_ != nullptr) (void)second_->Reconcile(key, view, client, clock);  // never fails
+    return first_.Reconcile(key, view, client, clock);
+  }
+
+ private:
+  controllers::Reconciler& first_;
+  controllers::Collector* second_;
 };
 
 void DescribeOperator(ConfigFields& f, Config& c) {
@@ -34,9 +56,31 @@ void DescribeOperator(ConfigFields& f, Config& c) {
          "Delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go system did; "
          "false: their conditions say that they are not in force.");
   f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
+  f.Group("telemetry", [&] { DescribeDelivery(f, c.telemetry); });
   f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);
 }
+
+// What is told of the cluster, on its way to the telemetry server.
+struct ClusterTelemetry {
+  std::unique_ptr<Delivery> delivery;
+  controllers::Collector collector{gpu::Catalogue::Builtin(),
+                                   [this](const std::vector<Json>& records) { Deliver(records); }};
+  bool missed = false;  // something was not kept
+
+  void Deliver(const std::vector<Json>& records) {
+    std::vector<std::string> texts;
+    for (const Json& record : records) texts.push_back(WriteJson(record));
+    const Status kept = delivery->Add(texts);
+    if (kept.ok()) {
+      if (std::exchange(missed, false)) collector.TellAgain();
+      return;
+    }
+    missed = true;
+    Log(LogLevel::kWarn, "what happens in the cluster is not kept for telemetry",
+        {{"records", std::to_string(records.size())}, {"error", kept.ToString()}});
+  }
+};
 
 Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) {
   NOS_ASSIGN(const kube::ConnectionConfig connection,
@@ -52,7 +96,14 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   kube::MeteredTransport metered(http, metrics);
   controllers::QuotaAdmission admission;
   controllers::Operator quotas(config.quotas, &admission, &metrics);
-  controllers::MeteredReconciler reconciler(quotas, "operator", metrics);
+  std::unique_ptr<ClusterTelemetry> telemetry;
+  if (!config.telemetry.endpoint.empty()) {
+    telemetry = std::make_unique<ClusterTelemetry>();
+    NOS_ASSIGN(telemetry->delivery, Delivery::For(config.telemetry, "cluster", metrics));
+    NOS_RETURN_IF_ERROR(telemetry->delivery->Open().Within("telemetry.spoolFolder"));
+  }
+  Both both(quotas, telemetry ? &telemetry->collector : nullptr);
+  controllers::MeteredReconciler reconciler(both, "operator", metrics);
   controllers::RunnerOptions options;
   options.relist_every = config.daemon.relist_every;
   options.watch_around = true;
@@ -75,6 +126,7 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   const SystemClock clock;
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
+             if (telemetry) telemetry->collector.Lead(leader.Leads());
              if (quotas.Lead(leader.Leads())) {
                runner.Poke(clock.Now());
                if (webhook != nullptr) webhook->Wake();

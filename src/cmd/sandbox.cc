@@ -18,6 +18,7 @@
 #include "cmd/command.h"
 #include "cmd/kubeconfig_file.h"
 #include "cmd/sandbox_model.h"
+#include "cmd/sandbox_telemetry.h"
 #include "cmd/sandbox_view.h"
 #include "cmd/terminal.h"
 #include "kube/http_transport.h"
@@ -41,7 +42,7 @@ struct SandboxFlags {
   int nodes = 2, gpus = 2;
   std::vector<std::string> models = {"A100-40GB"};
   std::string cluster_file, workload = "demo", kubeconfig, catalogue;
-  uint16_t port = 0;
+  uint16_t port = 0, dashboard_port = 0;
   double speed = 1;
   uint64_t seed = 1;
   double run_seconds = 0;
@@ -139,12 +140,13 @@ struct Session {
   std::string hint;
   Time started;
   Interrupt& interrupt;
+  SandboxTelemetry& telemetry;
 
   ViewModel Model(double reached) const {
     ViewModel model = Observe(world, started);
     model.speed = flags.speed;
     model.reached = reached;
-    model.hint = hint;
+    model.hint = fmt::format("dashboard: {}   {}", telemetry.Url(), hint);
     return model;
   }
   bool Over() const { return interrupt.Requested() || !std::cout.good(); }
@@ -163,6 +165,7 @@ double Live(const Session& session, const std::function<void(double reached)>& e
   if (options.speed == 1) options.late = SystemClock().Now() - session.world.Now();
   options.on_tick = [&](double reached) {
     last = reached;
+    session.telemetry.Tick();
     each_tick(reached);
     if (session.Over()) stop.request_stop();
   };
@@ -182,7 +185,7 @@ void RunOnTerminal(const Session& session, bool colours) {
 }
 
 void RunPlain(const Session& session) {
-  std::cout << session.hint << std::endl;
+  std::cout << "dashboard: " << session.telemetry.Url() << "\n" << session.hint << std::endl;
   session.world.log().SetSink(
       [](std::string_view line) { std::cout << Printable(std::string(line)) << std::endl; });
   bool behind = false;
@@ -238,11 +241,15 @@ Status RunSandbox(const SandboxFlags& flags) {
                   kube::HttpOptions{.requests_per_second = kRequests, .burst = kRequests});
   transport.emplace(*network, world.api());
   world.StartControllers(&*transport);
+  NOS_ASSIGN(const auto telemetry, SandboxTelemetry::Start(world, flags.dashboard_port));
   Interrupt interrupt(kubeconfig->path());
   const Session session{
-      world, flags,
-      fmt::format("try: kubectl --kubeconfig {} get pods -o wide", kubeconfig->path()), started,
-      interrupt};
+      world,
+      flags,
+      fmt::format("try: kubectl --kubeconfig {} get pods -o wide", kubeconfig->path()),
+      started,
+      interrupt,
+      *telemetry};
   if (const Display display = StdoutDisplay(); display.screen) {
     RunOnTerminal(session, display.colours);
   } else {
@@ -280,6 +287,11 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       {"demo", "none"}, true, "NAME|FILE [demo]");
   command
       ->add_option("--port", flags->port, "Port of the API server on 127.0.0.1; 0 takes a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command
+      ->add_option("--dashboard-port", flags->dashboard_port,
+                   "Port of the dashboard on 127.0.0.1; 0 takes a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   command->add_option("--kubeconfig", flags->kubeconfig, "Where to write the kubeconfig")

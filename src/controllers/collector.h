@@ -38,6 +38,8 @@ class Collector final : public Reconciler {
   // Whether it tells anything, from the next look on; at first it does not. Returns whether that is
   // new.
   bool Lead(bool leads);
+  // Tells everything once more: something that it told was lost.
+  void TellAgain() { told_all_ = false; }
   // Key: kClusterKey. Needs View::changes, and CollectorKinds around.
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;

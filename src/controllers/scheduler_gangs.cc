@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "controllers/scheduler_internal.h"
+#include "scheduling/explain_promises.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
