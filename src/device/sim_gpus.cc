@@ -185,7 +185,8 @@ Status SimGpus::EnableMig(int gpu) {
 }
 
 double SimGpus::LoadOf(const std::string& uuid) const {
-  return hooks_.held && !uuid.empty() && hooks_.held(uuid) ? SimLoad(uuid, turn_) : 0;
+  const auto& works = hooks_.busy ? hooks_.busy : hooks_.held;
+  return works && !uuid.empty() && works(uuid) ? SimLoad(uuid, turn_) : 0;
 }
 
 // Of a GPU in MIG mode, what its instances do, by their share of it.

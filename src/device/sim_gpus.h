@@ -56,6 +56,8 @@ struct SimHooks {
   // Whether a process of a pod holds the instance (or whole GPU) with this UUID: Destroy then fails
   // "in use".
   std::function<bool(const std::string& uuid)> held{};
+  // Whether somebody works on it, for what is measured; where this is empty, `held` says.
+  std::function<bool(const std::string& uuid)> busy{};
   // Just before an instance disappears through Destroy (not through Reboot): for invariants.
   std::function<void(const GpuInstance&)> on_destroy{};
 };
@@ -79,7 +81,7 @@ class SimGpus final : public Backend {
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
-  // As Hooks::held says who works; without it nobody does. Each reading is a turn.
+  // As Hooks::busy or held says who works; without them nobody does. Each reading is a turn.
   Readings MeasureGpu(int gpu) override;
   Readings MeasureInstance(const GpuInstance& instance) override;
 

@@ -102,7 +102,7 @@ TEST(SimGpus, AnAmpereGpuWithoutMigNeedsAnOperator) {
 TEST(SimGpus, LoadFollowsHolders) {
   std::string held;
   SimHooks hooks;
-  hooks.held = [&](const std::string& uuid) { return uuid == held; };
+  hooks.busy = [&](const std::string& uuid) { return uuid == held; };
   SimGpus gpus = Node(hooks), again = Node(hooks);
   const GpuInstance busy = gpus.Create(0, "3g.20gb", 4).value();
   const GpuInstance idle = gpus.Create(0, "1g.5gb", 0).value();

@@ -219,7 +219,7 @@ Status Spool::Remove(bool keep) {
   entries_.pop_front();
   stats_.bytes -= entry.bytes;
   Lose(entry.records);
-  const Status saved = SavePosition(entry.sequence);
+  Status saved = SavePosition(entry.sequence);
   const std::string path = PathOf(entry.Name());
   if (!keep) {
     unlink(path.c_str());
@@ -259,7 +259,7 @@ Status Spool::Acknowledge(uint64_t sequence) {
   handed_ = {};
   if (!still_there) return Status::Ok();
   const Entry entry = entries_.front();
-  const Status saved = SavePosition(sequence);
+  Status saved = SavePosition(sequence);
   if (!saved.ok()) return saved;  // it is sent again
   entries_.pop_front();
   stats_.bytes -= entry.bytes;

@@ -87,6 +87,7 @@ device::SimHooks Machine::Hooks() {
   return {.spend = [this](Duration time) { agent_->Spend(time); },
           .fault = [this](const SimAttempt& attempt) { return DrawFault(attempt); },
           .held = {},
+          .busy = [this](const std::string& uuid) { return kubelet_->Holder(uuid) != nullptr; },
           .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); }};
 }
 
