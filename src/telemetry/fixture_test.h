@@ -73,10 +73,11 @@ class RecorderFixture : public ::testing::Test {
     recorder_.reset();
     options_.store.path = copy;
   }
-  std::vector<Bucket> Raw(const std::string& subject, const std::string& metric) {
+  std::vector<Bucket> Raw(const std::string& subject, const std::string& metric,
+                          const std::string& cluster = "prod") {
     const Range range{kReportStart - kDay, kReportStart + kDay, 1};
     std::vector<Bucket> buckets;
-    recorder_->Look("prod", [&](const Live& live) {
+    recorder_->Look(cluster, [&](const Live& live) {
       const auto stored =
           recorder_->archive().Samples(live.id, subject, metric, range, recorder_->Now());
       EXPECT_TRUE(stored.ok()) << stored.status().ToString();

@@ -55,6 +55,29 @@ TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
   EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 5U);
 }
 
+TEST_F(RecorderTest, ClustersAreKeptApart) {
+  Open();
+  for (int i = 0; i < 70; ++i) {  // 700 s: a flush and the rest
+    const Millis at = kReportStart + i * 10'000;
+    clock_.Set(at);
+    for (const int slices : {1, 7}) {
+      Json report = NodeReport({1, 1, slices}, 0, at, i + 1);
+      report.get_object()["cluster"] = slices == 1 ? "small" : "large";
+      ASSERT_TRUE(Take(report).status.ok());
+    }
+  }
+  ASSERT_TRUE(recorder_->Settle().ok());
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& [cluster, share] :
+         std::map<std::string, double>{{"small", 1.0 / 8}, {"large", 6.0 / 8}}) {
+      const auto allocated = Raw("cluster", "allocated", cluster);
+      ASSERT_EQ(allocated.size(), 70U) << cluster;
+      for (const Bucket& bucket : allocated) EXPECT_DOUBLE_EQ(bucket.mean, share);
+    }
+    Open();
+  }
+}
+
 TEST_F(RecorderTest, AFullDiskRefusesAndLosesNothing) {
   options_.store.most_bytes = 2 << 20;
   Open();

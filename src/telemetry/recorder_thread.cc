@@ -13,6 +13,7 @@ namespace nos::telemetry {
 namespace {
 
 constexpr size_t kMostBatch = 256;
+constexpr size_t kMostSources = 200'000;  // boots of sources
 // Of all clusters: written early; and no more are taken.
 constexpr size_t kManySamples = 25'000'000, kMostSamples = 100'000'000;
 constexpr Millis kFlushRetry = 10'000, kUpkeepEvery = 60'000;
@@ -163,6 +164,11 @@ Status Recorder::WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& s
   waiting.receipt.sequence = std::max(known, envelope.sequence);
   waiting.journal = 0;
   if (envelope.sequence <= known) return Status::Ok();
+  if (known == 0 && sequences_.size() + sequences.size() >= kMostSources) {
+    // Of this one alone: the others of the batch are written.
+    waiting.receipt.status = {Code::kExhausted, "there are too many sources already"};
+    return Status::Ok();
+  }
   NOS_ASSIGN(waiting.cluster, store_->ClusterId(envelope.cluster));
   JournalRow row{0,     waiting.cluster, envelope.source, envelope.boot, envelope.sequence,
                  Now(), waiting.body};

@@ -34,6 +34,7 @@ CREATE TABLE checkpoints(cluster INTEGER NOT NULL, at INTEGER NOT NULL, event IN
 CREATE TABLE holds(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL, pod TEXT NOT NULL,
                    subject TEXT NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL);
 CREATE INDEX holds_by_pod ON holds(cluster, pod, since);
+CREATE INDEX holds_by_end ON holds(until) WHERE until > 0;
 -- Samples: see levels.h.
 CREATE TABLE flushes(id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
