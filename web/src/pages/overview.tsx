@@ -43,8 +43,10 @@ function Body({ overview }: { overview: Overview }): ReactNode {
       <div className="columns">
         <Waiting />
         <Recent />
-        <Models overview={overview} />
-        <Attention />
+        <div className="stacked">
+          <Attention />
+          <Models overview={overview} />
+        </div>
       </div>
     </div>
   );

@@ -177,7 +177,7 @@ function Row({ pod, now, selected }: { pod: Pod; now: number; selected: boolean 
       </th>
       <td data-label="Asks for">{wanted.map(([resource, amount]) => request(resource, amount)).join(", ")}</td>
       {pod.slices.length === 0 ? (
-        <td className="where" colSpan={3} data-label={pod.state === "pending" ? "Why" : "Note"}><Reason pod={pod} now={now} /></td>
+        <td className="where" colSpan={3} data-label={pod.state === "pending" ? "Why" : "Note"}><Reason pod={pod} /></td>
       ) : (
         <>
           <td className="where" data-label="Where"><Where pod={pod} /></td>
@@ -185,7 +185,10 @@ function Row({ pod, now, selected }: { pod: Pod; now: number; selected: boolean 
           <td className="number" data-label="Memory">{memory(memoryOf(pod))}</td>
         </>
       )}
-      <td className="number nowrap" data-label="Since">{since(pod, now)}</td>
+      <td className="number since" data-label="Since">
+        {since(pod, now)}
+        {pod.state === "pending" && <span className="muted">{expected(pod, now)}</span>}
+      </td>
     </tr>
   );
 }
@@ -207,23 +210,20 @@ function Where({ pod }: { pod: Pod }): ReactNode {
   ));
 }
 
-function Reason({ pod, now }: { pod: Pod; now: number }): ReactNode {
+function Reason({ pod }: { pod: Pod }): ReactNode {
   if (pod.state !== "pending") return <span className="muted">{pod.message || pod.node || pod.reason}</span>;
   const { reason, remedy } = splitRemedy(pod.why || pod.message);
   return (
     <div className="waits">
       <span className="clamp" title={reason}>{reason || pod.reason}</span>
-      <span className="clamp" title={remedy}>
-        {remedy && <span className="remedy-text">→ {remedy} </span>}
-        <span className="muted nowrap">{expected(pod, now)}</span>
-      </span>
+      {remedy && <span className="clamp remedy-text" title={remedy}>→ {remedy}</span>}
     </div>
   );
 }
 
 function expected(pod: Pod, now: number): string {
-  if (pod.estimate === null) return "Its start cannot be told.";
-  return pod.estimate <= now ? "Expected any moment." : `Expected at ${clock(pod.estimate, now, false)}.`;
+  if (pod.estimate === null) return "start unknown";
+  return pod.estimate <= now ? "starts any moment" : `start ~${clock(pod.estimate, now, false)}`;
 }
 
 function Busy({ pod }: { pod: Pod }): ReactNode {

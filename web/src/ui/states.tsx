@@ -35,7 +35,7 @@ export function Failed({ error, what, retry }: { error: ApiError; what: string; 
       <p className="muted">{error.message}</p>
       {forbidden && (
         <p className="muted">
-          Whoever administers the cluster can grant it. Workloads of your own namespaces are on the page Workloads.
+          Whoever administers the cluster can grant it. Meanwhile: <a href="#/workloads">workloads of your namespaces</a>.
         </p>
       )}
       {retry && (

@@ -1,7 +1,7 @@
 // The map: selection, keyboard, time, links, many GPUs.
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hash, launch, mapPixels, open, realUrl, serve, settled, unable, type Server } from "./browser";
+import { expectAccessible, hash, launch, mapPixels, open, realUrl, serve, settled, unable, type Server } from "./browser";
 
 describe.skipIf(unable)("the GPU map", () => {
   let browser: Browser;
@@ -42,6 +42,7 @@ describe.skipIf(unable)("the GPU map", () => {
     await page.getByText(/^node .*, GPU 1, /).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("complementary", { name: /^GPU .*\/1$/ }).waitFor();
+    await expectAccessible(page);
     await page.keyboard.press("Escape");
     await page.getByRole("complementary").waitFor({ state: "detached" });
     expect(await page.evaluate(() => document.activeElement?.getAttribute("role"))).toBe("application");

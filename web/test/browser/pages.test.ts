@@ -76,6 +76,28 @@ describe.skipIf(unable)("pages", () => {
     await close();
   });
 
+  it("zoom into a chart by drawing over it, and out by choosing", async () => {
+    const { page, problems, close } = await open(browser, `${server.url}#/overview`);
+    await settled(page);
+    const plot = (await page.locator(".chart-plot .u-over").first().boundingBox())!;
+    await page.mouse.move(plot.x + plot.width * 0.4, plot.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(plot.x + plot.width * 0.8, plot.y + 50, { steps: 5 });
+    await page.mouse.up();
+    await page.waitForFunction(() => /from=\d+.*to=\d+/.test(window.location.hash));
+    const span = await page.evaluate(() => {
+      const query = new URLSearchParams(window.location.hash.split("?")[1]);
+      return Number(query.get("to")) - Number(query.get("from"));
+    });
+    expect(span).toBeGreaterThan(0.3 * 6 * 3_600_000);
+    expect(span).toBeLessThan(0.5 * 6 * 3_600_000);
+    await page.getByRole("button", { name: /Stretch of time/ }).click();
+    await page.getByRole("option", { name: "24 hours" }).click();
+    await page.waitForFunction(() => /range=24h/.test(window.location.hash) && !/from=/.test(window.location.hash));
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it("say smallest, mean and largest value of every chart", async () => {
     const { page, close } = await open(browser, `${server.url}#/overview`);
     await settled(page);

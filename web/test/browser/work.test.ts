@@ -100,6 +100,8 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await pod.fill(text);
     await page.getByText("The text has been changed since; ask again.").waitFor();
     await page.getByRole("button", { name: "Submit…" }).click();
+    await page.getByRole("alertdialog").waitFor();
+    await expectAccessible(page);
     await page.getByRole("button", { name: "Not now" }).click();
     expect(server.double?.submitted).toEqual([]);
     await page.getByRole("button", { name: "Submit…" }).click();

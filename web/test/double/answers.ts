@@ -298,10 +298,10 @@ export class Answers {
     const victim = this.cluster.pods.find((pod) => pod.state === "running" && pod.model === node.model);
     return {
       fits: true, node: node.name,
-      would_cut: evicts ? [] : [{ node: node.name, gpu: gpu.index, make: [wanted], destroy: ["1g.5gb"] }],
+      would_cut: evicts ? [] : [{ node: node.name, gpu: gpu.index, make: [wanted], destroy: [node.model.profiles[1]!.name] }],
       would_evict: evicts && victim ? [{ namespace: victim.namespace, name: victim.name }] : [],
       steps: ["7 profiles of the pod's own node pool looked at", `chosen: ${node.name}, least room lost`],
-      text: `it fits on node ${node.name}, GPU ${gpu.index}\nto be cut     ${wanted} at slot 0; free instances give way: 1g.5gb\nnearest       node ${node.name}`,
+      text: `it fits on node ${node.name}, GPU ${gpu.index}\nto be cut     ${wanted} at slot 0; free instances give way: ${node.model.profiles[1]!.name}\nnearest       node ${node.name}`,
     };
   }
 }
