@@ -14,6 +14,7 @@ namespace {
 // Names that others chose are no longer than this; Kubernetes has 253 for most.
 constexpr size_t kMostName = 512;
 constexpr size_t kMostGpus = 64, kMostInstances = 64, kMostHolders = 256, kMostProcesses = 1024;
+constexpr size_t kMostPresent = 1'000'000;
 constexpr size_t kMostReasons = kMostMetrics;
 
 // Collects what is wrong; the first fault counts.
@@ -182,7 +183,8 @@ Happening ReadHappening(Fields& f, bool xid) {
 }
 
 Removed ReadRemoved(Fields& f) {
-  Removed removed{f.Name("what"), {}};
+  Removed removed{f.Name("what"), f.Name("id", false)};
+  if (!removed.key.empty()) return removed;
   if (removed.what == "pod") {
     removed.key = f.Name("uid");
   } else if (removed.what == "node") {
@@ -195,6 +197,20 @@ Removed ReadRemoved(Fields& f) {
     removed.key = f.Name("gpu");
   }
   return removed;
+}
+
+Present ReadPresent(Fields& f) {
+  Present present{f.Name("what"), {}};
+  const Json* ids = Find(f.object(), "ids");
+  if (ids == nullptr || !ids->is_array() || ids->get_array().size() > kMostPresent) {
+    f.Fault(fmt::format("ids is no list of at most {}", kMostPresent));
+    return present;
+  }
+  for (const Json& id : ids->get_array()) {
+    if (!id.is_string()) f.Fault("ids: an element is no text");
+    if (id.is_string()) present.keys.emplace(View(id.get_string()));
+  }
+  return present;
 }
 
 Status Interpret(Record& record) {
@@ -217,6 +233,8 @@ Status Interpret(Record& record) {
     record.what = ReadHappening(f, kind == "xid");
   } else if (kind == "removed") {
     record.what = ReadRemoved(f);
+  } else if (kind == "present") {
+    record.what = ReadPresent(f);
   }
   return f.fault().empty() ? Status::Ok() : Invalid(kind + ": " + f.fault());
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,13 +72,19 @@ struct Removed {
   std::string what, key;  // "pod", "node", "quota", "gpu", and the key of the Object
 };
 
+// All that there are of one kind: the others that are known are there no more.
+struct Present {
+  std::string what;  // "pod", "node", "quota"
+  std::set<std::string> keys;
+};
+
 struct Unknown {};  // of a kind that later versions may know
 
 struct Record {
   Millis at = 0;
   std::string kind;
   Json body;  // as it came
-  std::variant<Unknown, Readings, Layout, Object, Happening, Removed> what;
+  std::variant<Unknown, Readings, Layout, Object, Happening, Removed, Present> what;
 };
 
 // Error: kInvalid, in one sentence. Takes `body`.

@@ -101,6 +101,8 @@ State::Effects State::Apply(const Record& record, std::string_view source) {
     ApplyLayout(record, *layout, effects);
   } else if (const auto* removed = std::get_if<Removed>(&record.what)) {
     ApplyRemoved(record, *removed, effects);
+  } else if (const auto* present = std::get_if<Present>(&record.what)) {
+    ApplyPresent(record, *present, effects);
   } else if (const auto* happening = std::get_if<Happening>(&record.what)) {
     effects.changes.push_back({record.at, record.kind, happening->object, record.body});
   } else if (const auto* object = std::get_if<Object>(&record.what)) {
@@ -278,6 +280,29 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
     quotas_version_ = ++version_;
   } else if (removed.what == "gpu") {
     latest_.erase("gpu/" + removed.key);
+  }
+}
+
+// As if each of the others had been told to be gone.
+void State::ApplyPresent(const Record& record, const Present& present, Effects& effects) {
+  std::vector<std::string> gone;
+  const auto look = [&](const std::string& key, Millis at) {
+    if (at <= record.at && !present.keys.contains(key)) gone.push_back(key);
+  };
+  if (present.what == "pod") {
+    for (const auto& [uid, pod] : pods_) look(uid, pod.at);
+  } else if (present.what == "node") {
+    for (const auto& [name, node] : nodes_) look(name, std::max(node.layout_at, node.record_at));
+  } else if (present.what == "quota") {
+    for (const auto& [key, body] : quotas_) look(key, IntegerOr(body, "at", 0));
+  }
+  for (const std::string& key : gone) {
+    const Record removed{
+        record.at,
+        "removed",
+        {{"kind", "removed"}, {"at", record.at}, {"what", present.what}, {"id", key}},
+        {}};
+    ApplyRemoved(removed, {present.what, key}, effects);
   }
 }
 

@@ -119,6 +119,7 @@ class State {
   void ApplyNode(const Record& record, const Object& object, Effects& effects);
   void ApplyQuota(const Record& record, const Object& object, Effects& effects);
   void ApplyRemoved(const Record& record, const Removed& removed, Effects& effects);
+  void ApplyPresent(const Record& record, const Present& present, Effects& effects);
   void ForgetPod(const std::string& uid);
   void MakeRoomForPod();
   Node* NodeNamed(const std::string& name);  // null: there are too many

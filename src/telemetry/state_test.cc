@@ -121,6 +121,30 @@ TEST_F(StateTest, ItsRecordsMakeItAgain) {
   EXPECT_EQ(copy.Records(), state_.Records());
 }
 
+TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
+  Report({2, 1, 7}, kReportStart);
+  Tell(PodRecord(kReportStart, "a", "kept", "running", "nvidia.com/mig-1g.5gb"));
+  Tell(PodRecord(kReportStart, "a", "lost", "running", "nvidia.com/mig-1g.5gb"));
+  const Pod* kept = state_.FindPod("a", "kept");
+  ASSERT_NE(kept, nullptr);
+  const auto effects = Tell({{"kind", "present"},
+                             {"at", kReportStart + 1},
+                             {"what", "pod"},
+                             {"ids", JsonArray{Json(kept->uid)}}});
+  ASSERT_EQ(effects.changes.size(), 1u);
+  EXPECT_EQ(effects.changes[0].kind, "removed");
+  EXPECT_EQ(state_.FindPod("a", "lost"), nullptr);
+  EXPECT_NE(state_.FindPod("a", "kept"), nullptr);
+  EXPECT_TRUE(ReadRecord(effects.changes[0].body).ok()) << "the past is made of it";
+
+  const std::string node = state_.nodes().begin()->first;
+  Tell({{"kind", "present"},
+        {"at", kReportStart},
+        {"what", "node"},
+        {"ids", JsonArray{Json(node)}}});
+  EXPECT_EQ(state_.nodes().size(), 1u);
+}
+
 TEST_F(StateTest, ReadersSeeTheirNamespacesOnly) {
   Report({2, 1, 7}, kReportStart);
   for (const char* ns : {"team-0", "team-1"}) {

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The dashboard's tests: web_test.sh unit | browser | sandbox NOS
+# Skips (77) without what script/web and script/bootstrap --browser install.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../../web"
+skip() { echo "skipped: $1"; exit 77; }
+[ -d node_modules ] || skip "script/web has not fetched the dashboard's packages"
+[ "$1" = unit ] || command -v "${CHROMIUM:-chromium}" >/dev/null ||
+  skip "there is no Chromium; run script/bootstrap --browser"
+
+case $1 in
+  unit) exec npm run --silent test ;;
+  browser) exec npm run --silent test:browser ;;
+  sandbox) ;;
+  *) echo "unknown: $1" >&2; exit 2 ;;
+esac
+
+# The pages of the real server, on a sandbox that works.
+[ -f dist/index.html ] || skip "script/web has not built the dashboard"
+scratch=$(mktemp -d)
+TMPDIR=$scratch "$2" sandbox --nodes 3 --gpus 4 --speed 20 --for 6000 >"$scratch/out" 2>&1 &
+sandbox=$!
+trap 'kill "$sandbox" 2>/dev/null; wait "$sandbox" 2>/dev/null; rm -rf "$scratch"' EXIT
+url=
+for _ in $(seq 300); do
+  url=$(sed -n 's/^dashboard: //p' "$scratch/out")
+  [ -n "$url" ] && break
+  kill -0 "$sandbox" || { cat "$scratch/out"; exit 1; }
+  sleep 0.1
+done
+[ -n "$url" ] || { cat "$scratch/out"; echo "no dashboard"; exit 1; }
+NOS_DASHBOARD_URL=$url npm run --silent test:browser
