@@ -6,6 +6,7 @@ import { startTheme } from "./lib/theme";
 import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/controls.css";
+import "./styles/lists.css";
 import "./styles/pages.css";
 import "./styles/panels.css";
 
