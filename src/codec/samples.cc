@@ -119,7 +119,7 @@ bool DecodeTimes(std::string_view bytes, size_t count, std::vector<int64_t>& tim
   times.push_back(static_cast<int64_t>(now));
   if (count == 2) return true;
   if (bytes.empty() || bytes.front() < 0 || bytes.front() > kMostRice) return false;
-  const int k = bytes.front();
+  const int k = static_cast<uint8_t>(bytes.front());
   BitReader bits(bytes.substr(1));
   for (size_t i = 2; i < count && bits.good(); ++i) {
     step += UnZigZag(TakeRice(bits, k));

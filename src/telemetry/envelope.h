@@ -12,7 +12,7 @@ namespace nos::telemetry {
 inline constexpr size_t kMostEnvelopeBytes = size_t{32} << 20;  // of text
 inline constexpr size_t kMostRecords = 100'000;
 // How far ahead of this server's clock a record's time may be.
-inline constexpr Millis kMostAhead = 5 * 60 * 1000;
+inline constexpr Millis kMostAhead = Millis{5} * 60 * 1000;
 
 struct Refused {
   size_t record = 0;

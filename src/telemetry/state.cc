@@ -218,8 +218,8 @@ void State::MakeRoomForPod() {
   ForgetPod(victim->first);
 }
 
-void State::ForgetPod(const std::string& uid_of_pod) {
-  const std::string uid = uid_of_pod;  // it may be the key of what is erased
+// `uid` may be the key of what is erased.
+void State::ForgetPod(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   const auto named = uid_of_.find(PodKey(found->second.ns, found->second.name));

@@ -23,7 +23,7 @@ class Scope {
   // `ns`: only that one of those that the reader may see; "": all of them.
   Scope(const Reader& reader, const std::string& ns);
   bool all() const { return !namespaces_; }
-  bool Has(const std::string& ns) const { return all() || namespaces_->contains(ns); }
+  bool Has(const std::string& ns) const { return !namespaces_ || namespaces_->contains(ns); }
 
  private:
   std::optional<std::set<std::string>> namespaces_;
