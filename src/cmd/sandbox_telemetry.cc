@@ -45,7 +45,7 @@ class SandboxTelemetry::Folder {
     const std::filesystem::path at = std::filesystem::temp_directory_path(error);
     std::string path = (at / "nos-sandbox-XXXXXX").string();
     if (error || mkdtemp(path.data()) == nullptr) {
-      return Unavailable("no folder for the dashboard's data: let TMPDIR name one");
+      return Status(Code::kUnavailable, "no folder for the dashboard's data: let TMPDIR name one");
     }
     return std::unique_ptr<Folder>(new Folder(path));
   }
