@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "net/listen.h"
@@ -44,18 +46,15 @@ Status CheckSafe(const TelemetryServerConfig& config, const net::HttpServerOptio
   return Status::Ok();
 }
 
-// Who may read. Kubernetes' and OpenID Connect's tokens take their place here.
-telemetry::Authenticate AuthenticateOf(const TelemetryServerConfig& config) {
-  if (config.sandbox) {
-    return [](const net::HttpRequest&) -> Result<telemetry::Reader> {
-      return telemetry::Reader{"sandbox", true, {}};
-    };
+// That anything is known of, in any cluster.
+std::set<std::string> NamespacesOf(const telemetry::Recorder& recorder) {
+  std::set<std::string> namespaces;
+  for (const std::string& cluster : recorder.Clusters()) {
+    recorder.Look(cluster, [&](const telemetry::Live& live) {
+      for (const auto& [uid, pod] : live.state.pods()) namespaces.insert(pod.ns);
+    });
   }
-  return [](const net::HttpRequest&) -> Result<telemetry::Reader> {
-    return Status(Code::kPermission,
-                  "nobody can be told from others yet: reading is possible with --sandbox, on the "
-                  "machine itself");
-  };
+  return namespaces;
 }
 
 }  // namespace
@@ -77,6 +76,13 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
            "it changes.");
     f.Seconds("reportIntervalSeconds", c.recorder.report_every, seconds(1), hours(1),
               "How often agents report; data three times as old is shown as old.");
+  });
+  f.Group("readers", [&] {
+    f.Flag("kubernetes", c.kubernetes_readers,
+           "Who has a token of the cluster sees the namespaces in which they may list pods, and "
+           "everything if that is in all; this server must be allowed to create TokenReviews and "
+           "SubjectAccessReviews. False: nobody reads.");
+    f.Text("kubeconfig", c.kubeconfig, "How the cluster is reached; empty: that it runs in.");
   });
   f.Group("store", [&] {
     f.Text("file", c.recorder.store.path, "The database; it and two files beside it are written.");
@@ -113,12 +119,13 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   NOS_ASSIGN(server->recorder_,
              telemetry::Recorder::Open(recorder, catalogue, clock, metrics,
                                        [self = server.get()] { self->hub_.Changed(); }));
+  NOS_RETURN_IF_ERROR(server->ConnectToCluster(clock));
   const bool open = config.sandbox && config.token_file.empty();
   server->ingest_ = std::make_unique<telemetry::Ingest>(*server->recorder_,
                                                         open ? nullptr : &server->tokens_, metrics);
   server->api_ = std::make_unique<telemetry::Api>(
       telemetry::Api::Parts{*server->recorder_, *server->ingest_, server->hub_, catalogue, metrics,
-                            AuthenticateOf(config), config.sandbox, NOS_VERSION});
+                            server->AuthenticateReaders(), config.sandbox, NOS_VERSION});
   NOS_RETURN_IF_ERROR(server->Listen());
   return server;
 }
@@ -142,6 +149,33 @@ Status TelemetryServer::Listen() {
   Log(LogLevel::kInfo, "telemetry is served",
       {{"address", config_.address}, {"port", std::to_string(server_->port())}});
   return Status::Ok();
+}
+
+Status TelemetryServer::ConnectToCluster(const Clock& clock) {
+  if (!config_.kubernetes_readers || config_.sandbox) return Status::Ok();
+  auto connection = kube::LoadConnection(config_.kubeconfig, "");
+  if (!connection.ok()) return connection.status().Within("readers");
+  cluster_ =
+      std::make_unique<kube::HttpTransport>(std::move(connection).value(), kube::HttpOptions{});
+  access_ =
+      std::make_unique<ReaderAccess>(*cluster_, clock, [this] { return NamespacesOf(*recorder_); });
+  return Status::Ok();
+}
+
+telemetry::Authenticate TelemetryServer::AuthenticateReaders() {
+  if (config_.sandbox) {
+    return [](const net::HttpRequest&) -> Result<telemetry::Reader> {
+      return telemetry::Reader{"sandbox", true, {}};
+    };
+  }
+  if (access_ != nullptr) {
+    return [this](const net::HttpRequest& request) { return access_->Of(request); };
+  }
+  return [](const net::HttpRequest&) -> Result<telemetry::Reader> {
+    return Status(Code::kPermission,
+                  "nobody can be told from others: set readers.kubernetes in the configuration of "
+                  "nos telemetry, or try it with --sandbox on a machine of your own");
+  };
 }
 
 Status TelemetryServer::ReadTokens() {

@@ -140,7 +140,10 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     return response;
   }
   const auto reader = parts_.authenticate(request);
-  if (!reader.ok()) return ErrorAnswer(401, reader.status().message());
+  if (!reader.ok()) {
+    const bool refused = reader.status().code() == Code::kPermission;
+    return ErrorAnswer(refused ? 401 : 503, reader.status().message());
+  }
   const auto parts = Split(name, '/');
   const auto found = Table().find(parts[0]);
   const bool stream = name == "stream";

@@ -18,7 +18,7 @@ struct Reader {
   bool May(std::string_view ns) const { return may_all || namespaces.contains(std::string(ns)); }
 };
 
-// Error: kPermission, in a sentence for whoever asks.
+// Errors, in a sentence for whoever asks: kPermission; another: nobody can tell now.
 using Authenticate = std::function<Result<Reader>(const net::HttpRequest&)>;
 
 }  // namespace nos::telemetry
