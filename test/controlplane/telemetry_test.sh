@@ -11,30 +11,30 @@ export KUBECONFIG=$dir/kubeconfig
 [ -f "$KUBECONFIG" ] || { echo "skipped: there is no control plane"; exit 77; }
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 k() { "$kubectl" "$@"; }
-server=
+server='' a=telemetry-a-$$ b=telemetry-b-$$ # others may be ending still
 end() {
   local code=$?
   [ -z "$server" ] || kill "$server" 2>/dev/null
   [ "$code" -eq 0 ] || tail -n 20 "$work"/*.log
-  k delete namespace telemetry-a telemetry-b --ignore-not-found --wait=false >/dev/null 2>&1
-  k delete clusterrolebinding telemetry-server telemetry-chief --ignore-not-found >/dev/null 2>&1
+  k delete namespace "$a" "$b" --ignore-not-found --wait=false >/dev/null 2>&1
+  k delete clusterrolebinding "$a-server" "$a-chief" --ignore-not-found >/dev/null 2>&1
   rm -rf "$work"
   exit "$code"
 }
 trap end EXIT
 
-k create namespace telemetry-a >/dev/null || fail "no namespace"
-k create namespace telemetry-b >/dev/null || fail "no namespace"
+k create namespace "$a" >/dev/null || fail "no namespace"
+k create namespace "$b" >/dev/null || fail "no namespace"
 for account in server chief member; do
-  k -n telemetry-a create serviceaccount "$account" >/dev/null || fail "no account"
+  k -n "$a" create serviceaccount "$account" >/dev/null || fail "no account"
 done
-k create clusterrolebinding telemetry-server --clusterrole=system:auth-delegator \
-  --serviceaccount=telemetry-a:server >/dev/null || fail "no binding"
-k create clusterrolebinding telemetry-chief --clusterrole=view \
-  --serviceaccount=telemetry-a:chief >/dev/null || fail "no binding"
-k -n telemetry-a create rolebinding member --clusterrole=view \
-  --serviceaccount=telemetry-a:member >/dev/null || fail "no binding"
-token() { k -n telemetry-a create token "$1"; }
+k create clusterrolebinding "$a-server" --clusterrole=system:auth-delegator \
+  --serviceaccount="$a:server" >/dev/null || fail "no binding"
+k create clusterrolebinding "$a-chief" --clusterrole=view \
+  --serviceaccount="$a:chief" >/dev/null || fail "no binding"
+k -n "$a" create rolebinding member --clusterrole=view \
+  --serviceaccount="$a:member" >/dev/null || fail "no binding"
+token() { k -n "$a" create token "$1"; }
 chief=$(token chief) member=$(token member) own=$(token server)
 k config view --raw --minify >"$work/server.kubeconfig"
 KUBECONFIG=$work/server.kubeconfig k config set-credentials server --token="$own" >/dev/null
@@ -68,7 +68,7 @@ pod() {
   printf '{"kind":"pod","at":%s,"uid":"%s","namespace":"%s","name":"p","node":"","state":"pending","requests":{"nvidia.com/gpu":1},"created":%s}' \
     "$now" "$1" "$1" "$now"
 }
-body="{\"schema\":1,\"cluster\":\"prod\",\"source\":\"cluster\",\"boot\":\"b\",\"sequence\":1,\"sent_at\":$now,\"lost\":0,\"records\":[$(pod telemetry-a),$(pod telemetry-b)]}"
+body="{\"schema\":1,\"cluster\":\"prod\",\"source\":\"cluster\",\"boot\":\"b\",\"sequence\":1,\"sent_at\":$now,\"lost\":0,\"records\":[$(pod "$a"),$(pod "$b")]}"
 answer=$(curl -sS -H 'Authorization: Bearer 0123456789abcdef' -H 'Content-Type: application/json' \
   -d "$body" "$url/ingest")
 [ "$answer" = '{"sequence":1,"refused":[]}' ] || fail "ingest: $answer"
@@ -84,12 +84,12 @@ expect 401 workloads
 expect 401 workloads forged
 expect 401 workloads 0123456789abcdef # of reporters
 expect 200 workloads "$member"
-grep -q '"namespace":"telemetry-a"' "$work/answer" || fail "a member sees nothing"
-grep -q '"namespace":"telemetry-b"' "$work/answer" && fail "a member sees what is not theirs"
-expect 403 workloads/telemetry-b/p "$member"
-expect 200 workloads/telemetry-b/p "$chief"
+grep -q '"namespace":"'"$a"'"' "$work/answer" || fail "a member sees nothing"
+grep -q '"namespace":"'"$b"'"' "$work/answer" && fail "a member sees what is not theirs"
+expect 403 "workloads/$b/p" "$member"
+expect 200 "workloads/$b/p" "$chief"
 expect 200 workloads "$chief"
-grep -q '"namespace":"telemetry-b"' "$work/answer" || fail "who may list all pods does not see all"
+grep -q '"namespace":"'"$b"'"' "$work/answer" || fail "who may list all pods does not see all"
 expect 200 overview "$chief"
 expect 403 overview "$member"
 echo "ok"
