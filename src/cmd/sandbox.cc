@@ -241,7 +241,9 @@ Status RunSandbox(const SandboxFlags& flags) {
                   kube::HttpOptions{.requests_per_second = kRequests, .burst = kRequests});
   transport.emplace(*network, world.api());
   world.StartControllers(&*transport);
-  NOS_ASSIGN(const auto telemetry, SandboxTelemetry::Start(world, flags.dashboard_port));
+  NOS_ASSIGN(const auto telemetry,
+             SandboxTelemetry::Start(world, flags.dashboard_port,
+                                     std::filesystem::absolute(path).parent_path()));
   Interrupt interrupt(kubeconfig->path());
   const Session session{
       world,

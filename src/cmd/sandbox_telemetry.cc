@@ -40,11 +40,12 @@ void StepAll(controllers::Runner& runner, const Clock& clock) {
 // Removed with all that is in it.
 class SandboxTelemetry::Folder {
  public:
-  static Result<std::unique_ptr<Folder>> Make() {
+  static Result<std::unique_ptr<Folder>> Make(const std::string& otherwise) {
     std::error_code error;
-    const std::filesystem::path at = std::filesystem::temp_directory_path(error);
+    std::filesystem::path at = std::filesystem::temp_directory_path(error);
+    if (error) at = otherwise;
     std::string path = (at / "nos-sandbox-XXXXXX").string();
-    if (error || mkdtemp(path.data()) == nullptr) {
+    if (mkdtemp(path.data()) == nullptr) {
       return Status(Code::kUnavailable, "no folder for the dashboard's data: let TMPDIR name one");
     }
     return std::unique_ptr<Folder>(new Folder(path));
@@ -70,15 +71,15 @@ SandboxTelemetry::SandboxTelemetry(sim::World& world)
                  }),
       operator_({}) {}
 
-Result<std::unique_ptr<SandboxTelemetry>> SandboxTelemetry::Start(sim::World& world,
-                                                                  uint16_t port) {
+Result<std::unique_ptr<SandboxTelemetry>> SandboxTelemetry::Start(sim::World& world, uint16_t port,
+                                                                  const std::string& folder) {
   std::unique_ptr<SandboxTelemetry> telemetry(new SandboxTelemetry(world));
-  NOS_RETURN_IF_ERROR(telemetry->Open(port));
+  NOS_RETURN_IF_ERROR(telemetry->Open(port, folder));
   return telemetry;
 }
 
-Status SandboxTelemetry::Open(uint16_t port) {
-  NOS_ASSIGN(folder_, Folder::Make());
+Status SandboxTelemetry::Open(uint16_t port, const std::string& folder) {
+  NOS_ASSIGN(folder_, Folder::Make(folder));
   const size_t rounds = world_.machines().size() / kNodesAtOnce + 1;
   measure_every_ = kMeasureEvery * static_cast<int64_t>(rounds);
   TelemetryServerConfig config;

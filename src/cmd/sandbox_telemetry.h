@@ -1,7 +1,7 @@
 // The sandbox's telemetry: what a cluster's agents and collector would report goes to a server in
 // this process, whose dashboard is open on this machine.
 //
-//   NOS_ASSIGN(const auto telemetry, SandboxTelemetry::Start(world, 0));
+//   NOS_ASSIGN(const auto telemetry, SandboxTelemetry::Start(world, 0, "."));
 //   Say(telemetry->Url());
 //   options.on_tick = [&](double) { telemetry->Tick(); };
 //
@@ -30,9 +30,11 @@ namespace nos::cmd {
 
 class SandboxTelemetry {
  public:
-  // Serves when it returns; `port` 0: any free one. Errors: as TelemetryServer::Start;
-  // kUnavailable: no folder for the store.
-  static Result<std::unique_ptr<SandboxTelemetry>> Start(sim::World& world, uint16_t port);
+  // Serves when it returns; `port` 0: any free one. The store is in `folder` where there is none
+  // for what is temporary. Errors: as TelemetryServer::Start; kUnavailable: no folder for the
+  // store.
+  static Result<std::unique_ptr<SandboxTelemetry>> Start(sim::World& world, uint16_t port,
+                                                         const std::string& folder);
   ~SandboxTelemetry();
   SandboxTelemetry(const SandboxTelemetry&) = delete;
   SandboxTelemetry& operator=(const SandboxTelemetry&) = delete;
@@ -51,7 +53,7 @@ class SandboxTelemetry {
   class Folder;
 
   explicit SandboxTelemetry(sim::World& world);
-  Status Open(uint16_t port);
+  Status Open(uint16_t port, const std::string& folder);
   void Measure();
   void Send(Batch batch);
   void Deliver();  // the thread

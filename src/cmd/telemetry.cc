@@ -60,6 +60,8 @@ Status RunTelemetry(const Config& config) {
   const SystemClock clock;
   NOS_ASSIGN(const auto server,
              TelemetryServer::Start(config.server, gpu::Catalogue::Builtin(), clock, metrics));
+  Log(LogLevel::kInfo, "telemetry is served",
+      {{"address", config.server.address}, {"port", std::to_string(server->port())}});
   // In a sandbox nothing is open beyond this machine: on the one address.
   const ProbeAddresses nowhere{"0", "0"};
   NOS_ASSIGN(const auto probes, Probes::Serve(config.server.sandbox ? nowhere : config.addresses,

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "net/listen.h"
 #include "net/loopback.h"
 
@@ -146,8 +145,6 @@ Status TelemetryServer::Listen() {
                             [this](const net::HttpRequest& request) { return Answer(request); });
   if (!server.ok()) return server.status().Within("listen.bindAddress " + config_.address);
   server_ = std::move(server).value();
-  Log(LogLevel::kInfo, "telemetry is served",
-      {{"address", config_.address}, {"port", std::to_string(server_->port())}});
   return Status::Ok();
 }
 

@@ -157,6 +157,9 @@ void Scheduler::TakeIn(const View& view, Time now) {
         now);
   }
   for (const auto& change : view.changes->nodes) TakeInNode(change.before, change.after, now);
+  if (!view.changes->around.empty() || !view.changes->nodes.empty()) {
+    for (const auto& [key, pod] : foreign_) JudgeForeignPromise(pod, now);
+  }
   for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after, now);
 }
 
@@ -195,6 +198,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     Promise(known, "", now);
     patience_.erase(key);
     saw_to_it_.erase(key);
+    foreign_.erase(key);
   }
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
   if (after == nullptr || successor || ends) going_.erase(key);
@@ -221,7 +225,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     queue_.Set(after, gate, now);
   }
   if (after != nullptr && profile == nullptr && scheduling::IsPending(*after)) {
-    TakeInForeignPromise(before, after, now);
+    TakeInForeignPromise(after, now);
   }
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
   changes_since_learning_ += before == nullptr || after == nullptr || ran != runs ? 1 : 0;
@@ -241,12 +245,20 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
 
 // Quotas are common to all schedulers: what has been set free for a pod that another one serves is
 // not for the pods served here.
-void Scheduler::TakeInForeignPromise(const Pod& before, const Pod& after, Time now) {
-  const bool has_quota = engine_.ledger().balance().AccountOf(after->meta.ns).has_value();
-  const bool was = before != nullptr && !before->nominated_node.empty();
-  if (was || (has_quota && !after->nominated_node.empty())) {
-    Promise(after, has_quota ? after->nominated_node : "", now);
-  }
+void Scheduler::TakeInForeignPromise(const Pod& pod, Time now) {
+  const auto known = foreign_.find(pod->Key());
+  if (pod->nominated_node.empty() && known == foreign_.end()) return;
+  foreign_[pod->Key()] = pod;
+  JudgeForeignPromise(pod, now);
+  if (pod->nominated_node.empty()) foreign_.erase(pod->Key());
+}
+
+// Whoever promised it has seen to it that there will be room, or never will.
+void Scheduler::JudgeForeignPromise(const Pod& pod, Time now) {
+  const bool counts = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value() &&
+                      engine_.snapshot().Find(pod->nominated_node) != nullptr;
+  Promise(pod, counts ? pod->nominated_node : "", now);
+  if (counts) saw_to_it_.insert(pod->Key());
 }
 
 // After so many changes that a fiftieth of what was learnt is another now.

@@ -187,7 +187,8 @@ class Scheduler final : public Reconciler {
 
   void TakeIn(const View& view, Time now);
   void TakeInPod(const Pod& before, const Pod& after, Time now);
-  void TakeInForeignPromise(const Pod& before, const Pod& after, Time now);
+  void TakeInForeignPromise(const Pod& pod, Time now);
+  void JudgeForeignPromise(const Pod& pod, Time now);
   void TakeInNode(const Node& before, const Node& after, Time now);
   void TakeAnswers(Time now);
   void TakeBindAnswer(Binding& binding, const Status& answer, Time now);
@@ -331,6 +332,7 @@ class Scheduler final : public Reconciler {
   std::map<std::string, std::optional<Time>> patience_;
   std::map<std::string, Node> silent_;  // whose agents were waited for, as they were then
   std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
+  std::map<std::string, Pod> foreign_;  // that others serve and have promised a node, by key
   // Those that were promised something and have had others go for that, as far as it takes.
   std::set<std::string> saw_to_it_;
   HopelessKinds hopeless_;                      // since Engine::openings

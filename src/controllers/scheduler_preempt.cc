@@ -140,6 +140,7 @@ bool Scheduler::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
 
 bool Scheduler::HasPatience(const std::string& pod_key, Time now) {
   std::optional<Time>& until = patience_[pod_key];
+  if (until && now >= *until + 10 * config_.agent_patience) until.reset();  // of something else
   if (!until) {
     until = now + config_.agent_patience;
     patience_ends_.emplace(*until, pod_key);
@@ -222,7 +223,8 @@ std::vector<Scheduler::Pod> Scheduler::LesserNominated(const cluster::Pod& pod,
   const cluster::NodeInfo* info = snapshot.Find(node);
   std::erase_if(lesser, [&](const Pod& other) {
     const SchedulerProfile* profile = ProfileFor(*other);
-    if (info == nullptr || profile == nullptr) return false;
+    if (profile == nullptr) return true;  // what others promise is theirs to take back
+    if (info == nullptr) return false;
     const Framework& framework =
         profile->cutting != nullptr ? *profile->cutting : *profile->framework;
     const scheduling::Cycle cycle = framework.PreFilter(*other, snapshot);

@@ -20,6 +20,12 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
   const std::string key = pod->Key();
   if (const auto before = nominations_.find(key); before != nominations_.end()) {
     std::vector<Promise>& promises = nominated_[before->second];
+    const auto promise = std::ranges::find(promises, key, &Promise::key);
+    if (before->second == node && promise->pod->meta.uid == pod->meta.uid) {
+      promise->pod = pod;  // it keeps what it was promised as what it was promised
+      ++changes_;
+      return;
+    }
     std::erase_if(promises, [&](const Promise& one) { return one.key == key; });
     if (promises.empty()) nominated_.erase(before->second);
     nominations_.erase(before);

@@ -43,6 +43,9 @@ accepted --set operator.webhook.failurePolicy=Fail --set operator.webhook.certif
   --set operator.webhook.annotations.cert-manager\\.io/inject-ca-from=nos/mine
 accepted --set operator.webhook.enabled=false
 accepted --set operator.enabled=false
+accepted --set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t \
+  --set telemetry.storage.storageClassName=fast --set operator.telemetry.enabled=true \
+  --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod
 # Definitions with the rules that this API server can check.
 out=$(render --kube-version 1.34.0 -s templates/crds.yaml | tee "$dir/definitions.yaml" | dry_run 2>&1) || fail "definitions"
 grep -q x-kubernetes-validations "$dir/definitions.yaml" || fail "definitions for 1.34 have no rule"
@@ -87,6 +90,8 @@ for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPart
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
   refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0
 done
+refuse 'unencrypted: name a TLS Secret' render --set telemetry.enabled=true
+refuse 'who may deliver' render --set telemetry.enabled=true --set telemetry.certificateSecret=c
 refuse 'telemetry.cluster: say' render --set $telemetry.endpoint=https://telemetry.test
 refuse 'endpoint' render --set $telemetry.endpoint=telemetry.test
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other

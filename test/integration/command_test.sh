@@ -345,7 +345,7 @@ call 0 "$nos" plan -f "$work/node.yaml" -f "$work/huge.yaml"
 grep -qF "more than 10^18 x 1g.5gb" "$work/out" || fail "a huge amount is not misquoted"
 
 # The README's picture is what the sandbox shows, but for the speed.
-picture() { sed -nE '/^nos sandbox   time /,/^try:/{/^try:/d;s/speed [^ ]+ /speed /;p}' "$1"; }
+picture() { sed -nE '/^nos sandbox   time /,/^dashboard: .*try:/{/^dashboard: /d;s/speed [^ ]+ /speed /;p}' "$1"; }
 call 0 "$nos" sandbox --speed 1000 --for 60
 picture "$work/out" >"$work/shown"
 sed -n '/^    nos sandbox   time /,/^[^ ]/{/^[^ ]/d;s/^    //;p}' "$readme" |
