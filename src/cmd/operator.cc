@@ -70,6 +70,7 @@ struct ClusterTelemetry {
 
   void Deliver(const std::vector<Json>& records) {
     std::vector<std::string> texts;
+    texts.reserve(records.size());
     for (const Json& record : records) texts.push_back(WriteJson(record));
     const Status kept = delivery->Add(texts);
     if (kept.ok()) {

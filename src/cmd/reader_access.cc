@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kKeep = std::chrono::minutes(1), kKeepRefusals = std::chrono::seconds(10);
 constexpr Duration kPatience = std::chrono::seconds(10);
-constexpr size_t kMostKnown = 10'000, kMostTokenBytes = 16 * 1024;
+constexpr size_t kMostKnown = 10'000, kMostTokenBytes = size_t{16} * 1024;
 constexpr size_t kMostNamespaces = 500;  // that one reader is asked about
 
 const kube::Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview",

@@ -1,9 +1,9 @@
 #include "cmd/sandbox_telemetry.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -64,7 +64,7 @@ class SandboxTelemetry::Folder {
 SandboxTelemetry::SandboxTelemetry(sim::World& world)
     : world_(world),
       collector_(world.catalogue(),
-                 [this](std::vector<Json> records) {
+                 [this](const std::vector<Json>& records) {
                    Batch batch{"cluster", {}, world_.Now()};
                    for (const Json& record : records) batch.records.push_back(WriteJson(record));
                    Send(std::move(batch));

@@ -299,6 +299,47 @@ TEST_F(SchedulerClaimsTest, FairSharesComeToRest) {
   EXPECT_LT(evictions, 5);
 }
 
+TEST_F(SchedulerClaimsTest, FairSharesComeToRestWhateverThePriorities) {
+  const int priority = 10;  // of who borrows, and comes again
+  Node("n", "3");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "0"}});
+  Quota("c", {{"cpu", "2"}});  // has nothing to do
+  Pod("a", "p", "2");
+  Run();
+  Pod("b", "x0", "1", priority);
+  Run();
+  ASSERT_EQ(At("b/x0"), "n");
+  LetPodsEndSlowly();
+  Pod("a", "q", "1");
+  int made = 0;
+  for (int i = 0; i < 360; ++i) {
+    Run();
+    clock_.Advance(seconds(10));
+    const std::string key = "b/x" + std::to_string(made);
+    if (At(key) != "ending") continue;
+    api_.Remove("pods", key);
+    ++made;
+    const std::string name = "x" + std::to_string(made);
+    const JsonObject limits{{"cpu", "1"}};
+    JsonObject spec{
+        {"priority", priority},
+        {"schedulerName", "default-scheduler"},
+        {"containers", JsonArray{{{"name", "main"}, {"resources", {{"limits", limits}}}}}}};
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "b"},
+                {"name", name},
+                {"uid", "b" + name},
+                {"labels", JsonObject{}},
+                {"creationTimestamp", FormatTime(clock_.Now())}}},
+              {"spec", spec},
+              {"status", {{"phase", "Pending"}}}});
+  }
+  EXPECT_LE(made, 2) << "evictions in one hour for one pod";
+  EXPECT_EQ(At("a/q"), "n");
+}
+
 // Of the rows of who waits for whom, those that nobody else tests.
 TEST_F(SchedulerClaimsTest, WhoMayNotPreemptTakesNothing) {
   Node("n", "4");

@@ -165,6 +165,10 @@ class Engine {
                            std::optional<quota::Amounts>& before) const;
   bool IsGuaranteed(const cluster::Pod& pod) const;
   void JudgePromisesAnew();
+  void DemoteLesser(const cluster::Pod& pod);
+  static bool IsLesserGuarantee(const Promise& promise, const cluster::Pod& pod) {
+    return promise.standing == QuotaStanding::kGuaranteed && promise.pod->priority < pod.priority;
+  }
   bool GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
                  bool is_promised) const;
   // Who was promised room on the node and goes before this pod.

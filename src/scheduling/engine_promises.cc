@@ -1,6 +1,8 @@
 // What the engine's pods were promised, who of them goes first, and what that leaves of quotas.
 #include <algorithm>
+#include <functional>
 #include <tuple>
+#include <utility>
 
 #include "scheduling/engine.h"
 
@@ -37,13 +39,35 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
   const QuotaStanding standing = Judge(*pod, node, PromisedBefore(*pod, false));
   nominations_[key] = node;
   nominated_[node].push_back({pod, key, ChargeOn(*pod, node), standing});
-  for (auto& [at, promises] : nominated_) {
-    for (Promise& other : promises) {
-      const bool lesser = other.pod->priority < pod->priority;
-      if (!lesser || other.standing != QuotaStanding::kGuaranteed) continue;
-      other.standing =
-          std::min(other.standing, Judge(*other.pod, at, PromisedBefore(*other.pod, true)));
+  DemoteLesser(*pod);
+}
+
+// Of its quota those that are less important, if min does not cover them any more beside those that
+// are more so.
+void Engine::DemoteLesser(const cluster::Pod& pod) {
+  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
+  if (!account) return;
+  std::vector<std::pair<Promise*, std::string_view>> all;  // and their nodes
+  bool any = false;
+  for (auto& [node, promises] : nominated_) {
+    for (Promise& promise : promises) {
+      if (ledger_.balance().AccountOf(promise.pod->meta.ns) != account) continue;
+      if (placed_.contains(promise.key)) continue;
+      all.emplace_back(&promise, node);
+      any |= IsLesserGuarantee(promise, pod);
     }
+  }
+  if (!any) return;
+  const auto priority_of = [](const auto& one) { return one.first->pod->priority; };
+  std::ranges::stable_sort(all, std::ranges::greater(), priority_of);
+  quota::Amounts before, alike;  // of more important ones; of those that are as important
+  for (size_t i = 0; i < all.size(); ++i) {
+    Promise& promise = *all[i].first;
+    if (i > 0 && priority_of(all[i]) != priority_of(all[i - 1]))
+      before.Add(std::exchange(alike, {}));
+    alike.Add(promise.charge);
+    if (!IsLesserGuarantee(promise, pod)) continue;
+    promise.standing = std::min(promise.standing, Judge(*promise.pod, all[i].second, before));
   }
 }
 
@@ -147,7 +171,11 @@ bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStand
   const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;
   if (guaranteed != (own == QuotaStanding::kGuaranteed)) return guaranteed;
   if (own == QuotaStanding::kNone && other.standing != QuotaStanding::kNone) return true;
-  if (other.pod->priority != pod.priority) return other.pod->priority > pod.priority;
+  // Between quotas priorities do not count: who goes for a share is not asked for theirs, either.
+  const bool shares =
+      own == QuotaStanding::kCovered && other.standing == own &&
+      ledger_.balance().AccountOf(other.pod->meta.ns) != ledger_.balance().AccountOf(pod.meta.ns);
+  if (!shares && other.pod->priority != pod.priority) return other.pod->priority > pod.priority;
   return !is_promised || std::tuple(other.pod->meta.created, other.pod->Key()) <
                              std::tuple(pod.meta.created, pod.Key());
 }
