@@ -30,15 +30,6 @@ namespace {
 
 constexpr Millis kEvery = 10'000;
 
-class SetClock final : public Clock {
- public:
-  Time Now() const override { return Time(std::chrono::milliseconds(now_.load())); }
-  void Set(Millis now) { now_ = now; }
-
- private:
-  std::atomic<Millis> now_{kReportStart};
-};
-
 double CpuSeconds(int who) {
   rusage usage{};
   getrusage(who, &usage);

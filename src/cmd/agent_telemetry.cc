@@ -15,14 +15,6 @@ constexpr size_t kMostXids = 1000;
 constexpr size_t kMostScrapeBytes = size_t{8} << 20;
 constexpr Duration kScrapeTimeout = std::chrono::seconds(3);
 
-Status WrongField(std::string_view field, std::string_view what) {
-  return Invalid(fmt::format("telemetry.{}: {}", field, what));
-}
-
-bool IsHttp(std::string_view url) {
-  return url.starts_with("http://") || url.starts_with("https://");
-}
-
 }  // namespace
 
 void DescribeAgentTelemetry(ConfigFields& f, AgentTelemetryConfig& c) {
@@ -47,7 +39,9 @@ std::vector<telemetry::XidEvent> XidLog::Take() {
 }
 
 Result<std::unique_ptr<DcgmScraper>> DcgmScraper::For(const std::string& url) {
-  if (!IsHttp(url)) return WrongField("dcgmUrl", "it must begin with http://");
+  if (!url.starts_with("http://") && !url.starts_with("https://")) {
+    return Invalid("telemetry.dcgmUrl: it must begin with http://");
+  }
   kube::ConnectionConfig to;
   const size_t path = url.find('/', url.find("://") + 3);
   to.server = url.substr(0, path);

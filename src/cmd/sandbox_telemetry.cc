@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/millis.h"
 #include "base/uuid.h"
 #include "codec/gzip.h"
 #include "telemetry/envelope.h"
@@ -158,7 +159,7 @@ void SandboxTelemetry::Take(const Batch& batch) {
       kCluster, batch.source, NameBasedUuid(batch.source), ++sequences_[batch.source], batch.at, 0};
   const std::string text =
       telemetry::WriteEnvelope(head, fmt::format("{}", fmt::join(batch.records, ",")));
-  auto envelope = telemetry::ReadEnvelope(text, telemetry::ToMilliseconds(world_.clock().Now()));
+  auto envelope = telemetry::ReadEnvelope(text, ToMillis(world_.clock().Now()));
   Status status = envelope.status();
   if (envelope.ok()) {
     for (const telemetry::Refused& refused : envelope->refused) {

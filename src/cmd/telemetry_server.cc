@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/millis.h"
 #include "net/listen.h"
 #include "net/loopback.h"
 
@@ -95,7 +96,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
                           std::string_view help) {
       Duration duration = std::chrono::milliseconds(value);
       f.Seconds(key, duration, least, hours(24 * 3650), help);
-      value = telemetry::ToMillis(duration);
+      value = ToMillis(duration);
     };
     telemetry::Retention& keep = c.recorder.retention;
     days("rawSeconds", keep.raw, hours(12), "Every sample.");

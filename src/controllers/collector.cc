@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/millis.h"
 #include "controllers/assumed.h"
 #include "controllers/condition.h"
 #include "controllers/plan_result.h"
@@ -207,7 +208,7 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
   const bool failed = result.ok() && result->plan == id && !result->applied;
   plan.record["state"] = failed ? "failed" : "applied";
   plan.record["why"] = failed ? Describe(result->obstacles) : "";
-  plan.record["took_ms"] = MillisOf(now_) - MillisOf(plan.made);
+  plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);
   Tell(plan.record);
 }
 
@@ -236,7 +237,7 @@ void Collector::TellEviction(const cluster::Pod& pod) {
 }
 
 void Collector::Tell(JsonObject record) {
-  record["at"] = MillisOf(now_);
+  record["at"] = ToMillis(now_);
   records_.emplace_back(std::move(record));
 }
 

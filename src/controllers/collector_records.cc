@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/millis.h"
 #include "quota/standing.h"
 
 namespace nos::controllers {
@@ -46,7 +47,7 @@ void AddReason(const cluster::Pod& pod, JsonObject& record) {
 int64_t ScheduledAt(const cluster::Pod& pod) {
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   const bool is = scheduled != nullptr && scheduled->status == "True";
-  return is ? MillisOf(scheduled->last_transition) : 0;
+  return is ? ToMillis(scheduled->last_transition) : 0;
 }
 
 const cluster::OwnerReference* ControllerOf(const cluster::Pod& pod) {
@@ -82,10 +83,6 @@ std::map<int, std::map<std::string, int>> ProfilesOf(const cluster::NodeGpus& gp
 
 }  // namespace
 
-int64_t MillisOf(Time time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
-}
-
 std::string_view StateOf(const cluster::Pod& pod) {
   if (pod.phase == "Succeeded") return "succeeded";
   if (pod.phase == "Failed") return "failed";
@@ -106,10 +103,10 @@ JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time fin
   record["priority"] = pod.priority;
   record["quota"] = quota;
   record["capacity"] = capacity == pod.meta.labels.end() ? "" : capacity->second;
-  record["created"] = MillisOf(pod.meta.created);
+  record["created"] = ToMillis(pod.meta.created);
   record["scheduled"] = ScheduledAt(pod);
-  record["started"] = pod.started ? MillisOf(*pod.started) : 0;
-  record["finished"] = MillisOf(finished);
+  record["started"] = pod.started ? ToMillis(*pod.started) : 0;
+  record["finished"] = ToMillis(finished);
   return record;
 }
 

@@ -14,9 +14,6 @@
 
 namespace nos::controllers {
 
-// Milliseconds since the epoch.
-int64_t MillisOf(Time time);
-
 // "pending", "starting", "running", "succeeded", "failed", "terminating".
 std::string_view StateOf(const cluster::Pod& pod);
 // `quota`: "namespace/name" of the one in force in its namespace, or "". `finished`: when it was

@@ -119,6 +119,26 @@ class Admission {
   Refusals refused_;
 };
 
+// With what schedulers keep for pods whose nodes are not empty yet, and so are not planned for.
+quota::Balance WithPromised(const quota::Ledger& ledger, const std::vector<Pod>& pods,
+                            const GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
+                            const scheduling::FrameworkChoice& frameworks) {
+  quota::Balance balance = ledger.balance();
+  std::set<std::string> planned;
+  for (const Pod& pod : ganged.pods) planned.insert(pod->Key());
+  for (const Pod& pod : pods) {
+    const bool waits = pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
+    if (!waits || pod->nominated_node.empty() || planned.contains(pod->Key())) continue;
+    const quota::ChargeRules* rules = RulesOf(*pod, frameworks);
+    const auto account = balance.AccountOf(pod->meta.ns);
+    if (rules == nullptr || !account || ledger.ChargeOf(pod->Key()) != nullptr) continue;
+    const cluster::NodeInfo* node = snapshot.Find(pod->nominated_node);
+    balance.Add(*account,
+                quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), *rules));
+  }
+  return balance;
+}
+
 }  // namespace
 
 std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::vector<Pod>& pods,
@@ -157,30 +177,6 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
   }
   return beyond;
 }
-
-namespace {
-
-// With what schedulers keep for pods whose nodes are not empty yet, and so are not planned for.
-quota::Balance WithPromised(const quota::Ledger& ledger, const std::vector<Pod>& pods,
-                            const GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
-                            const scheduling::FrameworkChoice& frameworks) {
-  quota::Balance balance = ledger.balance();
-  std::set<std::string> planned;
-  for (const Pod& pod : ganged.pods) planned.insert(pod->Key());
-  for (const Pod& pod : pods) {
-    const bool waits = pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
-    if (!waits || pod->nominated_node.empty() || planned.contains(pod->Key())) continue;
-    const quota::ChargeRules* rules = RulesOf(*pod, frameworks);
-    const auto account = balance.AccountOf(pod->meta.ns);
-    if (rules == nullptr || !account || ledger.ChargeOf(pod->Key()) != nullptr) continue;
-    const cluster::NodeInfo* node = snapshot.Find(pod->nominated_node);
-    balance.Add(*account,
-                quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), *rules));
-  }
-  return balance;
-}
-
-}  // namespace
 
 RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
                                const cluster::ClusterSnapshot& snapshot,

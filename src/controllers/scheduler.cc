@@ -246,11 +246,9 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
 // Quotas are common to all schedulers: what has been set free for a pod that another one serves is
 // not for the pods served here.
 void Scheduler::TakeInForeignPromise(const Pod& pod, Time now) {
-  const auto known = foreign_.find(pod->Key());
-  if (pod->nominated_node.empty() && known == foreign_.end()) return;
-  foreign_[pod->Key()] = pod;
-  JudgeForeignPromise(pod, now);
-  if (pod->nominated_node.empty()) foreign_.erase(pod->Key());
+  const bool had = foreign_.erase(pod->Key()) > 0, has = !pod->nominated_node.empty();
+  if (has) foreign_.emplace(pod->Key(), pod);
+  if (had || has) JudgeForeignPromise(pod, now);
 }
 
 // Whoever promised it has seen to it that there will be room, or never will.

@@ -22,9 +22,6 @@ struct EnvelopeHead {
 // The schema that WriteEnvelope writes.
 inline constexpr int kEnvelopeSchema = 1;
 
-// Milliseconds since 1970, as all times in telemetry.
-int64_t ToMilliseconds(Time time);
-
 // `records`: JSON objects, separated by commas.
 std::string WriteEnvelope(const EnvelopeHead& head, std::string_view records);
 

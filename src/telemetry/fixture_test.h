@@ -12,15 +12,6 @@
 
 namespace nos::telemetry {
 
-class SetClock final : public Clock {
- public:
-  Time Now() const override { return Time(std::chrono::milliseconds(now_.load())); }
-  void Set(Millis now) { now_ = now; }
-
- private:
-  std::atomic<Millis> now_{kReportStart};
-};
-
 class RecorderFixture : public ::testing::Test {
  protected:
   void SetUp() override {

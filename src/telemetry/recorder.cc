@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/millis.h"
 #include "codec/gzip.h"
 #include "telemetry/measures.h"
 
@@ -16,14 +17,6 @@ constexpr size_t kMostQueuedBytes = size_t{256} << 20;
 constexpr size_t kMostClusters = 100;
 
 }  // namespace
-
-Millis ToMillis(Time time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
-}
-
-Millis ToMillis(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-}
 
 Recorder::Recorder(const RecorderOptions& options, const gpu::Catalogue& catalogue,
                    const Clock& clock, Metrics& metrics, std::function<void()> changed)

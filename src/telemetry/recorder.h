@@ -145,7 +145,4 @@ class Recorder {
   std::thread thread_;  // last: uses the others
 };
 
-Millis ToMillis(Time time);
-Millis ToMillis(Duration duration);
-
 }  // namespace nos::telemetry

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/millis.h"
 #include "codec/gzip.h"
 #include "telemetry/derived.h"
 #include "telemetry/measures.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/millis.h"
 #include "base/text.h"
 #include "telemetry/envelope_writer.h"
 
@@ -101,7 +102,7 @@ JsonArray InstancesJson(const SampledGpu& gpu) {
 }
 
 std::string Record(const char* kind, Time at, const JsonObject& fields) {
-  JsonObject record{{"kind", kind}, {"at", ToMilliseconds(at)}};
+  JsonObject record{{"kind", kind}, {"at", ToMillis(at)}};
   for (const auto& field : fields) record[field.key()] = field.value();
   return WriteJson(record);
 }

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/millis.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "net/http.h"
@@ -26,11 +27,7 @@ namespace {
 
 constexpr int kReporters = 4, kRounds = 5, kAcksARound = 500;
 
-int64_t NowMillis() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             SystemClock().Now().time_since_epoch())
-      .count();
-}
+int64_t NowMillis() { return ToMillis(SystemClock().Now()); }
 
 // One request on a connection of its own. code 0: there was no answer.
 net::HttpResponse Call(uint16_t port, const std::string& method, const std::string& target,

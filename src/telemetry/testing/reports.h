@@ -1,14 +1,26 @@
 // Reports of clusters that are not there, for tests and measurements: deterministic.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "telemetry/records.h"
 
 namespace nos::telemetry {
 
 inline constexpr Millis kReportStart = 1'763'760'000'000;
+
+// At the start of the reports, until it is set. Thread-safe.
+class SetClock final : public Clock {
+ public:
+  Time Now() const override { return Time(std::chrono::milliseconds(now_.load())); }
+  void Set(Millis now) { now_ = now; }
+
+ private:
+  std::atomic<Millis> now_{kReportStart};
+};
 
 struct FleetShape {
   int nodes = 1, gpus = 8, slices = 7;  // of a node, of a GPU
