@@ -4,27 +4,19 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 
 #include "base/table.h"
 #include "base/text.h"
-#include "cluster/snapshot.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
+#include "cmd/explainer.h"
 #include "cmd/missing_kinds.h"
 #include "cmd/read_cluster.h"
 #include "cmd/scheduler_file.h"
 #include "cmd/terminal.h"
-#include "controllers/gangs.h"
-#include "quota/ledger.h"
-#include "scheduling/explain_gang.h"
-#include "scheduling/explain_promises.h"
-#include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+#include "scheduling/explain.h"
 #include "scheduling/pod_state.h"
-#include "scheduling/reclaim.h"
 
 namespace nos::cmd {
 namespace {
@@ -55,43 +47,6 @@ Result<std::shared_ptr<const cluster::Pod>> FindWaiting(const ClusterObjects& ob
   return Invalid(fmt::format("pod {} does not wait: it is bound to node {}", key, pod.node_name));
 }
 
-// The schedulers that are known: those of a configuration, and kube-scheduler as it is by default.
-class Deciders {
- public:
-  Deciders(scheduling::Configuration configuration, const std::string& of_pod, bool what_if)
-      : configuration_(std::move(configuration)) {
-    std::map<std::string, const scheduling::Framework*> by_name;
-    for (const scheduling::Profile& profile : configuration_.profiles) {
-      by_name[profile.scheduler_name] = &profile.framework;
-    }
-    const scheduling::Profile* found = Find(of_pod);
-    of_pod_ = found != nullptr ? found : &(what_if ? configuration_ : usual_).profiles.front();
-    frameworks_.emplace(of_pod_->framework, std::move(by_name));
-  }
-  Deciders(const Deciders&) = delete;
-  Deciders& operator=(const Deciders&) = delete;
-
-  const scheduling::Profile& of_pod() const { return *of_pod_; }
-  const scheduling::FrameworkChoice& frameworks() const { return *frameworks_; }
-  // Whether the same scheduler decides for the two pods.
-  bool AreServedTogether(const cluster::Pod& a, const cluster::Pod& b) const {
-    return a.scheduler_name == b.scheduler_name ||
-           (Find(a.scheduler_name) != nullptr && Find(b.scheduler_name) != nullptr);
-  }
-
- private:
-  const scheduling::Profile* Find(const std::string& name) const {
-    const auto found =
-        std::ranges::find(configuration_.profiles, name, &scheduling::Profile::scheduler_name);
-    return found == configuration_.profiles.end() ? nullptr : &*found;
-  }
-
-  const scheduling::Configuration configuration_;
-  const scheduling::Configuration usual_ = scheduling::DefaultConfiguration({.simulates = true});
-  const scheduling::Profile* of_pod_ = nullptr;
-  std::optional<scheduling::FrameworkChoice> frameworks_;
-};
-
 // Of nos scheduler, or of another one, which is simulated as the partitioner does.
 Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const cluster::Pod& pod) {
   bool ours = flags.what_if || pod.scheduler_name == kOurScheduler;
@@ -120,90 +75,6 @@ Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,
                              Printable(pod.scheduler_name), name);
   }
   return deciders;
-}
-
-using SharedPod = std::shared_ptr<const cluster::Pod>;
-
-// The group that the pod is placed together with, as far as its scheduler sees it; none: there is
-// none. `problem`: why that cannot be told.
-std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const cluster::Pod& pod,
-                                            const Deciders& deciders, std::string& problem) {
-  const std::string gang = controllers::GangOf(pod);
-  if (gang.empty() || !objects.around) return std::nullopt;
-  const bool told = pod.workload ? !objects.around->workloads.rows().empty()
-                                 : !objects.around->pod_groups.rows().empty();
-  if (objects.is_dump && !told) return std::nullopt;  // and that was said
-  const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
-  if (!size.problem.empty()) problem = gang + ": " + size.problem;
-  if (!size.problem.empty() || size.least <= 1) return std::nullopt;
-  controllers::Gangs gangs;
-  for (const SharedPod& other : objects.pods) gangs.Set(nullptr, other);
-  scheduling::Together group{gang, static_cast<size_t>(size.least), 0, {}, &deciders.frameworks()};
-  for (const SharedPod& member : gangs.Of(gang)) {
-    if (controllers::IsPlacedInGang(*member)) ++group.placed;
-    const bool waits =
-        scheduling::IsSchedulable(*member) && deciders.AreServedTogether(*member, pod);
-    if (waits) group.waiting.push_back(member);
-  }
-  return group;
-}
-
-// All of its gang that have a node.
-scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
-  const std::string gang = controllers::GangOf(*pod);
-  if (gang.empty() || !objects.around) return {pod};
-  if (controllers::SizeOfGang(*pod, *objects.around).least <= 1) return {pod};
-  scheduling::EvictionUnit unit{pod};
-  for (const SharedPod& other : objects.pods) {
-    const bool has_node = !other->node_name.empty() && !other->Finished();
-    if (has_node && other != pod && controllers::GangOf(*other) == gang) unit.push_back(other);
-  }
-  return unit;
-}
-
-// Who has to go for what the pod's quota gives it a right to.
-std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
-                                                  const SharedPod& pod, quota::Ledger& ledger,
-                                                  cluster::ClusterSnapshot snapshot,
-                                                  const scheduling::Profile& profile) {
-  scheduling::Reclaim reclaim(ledger, ledger.balance(), profile.framework.quotas()->options(),
-                              [&](const SharedPod& victim) { return UnitOf(victim, objects); });
-  std::vector<SharedPod> leaving;
-  for (const SharedPod& other : objects.pods) {
-    if (!scheduling::EndsByPreemption(*other)) continue;
-    if (snapshot.Vacate(*other, other->node_name).ok()) leaving.push_back(other);
-  }
-  reclaim.CountGone(leaving);
-  auto found = reclaim.Find(profile.framework, snapshot, pod, pod->nominated_node);
-  return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
-}
-
-scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,
-                                       const Deciders& deciders, const gpu::Catalogue& catalogue) {
-  auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
-  if (objects.around) snapshot.ChangeAround() = *objects.around;
-  std::string problem;
-  const auto group = GroupOf(objects, *pod, deciders, problem);
-  std::set<std::string> members;
-  if (group) {
-    for (const SharedPod& member : group->waiting) members.insert(member->Key());
-  }
-  const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, members);
-  const scheduling::Profile& profile = deciders.of_pod();
-  quota::Ledger ledger;
-  if (const auto* quotas = profile.framework.quotas()) {
-    ledger = quota::LedgerOf(quota::QuotasOf(with.around()), with, objects.pods,
-                             quotas->options().charges);
-  }
-  scheduling::ExplainInput input{profile.framework,  profile.Cutting(), with,  *pod,
-                                 profile.preemption, problem,           false, "",
-                                 &ledger.balance()};
-  const bool alone = !group || !members.contains(pod->Key());
-  const bool covered = ledger.balance().AccountOf(pod->meta.ns).has_value();
-  if (alone && covered && profile.reclaims && pod->preemption_policy != "Never") {
-    input.reclaim = [&] { return FindReclaim(objects, pod, ledger, with, profile); };
-  }
-  return alone ? scheduling::Explain(input) : scheduling::ExplainTogether(input, *group);
 }
 
 // What its scheduler said last is no secret where something else comes out here.

@@ -11,6 +11,8 @@
 namespace nos::cmd {
 namespace {
 
+using telemetry::Reader;
+
 constexpr Duration kKeep = std::chrono::minutes(1), kKeepRefusals = std::chrono::seconds(10);
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr size_t kMostKnown = 10'000, kMostTokenBytes = size_t{16} * 1024;
@@ -21,13 +23,13 @@ const kube::Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews"
 const kube::Resource kAccessReviews{"authorization.k8s.io", "v1", "subjectaccessreviews",
                                     "SubjectAccessReview", false};
 
-std::string HashOf(const std::string& token) {
+std::string HashOf(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), digest.data());
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
   return {digest.begin(), digest.end()};
 }
 
-Json Review(const kube::Resource& of, JsonObject spec) {
+Json ReviewOf(const kube::Resource& of, JsonObject spec) {
   return {
       {"apiVersion", of.group + "/" + of.version}, {"kind", of.kind}, {"spec", std::move(spec)}};
 }
@@ -43,27 +45,51 @@ Json SubjectOf(const Json& user) {
 
 }  // namespace
 
-Result<telemetry::Reader> ReaderAccess::Of(const net::HttpRequest& request) {
+Result<Reader> ReaderAccess::Of(const net::HttpRequest& request, const std::string& address) {
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view header = request.Header("authorization");
   if (!header.starts_with(kBearer) || header.size() > kMostTokenBytes) {
-    return Status(Code::kPermission,
-                  "sign in with a token of the cluster, such as `kubectl create token NAME` gives");
+    return Status(Code::kPermission, options_.review_tokens
+                                         ? "sign in with a token of the cluster, such as "
+                                           "`kubectl create token NAME` gives"
+                                         : "sign in");
   }
   const std::string token(header.substr(kBearer.size()));
-  const std::string hash = HashOf(token);
-  const Time now = clock_.Now();
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto known = known_.find(hash);
-    if (known != known_.end() && now < known->second.until) return known->second.reader;
+  const std::string key = "token " + HashOf(token);
+  bool was_good = false;
+  if (auto known = Recall(key, was_good)) return *std::move(known);
+  if (!was_good && HasFailedTooOften(address)) {
+    return Status(Code::kExhausted, "too many failed attempts to sign in: come again in a minute");
   }
-  Result<telemetry::Reader> reader = Ask(token);
+  Result<Reader> reader = Ask(token);
+  if (!reader.ok() && reader.status().code() == Code::kPermission) CountFailure(address);
+  return Keep(key, std::move(reader));
+}
+
+Result<Reader> ReaderAccess::OfSubject(const Json& subject) {
+  const std::string key = "subject " + HashOf(WriteJson(subject));
+  bool was_good = false;
+  if (auto known = Recall(key, was_good)) return *std::move(known);
+  return Keep(key, RightsOf(subject));
+}
+
+// `was_good`: it was known, however long ago.
+std::optional<Result<Reader>> ReaderAccess::Recall(const std::string& key, bool& was_good) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = known_.find(key);
+  if (known == known_.end()) return std::nullopt;
+  was_good = known->second.reader.ok();
+  if (clock_.Now() >= known->second.until) return std::nullopt;
+  return known->second.reader;
+}
+
+Result<Reader> ReaderAccess::Keep(const std::string& key, Result<Reader> reader) {
   const bool refused = !reader.ok() && reader.status().code() == Code::kPermission;
   if (!reader.ok() && !refused) return reader;
+  const Time now = clock_.Now();
   const std::scoped_lock lock(mutex_);
   MakeRoom(now);
-  known_.insert_or_assign(hash, Known{reader, now + (refused ? kKeepRefusals : kKeep)});
+  known_.insert_or_assign(key, Known{reader, now + (refused ? kKeepRefusals : kKeep)});
   return reader;
 }
 
@@ -73,9 +99,36 @@ void ReaderAccess::MakeRoom(Time now) {
   if (known_.size() >= kMostKnown) known_.clear();
 }
 
-Result<telemetry::Reader> ReaderAccess::Ask(const std::string& token) {
+bool ReaderAccess::HasFailedTooOften(const std::string& address) const {
+  if (options_.limits == nullptr) return false;
+  const Time now = clock_.Now();
+  return options_.limits->failures.Wait(telemetry::NetworkOf(address), now) > Duration(0) ||
+         options_.limits->all_failures.Wait("", now) > Duration(0);
+}
+
+void ReaderAccess::CountFailure(const std::string& address) {
+  if (options_.limits == nullptr) return;
+  const Time now = clock_.Now();
+  (void)options_.limits->failures.Take(telemetry::NetworkOf(address), now);
+  (void)options_.limits->all_failures.Take("", now);
+}
+
+Result<Reader> ReaderAccess::Ask(const std::string& token) {
+  auto identified = options_.identify ? options_.identify(token) : std::nullopt;
+  const bool of_cluster = !identified.has_value();
+  if (of_cluster && !options_.review_tokens) {
+    return Status(Code::kPermission, "nobody here knows this token");
+  }
+  NOS_ASSIGN(const Json subject, of_cluster ? Review(token) : *std::move(identified));
+  NOS_ASSIGN(Reader reader, RightsOf(subject));
+  reader.has_cluster_token = of_cluster;
+  return reader;
+}
+
+Result<Json> ReaderAccess::Review(const std::string& token) {
   kube::Client client = kube::Client(transport_).Within(kPatience);
-  const auto reviewed = client.Create(kTokenReviews, "", Review(kTokenReviews, {{"token", token}}));
+  const auto reviewed =
+      client.Create(kTokenReviews, "", ReviewOf(kTokenReviews, {{"token", token}}));
   if (!reviewed.ok()) {
     return Status(Code::kUnavailable,
                   fmt::format("the cluster's API server cannot be asked who you "
@@ -87,29 +140,46 @@ Result<telemetry::Reader> ReaderAccess::Ask(const std::string& token) {
   if (authenticated == nullptr || *authenticated != Json(true) || user == nullptr) {
     return Status(Code::kPermission, "the cluster does not know this token, or not any more");
   }
-  telemetry::Reader reader;
-  reader.user = FindString(*user, "username");
-  NOS_ASSIGN(reader.may_all, MayList(*user, ""));
-  if (reader.may_all) return reader;
+  return SubjectOf(*user);
+}
+
+Result<Reader> ReaderAccess::RightsOf(const Json& subject) {
+  Reader reader;
+  reader.user = FindString(subject, "user");
+  reader.subject = subject;
+  NOS_ASSIGN(reader.may_all, May(subject, "list", ""));
+  const bool ask_create = options_.ask_create;
+  if (ask_create) {
+    NOS_ASSIGN(reader.may_create, May(subject, "create", ""));
+  }
   size_t asked = 0;
   for (const std::string& ns : namespaces_()) {
-    if (++asked > kMostNamespaces) break;
-    NOS_ASSIGN(const bool may, MayList(*user, ns));
-    if (may) reader.namespaces.insert(ns);
+    const bool settled = reader.may_all && (reader.may_create || !ask_create);
+    if (settled || ++asked > kMostNamespaces) break;
+    if (!reader.may_all) {
+      NOS_ASSIGN(const bool sees, May(subject, "list", ns));
+      if (!sees) continue;
+      reader.namespaces.insert(ns);
+    }
+    if (!ask_create || reader.may_create) continue;
+    NOS_ASSIGN(reader.may_create, May(subject, "create", ns));
   }
   return reader;
 }
 
-// "": in all namespaces.
-Result<bool> ReaderAccess::MayList(const Json& user, const std::string& ns) {
-  Json subject = SubjectOf(user);
-  JsonObject attributes{{"verb", "list"}, {"resource", "pods"}};
+Result<bool> ReaderAccess::MayCreate(const Reader& reader, const std::string& ns) {
+  return May(reader.subject, "create", ns);
+}
+
+// Pods; "": of all namespaces.
+Result<bool> ReaderAccess::May(const Json& subject, std::string_view verb, const std::string& ns) {
+  JsonObject spec = subject.is_object() ? subject.get_object() : JsonObject();
+  JsonObject attributes{{"verb", verb}, {"resource", "pods"}};
   if (!ns.empty()) attributes["namespace"] = ns;
-  subject.get_object()["resourceAttributes"] = std::move(attributes);
-  const auto reviewed =
-      kube::Client(transport_)
-          .Within(kPatience)
-          .Create(kAccessReviews, "", Review(kAccessReviews, std::move(subject.get_object())));
+  spec["resourceAttributes"] = std::move(attributes);
+  const auto reviewed = kube::Client(transport_)
+                            .Within(kPatience)
+                            .Create(kAccessReviews, "", ReviewOf(kAccessReviews, std::move(spec)));
   if (!reviewed.ok()) {
     return Status(Code::kUnavailable, fmt::format("the cluster's API server cannot be asked what "
                                                   "you may see: {}",

@@ -2,15 +2,17 @@
 // token belongs to (TokenReview), and in which namespaces they may list pods
 // (SubjectAccessReview). Whoever may list the pods of all namespaces sees everything.
 //
-//   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); });
-//   NOS_ASSIGN(const telemetry::Reader reader, access.Of(request));
+//   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); }, {});
+//   NOS_ASSIGN(const telemetry::Reader reader, access.Of(request, address));
 //
-// Answers are kept for a minute, refusals for some seconds, by the token's hash. Thread-safe.
+// Answers are kept for a minute, refusals for some seconds, by the token's hash. From an address
+// that has failed too often lately only tokens are asked about that were good before. Thread-safe.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -18,20 +20,39 @@
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "net/http.h"
+#include "telemetry/limits.h"
 #include "telemetry/reader.h"
 
 namespace nos::cmd {
 
 class ReaderAccess {
  public:
+  struct Options {
+    // Failed attempts to sign in; null: as many as they like.
+    telemetry::Limits* limits = nullptr;
+    // Whether it matters who may create pods.
+    bool ask_create = false;
+    // Whether the cluster knows tokens; false: `identify` alone does.
+    bool review_tokens = true;
+    // Knows some tokens itself: user and groups as access reviews name them. None: not one of
+    // those.
+    std::function<std::optional<Result<Json>>(const std::string& token)> identify = {};
+  };
   // `namespaces`: those that anything is known of. The others must outlive it.
   ReaderAccess(kube::Transport& transport, const Clock& clock,
-               std::function<std::set<std::string>()> namespaces)
-      : transport_(transport), clock_(clock), namespaces_(std::move(namespaces)) {}
+               std::function<std::set<std::string>()> namespaces, Options options)
+      : transport_(transport),
+        clock_(clock),
+        namespaces_(std::move(namespaces)),
+        options_(std::move(options)) {}
 
-  // Errors: kPermission (no token, or one that the API server does not know), kUnavailable and
-  // kDeadline (it does not answer).
-  Result<telemetry::Reader> Of(const net::HttpRequest& request);
+  // Errors: kPermission (no token, or one that nobody knows), kExhausted (too many failures from
+  // there), kUnavailable and kDeadline (the API server does not answer).
+  Result<telemetry::Reader> Of(const net::HttpRequest& request, const std::string& address);
+  // Of somebody who is known already.
+  Result<telemetry::Reader> OfSubject(const Json& subject);
+  // Asked anew each time. Errors: kUnavailable.
+  Result<bool> MayCreate(const telemetry::Reader& reader, const std::string& ns);
 
  private:
   struct Known {
@@ -39,15 +60,22 @@ class ReaderAccess {
     Time until{};
   };
 
+  std::optional<Result<telemetry::Reader>> Recall(const std::string& key, bool& was_good);
+  Result<telemetry::Reader> Keep(const std::string& key, Result<telemetry::Reader> reader);
   Result<telemetry::Reader> Ask(const std::string& token);
-  Result<bool> MayList(const Json& user, const std::string& ns);
+  Result<Json> Review(const std::string& token);
+  Result<telemetry::Reader> RightsOf(const Json& subject);
+  Result<bool> May(const Json& subject, std::string_view verb, const std::string& ns);
+  bool HasFailedTooOften(const std::string& address) const;
+  void CountFailure(const std::string& address);
   void MakeRoom(Time now);
 
   kube::Transport& transport_;
   const Clock& clock_;
   const std::function<std::set<std::string>()> namespaces_;
+  const Options options_;
   std::mutex mutex_;
-  std::map<std::string, Known> known_;  // by the token's hash
+  std::map<std::string, Known> known_;  // by the token's hash, or the subject's
 };
 
 }  // namespace nos::cmd

@@ -26,7 +26,8 @@ class ReaderAccessTest : public ::testing::Test {
     } else {
       EXPECT_TRUE(request.path.ends_with("/subjectaccessreviews"));
       EXPECT_EQ(WriteJson(*Find(body, "spec", "groups")), R"(["g"])");
-      EXPECT_EQ(FindString(body, "spec", "resourceAttributes", "verb"), "list");
+      const std::string_view verb = FindString(body, "spec", "resourceAttributes", "verb");
+      EXPECT_TRUE(verb == "list" || (creates_ && verb == "create"));
       const bool admin = FindString(body, "spec", "user") == "admin-token";
       const bool own = FindString(body, "spec", "resourceAttributes", "namespace") == "team-a";
       body.get_object()["status"] = {{"allowed", admin || own}};
@@ -36,13 +37,13 @@ class ReaderAccessTest : public ::testing::Test {
   Result<telemetry::Reader> Of(const std::string& authorization) {
     net::HttpRequest request;
     if (!authorization.empty()) request.headers.emplace_back("authorization", authorization);
-    return access_.Of(request);
+    return access_.Of(request, "10.0.0.7");
   }
 
   kube::FakeApi api_;
   ManualClock clock_{Time(std::chrono::seconds(1'800'000'000))};
-  ReaderAccess access_{api_, clock_, [] { return std::set<std::string>{"team-a", "team-b"}; }};
-  bool down_ = false;
+  ReaderAccess access_{api_, clock_, [] { return std::set<std::string>{"team-a", "team-b"}; }, {}};
+  bool down_ = false, creates_ = false;
   int asked_ = 0;
 };
 
@@ -79,6 +80,48 @@ TEST_F(ReaderAccessTest, WhatIsTakenFromAReaderIsGoneWithinAMinute) {
   clock_.Advance(std::chrono::seconds(61));
   ASSERT_TRUE(Of("Bearer admin-token").ok());
   EXPECT_GT(asked_, before);
+}
+
+TEST_F(ReaderAccessTest, ForgedTokensCostAFewReviewsAndLockNobodyElseOut) {
+  telemetry::Limits limits({.failures_per_minute = 10});
+  ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a"}; },
+                      {.limits = &limits});
+  const auto of = [&](const std::string& token, const std::string& address) {
+    return access.Of({"GET", "/", {{"authorization", "Bearer " + token}}, ""}, address)
+        .status()
+        .code();
+  };
+  EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk);
+  asked_ = 0;
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    refused += of("forged-" + std::to_string(i), "10.0.0.7") == Code::kExhausted ? 1 : 0;
+  }
+  EXPECT_EQ(asked_, 10);
+  EXPECT_EQ(refused, 990);
+  EXPECT_EQ(of("team-token", "10.0.0.7"), Code::kExhausted) << "who is new there has to wait";
+  EXPECT_EQ(of("team-token", "10.0.0.8"), Code::kOk);
+  clock_.Advance(std::chrono::seconds(70));
+  for (int i = 0; i < 20; ++i) (void)of("again-" + std::to_string(i), "10.0.0.7");
+  EXPECT_EQ(of("admin-token", "10.0.0.7"), Code::kOk) << "who was let in before comes in again";
+  // Many addresses together.
+  asked_ = 0;
+  for (int i = 0; i < 1000; ++i) {
+    (void)of("other-" + std::to_string(i), "192.0.2." + std::to_string(i % 250));
+  }
+  EXPECT_LE(asked_, 50);
+}
+
+TEST_F(ReaderAccessTest, WhoMayCreatePodsIsAskedWhereItMatters) {
+  creates_ = true;
+  ReaderAccess access(api_, clock_, [] { return std::set<std::string>{"team-a", "team-b"}; },
+                      {.ask_create = true});
+  const auto reader =
+      access.Of({"GET", "/", {{"authorization", "Bearer team-token"}}, ""}, "10.0.0.7");
+  ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+  EXPECT_TRUE(reader->may_create);
+  EXPECT_TRUE(access.MayCreate(*reader, "team-a").value_or(false));
+  EXPECT_FALSE(access.MayCreate(*reader, "team-b").value_or(true));
 }
 
 TEST_F(ReaderAccessTest, AnApiServerThatDoesNotAnswerLetsNobodyIn) {

@@ -85,6 +85,7 @@ Status SandboxTelemetry::Open(uint16_t port, const std::string& folder) {
   measure_every_ = kMeasureEvery * static_cast<int64_t>(rounds);
   TelemetryServerConfig config;
   config.sandbox = true;
+  config.sandbox_cluster = &world_.api();
   config.address = fmt::format("127.0.0.1:{}", port);
   config.recorder.store.path = folder_->path() + "/telemetry.db";
   config.recorder.report_every = measure_every_;

@@ -77,13 +77,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
     f.Seconds("reportIntervalSeconds", c.recorder.report_every, seconds(1), hours(1),
               "How often agents report; data three times as old is shown as old.");
   });
-  f.Group("readers", [&] {
-    f.Flag("kubernetes", c.kubernetes_readers,
-           "Who has a token of the cluster sees the namespaces in which they may list pods, and "
-           "everything if that is in all; this server must be allowed to create TokenReviews and "
-           "SubjectAccessReviews. False: nobody reads.");
-    f.Text("kubeconfig", c.kubeconfig, "How the cluster is reached; empty: that it runs in.");
-  });
+  DescribeReaders(f, c.readers);
   f.Group("store", [&] {
     f.Text("file", c.recorder.store.path, "The database; it and two files beside it are written.");
     f.Number("maxMegabytes", c.most_megabytes, 0, 100'000'000,
@@ -119,13 +113,30 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   NOS_ASSIGN(server->recorder_,
              telemetry::Recorder::Open(recorder, catalogue, clock, metrics,
                                        [self = server.get()] { self->hub_.Changed(); }));
-  NOS_RETURN_IF_ERROR(server->ConnectToCluster(clock));
+  ReadersConfig readers = config.readers;
+  readers.sandbox = config.sandbox;
+  readers.sandbox_cluster = config.sandbox_cluster;
+  NOS_ASSIGN(server->readers_,
+             TelemetryReaders::Make(readers, {clock, catalogue, [self = server.get()] {
+                                                return NamespacesOf(*self->recorder_);
+                                              }}));
   const bool open = config.sandbox && config.token_file.empty();
   server->ingest_ = std::make_unique<telemetry::Ingest>(*server->recorder_,
                                                         open ? nullptr : &server->tokens_, metrics);
-  server->api_ = std::make_unique<telemetry::Api>(
-      telemetry::Api::Parts{*server->recorder_, *server->ingest_, server->hub_, catalogue, metrics,
-                            server->AuthenticateReaders(), config.sandbox, NOS_VERSION});
+  TelemetryReaders& people = *server->readers_;
+  server->api_ = std::make_unique<telemetry::Api>(telemetry::Api::Parts{
+      .recorder = *server->recorder_,
+      .ingest = *server->ingest_,
+      .hub = server->hub_,
+      .catalogue = catalogue,
+      .metrics = metrics,
+      .authenticate = [&](const net::HttpRequest& request) { return people.Authenticate(request); },
+      .sandbox = config.sandbox,
+      .version = NOS_VERSION,
+      .actions = people.actions(),
+      .limits = people.limits(),
+      .audit = people.audit(),
+      .address = [&](const net::HttpRequest& request) { return people.AddressOf(request); }});
   NOS_RETURN_IF_ERROR(server->Listen());
   return server;
 }
@@ -147,33 +158,6 @@ Status TelemetryServer::Listen() {
   if (!server.ok()) return server.status().Within("listen.bindAddress " + config_.address);
   server_ = std::move(server).value();
   return Status::Ok();
-}
-
-Status TelemetryServer::ConnectToCluster(const Clock& clock) {
-  if (!config_.kubernetes_readers || config_.sandbox) return Status::Ok();
-  auto connection = kube::LoadConnection(config_.kubeconfig, "");
-  if (!connection.ok()) return connection.status().Within("readers");
-  cluster_ =
-      std::make_unique<kube::HttpTransport>(std::move(connection).value(), kube::HttpOptions{});
-  access_ =
-      std::make_unique<ReaderAccess>(*cluster_, clock, [this] { return NamespacesOf(*recorder_); });
-  return Status::Ok();
-}
-
-telemetry::Authenticate TelemetryServer::AuthenticateReaders() {
-  if (config_.sandbox) {
-    return [](const net::HttpRequest&) -> Result<telemetry::Reader> {
-      return telemetry::Reader{"sandbox", true, {}};
-    };
-  }
-  if (access_ != nullptr) {
-    return [this](const net::HttpRequest& request) { return access_->Of(request); };
-  }
-  return [](const net::HttpRequest&) -> Result<telemetry::Reader> {
-    return Status(Code::kPermission,
-                  "nobody can be told from others: set readers.kubernetes in the configuration of "
-                  "nos telemetry, or try it with --sandbox on a machine of your own");
-  };
 }
 
 Status TelemetryServer::ReadTokens() {

@@ -7,9 +7,8 @@
 #include "base/metrics.h"
 #include "cmd/config_file.h"
 #include "cmd/probes.h"
-#include "cmd/reader_access.h"
+#include "cmd/telemetry_readers.h"
 #include "gpu/catalogue.h"
-#include "kube/http_transport.h"
 #include "telemetry/api.h"
 
 namespace nos::cmd {
@@ -21,11 +20,10 @@ struct TelemetryServerConfig {
   std::string token_file;
   int64_t most_megabytes = 0;
   telemetry::RecorderOptions recorder;
-  // Readers are those of the cluster that this runs in, or of the kubeconfig's.
-  bool kubernetes_readers = false;
-  std::string kubeconfig;
+  ReadersConfig readers;
   // Everybody on this machine, and nobody else, may deliver and see everything.
   bool sandbox = false;
+  kube::Transport* sandbox_cluster = nullptr;  // where they may ask and submit; null: nowhere
 };
 void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config);
 
@@ -57,16 +55,13 @@ class TelemetryServer {
       : config_(config), metrics_(metrics) {}
   net::HttpResponse Answer(const net::HttpRequest& request);
   Status Listen();
-  Status ConnectToCluster(const Clock& clock);
-  telemetry::Authenticate AuthenticateReaders();
 
   const TelemetryServerConfig config_;
   Metrics& metrics_;
   telemetry::Tokens tokens_;
   telemetry::StreamHub hub_;
   std::unique_ptr<telemetry::Recorder> recorder_;
-  std::unique_ptr<kube::HttpTransport> cluster_;  // null: readers are not asked for there
-  std::unique_ptr<ReaderAccess> access_;
+  std::unique_ptr<TelemetryReaders> readers_;
   std::unique_ptr<telemetry::Ingest> ingest_;
   std::unique_ptr<telemetry::Api> api_;
   std::atomic<Probes*> probes_{nullptr};

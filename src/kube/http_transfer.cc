@@ -38,6 +38,8 @@ HttpTransfer::HttpTransfer(const ConnectionConfig& config, std::shared_ptr<const
     : identity_(std::move(identity)), curl_(curl_easy_init()) {
   SetUrl(config, request);
   SetIdentity();
+  if (!config.as_user.empty()) AddHeader("Impersonate-User: " + config.as_user);
+  for (const std::string& group : config.as_groups) AddHeader("Impersonate-Group: " + group);
   curl_easy_setopt(curl_, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl_, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(curl_, CURLOPT_CONNECTTIMEOUT, 10L);

@@ -19,6 +19,7 @@ struct HttpRequest {
   std::string target;   // as sent, still percent-encoded: "/a%20b?x=1"
   HttpHeaders headers;  // names in lower case, in the order sent
   std::string body;
+  std::string peer{};  // the address that it came from: "10.0.0.7"; "" where there is none
 
   // The first value of a header, or "". `name` in lower case.
   std::string_view Header(std::string_view name) const;

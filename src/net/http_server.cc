@@ -217,8 +217,18 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     Receive();
   }
 
+  std::string Peer() const {
+    Error error;
+    const auto address = socket_.remote_endpoint(error).address();
+    if (error) return {};
+    const bool mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+    return mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string()
+                  : address.to_string();
+  }
+
   void Handle() {
     timer_.cancel();
+    parser_->request().peer = Peer();
     HttpResponse response;
     try {
       response = shared_.handler(parser_->request());

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "codec/gzip.h"
+#include "net/same_site.h"
 #include "telemetry/files.h"
 #include "telemetry/measures.h"
 
@@ -17,24 +18,6 @@ constexpr int64_t kLatest = 9'999'999'999'999;  // in the year 2286
 constexpr size_t kMostParameter = 1000;
 // Smaller ones gain nothing, larger ones cost the reader more time than they save.
 constexpr size_t kLeastGzip = 2000, kMostGzip = size_t{2} << 20;
-
-int CodeOf(const Status& status) {
-  switch (status.code()) {
-    case Code::kInvalid:
-      return 400;
-    case Code::kNotFound:
-      return 404;
-    case Code::kPermission:
-      return 403;
-    case Code::kUnimplemented:
-      return 501;
-    case Code::kExhausted:
-    case Code::kUnavailable:
-      return 503;
-    default:
-      return 500;
-  }
-}
 
 void Shrink(const net::HttpRequest& request, net::HttpResponse& response) {
   const std::string accepted(request.Header("accept-encoding"));
@@ -64,9 +47,10 @@ const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
 }
 
 std::vector<std::string> Api::Routes() {
-  std::vector<std::string> routes = {"POST /api/v1/ingest", "GET /api/v1/stream",
-                                     "GET /api/v1/openapi.json",
-                                     "GET /api/v1/workloads/{namespace}/{name}"};
+  std::vector<std::string> routes = {
+      "POST /api/v1/ingest",      "POST /api/v1/submit",
+      "POST /api/v1/what-if",     "GET /api/v1/stream",
+      "GET /api/v1/openapi.json", "GET /api/v1/workloads/{namespace}/{name}"};
   for (const auto& [name, route] : Table())
     routes.push_back(fmt::format("GET {}{}", kPrefix, name));
   return routes;
@@ -108,7 +92,11 @@ net::HttpResponse Api::Answer(const net::HttpRequest& request) {
   const SteadyClock steady;
   const Time begin = steady.Now();
   std::string route = "other";
-  net::HttpResponse response = Dispatch(request, route);
+  // Reporters are known by their tokens, and many may share an address.
+  const bool reports = request.target.starts_with("/api/v1/ingest");
+  auto later =
+      reports ? std::nullopt : Hold(&Limits::address, NetworkOf(AddressOf(request)), "requests");
+  net::HttpResponse response = later ? std::move(*later) : Dispatch(request, route);
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   response.headers.emplace_back("X-Frame-Options", "DENY");
   Shrink(request, response);
@@ -132,7 +120,15 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     if (request.method != "POST") return ErrorAnswer(405, "envelopes come by POST");
     return parts_.ingest.Answer(request);
   }
-  if (!reads) return ErrorAnswer(405, "this is read by GET");
+  const bool acts = name == "submit" || name == "what-if";
+  if (acts) {
+    route = std::string(name);
+    if (request.method != "POST") return ErrorAnswer(405, "this is asked by POST");
+    const Status own = net::CheckSameSite(request);
+    if (!own.ok()) return ErrorAnswer(own.code() == Code::kInvalid ? 415 : 403, own.message());
+  } else if (!reads) {
+    return ErrorAnswer(405, "this is read by GET");
+  }
   if (name == "openapi.json") {
     route = "openapi.json";
     net::HttpResponse response;
@@ -140,10 +136,13 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     return response;
   }
   const auto reader = parts_.authenticate(request);
-  if (!reader.ok()) {
-    const bool refused = reader.status().code() == Code::kPermission;
-    return ErrorAnswer(refused ? 401 : 503, reader.status().message());
-  }
+  if (!reader.ok()) return Unknown(request, reader.status());
+  if (auto later = Hold(&Limits::reader, reader->user, "requests")) return std::move(*later);
+  return acts ? Act(request, name, *reader) : Read(request, *target, name, *reader, route);
+}
+
+net::HttpResponse Api::Read(const net::HttpRequest& request, const net::Target& target,
+                            std::string_view name, const Reader& reader, std::string& route) {
   const auto parts = Split(name, '/');
   const auto found = Table().find(parts[0]);
   const bool stream = name == "stream";
@@ -153,18 +152,18 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
                                         Shortened(name, 100), kPrefix));
   }
   route = std::string(parts[0]);
-  const auto cluster = name == "session" ? Result<std::string>("") : ClusterOf(*target);
-  if (!cluster.ok()) return ErrorAnswer(CodeOf(cluster.status()), cluster.status().message());
-  const ApiCall call{*reader, *cluster, *target, request};
+  const auto cluster = name == "session" ? Result<std::string>("") : ClusterOf(target);
+  if (!cluster.ok()) return ErrorAnswer(HttpCodeOf(cluster.status()), cluster.status().message());
+  const ApiCall call{reader, *cluster, target, request};
   if (stream) return Stream(call);
-  if (!one && found->second.all_namespaces && !reader->may_all) {
+  if (!one && found->second.all_namespaces && !reader.may_all) {
     return ErrorAnswer(403, fmt::format("{} is about the whole cluster, and {} may see only some "
                                         "namespaces: ask for a role that sees all of them",
-                                        name, reader->user));
+                                        name, reader.user));
   }
   Reply reply = one ? Workload(call, std::string(parts[1]), std::string(parts[2]))
                     : (this->*found->second.answer)(call);
-  if (!reply.ok()) return ErrorAnswer(CodeOf(reply.status()), reply.status().message());
+  if (!reply.ok()) return ErrorAnswer(HttpCodeOf(reply.status()), reply.status().message());
   net::HttpResponse response;
   response.headers.emplace_back("Cache-Control", "no-store");
   response.body = std::move(reply).value();
@@ -173,11 +172,17 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
 
 // The only one, where none is named.
 Result<std::string> Api::ClusterOf(const net::Target& target) const {
-  const std::vector<std::string> clusters = parts_.recorder.Clusters();
   for (const auto& [key, value] : target.query) {
-    if (key != "cluster" || value.empty()) continue;
-    if (std::ranges::find(clusters, value) != clusters.end()) return value;
-    return NotFound(fmt::format("nothing has come of a cluster \"{}\"", Shortened(value, 100)));
+    if (key == "cluster" && !value.empty()) return ClusterNamed(value);
+  }
+  return ClusterNamed("");
+}
+
+Result<std::string> Api::ClusterNamed(const std::string& name) const {
+  const std::vector<std::string> clusters = parts_.recorder.Clusters();
+  if (std::ranges::find(clusters, name) != clusters.end()) return name;
+  if (!name.empty()) {
+    return NotFound(fmt::format("nothing has come of a cluster \"{}\"", Shortened(name, 100)));
   }
   if (clusters.size() == 1) return clusters.front();
   if (clusters.empty()) {
@@ -198,8 +203,14 @@ Api::Reply Api::Session(const ApiCall& call) {
   json.Begin('{').Key("user").Text(reader.user).Key("sandbox").Bool(parts_.sandbox);
   json.Key("clusters").Begin('[');
   for (const std::string& cluster : parts_.recorder.Clusters()) json.Text(cluster);
-  json.End(']').Key("can").Begin('{').Key("submit").Bool(false);
-  json.Key("all_namespaces").Bool(reader.may_all).End('}').Key("namespaces");
+  const Actions::Can can = parts_.actions == nullptr ? Actions::Can() : parts_.actions->Of(reader);
+  json.End(']').Key("can").Begin('{').Key("submit").Bool(can.submit);
+  json.Key("what_if")
+      .Bool(can.what_if)
+      .Key("all_namespaces")
+      .Bool(reader.may_all)
+      .End('}')
+      .Key("namespaces");
   if (reader.may_all) {
     json.Null();
   } else {

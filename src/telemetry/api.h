@@ -4,12 +4,17 @@
 //   net::Listen(options, [&](const net::HttpRequest& request) { return api.Answer(request); });
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "net/http.h"
 #include "net/url.h"
+#include "telemetry/actions.h"
+#include "telemetry/audit.h"
 #include "telemetry/ingest.h"
+#include "telemetry/limits.h"
 #include "telemetry/reader.h"
 #include "telemetry/recorder.h"
 #include "telemetry/stream.h"
@@ -44,6 +49,14 @@ class Api {
     Authenticate authenticate;
     bool sandbox = false;
     std::string version;
+    // Null: there are none.
+    Actions* actions = nullptr;
+    Limits* limits = nullptr;
+    Audit* audit = nullptr;
+    // Whom a request comes from; empty: the peer.
+    std::function<std::string(const net::HttpRequest&)> address = {};
+    // Where browsers sign in, from the dashboard on: "login"; "": there is no such thing.
+    std::string sign_in = {};
   };
   explicit Api(Parts parts) : parts_(std::move(parts)) {}
 
@@ -58,9 +71,19 @@ class Api {
   static const std::map<std::string, Route, std::less<>>& Table();
 
   net::HttpResponse Dispatch(const net::HttpRequest& request, std::string& route);
-  net::HttpResponse Call(const Route& route, const net::HttpRequest& request,
-                         const net::Target& target);
+  net::HttpResponse Read(const net::HttpRequest& request, const net::Target& target,
+                         std::string_view name, const Reader& reader, std::string& route);
+  net::HttpResponse Act(const net::HttpRequest& request, std::string_view name,
+                        const Reader& reader);
+  Reply Do(ActionCall& call, std::string_view name);
+  net::HttpResponse Unknown(const net::HttpRequest& request, const Status& why);
+  // Too many requests of this kind; none: it may go on.
+  std::optional<net::HttpResponse> Hold(RateLimit Limits::* limit, const std::string& who,
+                                        std::string_view what);
+  std::string AddressOf(const net::HttpRequest& request) const;
+  Time Now() const;
   Result<std::string> ClusterOf(const net::Target& target) const;
+  Result<std::string> ClusterNamed(const std::string& name) const;
   Reply Session(const ApiCall& call);
   Reply Overview(const ApiCall& call);
   Reply Gpus(const ApiCall& call);
@@ -88,6 +111,11 @@ class Api {
   std::map<std::string, NodeTexts> texts_;  // by cluster
   NodeTexts& TextsOf(const std::string& cluster);
 };
+
+// Of HTTP, for an error.
+int HttpCodeOf(const Status& status);
+// 429, with the time to come again.
+net::HttpResponse TooManyAnswer(std::string_view message, Duration wait);
 
 // "ratio", "MiB", "W", ...; "" where nobody knows.
 std::string_view UnitOf(std::string_view metric);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "codec/json.h"
 #include "net/http.h"
 
 namespace nos::telemetry {
@@ -14,11 +15,15 @@ struct Reader {
   std::string user;
   bool may_all = false;              // everything, what belongs to no namespace included
   std::set<std::string> namespaces;  // else only what is theirs
+  bool may_create = false;           // pods, in some namespace that is known here
+  Json subject = {};                 // user, uid, groups, extra: as access reviews name them
+  bool has_cluster_token = false;    // its bearer token is one of the cluster's
 
   bool May(std::string_view ns) const { return may_all || namespaces.contains(std::string(ns)); }
 };
 
-// Errors, in a sentence for whoever asks: kPermission; another: nobody can tell now.
+// Errors, in a sentence for whoever asks: kPermission (nobody known), kExhausted (too many failed
+// lately from there); another: nobody can tell now.
 using Authenticate = std::function<Result<Reader>(const net::HttpRequest&)>;
 
 }  // namespace nos::telemetry

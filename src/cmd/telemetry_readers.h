@@ -1,0 +1,78 @@
+// Who reads telemetry and what they may do: signing in, rights, limits, actions, and the log of
+// them. All that the server of telemetry knows of people.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "cmd/cluster_actions.h"
+#include "cmd/config_file.h"
+#include "cmd/reader_access.h"
+#include "gpu/catalogue.h"
+#include "kube/connection.h"
+#include "kube/http_transport.h"
+#include "net/client_address.h"
+#include "telemetry/audit.h"
+#include "telemetry/limits.h"
+#include "telemetry/reader.h"
+
+namespace nos::cmd {
+
+struct ReadersConfig {
+  // Readers are those of the cluster that this runs in, or of the kubeconfig's.
+  bool kubernetes = false;
+  std::string kubeconfig;
+  ActionsConfig actions{};
+  telemetry::LimitOptions limits;
+  std::string audit_file;
+  int64_t audit_megabytes = 16;
+  std::string proxies;
+  // Everybody on this machine may do everything. Actions are done there; null: there are none.
+  bool sandbox = false;
+  kube::Transport* sandbox_cluster = nullptr;
+};
+// The groups readers, actions, limits and audit.
+void DescribeReaders(ConfigFields& fields, ReadersConfig& config);
+
+class TelemetryReaders {
+ public:
+  struct Parts {
+    const Clock& clock;
+    const gpu::Catalogue& catalogue;
+    // That anything is known of.
+    std::function<std::set<std::string>()> namespaces;
+  };
+  // Errors: kInvalid (what is asked for cannot be).
+  static Result<std::unique_ptr<TelemetryReaders>> Make(const ReadersConfig& config, Parts parts);
+
+  // Thread-safe, as all of it.
+  Result<telemetry::Reader> Authenticate(const net::HttpRequest& request);
+  std::string AddressOf(const net::HttpRequest& request) const {
+    return proxies_.ClientOf(request);
+  }
+  // Null where there are none.
+  telemetry::Actions* actions() { return actions_.get(); }
+  telemetry::Limits* limits() { return limits_.get(); }
+  telemetry::Audit* audit() { return audit_.get(); }
+
+ private:
+  explicit TelemetryReaders(const ReadersConfig& config) : config_(config) {}
+  Status Connect(const Parts& parts);
+  Status AllowActions(const Parts& parts);
+  // A connection with the reader's own rights.
+  Result<std::shared_ptr<kube::Transport>> AsReader(const telemetry::ActionCall& call) const;
+
+  const ReadersConfig config_;
+  net::TrustedProxies proxies_;
+  std::unique_ptr<telemetry::Limits> limits_;
+  std::unique_ptr<telemetry::Audit> audit_;
+  kube::ConnectionConfig connection_;
+  std::unique_ptr<kube::HttpTransport> cluster_;  // null: readers are not asked for there
+  std::unique_ptr<ReaderAccess> access_;
+  std::unique_ptr<ClusterActions> actions_;  // last: uses the others
+};
+
+}  // namespace nos::cmd

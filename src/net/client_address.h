@@ -1,0 +1,36 @@
+// Whom a request comes from where proxies stand in between.
+//
+//   NOS_ASSIGN(const auto proxies, TrustedProxies::Parse("10.0.0.0/8, fd00::1"));
+//   const std::string address = proxies.ClientOf(request);
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "net/http.h"
+
+namespace nos::net {
+
+class TrustedProxies {
+ public:
+  // Addresses and networks, separated by commas; "" none. Error: kInvalid.
+  static Result<TrustedProxies> Parse(std::string_view text);
+
+  // The last address of X-Forwarded-For that is not a trusted proxy's, as far as trusted proxies
+  // have told: anybody can write that header. Else the peer's own.
+  std::string ClientOf(const HttpRequest& request) const;
+
+ private:
+  struct Network {
+    std::array<unsigned char, 16> address{};  // IPv4 as IPv4-mapped
+    int bits = 128;
+  };
+  bool Trusts(std::string_view address) const;
+
+  std::vector<Network> networks_;
+};
+
+}  // namespace nos::net
