@@ -70,7 +70,9 @@ Result<Reader> ReaderAccess::OfSubject(const Json& subject) {
   const std::string key = "subject " + HashOf(WriteJson(subject));
   bool was_good = false;
   if (auto known = Recall(key, was_good)) return *std::move(known);
-  return Keep(key, RightsOf(subject));
+  Result<Reader> reader = RightsOf(subject);
+  if (reader.ok()) reader->has_session = true;
+  return Keep(key, std::move(reader));
 }
 
 // `was_good`: it was known, however long ago.

@@ -49,7 +49,7 @@ class ReaderAccess {
   // Errors: kPermission (no token, or one that nobody knows), kExhausted (too many failures from
   // there), kUnavailable and kDeadline (the API server does not answer).
   Result<telemetry::Reader> Of(const net::HttpRequest& request, const std::string& address);
-  // Of somebody who is known already.
+  // Of a browser's session, in which it is known who it is.
   Result<telemetry::Reader> OfSubject(const Json& subject);
   // Asked anew each time. Errors: kUnavailable.
   Result<bool> MayCreate(const telemetry::Reader& reader, const std::string& ns);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "telemetry/api.h"
+
 namespace nos::cmd {
 namespace {
 
@@ -35,6 +37,7 @@ void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
            "everything if that is in all; this server must be allowed to create TokenReviews and "
            "SubjectAccessReviews. False: nobody reads.");
     f.Text("kubeconfig", c.kubeconfig, "How the cluster is reached; empty: that it runs in.");
+    f.Group("oidc", [&] { DescribeOidc(f, c.oidc); });
   });
   f.Group("actions", [&] { DescribeActions(f, c.actions); });
   f.Group("limits", [&] {
@@ -62,7 +65,7 @@ void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
 
 Result<std::unique_ptr<TelemetryReaders>> TelemetryReaders::Make(const ReadersConfig& config,
                                                                  Parts parts) {
-  std::unique_ptr<TelemetryReaders> readers(new TelemetryReaders(config));
+  std::unique_ptr<TelemetryReaders> readers(new TelemetryReaders(config, parts.clock));
   auto proxies = net::TrustedProxies::Parse(config.proxies);
   NOS_RETURN_IF_ERROR(proxies.status().Within("limits.trustedProxies"));
   readers->proxies_ = *std::move(proxies);
@@ -77,7 +80,12 @@ Result<std::unique_ptr<TelemetryReaders>> TelemetryReaders::Make(const ReadersCo
 }
 
 Status TelemetryReaders::Connect(const Parts& parts) {
-  if (!config_.kubernetes || config_.sandbox) return Status::Ok();
+  if ((!config_.kubernetes && !config_.oidc.on()) || config_.sandbox) return Status::Ok();
+  if (config_.oidc.on()) {
+    auto oidc = OidcSignIn::Make(config_.oidc, parts.clock);
+    if (!oidc.ok()) return oidc.status().Within("readers.oidc");
+    oidc_ = *std::move(oidc);
+  }
   auto connection = kube::LoadConnection(config_.kubeconfig, "");
   if (!connection.ok()) return connection.status().Within("readers");
   connection_ = *std::move(connection);
@@ -85,6 +93,10 @@ Status TelemetryReaders::Connect(const Parts& parts) {
   ReaderAccess::Options options;
   options.limits = limits_.get();
   options.ask_create = config_.actions.what_if || config_.actions.submit;
+  options.review_tokens = config_.kubernetes;
+  if (oidc_ != nullptr) {
+    options.identify = [this](const std::string& token) { return oidc_->Identify(token); };
+  }
   access_ =
       std::make_unique<ReaderAccess>(*cluster_, parts.clock, parts.namespaces, std::move(options));
   return Status::Ok();
@@ -95,11 +107,11 @@ Status TelemetryReaders::AllowActions(const Parts& parts) {
   if (config_.sandbox) config = {.what_if = true, .submit = true};
   kube::Transport* const cluster = config_.sandbox ? config_.sandbox_cluster : cluster_.get();
   if (!config.what_if && !config.submit) return Status::Ok();
+  if (cluster == nullptr && config_.sandbox) return Status::Ok();
   if (cluster == nullptr) {
-    return config_.sandbox ? Status::Ok()
-                           : Invalid(
-                                 "actions: readers of a cluster alone may do something: set "
-                                 "readers.kubernetes");
+    return Invalid(
+        "actions: only readers whom a cluster knows may do something: set readers.kubernetes or "
+        "readers.oidc");
   }
   ClusterActions::Parts with{
       .transport = *cluster,
@@ -114,10 +126,36 @@ Status TelemetryReaders::AllowActions(const Parts& parts) {
 
 Result<Reader> TelemetryReaders::Authenticate(const net::HttpRequest& request) {
   if (config_.sandbox) return SandboxReader();
+  if (oidc_ != nullptr && request.Header("authorization").empty()) {
+    if (const auto subject = oidc_->SubjectOf(request)) return access_->OfSubject(*subject);
+  }
   if (access_ != nullptr) return access_->Of(request, AddressOf(request));
-  return Status(Code::kPermission,
-                "nobody can be told from others: set readers.kubernetes in the configuration of "
-                "nos telemetry, or try it with --sandbox on a machine of your own");
+  return Status(
+      Code::kPermission,
+      "nobody can be told from others: set readers.kubernetes or readers.oidc in the "
+      "configuration of nos telemetry, or try it with --sandbox on a machine of your own");
+}
+
+std::optional<net::HttpResponse> TelemetryReaders::Answer(const net::HttpRequest& request) {
+  if (oidc_ == nullptr ||
+      !(request.target.starts_with("/login") || request.target.starts_with("/logout"))) {
+    return std::nullopt;
+  }
+  const std::string address = AddressOf(request), network = telemetry::NetworkOf(address);
+  const Time now = clock_.Now();
+  const Duration wait =
+      std::max(limits_->address.Take(network, now), limits_->failures.Wait(network, now));
+  if (wait > Duration(0)) {
+    return telemetry::TooManyAnswer("too many requests, or failed ones: come again later", wait);
+  }
+  return oidc_->Answer(request, [&](const char* action, const std::string& who, const Status& how) {
+    const bool refused = how.code() == Code::kPermission;
+    if (refused) (void)limits_->failures.Take(network, now);
+    const telemetry::Audit::Entry entry{
+        action,       who, address, "", "", how.ok() ? "done" : refused ? "refused" : "failed",
+        how.message()};
+    how.ok() ? audit_->Write(entry, now) : audit_->WriteBounded(entry, now);
+  });
 }
 
 Result<std::shared_ptr<kube::Transport>> TelemetryReaders::AsReader(const ActionCall& call) const {
@@ -137,7 +175,10 @@ Result<std::shared_ptr<kube::Transport>> TelemetryReaders::AsReader(const Action
     connection.as_user = call.reader.user;
     const Json* groups = Find(call.reader.subject, "groups");
     for (const Json& group : groups == nullptr ? JsonArray() : groups->get_array()) {
-      connection.as_groups.emplace_back(View(group.get_string()));
+      // That everybody is in the API server adds itself.
+      if (group != Json("system:authenticated")) {
+        connection.as_groups.emplace_back(View(group.get_string()));
+      }
     }
     if (!IsClean(connection.as_user) || !std::ranges::all_of(connection.as_groups, IsClean)) {
       return Status(Code::kPermission,

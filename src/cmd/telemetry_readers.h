@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "cmd/cluster_actions.h"
 #include "cmd/config_file.h"
+#include "cmd/oidc.h"
 #include "cmd/reader_access.h"
 #include "gpu/catalogue.h"
 #include "kube/connection.h"
@@ -25,6 +26,7 @@ struct ReadersConfig {
   // Readers are those of the cluster that this runs in, or of the kubeconfig's.
   bool kubernetes = false;
   std::string kubeconfig;
+  OidcConfig oidc{};
   ActionsConfig actions{};
   telemetry::LimitOptions limits;
   std::string audit_file;
@@ -50,27 +52,34 @@ class TelemetryReaders {
 
   // Thread-safe, as all of it.
   Result<telemetry::Reader> Authenticate(const net::HttpRequest& request);
+  // Signing in and out; none: it asks for something else.
+  std::optional<net::HttpResponse> Answer(const net::HttpRequest& request);
+  // Where browsers sign in, from the dashboard on; "": nowhere.
+  std::string sign_in() const { return oidc_ != nullptr && oidc_->has_login() ? "login" : ""; }
   std::string AddressOf(const net::HttpRequest& request) const {
     return proxies_.ClientOf(request);
   }
   // Null where there are none.
   telemetry::Actions* actions() { return actions_.get(); }
   telemetry::Limits* limits() { return limits_.get(); }
-  telemetry::Audit* audit() { return audit_.get(); }
+  telemetry::Audit* audit() { return config_.sandbox ? nullptr : audit_.get(); }
 
  private:
-  explicit TelemetryReaders(const ReadersConfig& config) : config_(config) {}
+  TelemetryReaders(const ReadersConfig& config, const Clock& clock)
+      : config_(config), clock_(clock) {}
   Status Connect(const Parts& parts);
   Status AllowActions(const Parts& parts);
   // A connection with the reader's own rights.
   Result<std::shared_ptr<kube::Transport>> AsReader(const telemetry::ActionCall& call) const;
 
   const ReadersConfig config_;
+  const Clock& clock_;
   net::TrustedProxies proxies_;
   std::unique_ptr<telemetry::Limits> limits_;
   std::unique_ptr<telemetry::Audit> audit_;
   kube::ConnectionConfig connection_;
   std::unique_ptr<kube::HttpTransport> cluster_;  // null: readers are not asked for there
+  std::unique_ptr<OidcSignIn> oidc_;              // null: off
   std::unique_ptr<ReaderAccess> access_;
   std::unique_ptr<ClusterActions> actions_;  // last: uses the others
 };

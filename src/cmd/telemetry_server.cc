@@ -136,7 +136,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
       .actions = people.actions(),
       .limits = people.limits(),
       .audit = people.audit(),
-      .address = [&](const net::HttpRequest& request) { return people.AddressOf(request); }});
+      .address = [&](const net::HttpRequest& request) { return people.AddressOf(request); },
+      .sign_in = people.sign_in()});
   NOS_RETURN_IF_ERROR(server->Listen());
   return server;
 }
@@ -176,6 +177,7 @@ net::HttpResponse TelemetryServer::Answer(const net::HttpRequest& request) {
   if (probes != nullptr && (path == "/healthz" || path == "/readyz" || path == "/metrics")) {
     return probes->Answer(request);
   }
+  if (auto answer = readers_->Answer(request)) return std::move(*answer);
   net::HttpResponse response = api_->Answer(request);
   if (response.stream != nullptr) response.stream_limit = kStreamLimit;
   return response;

@@ -16,6 +16,7 @@ std::string_view HttpReason(int code) {
       {202, "Accepted"},
       {204, "No Content"},
       {301, "Moved Permanently"},
+      {302, "Found"},
       {304, "Not Modified"},
       {400, "Bad Request"},
       {401, "Unauthorized"},

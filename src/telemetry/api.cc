@@ -218,6 +218,7 @@ Api::Reply Api::Session(const ApiCall& call) {
     for (const std::string& ns : reader.namespaces) json.Text(ns);
     json.End(']');
   }
+  if (reader.has_session) json.Key("sign_out").Text("logout");
   json.Key("now").Number(parts_.recorder.Now()).Key("version").Text(parts_.version).End('}');
   return std::move(json.text());
 }

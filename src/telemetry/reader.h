@@ -18,6 +18,7 @@ struct Reader {
   bool may_create = false;           // pods, in some namespace that is known here
   Json subject = {};                 // user, uid, groups, extra: as access reviews name them
   bool has_cluster_token = false;    // its bearer token is one of the cluster's
+  bool has_session = false;          // of a browser, which it may end
 
   bool May(std::string_view ns) const { return may_all || namespaces.contains(std::string(ns)); }
 };

@@ -30,7 +30,7 @@ export function App(): ReactNode {
 function Entry(): ReactNode {
   const session = useResource("session", api.session);
   if (session.error?.status === 401) {
-    return <SignIn why={session.error.message} onToken={session.reload} />;
+    return <SignIn why={session.error.message} place={session.error.signIn} onToken={session.reload} />;
   }
   if (session.data) return <Signed session={session.data} onRefused={session.reload} />;
   if (session.error) return <Failed error={session.error} what="the dashboard" retry={session.reload} />;

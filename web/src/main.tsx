@@ -3,6 +3,7 @@ import { createRoot } from "react-dom/client";
 import { App } from "./app";
 import { startRouting } from "./lib/route";
 import { startTheme } from "./lib/theme";
+import { goBack } from "./ui/signin";
 import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/controls.css";
@@ -10,6 +11,7 @@ import "./styles/lists.css";
 import "./styles/pages.css";
 import "./styles/panels.css";
 
+goBack();
 startTheme();
 startRouting();
 const root = document.getElementById("root");

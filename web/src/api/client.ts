@@ -19,6 +19,8 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
+    /** Where a browser can sign in; empty where there is no such thing. */
+    readonly signIn = "",
   ) {
     super(message);
     this.name = "ApiError";
@@ -56,8 +58,8 @@ export function headers(more: Record<string, string> = {}): Record<string, strin
 /** What the server says is wrong, or what the status means where it says nothing. */
 export function errorOf(status: number, body: string): ApiError {
   try {
-    const said = (JSON.parse(body) as { error?: unknown }).error;
-    if (typeof said === "string" && said) return new ApiError(status, said);
+    const { error: said, sign_in: place } = JSON.parse(body) as { error?: unknown; sign_in?: unknown };
+    if (typeof said === "string" && said) return new ApiError(status, said, typeof place === "string" ? place : "");
   } catch {
     // A proxy in between answers with a page of its own.
   }
@@ -109,6 +111,14 @@ export interface SeriesQuery {
   from: number;
   to: number;
   points: number;
+}
+
+/** Ends the session of this browser. */
+export async function signOut(place: string): Promise<void> {
+  await ask<unknown>(new URL(place, new URL("./", document.baseURI)), {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-Nos-Csrf": "1" },
+  });
 }
 
 export const api = {

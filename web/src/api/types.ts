@@ -5,7 +5,9 @@ export interface Session {
   user: string;
   sandbox: boolean;
   clusters: string[];
-  can: { submit: boolean; all_namespaces: boolean };
+  can: { submit: boolean; what_if?: boolean; all_namespaces: boolean };
+  /** Where this browser's session is ended, if it has one. */
+  sign_out?: string;
   /** null: every namespace. */
   namespaces: string[] | null;
   now: number;

@@ -1,5 +1,7 @@
 // The frame of all pages: navigation, what is looked at, and how old it is.
 import { useEffect, useSyncExternalStore, type ReactNode } from "react";
+import { Button } from "react-aria-components";
+import { signOut } from "../api/client";
 import { useAt, useCluster, useNow } from "../lib/data";
 import { ago, clock, duration } from "../lib/format";
 import { ranges } from "../lib/range";
@@ -43,6 +45,7 @@ export function Shell({ page, children }: { page: Page; children: ReactNode }): 
             {session.sandbox ? "sandbox" : session.user}
           </span>
           <span>{session.version}</span>
+          {session.sign_out && <SignOut place={session.sign_out} />}
         </div>
       </nav>
       <header className="top">
@@ -57,6 +60,14 @@ export function Shell({ page, children }: { page: Page; children: ReactNode }): 
         {children}
       </main>
     </div>
+  );
+}
+
+function SignOut({ place }: { place: string }): ReactNode {
+  return (
+    <Button className="button small" onPress={() => void signOut(place).finally(() => location.reload())}>
+      Sign out
+    </Button>
   );
 }
 

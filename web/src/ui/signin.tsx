@@ -2,8 +2,20 @@ import { useState, type FormEvent, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { token } from "../api/client";
 
-/** Asks for a Kubernetes token. It is kept by this tab alone and sent to this server alone. */
-export function SignIn({ why, onToken }: { why: string; onToken: () => void }): ReactNode {
+const backKey = "nos.back";
+
+/** Back from the identity provider: the page that was asked for before. */
+export function goBack(): void {
+  const back = sessionStorage.getItem(backKey);
+  sessionStorage.removeItem(backKey);
+  if (back && location.hash === "") history.replaceState(null, "", back);
+}
+
+/**
+ * Sends the browser to the identity provider (`place`), or asks for a token. That is kept by this tab alone and sent
+ * to this server alone.
+ */
+export function SignIn({ why, place, onToken }: { why: string; place: string; onToken: () => void }): ReactNode {
   const [value, setValue] = useState("");
   const tried = token.get() !== "";
   const submit = (event: FormEvent): void => {
@@ -15,11 +27,19 @@ export function SignIn({ why, onToken }: { why: string; onToken: () => void }): 
     <main className="signin">
       <form className="panel signin-form" onSubmit={submit}>
         <h1>nos</h1>
-        <p>Sign in with a token of your cluster. This tab keeps it until it is closed.</p>
+        {place && (
+          <>
+            <a className="button primary" href={place} onClick={() => sessionStorage.setItem(backKey, location.hash)}>
+              Sign in
+            </a>
+            <p className="muted">Or with a token, which this tab keeps until it is closed.</p>
+          </>
+        )}
+        {!place && <p>Sign in with a token of your cluster. This tab keeps it until it is closed.</p>}
         <label className="field">
           Kubernetes token
           <input
-            type="password" value={value} onChange={(event) => setValue(event.target.value)} required autoFocus
+            type="password" value={value} onChange={(event) => setValue(event.target.value)} required autoFocus={!place}
             autoComplete="off" spellCheck={false}
           />
         </label>
@@ -28,8 +48,8 @@ export function SignIn({ why, onToken }: { why: string; onToken: () => void }): 
             {why}
           </p>
         )}
-        <Button type="submit" className="button primary" isDisabled={value.trim() === ""}>
-          Sign in
+        <Button type="submit" className={place ? "button" : "button primary"} isDisabled={value.trim() === ""}>
+          {place ? "Sign in with the token" : "Sign in"}
         </Button>
         <p className="muted">
           <code>kubectl create token ACCOUNT -n NAMESPACE</code> makes one.
