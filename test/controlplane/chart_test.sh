@@ -45,6 +45,8 @@ accepted --set operator.webhook.enabled=false
 accepted --set operator.enabled=false
 accepted --set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t \
   --set telemetry.storage.storageClassName=fast --set operator.telemetry.enabled=true \
+  --set telemetry.whatIf=true --set telemetry.submit=true --set telemetry.impersonate=true \
+  --set telemetry.oidcSecret=o --set telemetry.config.readers.oidc.issuer=https://login.test \
   --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod
 # Definitions with the rules that this API server can check.
 out=$(render --kube-version 1.34.0 -s templates/crds.yaml | tee "$dir/definitions.yaml" | dry_run 2>&1) || fail "definitions"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Who reads what of nos telemetry, as the real API server says of their tokens.
+# Who reads what of nos telemetry, asks what would become of a pod, and submits one, as the real API
+# server says of their tokens.
 #
 #   telemetry_test.sh SCRIPT BUILD
 # shellcheck source=test/controlplane/check.sh
@@ -17,7 +18,8 @@ end() {
   [ -z "$server" ] || kill "$server" 2>/dev/null
   [ "$code" -eq 0 ] || tail -n 20 "$work"/*.log
   k delete namespace "$a" "$b" --ignore-not-found --wait=false >/dev/null 2>&1
-  k delete clusterrolebinding "$a-server" "$a-chief" --ignore-not-found >/dev/null 2>&1
+  k delete clusterrolebinding "$a-server" "$a-chief" "$a-watch" --ignore-not-found >/dev/null 2>&1
+  k delete clusterrole "$a-watch" --ignore-not-found >/dev/null 2>&1
   rm -rf "$work"
   exit "$code"
 }
@@ -25,7 +27,7 @@ trap end EXIT
 
 k create namespace "$a" >/dev/null || fail "no namespace"
 k create namespace "$b" >/dev/null || fail "no namespace"
-for account in server chief member; do
+for account in server chief member maker; do
   k -n "$a" create serviceaccount "$account" >/dev/null || fail "no account"
 done
 k create clusterrolebinding "$a-server" --clusterrole=system:auth-delegator \
@@ -34,8 +36,22 @@ k create clusterrolebinding "$a-chief" --clusterrole=view \
   --serviceaccount="$a:chief" >/dev/null || fail "no binding"
 k -n "$a" create rolebinding member --clusterrole=view \
   --serviceaccount="$a:member" >/dev/null || fail "no binding"
+# Reads and creates pods in its own namespace; the others look only.
+k -n "$a" create rolebinding maker --clusterrole=edit \
+  --serviceaccount="$a:maker" >/dev/null || fail "no binding"
+# As the chart has it.
+k create clusterrole "$a-watch" --verb=list,watch \
+  --resource=pods,nodes,persistentvolumes,persistentvolumeclaims,namespaces,services,replicationcontrollers \
+  --resource=storageclasses.storage.k8s.io,csinodes.storage.k8s.io,csidrivers.storage.k8s.io \
+  --resource=csistoragecapacities.storage.k8s.io,volumeattachments.storage.k8s.io \
+  --resource=replicasets.apps,statefulsets.apps,poddisruptionbudgets.policy >/dev/null || fail "no role"
+k patch clusterrole "$a-watch" --type=json -p '[{"op":"add","path":"/rules/-","value":{"apiGroups":
+  ["nos.nebuly.com","scheduling.x-k8s.io","scheduling.k8s.io"],"resources":["elasticquotas",
+  "compositeelasticquotas","podgroups","workloads"],"verbs":["list","watch"]}}]' >/dev/null || fail "no role"
+k create clusterrolebinding "$a-watch" --clusterrole="$a-watch" \
+  --serviceaccount="$a:server" >/dev/null || fail "no binding"
 token() { k -n "$a" create token "$1"; }
-chief=$(token chief) member=$(token member) own=$(token server)
+chief=$(token chief) member=$(token member) maker=$(token maker) own=$(token server)
 k config view --raw --minify >"$work/server.kubeconfig"
 KUBECONFIG=$work/server.kubeconfig k config set-credentials server --token="$own" >/dev/null
 KUBECONFIG=$work/server.kubeconfig k config set-context --current --user=server >/dev/null
@@ -49,6 +65,8 @@ health: {healthProbeBindAddress: "0"}
 metrics: {bindAddress: "0"}
 ingest: {tokenFile: $work/tokens}
 readers: {kubernetes: true, kubeconfig: $work/server.kubeconfig}
+actions: {whatIf: true, submit: true}
+audit: {file: $work/audit.log}
 store: {file: $work/telemetry.db}
 EOF
 "$nos" telemetry --config "$work/config.yaml" >"$work/server.log" 2>&1 &
@@ -92,4 +110,56 @@ expect 200 workloads "$chief"
 grep -q '"namespace":"'"$b"'"' "$work/answer" || fail "who may list all pods does not see all"
 expect 200 overview "$chief"
 expect 403 overview "$member"
+
+# act NAME TOKEN POD...: asks about a pod of these fields, or submits it
+act() {
+  local name=$1 token=$2
+  shift 2
+  curl -sS -o "$work/answer" -w '%{http_code}' -H "Authorization: Bearer $token" -H 'X-Nos-Csrf: 1' \
+    -H 'Content-Type: application/json' -d "{\"cluster\":\"prod\",\"pod\":\"$*\"}" "$url/$name"
+}
+expect_act() {
+  local want=$1 got
+  shift
+  got=$(act "$@")
+  [ "$got" = "$want" ] || fail "$1: $got instead of $want: $(cat "$work/answer")"
+}
+pod_of() {
+  echo "{apiVersion: v1, kind: Pod, metadata: {name: $2, namespace: $1}, spec: {schedulerName: nos-scheduler, tolerations: [{operator: Exists}], containers: [{name: main, image: any, resources: {requests: {cpu: ${3:-100m}}}}]}}"
+}
+expect 200 session "$maker"
+grep -q '"can":{"submit":true,"what_if":true,"all_namespaces":false}' "$work/answer" || fail "session: $(cat "$work/answer")"
+expect 200 session "$member"
+grep -q '"can":{"submit":false,"what_if":false,' "$work/answer" || fail "session: $(cat "$work/answer")"
+expect_act 200 what-if "$maker" "$(pod_of "$a" try)"
+grep -q '"fits":true,"node":"' "$work/answer" || fail "it would not run: $(cat "$work/answer")"
+expect_act 200 what-if "$maker" "$(pod_of "$a" try 100000)"
+grep -q '"fits":false' "$work/answer" || fail "it would run: $(cat "$work/answer")"
+[ -z "$(k -n "$a" get pods -o name)" ] || fail "asking has made a pod"
+expect_act 403 what-if "$maker" "$(pod_of "$b" try)"
+expect_act 403 what-if "$member" "$(pod_of "$a" try)"
+expect_act 403 submit "$member" "$(pod_of "$a" try)"
+expect_act 403 submit "$maker" "$(pod_of "$b" try)"
+expect_act 200 submit "$maker" "$(pod_of "$a" try)"
+grep -q '{"namespace":"'"$a"'","name":"try"}' "$work/answer" || fail "submit: $(cat "$work/answer")"
+expect_act 409 submit "$maker" "$(pod_of "$a" try)"
+# What the API server says of a pod is passed on.
+expect_act 400 submit "$maker" "{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: $a}, spec: {containers: []}}"
+grep -q 'spec.containers: Required value' "$work/answer" || fail "submit: $(cat "$work/answer")"
+made=$(k -n "$a" get pods -o name)$(k -n "$b" get pods -o name)
+[ "$made" = pod/try ] || fail "other pods than asked for: $made"
+code=$(curl -sS -o "$work/answer" -w '%{http_code}' -H "Authorization: Bearer $maker" \
+  -H 'Content-Type: application/json' -d '{}' "$url/submit")
+[ "$code" = 403 ] || fail "without X-Nos-Csrf: $code"
+# A pod of somebody else's namespace is not named.
+k -n "$b" run secret --image=any --restart=Never >/dev/null || fail "no pod"
+expect_act 200 what-if "$maker" "$(pod_of "$a" try 100000)"
+grep -q secret "$work/answer" && fail "another namespace's pod is named: $(cat "$work/answer")"
+grep -q '"action":"submit","who":"system:serviceaccount:'"$a"':maker","from":"127.0.0.1","cluster":"prod","what":"'"$a"'/try","outcome":"done"' \
+  "$work/audit.log" || fail "not in the audit log: $(cat "$work/audit.log")"
+grep -qF "$maker" "$work/audit.log" "$work/server.log" && fail "a token is in a log"
+# Forged tokens cost the API server a few questions, not one each.
+for i in $(seq 30); do code session "forged-$i" >/dev/null; done
+expect 429 session forged-31
+expect 200 session "$maker"
 echo "ok"
