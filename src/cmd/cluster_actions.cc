@@ -48,8 +48,8 @@ void DescribeActions(ConfigFields& f, ActionsConfig& c) {
          "Who has signed in by readers.oidc is impersonated for that; this server must be allowed "
          "to. Who brings a token of the cluster acts with that.");
   f.Text("cluster", c.cluster,
-         "What reporters call the cluster in which that happens; empty: whatever is asked for, "
-         "which is right where there is one cluster.");
+         "What reporters call the cluster in which that happens; may be empty as long as one alone "
+         "reports.");
   f.Text("schedulerConfig", c.scheduler_config,
          "The configuration that nos scheduler reads; empty: its defaults.");
 }
@@ -81,6 +81,12 @@ Result<WrittenPod> ClusterActions::Read(bool on, std::string_view setting, Actio
                   fmt::format("this is not set up here: see actions.{} in the configuration of nos "
                               "telemetry",
                               setting));
+  }
+  if (config_.cluster.empty() && !call.only_cluster) {
+    return Status(
+        Code::kUnimplemented,
+        "several clusters report here, and this server does not know which of them it has "
+        "access to: set actions.cluster in the configuration of nos telemetry");
   }
   if (!config_.cluster.empty() && config_.cluster != call.cluster) {
     return Status(Code::kUnimplemented,

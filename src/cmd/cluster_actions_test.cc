@@ -157,6 +157,10 @@ TEST_F(ClusterActionsTest, WhatIsNotSetUpSaysSo) {
   const Status elsewhere = actions_->Submit(call).status();
   EXPECT_EQ(elsewhere.message(), "this server has access to cluster prod alone, not to lab");
   EXPECT_FALSE(actions_->Of(chief_).submit) << "nobody can act for them";
+  Make({.submit = true});
+  call.only_cluster = false;
+  EXPECT_EQ(actions_->Submit(call).status().code(), Code::kUnimplemented) << "which one?";
+  EXPECT_EQ(Pods(), 0U);
   chief_.has_cluster_token = true;
   EXPECT_TRUE(actions_->Of(chief_).submit);
   EXPECT_FALSE(actions_->Of(chief_).what_if);

@@ -16,6 +16,7 @@ namespace nos::identity {
 namespace {
 
 constexpr Duration kKeep = std::chrono::hours(1), kBetween = std::chrono::seconds(30);
+constexpr Duration kPatience = std::chrono::seconds(2);  // with others who ask
 // Without the issuer, its keys are believed for so long.
 constexpr Duration kLongest = std::chrono::hours(24);
 constexpr size_t kMostSecret = 4096, kMostCode = 4096;
@@ -61,8 +62,11 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
   const auto age = [&](const Shared& known) { return clock_.Now() - known->read; };
   if (before != nullptr && !anew && age(before) < kKeep) return before;
   std::unique_lock reading(reading_, std::defer_lock);
-  if (before == nullptr) reading.lock();
-  if (!reading.owns_lock() && !reading.try_lock()) return before;  // somebody asks already
+  const bool first = before == nullptr;
+  if (first ? !reading.try_lock_for(kPatience) : !reading.try_lock()) {  // somebody asks already
+    if (!first) return before;
+    return Status(Code::kUnavailable, "the identity provider is slow: come again in a moment");
+  }
   const Shared meanwhile = Current();
   if (meanwhile != before) return meanwhile;
   const Time now = clock_.Now();

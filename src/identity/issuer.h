@@ -71,7 +71,7 @@ class Issuer {
   const IssuerOptions options_;
   const WebAsker ask_;
   const Clock& clock_;
-  std::mutex reading_;        // held while it is asked
+  std::timed_mutex reading_;  // held while it is asked
   Time tried_{};              // under reading_
   mutable std::mutex mutex_;  // of what follows
   Shared known_;

@@ -14,8 +14,9 @@ struct ActionCall {
   const Reader& reader;
   const net::HttpRequest& request;
   std::string cluster;
-  std::string pod;      // YAML or JSON, as it came
-  std::string subject;  // set by who acts: "NAMESPACE/NAME", for the audit log
+  std::string pod;           // YAML or JSON, as it came
+  std::string subject;       // set by who acts: "NAMESPACE/NAME", for the audit log
+  bool only_cluster = true;  // nothing has come of any other
 };
 
 // Thread-safe. Errors are sentences for the reader; what the API server says is passed on. kInvalid

@@ -125,7 +125,10 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     route = std::string(name);
     if (request.method != "POST") return ErrorAnswer(405, "this is asked by POST");
     const Status own = net::CheckSameSite(request);
-    if (!own.ok()) return ErrorAnswer(own.code() == Code::kInvalid ? 415 : 403, own.message());
+    if (!own.ok()) {
+      WriteRefusal(request, name, own);
+      return ErrorAnswer(own.code() == Code::kInvalid ? 415 : 403, own.message());
+    }
   } else if (!reads) {
     return ErrorAnswer(405, "this is read by GET");
   }

@@ -77,6 +77,8 @@ class Api {
                         const Reader& reader);
   Reply Do(ActionCall& call, std::string_view name);
   net::HttpResponse Unknown(const net::HttpRequest& request, const Status& why);
+  // Of somebody who is not known yet.
+  void WriteRefusal(const net::HttpRequest& request, std::string_view action, const Status& why);
   // Too many requests of this kind; none: it may go on.
   std::optional<net::HttpResponse> Hold(RateLimit Limits::* limit, const std::string& who,
                                         std::string_view what);

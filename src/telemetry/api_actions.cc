@@ -75,16 +75,21 @@ std::optional<net::HttpResponse> Api::Hold(RateLimit Limits::* limit, const std:
   return TooManyAnswer(fmt::format("too many {}: come again later", what), wait);
 }
 
+void Api::WriteRefusal(const net::HttpRequest& request, std::string_view action,
+                       const Status& why) {
+  if (parts_.audit == nullptr) return;
+  const Audit::Entry entry{std::string(action), "",           AddressOf(request), "", "",
+                           "refused",           why.message()};
+  parts_.audit->WriteBounded(entry, Now());
+}
+
 // Nobody is known by what the request brought, if it brought anything.
 net::HttpResponse Api::Unknown(const net::HttpRequest& request, const Status& why) {
   if (why.code() == Code::kExhausted) {
     return TooManyAnswer(why.message(), std::chrono::seconds(30));
   }
   if (why.code() != Code::kPermission) return ErrorAnswer(503, why.message());
-  if (parts_.audit != nullptr && !request.Header("authorization").empty()) {
-    parts_.audit->WriteBounded(
-        {"sign-in", "", AddressOf(request), "", "", "refused", why.message()}, Now());
-  }
+  if (!request.Header("authorization").empty()) WriteRefusal(request, "sign-in", why);
   net::HttpResponse response = ErrorAnswer(401, why.message());
   if (parts_.sign_in.empty()) return response;
   JsonText json;
@@ -138,6 +143,7 @@ Api::Reply Api::Do(ActionCall& call, std::string_view name) {
   if (call.pod.size() > kMostPod) return large;
   NOS_ASSIGN(const std::string named, TextMember(body, "cluster"));
   NOS_ASSIGN(call.cluster, ClusterNamed(named));
+  call.only_cluster = parts_.recorder.Clusters().size() == 1;
   if (parts_.actions == nullptr) {
     return Status(Code::kUnimplemented,
                   "this server has no access to a cluster: see actions in its configuration");

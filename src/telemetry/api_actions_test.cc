@@ -117,6 +117,7 @@ TEST_F(ApiActionsTest, PagesOfOtherSitesDoNothing) {
   headers.back() = {"origin", "https://evil.example"};
   EXPECT_EQ(Post("what-if", kPod, headers).code, 403);
   EXPECT_EQ(Get("submit").code, 405);
+  EXPECT_NE(AuditLog().find(R"("action":"what-if","who":"","from":"10.0.0.7")"), std::string::npos);
   EXPECT_EQ(actions_.asked + actions_.submitted, 0);
 }
 

@@ -142,6 +142,17 @@ describe.skipIf(unable || realUrl)("live", () => {
     await close();
   });
 
+  it("a provider signs people in, and they come back to where they were", async () => {
+    await turn({ signIn: true });
+    const { page, close } = await open(browser, `${server.url}#/quotas`);
+    await page.getByRole("link", { name: "Sign in" }).click();
+    await page.getByRole("heading", { level: 1, name: "Quotas" }).waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("link", { name: "Sign in" }).waitFor();
+    await close();
+  });
+
   it("lies behind any path prefix", async () => {
     const below = await serve({ prefix: "/team/gpus/" });
     const { page, problems, close } = await open(browser, `${below.url}#/map`);

@@ -23,6 +23,7 @@ const types: Record<string, string> = {
 /** What a test may change. */
 export interface Knobs {
   token: string; // asked for, if not empty
+  signIn: boolean; // browsers sign in at a provider, which lets everybody in
   forbidden: boolean; // cluster-wide views
   failing: boolean; // every answer is 503
   empty: boolean; // no node, no pod
@@ -30,7 +31,7 @@ export interface Knobs {
   namespaces: string[] | null;
 }
 
-const normal: Knobs = { token: "", forbidden: false, failing: false, empty: false, submit: true, namespaces: null };
+const normal: Knobs = { token: "", signIn: false, forbidden: false, failing: false, empty: false, submit: true, namespaces: null };
 
 export interface Options {
   port?: number;
@@ -116,10 +117,17 @@ export class Double {
     try {
       if (url.pathname === "/test") return this.turn(await body(request), response);
       if (local.startsWith("/api/v1/")) return await this.api(local.slice(8), url.searchParams, request, response);
+      if (local === "/login" || local === "/logout") return this.sign(local === "/login", response);
       return await this.file(local, response);
     } catch (error) {
       json(response, 500, { error: String(error) });
     }
+  }
+
+  private sign(comes: boolean, response: http.ServerResponse): void {
+    response.setHeader("Set-Cookie", `double=${comes ? "1" : "; Max-Age=0"}; Path=/; HttpOnly; SameSite=Strict`);
+    if (!comes) return json(response, 200, {});
+    response.writeHead(302, { Location: "./" }).end();
   }
 
   private turn(text: string, response: http.ServerResponse): void {
@@ -148,6 +156,8 @@ export class Double {
     if (knobs.token && request.headers.authorization !== `Bearer ${knobs.token}`) {
       return json(response, 401, { error: "the token is not valid in this cluster; make a new one" });
     }
+    const signed = request.headers.cookie?.includes("double=1") ?? false;
+    if (knobs.signIn && !signed) return json(response, 401, { error: "sign in", sign_in: "login" });
     if (request.method === "POST") return this.post(local, request, response);
     const parts = local.split("/").map(decodeURIComponent);
     if (local === "session") return json(response, 200, this.session());
@@ -205,7 +215,7 @@ export class Double {
     const { namespaces, submit } = this.knobs;
     return {
       user: "casey", sandbox: false, clusters: ["prod", "lab"], can: { submit, all_namespaces: namespaces === null },
-      namespaces, now: this.answers.now, version: "1.4.0",
+      namespaces, now: this.answers.now, version: "1.4.0", ...(this.knobs.signIn && { sign_out: "logout" }),
     };
   }
 
