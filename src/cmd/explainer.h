@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "cmd/read_cluster.h"
@@ -32,7 +31,8 @@ class Deciders {
     }
     const scheduling::Profile* found = Find(of_pod);
     of_pod_ = found != nullptr ? found : &(what_if ? configuration_ : usual_).profiles.front();
-    frameworks_.emplace(of_pod_->framework, std::move(by_name));
+    frameworks_ =
+        std::make_unique<scheduling::FrameworkChoice>(of_pod_->framework, std::move(by_name));
   }
   Deciders(const Deciders&) = delete;
   Deciders& operator=(const Deciders&) = delete;
@@ -55,7 +55,7 @@ class Deciders {
   const scheduling::Configuration configuration_;
   const scheduling::Configuration usual_ = scheduling::DefaultConfiguration({.simulates = true});
   const scheduling::Profile* of_pod_ = nullptr;
-  std::optional<scheduling::FrameworkChoice> frameworks_;
+  std::unique_ptr<const scheduling::FrameworkChoice> frameworks_;
 };
 
 // `pod` waits and is one of `objects`. `reader`: as in scheduling::ExplainInput.

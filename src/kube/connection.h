@@ -42,8 +42,8 @@ struct ConnectionConfig {
   Secret ca;  // empty: the system's roots
   Secret client_certificate, client_key, token;
   std::optional<ExecPlugin> exec;
-  // Not empty: what is asked is asked as that user, of these groups (impersonation); without control
-  // characters.
+  // Not empty: what is asked is asked as that user, of these groups (impersonation); without
+  // control characters.
   std::string as_user{};
   std::vector<std::string> as_groups{};
 };
