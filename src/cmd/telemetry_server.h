@@ -6,6 +6,7 @@
 
 #include "base/metrics.h"
 #include "cmd/config_file.h"
+#include "cmd/exports.h"
 #include "cmd/probes.h"
 #include "cmd/reader_access.h"
 #include "gpu/catalogue.h"
@@ -21,6 +22,7 @@ struct TelemetryServerConfig {
   std::string token_file;
   int64_t most_megabytes = 0;
   telemetry::RecorderOptions recorder;
+  ExportsConfig exports;
   // Readers are those of the cluster that this runs in, or of the kubeconfig's.
   bool kubernetes_readers = false;
   std::string kubeconfig;
@@ -65,6 +67,7 @@ class TelemetryServer {
   telemetry::Tokens tokens_;
   telemetry::StreamHub hub_;
   std::unique_ptr<telemetry::Recorder> recorder_;
+  std::unique_ptr<Exports> exports_;
   std::unique_ptr<kube::HttpTransport> cluster_;  // null: readers are not asked for there
   std::unique_ptr<ReaderAccess> access_;
   std::unique_ptr<telemetry::Ingest> ingest_;

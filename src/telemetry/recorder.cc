@@ -82,6 +82,9 @@ Status Recorder::Load() {
       [&](int64_t cluster, const std::string& source, const std::string& boot, int64_t sequence) {
         sequences_[{names[cluster], source, boot}] = sequence;
       }));
+  for (const std::string& follower : options_.followers) {
+    NOS_ASSIGN(positions_[follower], store_->Position(follower));
+  }
   NOS_ASSIGN(const int64_t applied, store_->Applied());
   folded_ = applied;
   Status damaged;
@@ -184,6 +187,16 @@ void Recorder::Report() {
   metrics_.SetAll(kShare, shown);
   metrics_.SetAll(kPods, pods);
   metrics_.SetAll(kToSlice, waits);
+}
+
+int64_t Recorder::PositionOf(const std::string& follower) const {
+  const std::scoped_lock lock(positions_mutex_);
+  return positions_.at(follower);
+}
+
+void Recorder::Advance(const std::string& follower, int64_t journal_id) {
+  const std::scoped_lock lock(positions_mutex_);
+  positions_.at(follower) = journal_id;
 }
 
 Status Recorder::Settle() {
