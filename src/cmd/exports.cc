@@ -54,12 +54,35 @@ void DescribeExports(ConfigFields& f, ExportsConfig& c) {
     f.Number("shards", r.shards, 1, kMostShards, "Requests under way at once.");
     f.Number("samplesPerRequest", r.samples, 1, 20'000, "At most so many in one request.");
   });
+  f.Group("clickHouse", [&] {
+    auto& h = c.clickhouse;
+    DescribeDestination(f, h.destination,
+                        "Samples and records go there (https://HOST:8443, ClickHouse's HTTP "
+                        "interface); empty: nowhere.");
+    f.Text("database", h.options.database, "Made, with its tables, if it is not there.");
+    f.Number("samplesDays", h.options.samples_days, 0, 10'000,
+             "Days for which samples are kept there; 0: for ever.");
+    f.Number("recordsDays", h.options.rest_days, 0, 10'000,
+             "Days for which layouts, pods, decisions and envelopes are kept there; 0: for ever.");
+  });
+  f.Group("walkai", [&] {
+    auto& w = c.walkai;
+    DescribeDestination(f, w.destination,
+                        "Snapshots of a cluster go to this walk:ai backend "
+                        "(https://HOST/cluster/insights); empty: nowhere.");
+    f.Text("cluster", w.options.cluster, "Which cluster; it knows one.");
+    f.Seconds("intervalSeconds", w.options.interval, std::chrono::seconds(1), std::chrono::hours(1),
+              "How often.");
+  });
 }
 
 void AddFollowers(const ExportsConfig& config, telemetry::RecorderOptions& options) {
   options.most_backlog = config.backlog_megabytes << 20;
   if (!config.remote_write.destination.url.empty()) {
     options.followers.emplace_back(exports::RemoteWrite::kName);
+  }
+  if (!config.clickhouse.destination.url.empty()) {
+    options.followers.emplace_back(exports::ClickHouse::kName);
   }
 }
 
@@ -80,6 +103,7 @@ class Exports::Running {
 
   const exports::Destination& destination() const { return destination_; }
   kube::Transport& transport() { return transport_; }
+  const std::string& name() const { return name_; }
 
   Status Start(const std::string& store_path, telemetry::Recorder& recorder,
                std::unique_ptr<exports::Sink> sink, Metrics& metrics) {
@@ -91,17 +115,15 @@ class Exports::Running {
         {{"export", name_}, {"to", destination_.connection().server + destination_.path()}});
     thread_ = std::thread([this] {
       const SteadyClock clock;
-      while (!stop_) bell_.Wait(exporter_->Step(clock.Now()));
+      while (!stop_) bell_.Wait(step_(clock.Now()));
     });
-    return Status::Ok();
   }
 
  private:
   const std::string name_;
   const exports::Destination destination_;
   kube::HttpTransport transport_;
-  std::unique_ptr<exports::Sink> sink_;
-  std::unique_ptr<exports::Exporter> exporter_;
+  std::function<Duration(Time)> step_;
   std::atomic<bool> stop_ = false;
   Bell bell_;
   std::thread thread_;  // last: uses the others
@@ -114,33 +136,69 @@ Result<std::unique_ptr<Exports>> Exports::Start(const ExportsConfig& config,
                                                 const std::string& store_path,
                                                 telemetry::Recorder& recorder, Metrics& metrics) {
   std::unique_ptr<Exports> all(new Exports());
-  const auto start = [&](const char* name, const exports::DestinationConfig& where,
-                         const auto& make_sink) -> Status {
-    if (where.url.empty()) return Status::Ok();
-    NOS_ASSIGN(exports::Destination destination,
-               exports::Destination::For(where, std::string("export.") + name));
-    auto running = std::make_unique<Running>(name, std::move(destination));
-    NOS_RETURN_IF_ERROR(running->Start(store_path, recorder, make_sink(*running), metrics));
-    all->running_.push_back(std::move(running));
-    return Status::Ok();
-  };
-
-  auto labels = exports::ParseLabels(config.remote_write.labels);
-  if (!labels.ok()) return labels.status().Within("export.remoteWrite.externalLabels");
-  NOS_RETURN_IF_ERROR(
-      start(exports::RemoteWrite::kName, config.remote_write.destination, [&](Running& running) {
-        const exports::RemoteWriteOptions options{config.remote_write.metrics, *labels,
-                                                  static_cast<size_t>(config.remote_write.shards),
-                                                  static_cast<size_t>(config.remote_write.samples)};
-        auto sink = std::make_unique<exports::RemoteWrite>(options, running.destination(),
-                                                           running.transport(), metrics);
-        for (const std::string& cluster : recorder.Clusters()) {
-          recorder.Look(cluster,
-                        [&](const telemetry::Live& live) { sink->Know(cluster, live.state); });
-        }
-        return sink;
-      }));
+  NOS_RETURN_IF_ERROR(all->StartRemoteWrite(config, store_path, recorder, metrics));
+  NOS_RETURN_IF_ERROR(all->StartClickHouse(config, store_path, recorder, metrics));
+  NOS_RETURN_IF_ERROR(all->StartWalkai(config, recorder, metrics));
   return all;
+}
+
+Result<Exports::Running*> Exports::Add(const char* name, const exports::DestinationConfig& config) {
+  NOS_ASSIGN(exports::Destination destination,
+             exports::Destination::For(config, std::string("export.") + name));
+  return running_.emplace_back(std::make_unique<Running>(name, std::move(destination))).get();
+}
+
+Status Exports::Follow(Running& running, std::shared_ptr<exports::Sink> sink,
+                       const std::string& store_path, telemetry::Recorder& recorder,
+                       Metrics& metrics) {
+  NOS_ASSIGN(auto journal, telemetry::JournalReader::Open(store_path));
+  const auto exporter = std::make_shared<exports::Exporter>(running.name(), recorder,
+                                                            std::move(journal), *sink, metrics);
+  running.Run([sink = std::move(sink), exporter](Time now) { return exporter->Step(now); });
+  return Status::Ok();
+}
+
+Status Exports::StartRemoteWrite(const ExportsConfig& config, const std::string& store_path,
+                                 telemetry::Recorder& recorder, Metrics& metrics) {
+  const auto& c = config.remote_write;
+  if (c.destination.url.empty()) return Status::Ok();
+  auto labels = exports::ParseLabels(c.labels);
+  if (!labels.ok()) return labels.status().Within("export.remoteWrite.externalLabels");
+  NOS_ASSIGN(Running * running, Add(exports::RemoteWrite::kName, c.destination));
+  exports::RemoteWriteOptions options{c.metrics, *std::move(labels), static_cast<size_t>(c.shards),
+                                      static_cast<size_t>(c.samples)};
+  auto sink = std::make_shared<exports::RemoteWrite>(std::move(options), running->destination(),
+                                                     running->transport(), metrics);
+  for (const std::string& cluster : recorder.Clusters()) {
+    recorder.Look(cluster, [&](const telemetry::Live& live) { sink->Know(cluster, live.state); });
+  }
+  return Follow(*running, std::move(sink), store_path, recorder, metrics);
+}
+
+Status Exports::StartClickHouse(const ExportsConfig& config, const std::string& store_path,
+                                telemetry::Recorder& recorder, Metrics& metrics) {
+  const auto& c = config.clickhouse;
+  if (c.destination.url.empty()) return Status::Ok();
+  NOS_RETURN_IF_ERROR(
+      exports::ClickHouse::CheckDatabase(c.options.database).Within("export.clickHouse.database"));
+  NOS_ASSIGN(Running * running, Add(exports::ClickHouse::kName, c.destination));
+  auto sink = std::make_shared<exports::ClickHouse>(c.options, running->destination(),
+                                                    running->transport(), metrics);
+  return Follow(*running, std::move(sink), store_path, recorder, metrics);
+}
+
+Status Exports::StartWalkai(const ExportsConfig& config, telemetry::Recorder& recorder,
+                            Metrics& metrics) {
+  const auto& c = config.walkai;
+  if (c.destination.url.empty()) return Status::Ok();
+  if (c.options.cluster.empty()) {
+    return Invalid("export.walkai.cluster: say which cluster: a walk:ai backend knows one");
+  }
+  NOS_ASSIGN(Running * running, Add(exports::Walkai::kName, c.destination));
+  const auto walkai = std::make_shared<exports::Walkai>(c.options, recorder, running->destination(),
+                                                        running->transport(), metrics);
+  running->Run([walkai](Time now) { return walkai->Step(now); });
+  return Status::Ok();
 }
 
 }  // namespace nos::cmd

@@ -8,8 +8,9 @@
 
 #include "base/metrics.h"
 #include "cmd/config_file.h"
+#include "exports/clickhouse.h"
 #include "exports/destination.h"
-#include "gpu/catalogue.h"
+#include "exports/walkai.h"
 #include "telemetry/recorder.h"
 
 namespace nos::cmd {
@@ -21,6 +22,14 @@ struct ExportsConfig {
     std::string labels, metrics;
     int64_t shards = 4, samples = 2000;
   } remote_write;
+  struct {
+    exports::DestinationConfig destination;
+    exports::ClickHouseOptions options;
+  } clickhouse;
+  struct {
+    exports::DestinationConfig destination;
+    exports::WalkaiOptions options;
+  } walkai;
 };
 void DescribeExports(ConfigFields& fields, ExportsConfig& config);
 // Who follows the recorder's journal then, and how much is kept for them.
@@ -41,6 +50,15 @@ class Exports {
  private:
   class Running;
   Exports();
+  Result<Running*> Add(const char* name, const exports::DestinationConfig& config);
+  static Status Follow(Running& running, std::shared_ptr<exports::Sink> sink,
+                       const std::string& store_path, telemetry::Recorder& recorder,
+                       Metrics& metrics);
+  Status StartRemoteWrite(const ExportsConfig& config, const std::string& store_path,
+                          telemetry::Recorder& recorder, Metrics& metrics);
+  Status StartClickHouse(const ExportsConfig& config, const std::string& store_path,
+                         telemetry::Recorder& recorder, Metrics& metrics);
+  Status StartWalkai(const ExportsConfig& config, telemetry::Recorder& recorder, Metrics& metrics);
   std::vector<std::unique_ptr<Running>> running_;
 };
 

@@ -17,10 +17,10 @@
 namespace nos::exports {
 
 struct DestinationConfig {
-  std::string url;         // https://HOST[:PORT][/PATH]; empty: nothing is exported there
-  std::string token_file;  // a bearer token
-  std::string username, password_file;
-  std::string ca_file, certificate_file, key_file;  // PEM
+  std::string url{};         // https://HOST[:PORT][/PATH]; empty: nothing is exported there
+  std::string token_file{};  // a bearer token
+  std::string username{}, password_file{};
+  std::string ca_file{}, certificate_file{}, key_file{};  // PEM
 };
 
 class Destination {

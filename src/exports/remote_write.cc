@@ -41,13 +41,15 @@ void RemoteWrite::Know(const std::string& cluster, const telemetry::State& state
 void RemoteWrite::Take(std::span<const telemetry::Journaled> rows) {
   said_ = false;
   for (const telemetry::Journaled& row : rows) {
-    const std::string& cluster = row.envelope.cluster;
-    for (const telemetry::Record& record : row.envelope.records) {
-      if (const auto* layout = std::get_if<telemetry::Layout>(&record.what)) {
-        names_.Follow(cluster, *layout);
-      } else if (const auto* readings = std::get_if<telemetry::Readings>(&record.what)) {
-        Add(cluster, record.at, *readings);
-      }
+    const telemetry::Envelope& envelope = row.envelope;
+    // What was seen at one look belongs together, in whatever order it is told.
+    for (const telemetry::Record& record : envelope.records) {
+      const auto* layout = std::get_if<telemetry::Layout>(&record.what);
+      if (layout != nullptr) names_.Follow(envelope.cluster, *layout);
+    }
+    for (const telemetry::Record& record : envelope.records) {
+      const auto* readings = std::get_if<telemetry::Readings>(&record.what);
+      if (readings != nullptr) Add(envelope.cluster, record.at, *readings);
     }
   }
 }
