@@ -243,7 +243,7 @@ Status ClickHouse::Migrate(Duration& wish) {
   for (int64_t next = *version; next < known; ++next) {
     for (const std::string_view sql :
          Split(kClickHouseMigrations.at(static_cast<size_t>(next)), ';')) {
-      if (!Trim(sql).empty()) NOS_RETURN_IF_ERROR(run(sql));
+      if (!Trim(sql).empty()) NOS_RETURN_IF_ERROR(run(Trim(sql)));
     }
     NOS_RETURN_IF_ERROR(
         run(fmt::format("INSERT INTO {{}}.schema_versions SELECT {}, now()", next + 1)));

@@ -44,7 +44,8 @@ bool HasEnded(std::string_view state) { return state == "succeeded" || state == 
 
 Json TimeOrNull(Millis at) {
   if (at <= 0) return nullptr;
-  return FormatTime(Time(std::chrono::milliseconds(at)));
+  const Time time{std::chrono::milliseconds(at)};
+  return FormatTime(time).c_str();
 }
 
 // The largest slice that it asks for; in resources' names profiles have "." for "+".
@@ -126,7 +127,7 @@ Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ende
   if (ordered.size() > most_pods) ordered.resize(most_pods);
   JsonArray list;
   for (Json& pod : ordered) list.push_back(std::move(pod));
-  return {{"ts", FormatTime(Time(std::chrono::milliseconds(state.now())))},
+  return {{"ts", FormatTime(Time{std::chrono::milliseconds(state.now())})},
           {"gpus", SlicesOf(state, unknown)},
           {"pods", std::move(list)}};
 }
