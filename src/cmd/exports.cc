@@ -105,12 +105,9 @@ class Exports::Running {
   kube::Transport& transport() { return transport_; }
   const std::string& name() const { return name_; }
 
-  Status Start(const std::string& store_path, telemetry::Recorder& recorder,
-               std::unique_ptr<exports::Sink> sink, Metrics& metrics) {
-    NOS_ASSIGN(auto journal, telemetry::JournalReader::Open(store_path));
-    sink_ = std::move(sink);
-    exporter_ =
-        std::make_unique<exports::Exporter>(name_, recorder, std::move(journal), *sink_, metrics);
+  // `step`: delivers some, and says when it is to be called again.
+  void Run(std::function<Duration(Time)> step) {
+    step_ = std::move(step);
     Log(LogLevel::kInfo, "telemetry is exported",
         {{"export", name_}, {"to", destination_.connection().server + destination_.path()}});
     thread_ = std::thread([this] {

@@ -259,11 +259,11 @@ Status ClickHouse::DropOld(Duration& wish) {
     if (DaysOf(table) == 0) continue;
     const int64_t last = DayOf(received_) - DaysOf(table);
     NOS_ASSIGN(const std::string days,
-               Query(fmt::format("SELECT DISTINCT partition FROM system.parts WHERE active AND "
-                                 "database = '{}' AND table = '{}' AND toDate(partition) < "
-                                 "toDate({}) LIMIT 1000",
+               Query(fmt::format("SELECT DISTINCT replaceAll(partition, '\\'', '') AS day FROM "
+                                 "system.parts WHERE active AND database = '{}' AND table = '{}' "
+                                 "AND toDate(day) < toDate({}) LIMIT 1000",
                                  options_.database, kTables[table], std::max<int64_t>(last, 0)),
-                     "", wish));
+                     "", wish));  // older ones have it in quotes
     for (const std::string_view day : Split(days, '\n')) {
       if (Trim(day).empty()) continue;
       NOS_RETURN_IF_ERROR(Query(fmt::format("ALTER TABLE {}.{} DROP PARTITION '{}'",

@@ -101,7 +101,7 @@ export class Telemetry {
   // `config`: what is added to its configuration.
   constructor(nos, config, ports) { Object.assign(this, { nos, config, ...ports }) }
   static async make(nos, config) {
-    file('tokens', '* secret-of-tests\n')
+    file('tokens', '* a-secret-of-the-tests\n')
     return new Telemetry(nos, config, { port: await freePort(), metrics: await freePort() })
   }
   async start() {
@@ -122,7 +122,7 @@ export class Telemetry {
   async deliver(envelope) {
     const body = gzipSync(JSON.stringify(envelope), { level: 1 })
     const answer = await ask('POST', `http://127.0.0.1:${this.port}/api/v1/ingest`, { body,
-      headers: { authorization: 'Bearer secret-of-tests', 'content-type': 'application/json',
+      headers: { authorization: 'Bearer a-secret-of-the-tests', 'content-type': 'application/json',
         'content-encoding': 'gzip', 'content-length': body.length } })
     expect(answer.code === 200, `ingest answers ${answer.code}: ${answer.body}`)
   }
