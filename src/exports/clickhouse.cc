@@ -176,8 +176,11 @@ Status ClickHouse::Send(Time now, Duration& wish) {
     NOS_RETURN_IF_ERROR(Post(inserts_.front(), wish));
   }
   if (now - dropped_ < kDropEvery) return Status::Ok();
-  NOS_RETURN_IF_ERROR(DropOld(wish));
   dropped_ = now;
+  if (const Status dropped = DropOld(wish); !dropped.ok()) {
+    Log(LogLevel::kWarn, "old days stay in ClickHouse for another hour",
+        {{"database", options_.database}, {"error", dropped.message()}});
+  }
   return Status::Ok();
 }
 
@@ -261,7 +264,7 @@ Status ClickHouse::DropOld(Duration& wish) {
     NOS_ASSIGN(const std::string days,
                Query(fmt::format("SELECT DISTINCT replaceAll(partition, '\\'', '') AS day FROM "
                                  "system.parts WHERE active AND database = '{}' AND table = '{}' "
-                                 "AND toDate(day) < toDate({}) LIMIT 1000",
+                                 "AND day < toString(toDate({})) LIMIT 1000",
                                  options_.database, kTables[table], std::max<int64_t>(last, 0)),
                      "", wish));  // older ones have it in quotes
     for (const std::string_view day : Split(days, '\n')) {
