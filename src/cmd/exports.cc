@@ -37,6 +37,13 @@ void DescribeDestination(ConfigFields& f, exports::DestinationConfig& c, std::st
   f.Text("keyFile", c.key_file, "Its key (PEM).");
 }
 
+// With what there was before what is exported.
+void Acquaint(auto& sink, const telemetry::Recorder& recorder) {
+  for (const std::string& cluster : recorder.Clusters()) {
+    recorder.Look(cluster, [&](const telemetry::Live& live) { sink.Know(cluster, live.state); });
+  }
+}
+
 }  // namespace
 
 void DescribeExports(ConfigFields& f, ExportsConfig& c) {
@@ -166,9 +173,7 @@ Status Exports::StartRemoteWrite(const ExportsConfig& config, const std::string&
                                       static_cast<size_t>(c.samples)};
   auto sink = std::make_shared<exports::RemoteWrite>(std::move(options), running->destination(),
                                                      running->transport(), metrics);
-  for (const std::string& cluster : recorder.Clusters()) {
-    recorder.Look(cluster, [&](const telemetry::Live& live) { sink->Know(cluster, live.state); });
-  }
+  Acquaint(*sink, recorder);
   return Follow(*running, std::move(sink), store_path, recorder, metrics);
 }
 
@@ -181,6 +186,7 @@ Status Exports::StartClickHouse(const ExportsConfig& config, const std::string& 
   NOS_ASSIGN(Running * running, Add(exports::ClickHouse::kName, c.destination));
   auto sink = std::make_shared<exports::ClickHouse>(c.options, running->destination(),
                                                     running->transport(), metrics);
+  Acquaint(*sink, recorder);
   return Follow(*running, std::move(sink), store_path, recorder, metrics);
 }
 

@@ -22,7 +22,7 @@ constexpr size_t kMostWords = 300;
 constexpr Duration kDropEvery = std::chrono::hours(1);
 constexpr const char* kTables[] = {"samples", "records", "envelopes"};
 constexpr const char* kColumns[] = {
-    "date,cluster,subject,metric,at,value",
+    "date,cluster,subject,metric,at,value,node,namespace,pod",
     "date,cluster,kind,object,at,source,boot,sequence,record,body",
     "date,cluster,source,boot,sequence,sent_at,received,lost,records"};
 
@@ -111,6 +111,7 @@ void ClickHouse::Take(std::span<const telemetry::Journaled> rows) {
 void ClickHouse::TakeRow(const telemetry::Journaled& row) {
   const telemetry::Envelope& envelope = row.envelope;
   received_ = std::max(received_, row.received);
+  names_.Follow(envelope);
   for (size_t i = 0; i < envelope.records.size(); ++i) TakeRecord(row, i, envelope.records[i]);
   if (row.derived || envelope.source.empty()) return;
   std::string* body = BodyFor(kEnvelopes, row.received, row.received);
@@ -124,21 +125,31 @@ void ClickHouse::TakeRecord(const telemetry::Journaled& row, size_t number,
                             const telemetry::Record& record) {
   const telemetry::Envelope& envelope = row.envelope;
   const std::string_view cluster = envelope.cluster;
-  const auto* readings = std::get_if<telemetry::Readings>(&record.what);
-  if (readings == nullptr) {
-    std::string* body = BodyFor(kRecords, record.at, row.received);
-    if (body == nullptr) return;
-    AppendRow(*body, DayOf(record.at), cluster, std::string_view(record.kind),
-              std::string_view(ObjectOf(record)), record.at, std::string_view(envelope.source),
-              std::string_view(envelope.boot), static_cast<uint64_t>(envelope.sequence),
-              static_cast<uint32_t>(number), std::string_view(WriteJson(record.body)));
-    return;
+  if (const auto* readings = std::get_if<telemetry::Readings>(&record.what)) {
+    return TakeReadings(row, record.at, *readings);
   }
-  for (const auto& [metric, value] : readings->metrics) {
-    std::string* body = BodyFor(kSamples, record.at, row.received);
+  std::string* body = BodyFor(kRecords, record.at, row.received);
+  if (body == nullptr) return;
+  AppendRow(*body, DayOf(record.at), cluster, std::string_view(record.kind),
+            std::string_view(ObjectOf(record)), record.at, std::string_view(envelope.source),
+            std::string_view(envelope.boot), static_cast<uint64_t>(envelope.sequence),
+            static_cast<uint32_t>(number), std::string_view(WriteJson(record.body)));
+}
+
+void ClickHouse::TakeReadings(const telemetry::Journaled& row, Millis at,
+                              const telemetry::Readings& readings) {
+  const std::string& cluster = row.envelope.cluster;
+  const Labels& labels = names_.LabelsOf(cluster, readings.subject);
+  const auto label = [&](std::string_view name) -> std::string_view {
+    const auto found = std::ranges::find(labels, name, &Labels::value_type::first);
+    return found == labels.end() ? std::string_view() : found->second;
+  };
+  const std::string_view node = label("node"), ns = label("namespace"), pod = label("pod");
+  for (const auto& [metric, value] : readings.metrics) {
+    std::string* body = BodyFor(kSamples, at, row.received);
     if (body == nullptr) return;
-    AppendRow(*body, DayOf(record.at), cluster, std::string_view(readings->subject),
-              std::string_view(metric), record.at, value);
+    AppendRow(*body, DayOf(at), std::string_view(cluster), std::string_view(readings.subject),
+              std::string_view(metric), at, value, node, ns, pod);
   }
 }
 

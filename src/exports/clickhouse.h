@@ -16,6 +16,7 @@
 
 #include "exports/destination.h"
 #include "exports/exporter.h"
+#include "exports/series.h"
 #include "kube/transport.h"
 
 namespace nos::exports {
@@ -35,6 +36,10 @@ class ClickHouse final : public Sink {
   // Error: kInvalid: it is no name.
   static Status CheckDatabase(std::string_view name);
 
+  // What GPUs and slices there were before the first row, and whose.
+  void Know(const std::string& cluster, const telemetry::State& state) {
+    names_.Follow(cluster, state);
+  }
   void Take(std::span<const telemetry::Journaled> rows) override;
   Status Send(Time now, Duration& wish) override;
 
@@ -49,6 +54,8 @@ class ClickHouse final : public Sink {
 
   void TakeRow(const telemetry::Journaled& row);
   void TakeRecord(const telemetry::Journaled& row, size_t number, const telemetry::Record& record);
+  void TakeReadings(const telemetry::Journaled& row, telemetry::Millis at,
+                    const telemetry::Readings& readings);
   // Where a row goes; null: it is older than anything is kept.
   std::string* BodyFor(Table table, telemetry::Millis at, telemetry::Millis received);
   int64_t DaysOf(Table table) const;
@@ -61,6 +68,7 @@ class ClickHouse final : public Sink {
   const Destination& destination_;
   kube::Transport& transport_;
   Metrics& metrics_;
+  SeriesNames names_{{}};
   std::deque<Insert> inserts_;
   telemetry::Millis received_ = 0;  // the latest
   bool migrated_ = false;

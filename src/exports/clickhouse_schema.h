@@ -13,7 +13,8 @@ namespace nos::exports {
 // repeated. Never changed once released, only added to. "{}" is the database.
 inline constexpr std::array<std::string_view, 1> kClickHouseMigrations = {
     R"(CREATE TABLE IF NOT EXISTS {}.samples (
-  date Date, cluster String, subject String, metric String, at Int64, value Float64
+  date Date, cluster String, subject String, metric String, at Int64, value Float64,
+  node String, namespace String, pod String
 ) ENGINE = ReplacingMergeTree PARTITION BY date ORDER BY (cluster, subject, metric, at);
 CREATE TABLE IF NOT EXISTS {}.records (
   date Date, cluster String, kind String, object String, at Int64,

@@ -80,6 +80,8 @@ class ClickHouseTest : public ExportScene {
     const std::string cluster = rows.Text(), subject = rows.Text(), metric = rows.Text();
     const auto at = rows.Take<int64_t>();
     samples_[cluster + " " + subject + " " + metric][at] = rows.Take<double>();
+    const std::string node = rows.Text(), ns = rows.Text();
+    holders_[cluster + " " + subject] = node + " " + ns + "/" + rows.Text();
   }
   void ReadRecord(Reader& rows) {
     const std::string cluster = rows.Text(), kind = rows.Text(), object = rows.Text();
@@ -118,6 +120,7 @@ class ClickHouseTest : public ExportScene {
   std::string version_ = "0", old_;
   std::vector<std::string> statements_;
   std::map<std::string, std::map<int64_t, double>> samples_;
+  std::map<std::string, std::string> holders_;
   std::map<std::string, int> records_, envelopes_;
 };
 
@@ -138,6 +141,9 @@ TEST_F(ClickHouseTest, TablesAreMadeOnceAndRowsHaveTheirIdentity) {
   EXPECT_EQ(records_["other cluster boot-1 7.0 pod uid-a-p 0"], 1);
   EXPECT_EQ(envelopes_["other cluster boot-1 7 lost 5 records 1"], 1);
   EXPECT_EQ(envelopes_.size(), 4U);
+  EXPECT_EQ(holders_["prod instance/" + telemetry::InstanceName(0, 0, 0)],
+            telemetry::NodeName(0) + " team-0/pod-0-0-0");
+  EXPECT_EQ(holders_["prod gpu/" + telemetry::GpuName(0, 0)], telemetry::NodeName(0) + " /");
   // A server that begins anew finds them.
   statements_.clear();
   exporter_.reset();

@@ -34,19 +34,11 @@ RemoteWrite::RemoteWrite(RemoteWriteOptions options, const Destination& destinat
       names_(options_.labels),
       shards_(options_.shards) {}
 
-void RemoteWrite::Know(const std::string& cluster, const telemetry::State& state) {
-  for (const auto& [name, node] : state.nodes()) names_.Follow(cluster, node.layout);
-}
-
 void RemoteWrite::Take(std::span<const telemetry::Journaled> rows) {
   said_ = false;
   for (const telemetry::Journaled& row : rows) {
     const telemetry::Envelope& envelope = row.envelope;
-    // What was seen at one look belongs together, in whatever order it is told.
-    for (const telemetry::Record& record : envelope.records) {
-      const auto* layout = std::get_if<telemetry::Layout>(&record.what);
-      if (layout != nullptr) names_.Follow(envelope.cluster, *layout);
-    }
+    names_.Follow(envelope);
     for (const telemetry::Record& record : envelope.records) {
       const auto* readings = std::get_if<telemetry::Readings>(&record.what);
       if (readings != nullptr) Add(envelope.cluster, record.at, *readings);

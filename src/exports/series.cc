@@ -167,6 +167,17 @@ void SeriesNames::Follow(const std::string& cluster, const Layout& layout) {
   }
 }
 
+void SeriesNames::Follow(const std::string& cluster, const telemetry::State& state) {
+  for (const auto& [name, node] : state.nodes()) Follow(cluster, node.layout);
+}
+
+void SeriesNames::Follow(const telemetry::Envelope& envelope) {
+  for (const telemetry::Record& record : envelope.records) {
+    const auto* layout = std::get_if<Layout>(&record.what);
+    if (layout != nullptr) Follow(envelope.cluster, *layout);
+  }
+}
+
 const Labels& SeriesNames::LabelsOf(const std::string& cluster, const std::string& subject) {
   const std::string key = KeyOf(cluster, subject);
   if (const auto found = known_.find(key); found != known_.end()) return found->second.labels;

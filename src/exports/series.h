@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "telemetry/envelope.h"
 #include "telemetry/records.h"
+#include "telemetry/state.h"
 
 namespace nos::exports {
 
@@ -42,6 +44,10 @@ class SeriesNames {
   explicit SeriesNames(Labels further) : further_(std::move(further)) {}
 
   void Follow(const std::string& cluster, const telemetry::Layout& layout);
+  void Follow(const std::string& cluster, const telemetry::State& state);
+  // The layouts of an envelope, before its samples: what was seen at one look belongs together, in
+  // whatever order it is told.
+  void Follow(const telemetry::Envelope& envelope);
   // "nos_gpu_utilization"
   static std::string MetricName(std::string_view subject, std::string_view metric);
   // Without the metric's name.

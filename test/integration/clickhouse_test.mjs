@@ -56,11 +56,15 @@ expect(row === `west\tgpu/GPU-n-1\tpower\t${begin + 10_000}\t101\n`, `a sample: 
 const layout = (await query(`SELECT object, source, boot, sequence, visitParamExtractString(body, 'mode')
   FROM gpus.records FINAL WHERE cluster = 'east' AND kind = 'layout' ORDER BY at LIMIT 1`)).body
 expect(layout === 'n\tnode/n\tboot-1\t1\tmig\n', `a record: ${layout}`)
+// The one that docs/telemetry-export.md shows.
+const hours = (await query(`SELECT namespace, round(sum(value) / count(), 2) AS utilization, uniqExact(pod) AS pods
+  FROM gpus.samples FINAL WHERE metric = 'utilization' AND cluster = 'west' AND namespace != '' GROUP BY namespace`)).body
+expect(hours === 'team\t0.5\t14\n', `by namespace: ${hours}`)
 expect(await number("SELECT count() > 0 FROM gpus.samples WHERE subject = 'cluster'") === 1, 'derived series')
 expect(await number('SELECT max(version) FROM gpus.schema_versions') === 1, 'the schema has a version')
 
 // It is away; what comes meanwhile is kept, over a kill of ours. What is too old goes when it is back.
-await query("INSERT INTO gpus.samples VALUES ('2020-01-01', 'old', 's', 'm', 1577836800000, 1)")
+await query("INSERT INTO gpus.samples VALUES ('2020-01-01', 'old', 's', 'm', 1577836800000, 1, '', '', '')")
 await stop('clickhouse', 'SIGKILL')
 await looks(10)
 await stop('telemetry', 'SIGKILL')
