@@ -98,6 +98,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
     days("hourSeconds", keep.rollups_1h, hours(24 * 6), "Mean, min and max of an hour.");
     days("eventSeconds", keep.events, hours(24), "Layouts, pods, quotas, decisions, Events.");
   });
+  f.Group("export", [&] { DescribeExports(f, c.exports); });
 }
 
 Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryServerConfig& config,
@@ -110,6 +111,7 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   NOS_RETURN_IF_ERROR(server->ReadTokens());
   telemetry::RecorderOptions recorder = config.recorder;
   recorder.store.most_bytes = config.most_megabytes << 20;
+  AddFollowers(config.exports, recorder);
   NOS_ASSIGN(server->recorder_,
              telemetry::Recorder::Open(recorder, catalogue, clock, metrics,
                                        [self = server.get()] { self->hub_.Changed(); }));
@@ -138,6 +140,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
       .audit = people.audit(),
       .address = [&](const net::HttpRequest& request) { return people.AddressOf(request); },
       .sign_in = people.sign_in()});
+  NOS_ASSIGN(server->exports_,
+             Exports::Start(config.exports, recorder.store.path, *server->recorder_, metrics));
   NOS_RETURN_IF_ERROR(server->Listen());
   return server;
 }

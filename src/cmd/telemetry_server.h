@@ -6,6 +6,7 @@
 
 #include "base/metrics.h"
 #include "cmd/config_file.h"
+#include "cmd/exports.h"
 #include "cmd/probes.h"
 #include "cmd/telemetry_readers.h"
 #include "gpu/catalogue.h"
@@ -21,6 +22,7 @@ struct TelemetryServerConfig {
   int64_t most_megabytes = 0;
   telemetry::RecorderOptions recorder;
   ReadersConfig readers;
+  ExportsConfig exports;
   // Everybody on this machine, and nobody else, may deliver and see everything.
   bool sandbox = false;
   kube::Transport* sandbox_cluster = nullptr;  // where they may ask and submit; null: nowhere
@@ -62,6 +64,7 @@ class TelemetryServer {
   telemetry::StreamHub hub_;
   std::unique_ptr<telemetry::Recorder> recorder_;
   std::unique_ptr<TelemetryReaders> readers_;
+  std::unique_ptr<Exports> exports_;
   std::unique_ptr<telemetry::Ingest> ingest_;
   std::unique_ptr<telemetry::Api> api_;
   std::atomic<Probes*> probes_{nullptr};

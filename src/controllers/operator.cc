@@ -10,6 +10,7 @@
 #include "controllers/measures.h"
 #include "controllers/operator_internal.h"
 #include "controllers/quota_admission.h"
+#include "controllers/quota_measures.h"
 #include "controllers/quota_rules.h"
 #include "quota/standing.h"
 
@@ -52,6 +53,7 @@ Operator::Operator(OperatorConfig config, QuotaAdmission* admission, Metrics* me
 bool Operator::Lead(bool leads) {
   if (leads == leads_) return false;
   leads_ = leads;
+  if (!leads && metrics_ != nullptr) HideQuotas(*metrics_);
   all_pods_ = statuses_ = overlaps_ = true;
   labels_written_.clear();
   statuses_written_.clear();
@@ -68,7 +70,7 @@ Outcome Operator::Reconcile(const std::string&, const View& view, kube::Client& 
   const Time now = clock.Now();
   FindLabels(view, now);
   FindUnreadable(view, now);
-  FindStatuses(now);
+  FindStatuses(view, now);
   Status error;
   for (const Status& status :
        {WriteLabels(view, client, now), WriteStatuses(client, now), DeleteOverlapping(client)}) {
@@ -148,7 +150,8 @@ void Operator::TakeInPod(const View& view, const Pod& before, const Pod& after) 
   NoteReclaim(before, after);
   const bool counted = ledger_.ChargeOf(pod->Key()) != nullptr;
   after != nullptr ? Count(view, after) : ledger_.RemovePod(pod->Key());
-  if (!counted && ledger_.ChargeOf(pod->Key()) == nullptr) return;
+  const bool waits = after != nullptr && !HasNode(*after);
+  if (!counted && !waits && ledger_.ChargeOf(pod->Key()) == nullptr) return;
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
   if (account) {
     accounts_.insert(*account);

@@ -83,7 +83,7 @@ class Operator final : public Reconciler {
   cluster::QuotaStatus WantedStatus(const std::string& name, size_t account,
                                     const cluster::QuotaStatus& known, Time now);
   void FindUnreadable(const View& view, Time now);
-  void FindStatuses(Time now);
+  void FindStatuses(const View& view, Time now);
   struct StatusWrite;
   StatusWrite WriteOf(const std::string& name, Time now);
   std::vector<StatusWrite> TakeStatuses(Time now);

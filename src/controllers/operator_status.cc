@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "controllers/operator_internal.h"
+#include "controllers/quota_measures.h"
 #include "controllers/quota_status.h"
 
 namespace nos::controllers {
@@ -58,9 +59,12 @@ void Operator::FindUnreadable(const View& view, Time now) {
   unreadable_ = std::move(found);
 }
 
-void Operator::FindStatuses(Time now) {
+void Operator::FindStatuses(const View& view, Time now) {
   if (!statuses_ || now < next_statuses_) return;
   next_statuses_ = now + config_.status_pause;
+  if (metrics_ != nullptr) {
+    ShowQuotas(ledger_.balance(), *view.pods.Snapshot(), config_.charges, *metrics_);
+  }
   std::vector<std::string> shares;
   for (const auto& [name, account] : account_by_name_) {
     const QuotaStatus known = KnownStatus(*ledger_.balance().terms(account).quota);

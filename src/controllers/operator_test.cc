@@ -72,7 +72,7 @@ class OperatorTest : public ::testing::Test {
   void Run() { ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
   void Start(OperatorConfig config = {}) {
     runner_.reset();
-    operator_ = std::make_unique<Operator>(config);
+    operator_ = std::make_unique<Operator>(config, nullptr, &metrics_);
     operator_->Lead(true);
     RunnerOptions options;
     options.watch_around = true;
@@ -110,6 +110,7 @@ class OperatorTest : public ::testing::Test {
 
   ManualClock clock_{Time(std::chrono::seconds(1'800'000'000))};
   kube::FakeApi api_;
+  Metrics metrics_;
   std::unique_ptr<Operator> operator_;
   std::unique_ptr<Runner> runner_;
   int pods_ = 0;
@@ -139,6 +140,40 @@ TEST_F(OperatorTest, TellsWhatIsUsedBorrowedAndLent) {
   api_.writes.clear();
   Start();
   EXPECT_TRUE(api_.writes.empty());
+}
+
+TEST_F(OperatorTest, MetricsSayWhereQuotasStandWhileItLeads) {
+  Node("n");
+  Quota("a", {{"cpu", "1500m"}, {"memory", "1Gi"}}, {{"cpu", "9"}});
+  Quota("b", {{"cpu", "3"}});
+  Pod("b", "p", {{"cpu", "4"}});
+  Pod("a", "fits", {{"cpu", "1"}}, "", "Pending");
+  Pod("a", "large", {{"cpu", "2"}}, "", "Pending");
+  Start();
+  const auto amount = [](const char* what, const char* ns, const char* resource) {
+    return std::string("nos_quota_amount{amount=\"") + what + "\",namespace=\"" + ns +
+           "\",quota=\"quota\",resource=\"" + resource + "\",type=\"ElasticQuota\"} ";
+  };
+  const std::string owed =
+      "nos_quota_owed_pods{namespace=\"a\",quota=\"quota\",type=\"ElasticQuota\"} ";
+  std::string text = metrics_.Text();
+  EXPECT_NE(text.find(amount("min", "a", "cpu") + "1.5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(amount("min", "a", "memory") + "1073741824\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(amount("max", "a", "cpu") + "9\n"), std::string::npos);
+  EXPECT_NE(text.find(amount("borrowed", "b", "cpu") + "1\n"), std::string::npos);
+  EXPECT_NE(text.find(amount("lent", "a", "cpu") + "1\n"), std::string::npos);
+  EXPECT_NE(text.find(owed + "1\n"), std::string::npos) << text;
+  // It gets its node: nothing is owed any more.
+  Change("a/fits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
+  Run();
+  text = metrics_.Text();
+  EXPECT_NE(text.find(owed + "0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(amount("used", "a", "cpu") + "1\n"), std::string::npos);
+  Pod("a", "late", {{"cpu", "500m"}}, "", "Pending");
+  Run();
+  EXPECT_NE(metrics_.Text().find(owed + "1\n"), std::string::npos);
+  operator_->Lead(false);
+  EXPECT_EQ(metrics_.Text().find("nos_quota_amount{"), std::string::npos);
 }
 
 // The Go documentation's example: min 40, 10 and 30; 40, 40 and 0 are used; 15, 3 and 11 are theirs

@@ -28,7 +28,8 @@ struct ApiRequest {
   // How long the answer is waited for, if less than the transport would; 0: as long as that.
   Duration patience{};
   std::string text{};              // when not empty, the body as it is sent, instead of `body`
-  std::string content_encoding{};  // of `text`: gzip; "": none
+  std::string content_encoding{};  // of `text`: gzip, snappy; "": none
+  std::vector<std::pair<std::string, std::string>> headers{};  // besides those of the above
 
   // The first value of a query key, or "".
   std::string Query(std::string_view key) const;

@@ -6,12 +6,12 @@
 namespace nos::telemetry {
 
 inline constexpr MetricFamily kEnvelopes{MetricFamily::Kind::kCounter,
-                                         "nos_telemetry_envelopes_total",
+                                         "nos_telemetry_received_envelopes_total",
                                          "Envelopes that came, by result."};
 inline constexpr MetricFamily kRecords{MetricFamily::Kind::kCounter, "nos_telemetry_records_total",
                                        "Records in envelopes, by result."};
 inline constexpr MetricFamily kLost{MetricFamily::Kind::kCounter,
-                                    "nos_telemetry_lost_records_total",
+                                    "nos_telemetry_reported_lost_records_total",
                                     "Records that reporters say they had to drop, by cluster."};
 inline constexpr MetricFamily kCommit{MetricFamily::Kind::kDuration,
                                       "nos_telemetry_commit_duration_seconds",
@@ -27,6 +27,15 @@ inline constexpr MetricFamily kStoreBytes{MetricFamily::Kind::kGauge, "nos_telem
 inline constexpr MetricFamily kHeadSamples{MetricFamily::Kind::kGauge, "nos_telemetry_head_samples",
                                            "Samples in memory that are not written as chunks yet, "
                                            "by cluster."};
+inline constexpr MetricFamily kShare{
+    MetricFamily::Kind::kGauge, "nos_cluster_gpu_share",
+    "Of all GPU slots of a cluster, by share: allocated, used, idle, free, fragmented, stranded."};
+inline constexpr MetricFamily kPods{MetricFamily::Kind::kGauge, "nos_cluster_pods",
+                                    "Pods that ask for GPUs, by cluster and state: pending or "
+                                    "running."};
+inline constexpr MetricFamily kToSlice{MetricFamily::Kind::kGauge, "nos_cluster_slice_wait_seconds",
+                                       "How long pods waited for a slice: the median of the last "
+                                       "hour."};
 inline constexpr MetricFamily kRequests{MetricFamily::Kind::kCounter,
                                         "nos_telemetry_requests_total",
                                         "Requests to the API, by route and status."};

@@ -8,6 +8,7 @@
 #include "base/millis.h"
 #include "codec/gzip.h"
 #include "telemetry/measures.h"
+#include "telemetry/shares.h"
 
 namespace nos::telemetry {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 constexpr size_t kMostQueued = 1000;
 constexpr size_t kMostQueuedBytes = size_t{256} << 20;
 constexpr size_t kMostClusters = 100;
+
+double Real(int64_t count) { return static_cast<double>(count); }
 
 }  // namespace
 
@@ -79,6 +82,9 @@ Status Recorder::Load() {
       [&](int64_t cluster, const std::string& source, const std::string& boot, int64_t sequence) {
         sequences_[{names[cluster], source, boot}] = sequence;
       }));
+  for (const std::string& follower : options_.followers) {
+    NOS_ASSIGN(positions_[follower], store_->Position(follower));
+  }
   NOS_ASSIGN(const int64_t applied, store_->Applied());
   folded_ = applied;
   Status damaged;
@@ -159,10 +165,38 @@ Status Recorder::Health() const {
 }
 
 void Recorder::Report() {
+  using Values = std::vector<std::pair<MetricLabels, double>>;
+  Values shown, pods, waits;
   const std::shared_lock lock(live_mutex_);
   for (const auto& [name, live] : live_) {
     metrics_.Set(kHeadSamples, {{"cluster", name}}, static_cast<double>(live->heads.samples()));
+    const Shares shares = SharesOf(live->state, catalogue_, stale());
+    const auto share = [&](const char* what, double value) {
+      shown.push_back({{{"cluster", name}, {"share", what}}, value});
+    };
+    share("allocated", shares.allocated);
+    share("idle", shares.idle);
+    share("free", shares.free);
+    share("fragmented", shares.fragmented);
+    share("stranded", shares.stranded);
+    if (shares.used) share("used", *shares.used);
+    pods.push_back({{{"cluster", name}, {"state", "pending"}}, Real(shares.pods_pending)});
+    pods.push_back({{{"cluster", name}, {"state", "running"}}, Real(shares.pods_running)});
+    if (shares.seconds_to_slice) waits.push_back({{{"cluster", name}}, *shares.seconds_to_slice});
   }
+  metrics_.SetAll(kShare, shown);
+  metrics_.SetAll(kPods, pods);
+  metrics_.SetAll(kToSlice, waits);
+}
+
+int64_t Recorder::PositionOf(const std::string& follower) const {
+  const std::scoped_lock lock(positions_mutex_);
+  return positions_.at(follower);
+}
+
+void Recorder::Advance(const std::string& follower, int64_t journal_id) {
+  const std::scoped_lock lock(positions_mutex_);
+  positions_.at(follower) = journal_id;
 }
 
 Status Recorder::Settle() {

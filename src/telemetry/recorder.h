@@ -43,6 +43,9 @@ struct RecorderOptions {
   Retention retention;
   Duration flush_every = std::chrono::minutes(10);
   Duration report_every = std::chrono::seconds(10);  // what reporters are set to
+  // Who takes over what is journaled (JournalReader), by name, and how much is kept for them.
+  std::vector<std::string> followers;
+  int64_t most_backlog = int64_t{1} << 30;  // bytes
 };
 
 class Recorder {
@@ -75,6 +78,10 @@ class Recorder {
   // Why nothing can be written, if so.
   Status Health() const;
   void Report();  // gauges
+  // Of a follower: of the journal, what it has had. REQUIRES: it is one.
+  int64_t PositionOf(const std::string& follower) const;
+  // It has had the journal up to there; on disk with whatever is written next.
+  void Advance(const std::string& follower, int64_t journal_id);
   // Waits until all that was taken is folded, flushed and rolled up as far as is due.
   Status Settle();
 
@@ -111,6 +118,7 @@ class Recorder {
   void SetHealth(const Status& status);
   void Fold(Live& live, const Envelope& envelope);
   void Derive(Live& live);
+  Result<int64_t> WritePositions();
   void FlushIfDue();
   Status Flush();
   bool Upkeep();
@@ -135,6 +143,9 @@ class Recorder {
   int64_t folded_ = 0;  // of the journal
   Millis flushed_at_ = 0, upkeep_at_ = 0;
   bool upkeep_left_ = true, failing_ = false;
+
+  mutable std::mutex positions_mutex_;
+  std::map<std::string, int64_t> positions_;  // of followers
 
   mutable std::mutex queue_mutex_;
   std::condition_variable queue_changed_, answered_;

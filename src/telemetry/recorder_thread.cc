@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/log.h"
 #include "base/millis.h"
@@ -106,6 +107,7 @@ Status Recorder::Write(const Batch& batch) {
   const auto write = [&]() -> Status {
     NOS_RETURN_IF_ERROR(WritePending(last));
     NOS_RETURN_IF_ERROR(store_->SetApplied(last));
+    NOS_RETURN_IF_ERROR(WritePositions().status());
     for (const auto& waiting : batch) NOS_RETURN_IF_ERROR(WriteEnvelope(*waiting, sequences));
     return Status::Ok();
   };
@@ -229,6 +231,23 @@ void Recorder::Derive(Live& live) {
   }
 }
 
+// --- Followers ---
+
+// Up to where all of them have had the journal.
+Result<int64_t> Recorder::WritePositions() {
+  std::map<std::string, int64_t> positions;
+  {
+    const std::scoped_lock lock(positions_mutex_);
+    positions = positions_;
+  }
+  int64_t held = std::numeric_limits<int64_t>::max();
+  for (const auto& [follower, position] : positions) {
+    NOS_RETURN_IF_ERROR(store_->SetPosition(follower, position));
+    held = std::min(held, position);
+  }
+  return held;
+}
+
 // --- Chunks ---
 
 void Recorder::FlushIfDue() {
@@ -258,7 +277,8 @@ Status Recorder::Flush() {
     for (const auto& [name, live] : live_) {
       NOS_RETURN_IF_ERROR(store_->Flush(live->id, live->heads));
     }
-    return store_->CutJournal(last);
+    NOS_ASSIGN(const int64_t held, WritePositions());
+    return store_->CutJournal(last, held, options_.most_backlog);
   };
   NOS_RETURN_IF_ERROR(store_->Transaction(write));
   folded_ = last;

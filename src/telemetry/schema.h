@@ -47,5 +47,6 @@ CREATE TABLE late(level INTEGER NOT NULL, window INTEGER NOT NULL, subject INTEG
 
 // Keys of meta.
 inline constexpr const char* kApplied = "applied";
+inline constexpr const char* kFlushed = "flushed";
 
 }  // namespace nos::telemetry

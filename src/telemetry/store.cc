@@ -69,9 +69,9 @@ Result<SqliteStatement*> Store::Statement(const char* sql) {
   return &statements_.emplace(sql, std::move(statement)).first->second;
 }
 
-Result<int64_t> Store::Meta(const std::string& key) {
+Result<int64_t> Store::Meta(const std::string& key, int64_t fallback) {
   NOS_ASSIGN(SqliteStatement * select, Statement("SELECT value FROM meta WHERE key = ?"));
-  int64_t value = 0;
+  int64_t value = fallback;
   NOS_RETURN_IF_ERROR(
       select->Each([&](SqliteRow& row) { value = row.Integer(0); }, std::string_view(key)));
   return value;
@@ -264,9 +264,37 @@ void Store::TakeNumbers(int64_t cluster, Heads& heads) {
   std::erase_if(numbers_, [&](const auto& entry) { return entry.first.first == cluster; });
 }
 
-Status Store::CutJournal(int64_t journal_id) {
+Status Store::CutJournal(int64_t flushed, int64_t held, int64_t most_bytes) {
+  NOS_RETURN_IF_ERROR(SetMeta(kFlushed, flushed));
+  int64_t last = std::min(flushed, held);
+  if (held < flushed) {
+    NOS_ASSIGN(const int64_t oldest, OldestKept(flushed, most_bytes));
+    last = std::max(last, oldest - 1);
+  }
   NOS_ASSIGN(SqliteStatement * cut, Statement("DELETE FROM journal WHERE id <= ?"));
-  return cut->Run(journal_id);
+  return cut->Run(last);
+}
+
+// Of those up to `flushed` from the newest on, as many as have so many bytes.
+Result<int64_t> Store::OldestKept(int64_t flushed, int64_t most_bytes) {
+  NOS_ASSIGN(SqliteStatement * select,
+             Statement("SELECT coalesce(max(id), 0) + 1 FROM (SELECT id, sum(length(body)) OVER "
+                       "(ORDER BY id DESC) AS bytes FROM journal WHERE id <= ?) WHERE bytes > ?"));
+  int64_t oldest = 0;
+  NOS_RETURN_IF_ERROR(
+      select->Each([&](SqliteRow& row) { oldest = row.Integer(0); }, flushed, most_bytes));
+  return oldest;
+}
+
+Status Store::SetPosition(const std::string& follower, int64_t journal_id) {
+  return SetMeta("position " + follower, journal_id);
+}
+
+Result<int64_t> Store::Position(const std::string& follower) {
+  NOS_ASSIGN(const int64_t first,
+             db_.Number("SELECT coalesce((SELECT min(id) - 1 FROM journal), (SELECT seq FROM "
+                        "sqlite_sequence WHERE name = 'journal'), 0)"));
+  return Meta("position " + follower, first);
 }
 
 // --- At the start ---
@@ -286,9 +314,11 @@ Status Store::EachSource(
 }
 
 Status Store::EachJournaled(FunctionRef<void(const JournalRow&)> visit) {
+  NOS_ASSIGN(const int64_t flushed, Meta(kFlushed));
   NOS_ASSIGN(SqliteStatement * select,
-             Statement("SELECT id, cluster, source, received, body FROM journal ORDER BY id"));
-  return select->Each([&](SqliteRow& row) {
+             Statement("SELECT id, cluster, source, received, body FROM journal WHERE id > ? "
+                       "ORDER BY id"));
+  const auto read = [&](SqliteRow& row) {
     JournalRow journaled;
     journaled.id = row.Integer(0);
     journaled.cluster = row.Integer(1);
@@ -296,7 +326,8 @@ Status Store::EachJournaled(FunctionRef<void(const JournalRow&)> visit) {
     journaled.received = row.Integer(3);
     journaled.body = std::string(row.Text(4));
     visit(journaled);
-  });
+  };
+  return select->Each(read, flushed);
 }
 
 Result<int64_t> Store::UsedBytes() {

@@ -63,8 +63,11 @@ class Store {
   Status AddCheckpoint(int64_t cluster, const State& state);
   // Writes the heads as one flush.
   Status Flush(int64_t cluster, Heads& heads);
-  // Takes the journal up to there away.
-  Status CutJournal(int64_t journal_id);
+  // The journal up to `flushed` is not needed by the store any more. It is taken away up to `held`,
+  // what followers have not had yet is kept, but no more than `most_bytes` of it.
+  Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
+  // What a follower of the journal has had.
+  Status SetPosition(const std::string& follower, int64_t journal_id);
   // After the commit: `heads` gets the numbers that its subjects were given.
   void TakeNumbers(int64_t cluster, Heads& heads);
 
@@ -82,6 +85,8 @@ class Store {
   // In order, from the oldest that is not flushed.
   Status EachJournaled(FunctionRef<void(const JournalRow&)> visit);
   Result<int64_t> Applied();
+  // Of a follower; that of one never heard of is before the journal's first.
+  Result<int64_t> Position(const std::string& follower);
   // Of the latest checkpoint; -1: none.
   Result<Millis> LatestCheckpoint(int64_t cluster);
   Result<int64_t> EventsSinceCheckpoint(int64_t cluster);
@@ -92,7 +97,8 @@ class Store {
   explicit Store(Sqlite db) : db_(std::move(db)) {}
   Status Migrate();
   Status Limit(int64_t most_bytes);
-  Result<int64_t> Meta(const std::string& key);
+  Result<int64_t> Meta(const std::string& key, int64_t fallback = 0);
+  Result<int64_t> OldestKept(int64_t flushed, int64_t most_bytes);
   Status SetMeta(const std::string& key, int64_t value);
   // Prepared once.
   Result<SqliteStatement*> Statement(const char* sql);

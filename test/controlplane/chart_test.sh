@@ -48,6 +48,10 @@ accepted --set telemetry.enabled=true --set telemetry.certificateSecret=c --set 
   --set telemetry.whatIf=true --set telemetry.submit=true --set telemetry.impersonate=true \
   --set telemetry.oidcSecret=o --set telemetry.config.readers.oidc.issuer=https://login.test \
   --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod
+accepted --set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t \
+  --set telemetry.exportSecret=e --set telemetry.config.export.remoteWrite.url=https://mimir.test/api/v1/push \
+  --set telemetry.config.export.remoteWrite.tokenFile=/etc/nos-export/token
+accepted --set metrics.dashboards.enabled=true --set metrics.dashboards.annotations.grafana_folder=GPUs
 # Definitions with the rules that this API server can check.
 out=$(render --kube-version 1.34.0 -s templates/crds.yaml | tee "$dir/definitions.yaml" | dry_run 2>&1) || fail "definitions"
 grep -q x-kubernetes-validations "$dir/definitions.yaml" || fail "definitions for 1.34 have no rule"

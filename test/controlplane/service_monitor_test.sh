@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The chart's ServiceMonitors: taken by the real API server with the Prometheus operator's own schema,
+# The chart's ServiceMonitors and its PrometheusRule: taken by the real API server with the Prometheus operator's own schema,
 # refused by it when they are wrong, and each selects the Service that it is for.
 #
 #   service_monitor_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
@@ -16,12 +16,14 @@ if [ ! -f "$dir/kubeconfig" ]; then
 fi
 kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
 helm=$("$controlplane" binary helm) || fail "no helm"
-crd=$("$controlplane" crd servicemonitors)
-case $? in
-  0) ;;
-  77) exit 77 ;;
-  *) fail "no CRD of ServiceMonitors" ;;
-esac
+for kind in servicemonitors prometheusrules; do
+  crd=$("$controlplane" crd "$kind")
+  case $? in
+    0) crds+=("$crd") ;;
+    77) exit 77 ;;
+    *) fail "no CRD of $kind" ;;
+  esac
+done
 namespace=monitor-$$
 export KUBECONFIG=$dir/kubeconfig
 work=$(mktemp -d)
@@ -34,22 +36,26 @@ k() { "$kubectl" "$@"; }
 # render FILE ARGUMENTS...
 render() {
   "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 \
-    --set metrics.serviceMonitor.enabled=true "${@:2}" >"$work/$1" || fail "render"
+    --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true "${@:2}" >"$work/$1" || fail "render"
 }
 dry_run() { k apply --server-side --dry-run=server --validate=strict -f "$work/$1"; }
 
 refuse "no CRD 'nonsense'" "$controlplane" crd nonsense
-expect 'serverside-applied' k apply --server-side -f "$crd"
+for crd in "${crds[@]}"; do
+  expect 'serverside-applied' k apply --server-side -f "$crd"
+done
 # A CRD just made has null for its conditions, which kubectl does not wait on.
-expect 'condition met' k wait --for=jsonpath='{.status.acceptedNames.plural}'=servicemonitors \
-  --timeout 60s crd/servicemonitors.monitoring.coreos.com
-expect 'condition met' k wait --for=condition=Established --timeout 60s \
-  crd/servicemonitors.monitoring.coreos.com
+for kind in servicemonitors prometheusrules; do
+  expect 'condition met' k wait --for=jsonpath='{.status.acceptedNames.plural}'=$kind \
+    --timeout 60s crd/$kind.monitoring.coreos.com
+  expect 'condition met' k wait --for=condition=Established --timeout 60s crd/$kind.monitoring.coreos.com
+done
 expect created k create namespace "$namespace"
 
 # What the API server takes, and what it would not.
 render plain
 expect "servicemonitor.monitoring.coreos.com/nos-mig-agent serverside-applied" dry_run plain
+expect "prometheusrule.monitoring.coreos.com/nos serverside-applied" dry_run plain
 render tuned --set metrics.serviceMonitor.interval=1m \
   --set metrics.serviceMonitor.labels.release=prometheus
 expect 'serverside-applied' dry_run tuned

@@ -1,0 +1,92 @@
+#include "exports/exporter.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/log.h"
+
+namespace nos::exports {
+namespace {
+
+constexpr Duration kIdle = std::chrono::seconds(1);
+constexpr Duration kFirstPause = std::chrono::seconds(1), kLongestPause = std::chrono::minutes(1);
+constexpr int kMostDoublings = 16;
+
+}  // namespace
+
+Exporter::Exporter(std::string name, telemetry::Recorder& recorder,
+                   telemetry::JournalReader journal, Sink& sink, Metrics& metrics)
+    : name_(std::move(name)),
+      recorder_(recorder),
+      journal_(std::move(journal)),
+      sink_(sink),
+      metrics_(metrics),
+      random_(std::hash<std::string>()(name_)),
+      taken_(recorder.PositionOf(name_)) {}
+
+Duration Exporter::Step(Time now) {
+  if (now < not_before_) return not_before_ - now;
+  Status sent;
+  if (oldest_ == 0) sent = Next();
+  ShowLag();
+  if (sent.ok() && oldest_ == 0) {
+    Say(sent);
+    return kIdle;
+  }
+  Duration wish{};
+  if (sent.ok()) sent = sink_.Send(now, wish);
+  Say(sent);
+  if (!sent.ok()) {
+    not_before_ = now + Pause(wish);
+    return not_before_ - now;
+  }
+  failures_ = 0;
+  oldest_ = 0;
+  recorder_.Advance(name_, taken_);
+  return Duration::zero();
+}
+
+Status Exporter::Next() {
+  NOS_ASSIGN(const std::vector<telemetry::Journaled> rows, journal_.After(taken_));
+  if (rows.empty()) return Status::Ok();
+  const int64_t missing = rows.front().id - taken_ - 1;
+  if (missing > 0) {
+    metrics_.Count(kDropped, {{"export", name_}, {"reason", "backlog"}},
+                   static_cast<double>(missing));
+    Log(LogLevel::kWarn, "telemetry is not exported: it could not be kept for so long",
+        {{"export", name_}, {"envelopes", std::to_string(missing)}});
+  }
+  sink_.Take(rows);
+  taken_ = rows.back().id;
+  oldest_ = std::max<telemetry::Millis>(1, rows.front().received);
+  return Status::Ok();
+}
+
+// Doubling, and somewhere in its upper half.
+Duration Exporter::Pause(Duration wish) {
+  const int doublings = std::min(failures_++, kMostDoublings);
+  const double most = ToSeconds(kLongestPause);
+  const double pause = std::min(most, ToSeconds(kFirstPause) * (1 << doublings));
+  return std::max(FromSeconds(pause * (0.5 + 0.5 * random_.Uniform())),
+                  std::min(wish, Duration(std::chrono::minutes(10))));
+}
+
+void Exporter::Say(const Status& trouble) {
+  if (!trouble.ok() && trouble.message() != trouble_.message()) {
+    Log(LogLevel::kWarn, "telemetry is not exported, and kept",
+        {{"export", name_}, {"error", trouble.message()}});
+  }
+  if (trouble.ok() && !trouble_.ok()) {
+    Log(LogLevel::kInfo, "telemetry is exported again", {{"export", name_}});
+  }
+  trouble_ = trouble;
+}
+
+void Exporter::ShowLag() {
+  const double lag =
+      oldest_ == 0 ? 0
+                   : static_cast<double>(std::max<int64_t>(0, recorder_.Now() - oldest_)) / 1000;
+  metrics_.Set(kLag, {{"export", name_}}, lag);
+}
+
+}  // namespace nos::exports
