@@ -8,6 +8,7 @@
 #include "codec/gzip.h"
 #include "telemetry/files.h"
 #include "telemetry/measures.h"
+#include "telemetry/moment.h"
 
 namespace nos::telemetry {
 namespace {
@@ -225,6 +226,7 @@ Api::Reply Api::AtMoment(const ApiCall& call,
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   State state;
   NOS_RETURN_IF_ERROR(parts_.recorder.archive().StateAt(id, at, state));
+  NOS_RETURN_IF_ERROR(AddMeasured(parts_.recorder, call.cluster, at, state));
   return write(state, at, nullptr);
 }
 
