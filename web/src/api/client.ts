@@ -133,8 +133,12 @@ export const api = {
     get<{ quotas: Quota[] }>("quotas", { cluster, at }, signal),
   series: (cluster: string, query: SeriesQuery, signal?: AbortSignal) =>
     get<SeriesAnswer>("series", { cluster, ...query }, signal),
-  history: (cluster: string, from: number, to: number, limit: number, signal?: AbortSignal) =>
-    get<{ events: HistoryEvent[] }>("history", { cluster, from, to, limit }, signal),
+  /** The newest first; `next` goes on with what was before. */
+  history: (
+    cluster: string,
+    query: { from: number; to: number; limit: number; kind?: readonly string[]; after?: string },
+    signal?: AbortSignal,
+  ) => get<{ events: HistoryEvent[]; next: string | null }>("history", { cluster, ...query }, signal),
   whatIf: (cluster: string, pod: string) => post<WhatIf>("what-if", { cluster, pod }),
   submit: (cluster: string, pod: string) =>
     post<{ namespace: string; name: string }>("submit", { cluster, pod }),

@@ -205,6 +205,14 @@ export interface HistoryEvent {
   [field: string]: unknown;
 }
 
+/** How a node was cut from then on. */
+export interface LayoutEvent extends HistoryEvent {
+  kind: "layout";
+  node: string;
+  mode: string;
+  gpus: Gpu[];
+}
+
 export interface WhatIf {
   fits: boolean;
   node?: string;

@@ -204,19 +204,32 @@ export class Answers {
       });
   }
 
-  history(from: number, to: number, limit: number): HistoryEvent[] {
-    const events: HistoryEvent[] = [];
-    for (const node of this.cluster.nodes) {
-      for (const gpu of node.gpus) {
-        for (const cut of gpu.past) {
-          if (cut.at >= from && cut.at <= to) events.push({ at: cut.at, kind: "layout", node: node.name });
-        }
+  history(query: URLSearchParams): { events: HistoryEvent[]; next: string | null } {
+    const [from, to] = [Number(query.get("from")), Number(query.get("to")) || this.now];
+    const limit = Math.min(10_000, Number(query.get("limit")) || 500);
+    const wants = (kind: string): boolean => query.getAll("kind").length === 0 || query.getAll("kind").includes(kind);
+    const events: { at: number; make: () => HistoryEvent }[] = [];
+    for (const node of wants("layout") ? this.cluster.nodes : []) {
+      for (const at of new Set(node.gpus.flatMap((gpu) => gpu.past.map((cut) => cut.at)))) {
+        if (at >= from && at < to) events.push({ at, make: () => this.layout(node, at) });
       }
     }
-    for (const each of this.cluster.decisions) {
-      if (each.at >= from && each.at <= to) events.push({ kind: "decision", ...each });
+    for (const each of wants("decision") ? this.cluster.decisions : []) {
+      if (each.at >= from && each.at < to) events.push({ at: each.at, make: () => ({ kind: "decision", ...each }) });
     }
-    return events.sort((a, b) => b.at - a.at).slice(0, limit).reverse();
+    events.sort((a, b) => b.at - a.at);
+    const after = Number(query.get("after")) || 0;
+    const page = events.slice(after, after + limit).map((each) => each.make());
+    return { events: page, next: after + limit < events.length ? String(after + limit) : null };
+  }
+
+  /** As an agent tells it: without measurements, and without quotas. */
+  private layout(node: SimNode, at: number): HistoryEvent {
+    const gpus = this.node(node, at).gpus.map(({ metrics: _, unmeasured: __, ...gpu }) => ({
+      ...gpu,
+      instances: gpu.instances.map(({ metrics: ___, ...each }) => each),
+    }));
+    return { at, kind: "layout", node: node.name, mode: node.model.slots > 0 ? "mig" : "", gpus };
   }
 
   series(query: URLSearchParams): SeriesAnswer {
