@@ -154,6 +154,7 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
     cuts[std::string(FindString(node, "node"))] = CutOf(node);
   }
   std::vector<HistoryRow> rows;
+  std::map<std::string, size_t> told;  // the row of a decision in a state
   for (const Json& body : events) {
     HistoryRow row = RowOf(body);
     if (FindString(body, "kind") == "layout") {
@@ -164,6 +165,14 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
       cuts[row.subject] = std::move(after);
     }
     if (row.what.empty()) continue;
+    if (FindString(body, "kind") == "decision") {
+      const auto [known, fresh] = told.try_emplace(
+          fmt::format("{}/{}", FindString(body, "state"), FindString(body, "id")), rows.size());
+      if (!fresh) {  // it has served more pods since
+        rows[known->second].what = std::move(row.what);
+        continue;
+      }
+    }
     row.at = static_cast<int64_t>(NumberAt(body, "at", 0));
     rows.push_back(std::move(row));
   }

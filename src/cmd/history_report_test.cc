@@ -57,6 +57,19 @@ TEST(History, TellsDecisionsEventsAndXids) {
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
 }
 
+TEST(History, TellsADecisionOnceInEachState) {
+  const auto told = [](const std::string& state, const std::string& pods) {
+    return Parsed(R"({"kind":"decision","at":1,"id":"p","type":"plan","summary":"cut","state":")" +
+                  state + R"(","pods":[)" + pods + "]}");
+  };
+  const std::string a = R"({"namespace":"n","name":"a"})", b = R"({"namespace":"n","name":"b"})";
+  const auto rows = HistoryRows(
+      {told("planned", ""), told("applied", a), told("applied", std::string(a).append(",") + b)},
+      {});
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1].what, "applied: cut; for n/a, n/b");
+}
+
 TEST(History, ShowsALayout) {
   const Json gpus = Parsed(R"({"nodes":[{"node":"n-1","gpus":[
       {"index":0,"slots":8,"product":"A100","metrics":{"utilization":0.5,"memory_used":100},

@@ -38,6 +38,17 @@ class ApiTest : public RecorderFixture {
                                 "nvidia.com/mig-1g.5gb", NodeName(0)));
     records.push_back(
         PodRecord(kReportStart, "team-1", "waits", "pending", "nvidia.com/mig-3g.20gb"));
+    records.push_back({{"kind", "job"},
+                       {"at", kReportStart},
+                       {"id", "team-0/Job/train"},
+                       {"namespace", "team-0"},
+                       {"type", "Job"},
+                       {"name", "train"}});
+    records.push_back({{"kind", "queue"},
+                       {"at", kReportStart},
+                       {"id", "LocalQueue/team-0/gpus"},
+                       {"namespace", "team-0"},
+                       {"name", "gpus"}});
     records.push_back({{"kind", "quota"},
                        {"at", kReportStart},
                        {"type", "ElasticQuota"},

@@ -12,11 +12,11 @@ namespace {
 
 constexpr Millis kFarAway = 9'999'999'999'999;
 constexpr int64_t kMostHistory = 10'000, kMostDecisions = 1000;
-constexpr std::array<std::string_view, 8> kKinds = {"decision", "event", "layout",  "node",
-                                                    "pod",      "quota", "removed", "xid"};
+constexpr std::array<std::string_view, 10> kKinds = {
+    "decision", "event", "job", "layout", "node", "pod", "queue", "quota", "removed", "xid"};
 // What those get who see some namespaces only: the rest is about the whole cluster.
-constexpr std::array<std::string_view, 4> kKindsOfNamespaces = {"decision", "event", "pod",
-                                                                "quota"};
+constexpr std::array<std::string_view, 6> kKindsOfNamespaces = {"decision", "event", "job",
+                                                                "pod",      "queue", "quota"};
 
 // Leaves only pods of the scope. False: there is none.
 bool Narrow(Json& decision, const Scope& scope) {
@@ -38,7 +38,8 @@ bool Narrow(Json& decision, const Scope& scope) {
 // Whether an event may be told to whoever has the scope.
 bool Tells(Event& event, const Scope& scope) {
   if (scope.all()) return true;
-  if (event.kind == "pod") return scope.Has(std::string(FindString(event.body, "namespace")));
+  if (event.kind == "pod" || event.kind == "job" || event.kind == "queue")
+    return scope.Has(std::string(FindString(event.body, "namespace")));
   if (event.kind == "event") {
     const std::string ns(FindString(event.body, "object", "namespace"));
     return !ns.empty() && scope.Has(ns);

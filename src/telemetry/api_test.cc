@@ -80,6 +80,7 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
       {"/api/v1/workloads/{namespace}/{name}", "/api/v1/workloads/team-0/pod-0-0-0"},
       {"/api/v1/decisions", ""},
       {"/api/v1/quotas", ""},
+      {"/api/v1/jobs", ""},
       {"/api/v1/series", "/api/v1/series?metric=allocated&from=1763760000000&to=1763760060000"},
       {"/api/v1/history", ""}};
   for (const auto& [path, target] : targets) {
@@ -124,8 +125,8 @@ TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
   reader_ = {"kim", false, {"team-1"}};
   for (const char* target :
        {"/api/v1/gpus", "/api/v1/workloads", "/api/v1/decisions", "/api/v1/quotas",
-        "/api/v1/history", "/api/v1/workloads?namespace=team-0", "/api/v1/gpus?at=1763760050000",
-        "/api/v1/workloads/team-1/waits"}) {
+        "/api/v1/history", "/api/v1/jobs", "/api/v1/workloads?namespace=team-0",
+        "/api/v1/gpus?at=1763760050000", "/api/v1/workloads/team-1/waits"}) {
     const net::HttpResponse response = Ask(target);
     EXPECT_EQ(response.code, 200) << target;
     EXPECT_EQ(response.body.find("team-0"), std::string::npos) << target << response.body;

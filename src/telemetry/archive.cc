@@ -256,14 +256,15 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
     const Status applied = ApplyBody(state, EventBody(row.Text(0)));
     if (!applied.ok()) damaged = applied;
   };
-  NOS_ASSIGN(SqliteStatement late,
-             db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
-                         "id > ? AND kind IN ('layout','node','pod','quota','removed') "
-                         "ORDER BY at, id"));
+  NOS_ASSIGN(
+      SqliteStatement late,
+      db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
+                  "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed') "
+                  "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
   NOS_ASSIGN(SqliteStatement since,
              db->Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
-                         "AND kind IN ('layout','node','pod','quota','removed') "
+                         "AND kind IN ('layout','node','pod','quota','job','queue','removed') "
                          "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(since.Each(apply, cluster, base, at));
   return damaged;

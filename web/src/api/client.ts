@@ -3,6 +3,7 @@ import type {
   Decision,
   Gpus,
   HistoryEvent,
+  Job,
   Overview,
   PodDetail,
   Quota,
@@ -97,6 +98,8 @@ function post<T>(path: string, body: unknown): Promise<T> {
 export interface WorkloadQuery {
   namespace?: string;
   state?: string;
+  /** Only pods of that one: "Job/train". */
+  job?: string;
   q?: string;
   at?: number;
   limit?: number;
@@ -118,6 +121,8 @@ export const api = {
     get<Gpus>("gpus", { cluster, at, namespace }, signal),
   workloads: (cluster: string, query: WorkloadQuery, signal?: AbortSignal) =>
     get<Workloads>("workloads", { cluster, ...query }, signal),
+  jobs: (cluster: string, namespace?: string, at?: number, signal?: AbortSignal) =>
+    get<{ jobs: Job[] }>("jobs", { cluster, namespace, at }, signal),
   workload: (cluster: string, namespace: string, name: string, signal?: AbortSignal) =>
     get<PodDetail>(
       `workloads/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,

@@ -27,6 +27,17 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await page.getByRole("searchbox").press("Escape");
     await page.getByRole("radio", { name: "Jobs" }).click();
     expect(await hash(page)).toContain("group=job");
+    // A job alone, by its name; and everything again.
+    const job = page.locator("tr.group th a").first();
+    const title = await job.innerText();
+    await job.click();
+    await page.waitForFunction((wanted) => {
+      const titles = [...document.querySelectorAll("tr.group th")];
+      return titles.length === 1 && titles[0]?.textContent?.includes(wanted);
+    }, title);
+    expect(await hash(page)).toMatch(/job=/);
+    await page.getByRole("button", { name: /remove/ }).last().click();
+    expect(await hash(page)).not.toMatch(/job=/);
     expect(problems).toEqual([]);
     await close();
   });

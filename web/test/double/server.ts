@@ -178,6 +178,8 @@ export class Double {
         if (before) all = all.slice(all.findIndex((each) => each.id === before) + 1);
         return json(response, 200, { decisions: knobs.empty ? [] : all.slice(0, limit), next: limit < all.length ? all[limit - 1]!.id : null });
       }
+      case "jobs":
+        return json(response, 200, knobs.empty ? { jobs: [], queues: [] } : answers.jobs(query));
       case "quotas":
         return json(response, 200, { quotas: knobs.empty ? [] : answers.quotas(at) });
       case "series":
