@@ -110,8 +110,11 @@ describe.skipIf(unable)("the GPU map", () => {
     }
     expect(moments() - before).toBeLessThanOrEqual(3); // one where the slider stood
     expect(asked.filter((url) => url.includes("/history")).length).toBe(histories);
-    const answer = page.waitForResponse((response) => /\/gpus\?.*at=/.test(response.url()));
     await page.getByRole("button", { name: "Stop the replay" }).click();
+    await page.getByRole("slider", { name: "Moment" }).focus();
+    await page.keyboard.press("End");
+    const answer = page.waitForResponse((response) => /\/gpus\?.*at=/.test(response.url()));
+    await page.getByRole("button", { name: "A step back" }).click();
     const gpus = (await (await answer).json()) as { nodes: { gpus: { metrics?: Record<string, number> }[] }[] };
     expect(Object.keys(gpus.nodes[0]?.gpus[0]?.metrics ?? {})).toContain("memory_used");
     expect(problems).toEqual([]);

@@ -27,7 +27,13 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await page.getByRole("searchbox").press("Escape");
     await page.getByRole("radio", { name: "Jobs" }).click();
     expect(await hash(page)).toContain("group=job");
-    // A job alone, by its name; and everything again.
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.skipIf(realUrl)("of one job are shown by its name, and everything again", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/workloads?group=job`);
+    await settled(page);
     const job = page.locator("tr.group th a").first();
     const title = await job.innerText();
     await job.click();
