@@ -117,6 +117,7 @@ int Run(int argc, char** argv) {
   AddPlanCommand(root, chosen);
   AddSimulateCommand(root, chosen);
   AddGetCommand(root, chosen);
+  AddTopCommand(root, chosen);
   AddExplainCommand(root, chosen);
   AddPartitionerCommand(root, chosen);
   AddAgentCommand(root, chosen);

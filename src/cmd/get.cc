@@ -1,4 +1,5 @@
-// nos get: what a live cluster's GPUs, GPU pods and plans look like, read through a kubeconfig.
+// nos get: what a live cluster's GPUs, GPU pods and plans look like, read through a kubeconfig; and
+// what happened, read from a telemetry server.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/get_report.h"
+#include "cmd/history.h"
 #include "cmd/quota_report.h"
 #include "cmd/read_cluster.h"
 #include "cmd/terminal.h"
@@ -83,7 +85,7 @@ CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>&
 
 void AddGetCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* get =
-      root.add_subcommand("get", "Show a live cluster's GPUs, GPU pods, plans or quotas");
+      root.add_subcommand("get", "Show a live cluster's GPUs, GPU pods, plans, quotas or history");
   get->require_subcommand(1);
   get->footer(
       "Examples:\n"
@@ -104,6 +106,7 @@ void AddGetCommand(CLI::App& root, Chosen& chosen) {
                    "Of a whole GPU whose node has no label nvidia.com/gpu.memory")
       ->check(CLI::Range(0, 1'000'000))
       ->option_text("GB (" + std::to_string(flags->gpu_memory_gb) + ")");
+  AddHistoryCommand(*get, chosen);
 }
 
 }  // namespace nos::cmd

@@ -9,6 +9,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 
@@ -33,6 +34,7 @@ namespace nos::cmd {
 namespace {
 
 // Booting takes the nodes so much of their time at most, and next to none of ours.
+constexpr uint16_t kDashboardPort = 8090;
 constexpr auto kBootTime = std::chrono::seconds(5);
 
 // A second; time may pass a thousand times as fast.
@@ -42,7 +44,8 @@ struct SandboxFlags {
   int nodes = 2, gpus = 2;
   std::vector<std::string> models = {"A100-40GB"};
   std::string cluster_file, workload = "demo", kubeconfig, catalogue;
-  uint16_t port = 0, dashboard_port = 0;
+  uint16_t port = 0;
+  std::optional<uint16_t> dashboard_port;
   double speed = 1;
   uint64_t seed = 1;
   double run_seconds = 0;
@@ -198,6 +201,17 @@ void RunPlain(const Session& session) {
   std::cout << RenderFrame(session.Model(reached), {100, 1000}, false);
 }
 
+// Where others look for it, unless somebody is there already or another place is asked for.
+Result<std::unique_ptr<SandboxTelemetry>> ServeDashboard(sim::World& world,
+                                                         const SandboxFlags& flags,
+                                                         const std::string& folder) {
+  auto served =
+      SandboxTelemetry::Start(world, flags.dashboard_port.value_or(kDashboardPort), folder);
+  const bool taken = !served.ok() && served.status().code() == Code::kUnavailable;
+  if (!taken || flags.dashboard_port) return served;
+  return SandboxTelemetry::Start(world, 0, folder);
+}
+
 Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(const std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
@@ -242,8 +256,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   transport.emplace(*network, world.api());
   world.StartControllers(&*transport);
   NOS_ASSIGN(const auto telemetry,
-             SandboxTelemetry::Start(world, flags.dashboard_port,
-                                     std::filesystem::absolute(path).parent_path()));
+             ServeDashboard(world, flags, std::filesystem::absolute(path).parent_path()));
   Interrupt interrupt(kubeconfig->path());
   const Session session{
       world,
@@ -295,7 +308,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->add_option("--dashboard-port", flags->dashboard_port,
                    "Port of the dashboard on 127.0.0.1; 0 takes a free one")
       ->check(CLI::Range(0, 65535))
-      ->capture_default_str();
+      ->option_text("PORT [8090, or a free one]");
   command->add_option("--kubeconfig", flags->kubeconfig, "Where to write the kubeconfig")
       ->option_text("FILE");
   command->add_option("--speed", flags->speed, "How fast time passes: 0.01 to 1000")

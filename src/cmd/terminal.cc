@@ -1,8 +1,13 @@
 #include "cmd/terminal.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdio>
@@ -20,11 +25,14 @@ constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
 
 volatile std::sig_atomic_t interrupted = 0;
 volatile std::sig_atomic_t on_screen = 0;
+volatile std::sig_atomic_t keys_taken = 0;
+termios keys_before;         // valid while keys_taken
 char doomed_file[PATH_MAX];  // "": none
 
 // Only what POSIX lets a signal handler call.
 void EndAtOnce(int signal) {
   if (on_screen != 0) (void)!write(STDOUT_FILENO, kLeave.data(), kLeave.size());
+  if (keys_taken != 0) (void)tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
   if (doomed_file[0] != '\0') (void)unlink(static_cast<const char*>(doomed_file));
   std::signal(signal, SIG_DFL);
   (void)std::raise(signal);
@@ -103,6 +111,34 @@ void FullScreen::Draw(std::string_view frame) {
   }
   out += "\x1b[J";
   WriteAll(out);
+}
+
+Keys::Keys() {
+  std::signal(SIGWINCH, [](int) {});  // so that waiting ends
+  if (isatty(STDIN_FILENO) != 1 || tcgetattr(STDIN_FILENO, &keys_before) != 0) return;
+  keys_taken = 1;
+  termios raw = keys_before;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
+
+Keys::~Keys() {
+  if (keys_taken != 0) (void)tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
+  keys_taken = 0;
+  std::signal(SIGWINCH, SIG_DFL);
+}
+
+char Keys::Wait(Duration at_most) {
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(at_most).count();
+  std::array<pollfd, 2> ready = {
+      {{wake_.fd(), POLLIN, 0}, {keys_taken != 0 ? STDIN_FILENO : -1, POLLIN, 0}}};
+  const int count =
+      poll(ready.data(), ready.size(), static_cast<int>(std::min<int64_t>(limit, INT_MAX)));
+  if (count <= 0) return 0;
+  if (ready[0].revents != 0) wake_.Clear();
+  char key = 0;
+  if (ready[1].revents == 0) return 0;
+  return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';  // the terminal is gone
 }
 
 }  // namespace nos::cmd

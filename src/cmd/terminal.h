@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "cmd/sandbox_view.h"
 
 namespace nos::cmd {
@@ -45,6 +47,23 @@ class FullScreen {
   FullScreen(const FullScreen&) = delete;
   FullScreen& operator=(const FullScreen&) = delete;
   void Draw(std::string_view frame);
+};
+
+// While it lives, keys of the terminal on standard input come as they are pressed, and are not
+// shown. Where that is no terminal, none come. One at a time.
+class Keys {
+ public:
+  Keys();
+  ~Keys();
+  Keys(const Keys&) = delete;
+  Keys& operator=(const Keys&) = delete;
+  // The next key, or 0: Wake was called, a signal came, the window has another size, or the time is
+  // up.
+  char Wait(Duration at_most);
+  void Wake() const { wake_.Signal(); }  // from any thread
+
+ private:
+  const WakeUp wake_;
 };
 
 }  // namespace nos::cmd

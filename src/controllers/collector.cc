@@ -62,12 +62,14 @@ Outcome Collector::Reconcile(const std::string&, const View& view, kube::Client&
     for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after);
     for (const std::string& node : std::exchange(dirty_nodes_, {})) TellNode(view, node);
   }
+  for (JsonObject& record : jobs_.TakeChanges()) Tell(std::move(record));
   if (!records_.empty()) report_(std::exchange(records_, {}));
   return Outcome::Done();
 }
 
 void Collector::TellAll(const View& view) {
   pods_.clear();
+  jobs_.Clear();
   nodes_.clear();
   quotas_.clear();
   on_node_.clear();
@@ -91,6 +93,8 @@ void Collector::TellPresent(const View& view) {
   tell("pod", std::move(pods));
   tell("node", std::move(nodes));
   tell("quota", std::move(quotas));
+  tell("job", jobs_.Ids("job"));
+  tell("queue", jobs_.Ids("queue"));
 }
 
 // Which of them is in force where is a matter of all of them together.
@@ -128,6 +132,7 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
       before != nullptr && after != nullptr && before->meta.uid != after->meta.uid;
   if (before != nullptr && (after == nullptr || replaced)) {
     pods_.erase(before->meta.uid);
+    jobs_.Remove(before->meta.uid);
     TellRemoved("pod", before->meta.uid);
   }
   if (IsOnNode(before.get())) {
@@ -151,6 +156,7 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
 void Collector::TellPod(const cluster::Pod& pod) {
   Known& known = pods_[pod.meta.uid];
   if (pod.Finished() && known.finished == Time()) known.finished = now_;
+  jobs_.Put(pod, known.finished);
   const auto quota = quota_of_.find(pod.meta.ns);
   TellNew(known.record,
           PodRecord(pod, quota == quota_of_.end() ? "" : quota->second, known.finished));
@@ -207,6 +213,8 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
   const auto result = ReadPlanResult(AnnotationOf(after, cluster::kPlanResult));
   const bool failed = result.ok() && result->plan == id && !result->applied;
   plan.record["state"] = failed ? "failed" : "applied";
+  plan.record["summary"] = failed ? fmt::format("GPUs of {} could not be cut anew", after.meta.name)
+                                  : fmt::format("GPUs of {} have been cut anew", after.meta.name);
   plan.record["why"] = failed ? Describe(result->obstacles) : "";
   plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);
   Tell(plan.record);
@@ -229,6 +237,7 @@ void Collector::TellEviction(const cluster::Pod& pod) {
         {"id", "eviction/" + pod.meta.uid},
         {"type", reclaimed != nullptr ? "reclaim" : "preemption"},
         {"summary", fmt::format("{} has to go from {}", pod.Key(), pod.node_name)},
+        {"node", pod.node_name},
         {"nodes", JsonArray()},
         {"pods", JsonArray()},
         {"victims", JsonArray{NameOf(pod)}},

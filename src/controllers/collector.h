@@ -2,11 +2,11 @@
 //
 //   Collector collector(catalogue, [&](std::vector<Json> records) { spool.Add(records); });
 //
-// Of pods, nodes and quotas it tells each again whenever something of it has changed that a record
-// shows, and once everything when it begins to lead: then, too, who all is there, so that what
-// vanished while nobody told is not believed in for ever. Decisions it reads off what they leave in
-// the cluster, whoever made them: plans off the nodes' annotations, evictions by schedulers off the
-// pods' conditions.
+// Of pods, jobs, nodes and quotas it tells each again whenever something of it has changed that a
+// record shows, and once everything when it begins to lead: then, too, who all is there, so that
+// what vanished while nobody told is not believed in for ever. Decisions it reads off what they
+// leave in the cluster, whoever made them: plans off the nodes' annotations, evictions by
+// schedulers off the pods' conditions.
 //
 // It writes nothing into the cluster. One owner thread.
 #pragma once
@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controllers/collector_jobs.h"
 #include "controllers/collector_records.h"
 #include "controllers/reconciler.h"
 #include "gpu/catalogue.h"
@@ -84,8 +85,9 @@ class Collector final : public Reconciler {
   Time now_{};
   std::vector<Json> records_;
   cluster::Surroundings around_;
-  std::map<std::string, std::string, std::less<>> quota_of_;   // by namespace
-  std::map<std::string, Known> pods_;                          // by uid
+  std::map<std::string, std::string, std::less<>> quota_of_;  // by namespace
+  std::map<std::string, Known> pods_;                         // by uid
+  JobTally jobs_;
   std::map<std::string, std::string> nodes_, quotas_;          // what was told, by name and id
   std::map<std::string, std::map<std::string, Pod>> on_node_;  // by node, by uid
   std::set<std::string> dirty_nodes_;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/millis.h"
+#include "controllers/collector_jobs.h"
 #include "quota/standing.h"
 
 namespace nos::controllers {
@@ -98,6 +99,7 @@ JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time fin
   if (const auto* owner = ControllerOf(pod)) {
     record["owner"] = {{"kind", owner->kind}, {"name", owner->name}};
   }
+  if (const auto job = JobOf(pod)) record["job"] = {{"kind", job->kind}, {"name", job->name}};
   const auto capacity = pod.meta.labels.find(quota::kCapacityLabel);
   record["requests"] = RequestsRecord(pod);
   record["priority"] = pod.priority;
@@ -107,6 +109,7 @@ JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time fin
   record["scheduled"] = ScheduledAt(pod);
   record["started"] = pod.started ? ToMillis(*pod.started) : 0;
   record["finished"] = ToMillis(finished);
+  if (pod.meta.deleted) record["ends"] = ToMillis(*pod.meta.deleted);
   return record;
 }
 

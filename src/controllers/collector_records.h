@@ -16,8 +16,9 @@ namespace nos::controllers {
 
 // "pending", "starting", "running", "succeeded", "failed", "terminating".
 std::string_view StateOf(const cluster::Pod& pod);
-// `quota`: "namespace/name" of the one in force in its namespace, or "". `finished`: when it was
-// seen to have ended; Time() if it has not.
+// "job": who made it in the end (JobOf); "ends": by when it will be gone, of one that is being
+// deleted. `quota`: "namespace/name" of the one in force in its namespace, or "". `finished`: when
+// it was seen to have ended; Time() if it has not.
 JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time finished);
 
 // What the pods of a node ask for: cores, MiB.

@@ -152,7 +152,7 @@ TEST_F(CollectorTest, ANewLeaderTellsAllAndWhoIsThere) {
   Start();
   Run();
   EXPECT_EQ(Told("pod").size(), 1u);
-  ASSERT_EQ(Told("present").size(), 3u);
+  ASSERT_EQ(Told("present").size(), 5u);
   EXPECT_EQ(WriteJson(*Find(Told("present")[0], "ids")), R"(["uid-p"])");
 }
 
@@ -168,6 +168,7 @@ TEST_F(CollectorTest, APlanIsToldUntilItIsDoneAndWhomItServed) {
   ASSERT_EQ(Told("decision").size(), 1u);
   const Json planned = Told("decision")[0];
   EXPECT_EQ(FindString(planned, "state"), "planned");
+  EXPECT_EQ(FindString(planned, "summary"), "GPUs of n are to be cut anew");
   const Json& cut = Find(planned, "nodes")->as_array()[0];
   EXPECT_EQ(WriteJson(*Find(cut, "before")), R"([{"index":0,"profiles":{"7g.40gb":1}}])");
   EXPECT_EQ(WriteJson(*Find(cut, "after")), R"([{"index":0,"profiles":{"1g.5gb":2}}])");
@@ -179,12 +180,48 @@ TEST_F(CollectorTest, APlanIsToldUntilItIsDoneAndWhomItServed) {
   Run();
   ASSERT_EQ(Told("decision").size(), 1u);
   EXPECT_EQ(FindString(Told("decision")[0], "state"), "applied");
+  EXPECT_EQ(FindString(Told("decision")[0], "summary"), "GPUs of n have been cut anew");
   EXPECT_EQ(FindString(Told("decision")[0], "id"), FindString(planned, "id"));
 
   Pod("p", "n");
   Run();
   ASSERT_EQ(Told("decision").size(), 1u);
   EXPECT_EQ(WriteJson(*Find(Told("decision")[0], "pods")), R"([{"namespace":"team","name":"p"}])");
+}
+
+TEST_F(CollectorTest, AJobIsToldWithItsPods) {
+  const auto pod = [&](const std::string& name, const std::string& phase) {
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", "team"},
+                {"name", name},
+                {"uid", "uid-" + name},
+                {"ownerReferences",
+                 JsonArray{{{"apiVersion", "batch/v1"},
+                            {"kind", "Job"},
+                            {"name", "train"},
+                            {"uid", "u"},
+                            {"controller", true}}}},
+                {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+              {"spec", {{"nodeName", "n"}}},
+              {"status", {{"phase", phase}}}});
+  };
+  Node("n");
+  pod("a", "Running");
+  pod("b", "Running");
+  Run();
+  ASSERT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(FindString(Told("job")[0], "id"), "team/Job/train");
+  EXPECT_EQ(FindString(Told("pod")[0], "job", "name"), "train");
+  EXPECT_EQ(WriteJson(*Find(Told("present")[3], "ids")), R"(["team/Job/train"])");
+  pod("b", "Succeeded");
+  Run();
+  ASSERT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(*Find(Told("job")[0], "completions"), Json(1));
+  api_.Remove("pods", "team/a");
+  api_.Remove("pods", "team/b");
+  Run();
+  EXPECT_EQ(FindString(Told("removed").back(), "id"), "team/Job/train");
 }
 
 TEST_F(CollectorTest, WhoHadToGoIsTold) {

@@ -9,6 +9,7 @@
 #include "net/same_site.h"
 #include "telemetry/files.h"
 #include "telemetry/measures.h"
+#include "telemetry/moment.h"
 
 namespace nos::telemetry {
 namespace {
@@ -39,10 +40,15 @@ struct Api::Route {
 
 const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
   static const std::map<std::string, Route, std::less<>> table = {
-      {"session", {&Api::Session}},     {"overview", {&Api::Overview, true}},
-      {"gpus", {&Api::Gpus}},           {"workloads", {&Api::Workloads}},
-      {"decisions", {&Api::Decisions}}, {"quotas", {&Api::Quotas}},
-      {"series", {&Api::Series}},       {"history", {&Api::History}}};
+      {"session", {&Api::Session}},
+      {"overview", {&Api::Overview, true}},
+      {"gpus", {&Api::Gpus}},
+      {"workloads", {&Api::Workloads}},
+      {"decisions", {&Api::Decisions}},
+      {"quotas", {&Api::Quotas}},
+      {"series", {&Api::Series}},
+      {"history", {&Api::History}},
+      {"jobs", {&Api::Jobs}}};
   return table;
 }
 
@@ -240,6 +246,7 @@ Api::Reply Api::AtMoment(const ApiCall& call,
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   State state;
   NOS_RETURN_IF_ERROR(parts_.recorder.archive().StateAt(id, at, state));
+  NOS_RETURN_IF_ERROR(AddMeasured(parts_.recorder, call.cluster, at, state));
   return write(state, at, nullptr);
 }
 
@@ -260,10 +267,15 @@ Api::Reply Api::Gpus(const ApiCall& call) {
 Api::Reply Api::Workloads(const ApiCall& call) {
   NOS_ASSIGN(const int64_t most, call.Number("limit", 100, 1, 1000));
   const PodQuery query{call.Parameter("state"), ToLower(call.Parameter("q")),
-                       static_cast<size_t>(most), call.Parameter("after")};
+                       static_cast<size_t>(most), call.Parameter("after"), call.Parameter("job")};
   return AtMoment(call, [&](const State& state, Millis at, NodeTexts*) {
     return PodsJson(state, call.scope(), query, at);
   });
+}
+
+Api::Reply Api::Jobs(const ApiCall& call) {
+  return AtMoment(
+      call, [&](const State& state, Millis, NodeTexts*) { return JobsJson(state, call.scope()); });
 }
 
 Api::Reply Api::Quotas(const ApiCall& call) {

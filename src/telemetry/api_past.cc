@@ -1,4 +1,4 @@
-// The routes about the past: series, events, decisions, and one workload with what happened to it.
+// The routes about the past: series, and one workload with what happened to it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Millis kFarAway = 9'999'999'999'999;
 constexpr size_t kMostSubjects = 100, kMostPoints = 2000;
-constexpr size_t kMostEventsOfPod = 200, kMostDecisions = 1000, kMostHistory = 10'000;
+constexpr size_t kMostEventsOfPod = 200, kMostDecisions = 1000;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // At least `step`, so that buckets of rollups fall into one each.
@@ -74,35 +74,6 @@ bool NamesPod(const Json& decision, std::string_view key, const std::string& ns,
   return std::ranges::any_of(pods->get_array(), [&](const Json& pod) {
     return FindString(pod, "namespace") == ns && FindString(pod, "name") == name;
   });
-}
-
-// Leaves only pods of the scope. False: there is none.
-bool Narrow(Json& decision, const Scope& scope) {
-  if (scope.all()) return true;
-  bool any = false;
-  for (const char* key : {"pods", "victims"}) {
-    Json* pods = decision.is_object() ? decision.get_object().if_contains(key) : nullptr;
-    if (pods == nullptr || !pods->is_array()) continue;
-    JsonArray kept;
-    for (Json& pod : pods->get_array()) {
-      if (scope.Has(std::string(FindString(pod, "namespace")))) kept.push_back(std::move(pod));
-    }
-    any = any || !kept.empty();
-    *pods = std::move(kept);
-  }
-  return any;
-}
-
-// Whether an event may be told to whoever has the scope.
-bool Tells(Event& event, const Scope& scope) {
-  if (scope.all()) return true;
-  if (event.kind == "pod") return scope.Has(std::string(FindString(event.body, "namespace")));
-  if (event.kind == "event") {
-    const std::string ns(FindString(event.body, "object", "namespace"));
-    return !ns.empty() && scope.Has(ns);
-  }
-  if (event.kind == "quota") return QuotaIsIn(event.body, scope);
-  return event.kind == "decision" && Narrow(event.body, scope);
 }
 
 }  // namespace
@@ -216,47 +187,6 @@ Result<std::vector<Bucket>> Api::Samples(const std::string& cluster, const std::
   });
   buckets.erase(again.begin(), again.end());
   return buckets;
-}
-
-Api::Reply Api::History(const ApiCall& call) {
-  NOS_ASSIGN(const Millis from, call.Number("from", 0, 0, kFarAway));
-  NOS_ASSIGN(const Millis to, call.Number("to", kFarAway, 0, kFarAway));
-  NOS_ASSIGN(const int64_t most, call.Number("limit", 500, 1, static_cast<int64_t>(kMostHistory)));
-  NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
-  NOS_ASSIGN(std::vector<Event> events,
-             parts_.recorder.archive().Events(id, {from, to, {}, "", static_cast<size_t>(most)}));
-  JsonText json;
-  json.Begin('{').Key("events").Begin('[');
-  const Scope scope = call.scope();
-  for (Event& event : events) {
-    if (Tells(event, scope)) json.Value(event.body);
-  }
-  json.End(']').End('}');
-  return std::move(json.text());
-}
-
-Api::Reply Api::Decisions(const ApiCall& call) {
-  NOS_ASSIGN(const Millis from, call.Number("from", 0, 0, kFarAway));
-  NOS_ASSIGN(const Millis to, call.Number("to", kFarAway, 0, kFarAway));
-  NOS_ASSIGN(const Millis before, call.Number("before", kFarAway, 0, kFarAway));
-  NOS_ASSIGN(const int64_t most, call.Number("limit", 50, 1, static_cast<int64_t>(kMostDecisions)));
-  NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
-  // A decision has two or three records.
-  NOS_ASSIGN(
-      std::vector<Event> events,
-      parts_.recorder.archive().Events(
-          id, {from, std::min(to, before), {"decision"}, "", static_cast<size_t>(most) * 4}));
-  JsonText json;
-  json.Begin('{').Key("decisions").Begin('[');
-  std::set<std::string> told;
-  const Scope scope = call.scope();
-  for (Event& event : events) {
-    if (told.size() >= static_cast<size_t>(most)) break;
-    if (!told.insert(event.object).second || !Narrow(event.body, scope)) continue;
-    json.Value(event.body);
-  }
-  json.End(']').End('}');
-  return std::move(json.text());
 }
 
 Api::Reply Api::Workload(const ApiCall& call, const std::string& ns, const std::string& name) {

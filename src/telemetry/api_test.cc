@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "telemetry/files.h"
-#include "telemetry/fixture_test.h"
+#include "telemetry/api_fixture_test.h"
 
 namespace nos::telemetry {
 namespace {
@@ -58,83 +57,6 @@ std::string Fault(const Json& document, const Json& schema, const Json& value,
   return "";
 }
 
-class ApiTest : public RecorderFixture {
- protected:
-  void SetUp() override {
-    RecorderFixture::SetUp();
-    Open();
-    ingest_ = std::make_unique<Ingest>(*recorder_, nullptr, metrics_);
-    api_ = std::make_unique<Api>(Api::Parts{*recorder_, *ingest_, hub_, gpu::Catalogue::Builtin(),
-                                            metrics_,
-                                            [this](const net::HttpRequest&) -> Result<Reader> {
-                                              if (reader_.user.empty())
-                                                return Status(Code::kPermission, "who are you?");
-                                              return reader_;
-                                            },
-                                            false, "test"});
-    document_ = ParseJson(OpenApiText()).value_or(Json());
-  }
-  void TearDown() override {
-    api_.reset();
-    ingest_.reset();
-    RecorderFixture::TearDown();
-  }
-  // A cluster with something of everything.
-  void Fill() {
-    JsonArray records;
-    records.push_back(PodRecord(kReportStart, "team-0", "pod-0-0-0", "running",
-                                "nvidia.com/mig-1g.5gb", NodeName(0)));
-    records.push_back(
-        PodRecord(kReportStart, "team-1", "waits", "pending", "nvidia.com/mig-3g.20gb"));
-    records.push_back({{"kind", "quota"},
-                       {"at", kReportStart},
-                       {"type", "ElasticQuota"},
-                       {"namespace", "team-0"},
-                       {"name", "q"},
-                       {"namespaces", {"team-0"}},
-                       {"resources", {{"nvidia.com/gpu-memory", {{"min", 10}, {"used", 5}}}}}});
-    for (const char* state : {"planned", "applied"}) {
-      records.push_back({{"kind", "decision"},
-                         {"at", kReportStart},
-                         {"id", "plan-1"},
-                         {"type", "plan"},
-                         {"state", state},
-                         {"pods",
-                          {{{"namespace", "team-1"}, {"name", "waits"}},
-                           {{"namespace", "team-0"}, {"name", "pod-0-0-0"}}}},
-                         {"victims", JsonArray()}});
-    }
-    for (const auto& [ns, name] :
-         std::map<std::string, std::string>{{"team-0", "pod-0-0-0"}, {"team-1", "waits"}}) {
-      records.push_back({{"kind", "event"},
-                         {"at", kReportStart},
-                         {"type", "Warning"},
-                         {"object", {{"kind", "Pod"}, {"namespace", ns}, {"name", name}}},
-                         {"reason", "FailedScheduling"},
-                         {"message", "\"<script>\""}});
-    }
-    ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, records)).status.ok());
-    Report({1, 2, 7}, 0, 7);
-  }
-  net::HttpResponse Ask(const std::string& target, const std::string& method = "GET",
-                        const std::string& body = "", const net::HttpHeaders& headers = {}) {
-    return api_->Answer({method, target, headers, body});
-  }
-  Json Get(const std::string& target, int code = 200) {
-    const net::HttpResponse response = Ask(target);
-    EXPECT_EQ(response.code, code) << target << ": " << response.body;
-    const auto json = ParseJson(response.body);
-    EXPECT_TRUE(json.ok()) << target << ": " << response.body.substr(0, 300);
-    return json.value_or(Json());
-  }
-
-  Reader reader_{"root", true, {}};
-  StreamHub hub_{std::chrono::milliseconds(1)};
-  std::unique_ptr<Ingest> ingest_;
-  std::unique_ptr<Api> api_;
-  Json document_;
-};
-
 TEST_F(ApiTest, TheDocumentNamesEveryRouteAndNoOther) {
   std::set<std::string> described, served;
   const Json* paths = Find(document_, "paths");
@@ -158,6 +80,7 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
       {"/api/v1/workloads/{namespace}/{name}", "/api/v1/workloads/team-0/pod-0-0-0"},
       {"/api/v1/decisions", ""},
       {"/api/v1/quotas", ""},
+      {"/api/v1/jobs", ""},
       {"/api/v1/series", "/api/v1/series?metric=allocated&from=1763760000000&to=1763760060000"},
       {"/api/v1/history", ""}};
   for (const auto& [path, target] : targets) {
@@ -197,37 +120,13 @@ TEST_F(ApiTest, SeriesGoFromDiskAndMemoryIntoSteps) {
   }
 }
 
-TEST_F(ApiTest, ThePastCanBeAsked) {
-  Fill();
-  clock_.Set(kReportStart + 120'000);
-  JsonArray gone;
-  gone.push_back({{"kind", "removed"},
-                  {"at", kReportStart + 110'000},
-                  {"what", "pod"},
-                  {"uid", "uid-team-1-waits"}});
-  ASSERT_TRUE(Take(EnvelopeOf("cluster", 2, gone)).status.ok());
-  ASSERT_TRUE(recorder_->Settle().ok());
-  EXPECT_EQ(IntegerOr(Get("/api/v1/workloads"), "total", 0), 1);
-  EXPECT_EQ(IntegerOr(Get("/api/v1/workloads?at=1763760100000"), "total", 0), 2);
-  EXPECT_EQ(IntegerOr(Get("/api/v1/workloads?at=1763759999999"), "total", 0), 0);
-  EXPECT_EQ(Find(Get("/api/v1/gpus?at=1763760100000"), "nodes")->get_array().size(), 1U);
-}
-
-TEST_F(ApiTest, DecisionsAreToldOnceAsTheyEnded) {
-  Fill();
-  const Json answer = Get("/api/v1/decisions");
-  const JsonArray& decisions = Find(answer, "decisions")->get_array();
-  ASSERT_EQ(decisions.size(), 1U);
-  EXPECT_EQ(FindString(decisions[0], "state"), "applied");
-}
-
 TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
   Fill();
   reader_ = {"kim", false, {"team-1"}};
   for (const char* target :
        {"/api/v1/gpus", "/api/v1/workloads", "/api/v1/decisions", "/api/v1/quotas",
-        "/api/v1/history", "/api/v1/workloads?namespace=team-0", "/api/v1/gpus?at=1763760050000",
-        "/api/v1/workloads/team-1/waits"}) {
+        "/api/v1/history", "/api/v1/jobs", "/api/v1/workloads?namespace=team-0",
+        "/api/v1/gpus?at=1763760050000", "/api/v1/workloads/team-1/waits"}) {
     const net::HttpResponse response = Ask(target);
     EXPECT_EQ(response.code, 200) << target;
     EXPECT_EQ(response.body.find("team-0"), std::string::npos) << target << response.body;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/text.h"
 #include "codec/gzip.h"
+#include "telemetry/archive_lease.h"
 #include "telemetry/schema.h"
 
 namespace nos::telemetry {
@@ -23,16 +25,34 @@ Result<int64_t> Lookup(Sqlite& db, std::string_view sql, int64_t cluster, std::s
   return id;
 }
 
-Result<Millis> RolledUntil(Sqlite& db, size_t level) {
-  return db.Number(
-      fmt::format("SELECT coalesce(max(value), 0) FROM meta WHERE key = 'rolled{}'", level));
-}
-
 Result<Json> EventBody(std::string_view bytes) {
   constexpr std::string_view kGzip = "\x1f\x8b";
   if (!bytes.starts_with(kGzip)) return ParseJson(bytes);
   NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostEventBytes));
   return ParseJson(text);
+}
+
+// Numbered: 1 cluster, 2 from, 3 to, 4 object, 5 most, 6 and 7 before.
+std::string EventsSql(const EventQuery& query) {
+  std::string sql =
+      "SELECT id, at, kind, object, body FROM events e WHERE cluster = ?1 AND at >= ?2 AND "
+      "at < ?3 AND at <= ?6 AND (at, id) < (?6, ?7)";
+  // Apart, so that each uses an index of its own.
+  sql += query.object.empty() ? " AND (?4 = '' OR object = ?4)" : " AND object = ?4";
+  if (!query.kinds.empty()) {
+    std::string list;
+    for (const std::string& kind : query.kinds) {
+      list += fmt::format("{}'{}'", list.empty() ? "" : ",", kind);  // of a fixed set: no quotes
+    }
+    sql += " AND kind IN (" + list + ")";
+  }
+  if (query.latest) {
+    sql +=
+        " AND NOT EXISTS (SELECT 1 FROM events n WHERE n.cluster = e.cluster AND n.object = "
+        "e.object AND n.at >= e.at AND n.at < ?3 AND n.kind = e.kind AND (n.at, n.id) > (e.at, "
+        "e.id))";
+  }
+  return sql + " ORDER BY at DESC, id DESC LIMIT ?5";
 }
 
 Status ApplyBody(State& state, Result<Json> body) {
@@ -45,20 +65,10 @@ Status ApplyBody(State& state, Result<Json> body) {
 
 }  // namespace
 
-// A connection for the time of a call.
-class Archive::Lease {
- public:
-  Lease(Archive& archive, Sqlite db) : archive_(archive), db_(std::move(db)) {}
-  ~Lease() { archive_.GiveBack(std::move(db_)); }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  Sqlite& operator*() { return db_; }
-  Sqlite* operator->() { return &db_; }
-
- private:
-  Archive& archive_;
-  Sqlite db_;
-};
+Result<Millis> RolledUntil(Sqlite& db, size_t level) {
+  return db.Number(
+      fmt::format("SELECT coalesce(max(value), 0) FROM meta WHERE key = 'rolled{}'", level));
+}
 
 Result<Sqlite> Archive::Take() {
   {
@@ -152,25 +162,24 @@ Status Archive::CollectRows(Sqlite& db, const Wanted& wanted, size_t level, Mill
   return damaged;
 }
 
+Result<EventPlace> ParseEventPlace(std::string_view text) {
+  const size_t dot = text.find('.');
+  const auto at = ParseInt(text.substr(0, dot));
+  const auto id = dot == std::string_view::npos ? 0 : ParseInt(text.substr(dot + 1));
+  if (at && id && *at >= 0 && *id >= 0) return EventPlace{*at, *id};
+  return Invalid(
+      fmt::format("{} is no place to go on from: give what next said, or a time in "
+                  "milliseconds since the epoch",
+                  Shortened(text, 60)));
+}
+
+std::string ToText(const EventPlace& place) { return fmt::format("{}.{}", place.at, place.id); }
+
 Result<std::vector<Event>> Archive::Events(int64_t cluster, const EventQuery& query) {
   NOS_ASSIGN(Sqlite taken, Take());
   Lease db(*this, std::move(taken));
-  std::string sql =
-      "SELECT id, at, kind, object, body FROM events WHERE cluster = ? AND at >= ? "
-      "AND at < ? AND (?4 = '' OR object = ?4)";
-  if (!query.object.empty()) {
-    sql =
-        "SELECT id, at, kind, object, body FROM events WHERE cluster = ? AND at >= ? AND at < ? "
-        "AND object = ?4";
-  }
-  if (!query.kinds.empty()) {
-    std::string list;
-    for (const std::string& kind : query.kinds) {
-      list += fmt::format("{}'{}'", list.empty() ? "" : ",", kind);  // of a fixed set: no quotes
-    }
-    sql += " AND kind IN (" + list + ")";
-  }
-  NOS_ASSIGN(SqliteStatement select, db->Prepare(sql + " ORDER BY at DESC, id DESC LIMIT ?5"));
+  NOS_ASSIGN(SqliteStatement select, db->Prepare(EventsSql(query)));
+  const EventPlace before = query.before.value_or(EventPlace{query.to, 0});
   std::vector<Event> events;
   NOS_RETURN_IF_ERROR(select.Each(
       [&](SqliteRow& row) {
@@ -179,8 +188,25 @@ Result<std::vector<Event>> Archive::Events(int64_t cluster, const EventQuery& qu
                           std::string(row.Text(3)), body.ok() ? *std::move(body) : Json()});
       },
       cluster, query.from, query.to, std::string_view(query.object),
-      static_cast<int64_t>(query.most)));
+      static_cast<int64_t>(query.most), before.at, before.id));
   return events;
+}
+
+Result<std::optional<EventPlace>> Archive::Scan(int64_t cluster, EventQuery query,
+                                                FunctionRef<bool(Event&)> take) {
+  constexpr size_t kLeastAtOnce = 50, kMostAtOnce = 500;
+  size_t left = std::exchange(query.most, 0), scanned = 0;
+  while (left > 0 && scanned < kMostScanned) {
+    query.most = std::min(std::clamp(left, kLeastAtOnce, kMostAtOnce), kMostScanned - scanned);
+    NOS_ASSIGN(std::vector<Event> events, Events(cluster, query));
+    for (Event& event : events) {
+      query.before = EventPlace{event.at, event.id};
+      ++scanned;
+      if (take(event) && --left == 0) return query.before;
+    }
+    if (events.size() < query.most) return std::optional<EventPlace>();
+  }
+  return query.before;
 }
 
 Result<std::vector<Held>> Archive::Holds(int64_t cluster, const std::string& pod, Millis from,
@@ -230,14 +256,15 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
     const Status applied = ApplyBody(state, EventBody(row.Text(0)));
     if (!applied.ok()) damaged = applied;
   };
-  NOS_ASSIGN(SqliteStatement late,
-             db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
-                         "id > ? AND kind IN ('layout','node','pod','quota','removed') "
-                         "ORDER BY at, id"));
+  NOS_ASSIGN(
+      SqliteStatement late,
+      db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
+                  "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed') "
+                  "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
   NOS_ASSIGN(SqliteStatement since,
              db->Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
-                         "AND kind IN ('layout','node','pod','quota','removed') "
+                         "AND kind IN ('layout','node','pod','quota','job','queue','removed') "
                          "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(since.Each(apply, cluster, base, at));
   return damaged;

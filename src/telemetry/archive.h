@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "telemetry/levels.h"
 #include "telemetry/sqlite.h"
 #include "telemetry/state.h"
@@ -30,12 +31,26 @@ struct Event {
   Json body;
 };
 
+// Between events, by time and number: what is older than this.
+struct EventPlace {
+  Millis at = 0;
+  int64_t id = 0;  // of those of the same time, the smaller ones
+};
+// "1763760000000.42", or a time alone. Error: kInvalid.
+Result<EventPlace> ParseEventPlace(std::string_view text);
+std::string ToText(const EventPlace& place);
+
 struct EventQuery {
   Millis from = 0, to = 0;         // to: not included
   std::vector<std::string> kinds;  // empty: all
   std::string object;              // empty: all
   size_t most = 100;
+  std::optional<EventPlace> before{};
+  bool latest = false;  // of each object only the last one of the time, even if that is not before
 };
+
+// Events that a question looks at, at most; who asks goes on from there.
+inline constexpr size_t kMostScanned = 20'000;
 
 // A pod held `subject` from `since` to `until`; until 0: it does so still.
 struct Held {
@@ -53,8 +68,17 @@ class Archive {
                                       const std::string& metric, const Range& range, Millis now);
   // The newest first.
   Result<std::vector<Event>> Events(int64_t cluster, const EventQuery& query);
+  // Visits the newest first, until `take` has kept query.most of them (it returns whether it keeps
+  // one) or kMostScanned have been looked at. Returns from where to go on; nothing: that was all.
+  Result<std::optional<EventPlace>> Scan(int64_t cluster, EventQuery query,
+                                         FunctionRef<bool(Event&)> take);
   // The slices that a pod ("ns/name") held within the range, in order.
   Result<std::vector<Held>> Holds(int64_t cluster, const std::string& pod, Millis from, Millis to);
+  // Of each subject what was measured last before `at`, or with it, and no more than `within`
+  // before; where samples are not kept any more, the mean of the 5 minutes or the hour. Visits
+  // those of whom there is something. Samples that are not flushed yet are not here.
+  Status Measured(int64_t cluster, const std::vector<std::string>& subjects, Millis at,
+                  Millis within, Millis now, FunctionRef<void(Millis at, Readings)> visit);
   // What was so at that moment. `state`: empty.
   Status StateAt(int64_t cluster, Millis at, State& state);
 
@@ -65,6 +89,8 @@ class Archive {
     Millis now = 0;
   };
   class Lease;
+  // The level that has that time.
+  Result<size_t> LevelAt(Sqlite& db, Millis at, Millis now) const;
   Result<Sqlite> Take();
   void GiveBack(Sqlite db);
   Status Collect(Sqlite& db, const Wanted& wanted, size_t level, Millis from, Millis to,

@@ -8,6 +8,7 @@
 #include "base/millis.h"
 #include "codec/gzip.h"
 #include "telemetry/derived.h"
+#include "telemetry/estimate.h"
 #include "telemetry/measures.h"
 #include "telemetry/recorder.h"
 
@@ -222,7 +223,9 @@ void Recorder::Derive(Live& live) {
   auto envelope = ReadDerivedEnvelope(text);
   if (!envelope.ok()) return;  // it is what ReadDerivedEnvelope reads
   pending_.push_back({live.id, {}, Gzip(text, 1)});
+  const auto estimates = EstimateStarts(live.state, catalogue_);
   const std::scoped_lock lock(live_mutex_);
+  live.state.SetEstimates(estimates);
   live.derived_at = tick;
   for (const Record& record : envelope->records) {
     if (const auto* readings = std::get_if<Readings>(&record.what)) {

@@ -166,6 +166,7 @@ Object ReadObject(Fields& f, Object::Kind kind) {
     object.key = fmt::format("{}/{}/{}", type, ns, f.Name("name"));
   } else {
     object.key = f.Name("id");
+    if (kind != Object::Kind::kDecision) f.Name("namespace");
   }
   return object;
 }
@@ -215,10 +216,9 @@ Present ReadPresent(Fields& f) {
 
 Status Interpret(Record& record) {
   static const std::map<std::string_view, Object::Kind> kObjects = {
-      {"pod", Object::Kind::kPod},
-      {"node", Object::Kind::kNode},
-      {"quota", Object::Kind::kQuota},
-      {"decision", Object::Kind::kDecision}};
+      {"pod", Object::Kind::kPod},     {"node", Object::Kind::kNode},
+      {"quota", Object::Kind::kQuota}, {"job", Object::Kind::kJob},
+      {"queue", Object::Kind::kQueue}, {"decision", Object::Kind::kDecision}};
   Fields f(record.body);
   const std::string& kind = record.kind;
   if (kind == "gpu") {

@@ -56,11 +56,11 @@ struct Readings {
   Json processes;   // an array; null: nothing
 };
 
-// A thing that is, until it is said to be otherwise: a pod, a node, a quota, a decision.
+// A thing that is, until it is said to be otherwise: a pod, a node, a quota, a job, a decision.
 struct Object {
-  enum class Kind { kPod, kNode, kQuota, kDecision };
+  enum class Kind { kPod, kNode, kQuota, kJob, kQueue, kDecision };
   Kind kind = Kind::kPod;
-  std::string key;  // pod: uid; node: name; quota: type/namespace/name; decision: id
+  std::string key;  // pod: uid; node: name; quota: type/namespace/name; others: id
 };
 
 // Something that happened once: an Event of Kubernetes, an XID of a driver.
@@ -69,12 +69,13 @@ struct Happening {
 };
 
 struct Removed {
-  std::string what, key;  // "pod", "node", "quota", "gpu", and the key of the Object
+  // "pod", "node", "quota", "job", "queue", "gpu", and the key of the Object
+  std::string what, key;
 };
 
 // All that there are of one kind: the others that are known are there no more.
 struct Present {
-  std::string what;  // "pod", "node", "quota"
+  std::string what;  // "pod", "node", "quota", "job", "queue"
   std::set<std::string> keys;
 };
 

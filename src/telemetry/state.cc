@@ -5,7 +5,8 @@
 namespace nos::telemetry {
 namespace {
 
-constexpr size_t kMostPods = 200'000, kMostNodes = 20'000, kMostQuotas = 20'000;
+constexpr size_t kMostPods = 200'000, kMostNodes = 20'000, kMostThings = 50'000;
+constexpr size_t kMostRuns = 200, kMostRunsKeys = 50'000;
 constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000, kMostWaits = 100'000;
 
 Json WithoutTime(const Json& body) {
@@ -53,6 +54,13 @@ Pod PodOf(const Record& record, const std::string& uid) {
   pod.at = record.at;
   pod.created = IntegerOr(body, "created", 0);
   pod.scheduled = IntegerOr(body, "scheduled", 0);
+  pod.started = IntegerOr(body, "started", 0);
+  pod.finished = IntegerOr(body, "finished", 0);
+  pod.ends = IntegerOr(body, "ends", 0);
+  pod.priority = IntegerOr(body, "priority", 0);
+  if (const auto job = FindString(body, "job", "name"); !job.empty()) {
+    pod.job = std::string(FindString(body, "job", "kind")) + "/" + std::string(job);
+  }
   if (const Json* requests = Find(body, "requests"); requests != nullptr && requests->is_object()) {
     for (const auto& [key, value] : requests->get_object()) {
       if (value.is_number()) {
@@ -73,6 +81,17 @@ void Remember(std::deque<std::pair<uint64_t, T>>& recent, uint64_t version, T wh
 bool HasEnded(const Pod& pod) { return pod.state == "succeeded" || pod.state == "failed"; }
 
 }  // namespace
+
+std::vector<std::string> RunsKeys(const Pod& pod) {
+  std::vector<std::string> keys;
+  if (!pod.job.empty()) {
+    keys.push_back(pod.ns + "/" + pod.job);
+  } else if (const size_t dash = pod.name.rfind('-'); dash != std::string::npos) {
+    keys.push_back(pod.ns + "//" + pod.name.substr(0, dash));
+  }
+  keys.push_back(pod.ns);
+  return keys;
+}
 
 bool Pod::WantsGpu() const {
   return std::ranges::any_of(requests, [](const auto& request) {
@@ -114,7 +133,13 @@ State::Effects State::Apply(const Record& record, std::string_view source) {
         ApplyNode(record, *object, effects);
         break;
       case Object::Kind::kQuota:
-        ApplyQuota(record, *object, effects);
+        if (ApplyThing(record, *object, quotas_, effects)) quotas_version_ = ++version_;
+        break;
+      case Object::Kind::kJob:
+        if (ApplyThing(record, *object, jobs_, effects)) ++version_;
+        break;
+      case Object::Kind::kQueue:
+        if (ApplyThing(record, *object, queues_, effects)) ++version_;
         break;
       case Object::Kind::kDecision:
         Remember(decisions_, ++version_, record.body);
@@ -201,6 +226,8 @@ void State::ApplyPod(const Record& record, const Object& object, Effects& effect
     waits_.emplace_back(pod.scheduled, std::max<Millis>(0, pod.scheduled - pod.created));
     if (waits_.size() > kMostWaits) waits_.pop_front();
   }
+  if (pod.finished > 0 && (!known || found->second.finished == 0)) RememberRun(pod);
+  if (known) pod.estimate = found->second.estimate;
   Touch(pod.node);
   if (!known) MakeRoomForPod();
   std::string& uid = uid_of_[PodKey(pod.ns, pod.name)];
@@ -208,6 +235,33 @@ void State::ApplyPod(const Record& record, const Object& object, Effects& effect
   if (other == pods_.end() || other->second.created <= pod.created) uid = pod.uid;
   pod.version = ++version_;
   pods_[object.key] = std::move(pod);
+}
+
+void State::RememberRun(const Pod& pod) {
+  if (pod.started <= 0 || pod.finished < pod.started) return;
+  for (const std::string& key : RunsKeys(pod)) {
+    if (!runs_.contains(key) && runs_.size() >= kMostRunsKeys) continue;
+    std::deque<Millis>& runs = runs_[key];
+    runs.push_back(pod.finished - pod.started);
+    if (runs.size() > kMostRuns) runs.pop_front();
+  }
+}
+
+const std::deque<Millis>* State::RunsOf(const std::string& key) const {
+  const auto found = runs_.find(key);
+  return found == runs_.end() ? nullptr : &found->second;
+}
+
+// Who follows the state hears of those that have become another.
+void State::SetEstimates(const std::map<std::string, Estimate>& estimates) {
+  for (auto& [uid, pod] : pods_) {
+    if (pod.state != "pending") continue;
+    const auto found = estimates.find(uid);
+    const Estimate estimate = found == estimates.end() ? Estimate{} : found->second;
+    if (pod.estimate == estimate) continue;
+    pod.estimate = estimate;
+    pod.version = ++version_;
+  }
 }
 
 // One that has ended goes first, else the first by uid: bounded is bounded.
@@ -252,15 +306,20 @@ void State::ApplyNode(const Record& record, const Object& object, Effects& effec
   node->free_memory = free("memory");
 }
 
-void State::ApplyQuota(const Record& record, const Object& object, Effects& effects) {
-  const auto found = quotas_.find(object.key);
-  if (found == quotas_.end() && quotas_.size() >= kMostQuotas) return;
-  const bool same = found != quotas_.end() && SameButTime(found->second, record.body);
+bool State::ApplyThing(const Record& record, const Object& object, Things& things,
+                       Effects& effects) {
+  const auto found = things.find(object.key);
+  if (found == things.end() && things.size() >= kMostThings) return false;
+  const bool same = found != things.end() && SameButTime(found->second, record.body);
   if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
-  const bool late = found != quotas_.end() && record.at < IntegerOr(found->second, "at", 0);
-  if (late) return;
-  if (!same) quotas_version_ = ++version_;
-  quotas_[object.key] = record.body;
+  const bool late = found != things.end() && record.at < IntegerOr(found->second, "at", 0);
+  if (late) return false;
+  things[object.key] = record.body;
+  return !same;
+}
+
+State::Things* State::ThingsOf(std::string_view what) {
+  return what == "quota" ? &quotas_ : what == "job" ? &jobs_ : what == "queue" ? &queues_ : nullptr;
 }
 
 void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& effects) {
@@ -275,9 +334,10 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
     Exchange(found->second, {}, record.at, effects);
     nodes_.erase(found);
     fresh_.erase("node/" + removed.key);
-  } else if (removed.what == "quota") {
-    quotas_.erase(removed.key);
-    quotas_version_ = ++version_;
+  } else if (Things* things = ThingsOf(removed.what)) {
+    things->erase(removed.key);
+    ++version_;
+    if (things == &quotas_) quotas_version_ = version_;
   } else if (removed.what == "gpu") {
     latest_.erase("gpu/" + removed.key);
   }
@@ -293,8 +353,8 @@ void State::ApplyPresent(const Record& record, const Present& present, Effects& 
     for (const auto& [uid, pod] : pods_) look(uid, pod.at);
   } else if (present.what == "node") {
     for (const auto& [name, node] : nodes_) look(name, std::max(node.layout_at, node.record_at));
-  } else if (present.what == "quota") {
-    for (const auto& [key, body] : quotas_) look(key, IntegerOr(body, "at", 0));
+  } else if (const Things* things = ThingsOf(present.what)) {
+    for (const auto& [key, body] : *things) look(key, IntegerOr(body, "at", 0));
   }
   for (const std::string& key : gone) {
     const Record removed{
@@ -368,7 +428,9 @@ std::vector<Json> State::Records() const {
     if (node.record_at >= 0) records.push_back(node.body);
   }
   for (const auto& [uid, pod] : pods_) records.push_back(pod.body);
-  for (const auto& [key, quota] : quotas_) records.push_back(quota);
+  for (const Things* things : {&quotas_, &jobs_, &queues_}) {
+    for (const auto& [key, thing] : *things) records.push_back(thing);
+  }
   return records;
 }
 

@@ -21,9 +21,20 @@
 
 namespace nos::telemetry {
 
+// When a pod that waits will start, about.
+struct Estimate {
+  Millis at = 0;          // 0: nobody knows
+  std::string_view by{};  // "plan", "reclaim", "history": what says so; else why nobody knows
+  friend bool operator==(const Estimate&, const Estimate&) = default;
+};
+
 struct Pod {
   std::string uid, ns, name, state, node, quota;
-  Millis at = 0, created = 0, scheduled = 0;
+  std::string job;  // "Job/train"; "": none
+  int64_t priority = 0;
+  Millis at = 0, created = 0, scheduled = 0, started = 0, finished = 0;
+  Millis ends = 0;  // by when one that is being deleted is gone; 0: it is not
+  Estimate estimate{};
   std::vector<std::pair<std::string, double>> requests;
   Json body;             // the record
   uint64_t version = 0;  // of the state when it changed last
@@ -54,6 +65,10 @@ struct Slice {
   const Gpu* gpu = nullptr;
   const Instance* instance = nullptr;
 };
+
+// Which pods last about as long: those of one job, or whose names begin alike; "ns" alone: all of a
+// namespace. First the closest.
+std::vector<std::string> RunsKeys(const Pod& pod);
 
 // Removals and decisions that a State remembers for who follows it.
 inline constexpr size_t kMostRecent = 1000;
@@ -97,8 +112,15 @@ class State {
   // Of the records of one source, or of all for a source never heard of: -1.
   Millis FreshAt(std::string_view source) const;
   const std::map<std::string, Node>& nodes() const { return nodes_; }
-  const std::map<std::string, Pod>& pods() const { return pods_; }       // by uid
-  const std::map<std::string, Json>& quotas() const { return quotas_; }  // by type/ns/name
+  const std::map<std::string, Pod>& pods() const { return pods_; }  // by uid
+  using Things = std::map<std::string, Json>;
+  const Things& quotas() const { return quotas_; }  // by type/ns/name
+  const Things& jobs() const { return jobs_; }      // by id
+  const Things& queues() const { return queues_; }  // by id
+  // How long pods that are alike (RunsKeys) ran until they ended; the last ones, in order.
+  const std::deque<Millis>* RunsOf(const std::string& key) const;
+  // Of the pods that wait, by uid; those that are not named are not known.
+  void SetEstimates(const std::map<std::string, Estimate>& estimates);
   // `kind`: "gpu" or "instance". Null: nothing has come.
   const Latest* LatestOf(std::string_view kind, const std::string& uuid) const;
   // The newest of that name; null: none.
@@ -109,7 +131,9 @@ class State {
   // All that is, as records.
   std::vector<Json> Records() const;
   // How many things there are (what Records would give).
-  size_t size() const { return nodes_.size() * 2 + pods_.size() + quotas_.size(); }
+  size_t size() const {
+    return nodes_.size() * 2 + pods_.size() + quotas_.size() + jobs_.size() + queues_.size();
+  }
 
  private:
   void ApplyReadings(const Record& record, const Readings& readings);
@@ -117,7 +141,11 @@ class State {
   void Exchange(Node& node, const Layout& layout, Millis at, Effects& effects);
   void ApplyPod(const Record& record, const Object& object, Effects& effects);
   void ApplyNode(const Record& record, const Object& object, Effects& effects);
-  void ApplyQuota(const Record& record, const Object& object, Effects& effects);
+  // Whether it is now another one than before.
+  static bool ApplyThing(const Record& record, const Object& object, Things& things,
+                         Effects& effects);
+  Things* ThingsOf(std::string_view what);  // null: none of these
+  void RememberRun(const Pod& pod);
   void ApplyRemoved(const Record& record, const Removed& removed, Effects& effects);
   void ApplyPresent(const Record& record, const Present& present, Effects& effects);
   void ForgetPod(const std::string& uid);
@@ -132,7 +160,8 @@ class State {
   std::map<std::string, Millis, std::less<>> fresh_;  // by source
   std::map<std::string, Node> nodes_;
   std::map<std::string, Pod> pods_;
-  std::map<std::string, Json> quotas_;
+  Things quotas_, jobs_, queues_;
+  std::unordered_map<std::string, std::deque<Millis>> runs_;
   std::unordered_map<std::string, std::string> uid_of_;              // by ns/name
   std::unordered_map<std::string, std::set<std::string>> nodes_of_;  // by ns/name of a holder
   std::unordered_map<std::string, Latest> latest_;                   // by subject

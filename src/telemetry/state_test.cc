@@ -195,5 +195,31 @@ TEST_F(StateTest, PodsArePaged) {
   EXPECT_EQ(query.after, "");
 }
 
+TEST_F(StateTest, JobsAndQueuesComeAndGo) {
+  const auto job = [](Millis at, int64_t done) {
+    return Json{{"kind", "job"}, {"at", at},        {"id", "a/Job/train"}, {"namespace", "a"},
+                {"type", "Job"}, {"name", "train"}, {"completions", done}};
+  };
+  EXPECT_EQ(Tell(job(kReportStart, 0)).changes.size(), 1U);
+  EXPECT_TRUE(Tell(job(kReportStart + 5, 0)).changes.empty()) << "nothing new";
+  EXPECT_EQ(Tell(job(kReportStart + 9, 1)).changes.size(), 1U);
+  EXPECT_EQ(Tell(job(kReportStart + 7, 0)).changes.size(), 1U) << "late: of the past only";
+  Tell({{"kind", "queue"}, {"at", kReportStart}, {"id", "q"}, {"namespace", "b"}, {"name", "q"}});
+  ASSERT_EQ(state_.jobs().size(), 1U);
+  EXPECT_EQ(*Find(state_.jobs().begin()->second, "completions"), Json(1));
+  const std::string seen = JobsJson(state_, Scope({"kim", false, {"b"}}, ""));
+  EXPECT_EQ(seen.find("train"), std::string::npos);
+  EXPECT_NE(seen.find("\"id\":\"q\""), std::string::npos);
+  // What they are is a state again.
+  State again;
+  for (Json& record : state_.Records()) again.Apply(*ReadRecord(std::move(record)), "");
+  EXPECT_EQ(again.jobs(), state_.jobs());
+  EXPECT_EQ(again.queues(), state_.queues());
+  Tell({{"kind", "present"}, {"at", kReportStart + 20}, {"what", "job"}, {"ids", JsonArray()}});
+  Tell({{"kind", "removed"}, {"at", kReportStart + 20}, {"what", "queue"}, {"id", "q"}});
+  EXPECT_TRUE(state_.jobs().empty());
+  EXPECT_TRUE(state_.queues().empty());
+}
+
 }  // namespace
 }  // namespace nos::telemetry

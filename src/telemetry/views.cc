@@ -14,8 +14,6 @@ namespace {
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // null in JSON
 constexpr Millis kOverviewFor = 1000;
 constexpr size_t kMostTexts = 20'000;
-constexpr size_t kWaitsForEstimate = 5;
-constexpr Millis kEstimateFrom = 3'600'000;
 
 bool Sees(const std::vector<Holder>& holders, const Scope& scope) {
   return std::ranges::any_of(holders, [&](const Holder& holder) { return scope.Has(holder.ns); });
@@ -142,12 +140,13 @@ std::string OrderOf(const Pod& pod) {
 
 bool Matches(const Pod& pod, const PodQuery& query) {
   if (!query.state.empty() && pod.state != query.state) return false;
+  if (!query.job.empty() && pod.job != query.job) return false;
   if (query.text.empty()) return true;
   const auto has = [&](std::string_view text) {
     return ToLower(text).find(query.text) != std::string::npos;
   };
   return has(pod.name) || has(pod.ns) || has(pod.node) || has(pod.quota) ||
-         has(FindString(pod.body, "owner", "name"));
+         has(FindString(pod.body, "owner", "name")) || has(pod.job);
 }
 
 void AppendSlices(const State& state, const Pod& pod, JsonText& json) {
@@ -264,18 +263,12 @@ void AppendPod(const State& state, const Pod& pod, JsonText& json) {
   body.pop_back();  // its last bracket
   json.Raw(body);
   AppendSlices(state, pod, json);
+  const bool waits = pod.state == "pending";
   json.Key("estimate");
-  Millis estimate = 0;
-  std::vector<Millis> waits;
-  if (pod.state == "pending") waits = state.WaitsSince(state.now() - kEstimateFrom);
-  if (waits.size() >= kWaitsForEstimate) {
-    const auto middle = waits.begin() + static_cast<std::ptrdiff_t>(waits.size() / 2);
-    std::ranges::nth_element(waits, middle);
-    estimate = pod.created + *middle;
-  }
-  estimate > state.now() ? json.Number(estimate) : json.Null();
+  waits&& pod.estimate.at > 0 ? json.Number(pod.estimate.at) : json.Null();
+  json.Key("estimate_by").Text(waits ? pod.estimate.by : std::string_view());
   const std::string_view message = FindString(pod.body, "message");
-  json.Key("why").Text(pod.state == "pending" ? message : std::string_view());
+  json.Key("why").Text(waits ? message : std::string_view());
 }
 
 std::string PodsJson(const State& state, const Scope& scope, const PodQuery& query, Millis at) {
@@ -327,6 +320,22 @@ bool QuotaIsIn(const Json& quota, const Scope& scope) {
   return std::ranges::any_of(namespaces->get_array(), [&](const Json& ns) {
     return ns.is_string() && scope.Has(std::string(View(ns.get_string())));
   });
+}
+
+std::string JobsJson(const State& state, const Scope& scope) {
+  JsonText json;
+  json.Begin('{');
+  const auto list = [&](const char* key, const State::Things& things) {
+    json.Key(key).Begin('[');
+    for (const auto& [id, thing] : things) {
+      if (scope.Has(std::string(FindString(thing, "namespace")))) json.Value(thing);
+    }
+    json.End(']');
+  };
+  list("jobs", state.jobs());
+  list("queues", state.queues());
+  json.End('}');
+  return std::move(json.text());
 }
 
 std::string QuotasJson(const State& state, const Scope& scope) {

@@ -33,6 +33,7 @@ struct PodQuery {
   std::string state, text;  // "": any
   size_t most = 100;
   std::string after;  // as `next` of the answer before; "": from the beginning
+  std::string job{};  // "Job/train"; "": any
 };
 
 // The JSON of a node's GPUs, kept until the node changes. Thread-safe.
@@ -78,6 +79,7 @@ std::string PodsJson(const State& state, const Scope& scope, const PodQuery& que
 std::string ChangedPodsJson(const State& state, const Scope& scope, uint64_t since);
 // One pod, without the last bracket: there is more to come.
 void AppendPod(const State& state, const Pod& pod, JsonText& json);
+std::string JobsJson(const State& state, const Scope& scope);
 std::string QuotasJson(const State& state, const Scope& scope);
 bool QuotaIsIn(const Json& quota, const Scope& scope);
 

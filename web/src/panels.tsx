@@ -49,6 +49,7 @@ export function PodPanel({ namespace, name, onClose }: PodPanelProps): ReactNode
 function PodBody({ pod }: { pod: PodDetail }): ReactNode {
   const now = useNow();
   const range = useRange();
+  const maker = pod.job ?? pod.owner;
   const series = useSeries(pod.started ? ["utilization"] : [], [`pod/${pod.namespace}/${pod.name}`], range);
   return (
     <>
@@ -59,9 +60,9 @@ function PodBody({ pod }: { pod: PodDetail }): ReactNode {
       {pod.state === "pending" && <WhyWaiting pod={pod} now={now} />}
       {pod.state !== "pending" && pod.message && <p className="notice">{pod.message}</p>}
       <Facts>
-        {pod.owner && (
-          <Fact name={pod.owner.kind}>
-            <a href={href("workloads", { q: pod.owner.name })}>{pod.owner.name}</a>
+        {maker && (
+          <Fact name={maker.kind}>
+            <a href={href("workloads", { ns: pod.namespace, job: `${maker.kind}/${maker.name}` })}>{maker.name}</a>
           </Fact>
         )}
         <Fact name="Asks for">
@@ -155,14 +156,22 @@ function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
       )}
       <p className="muted">
         {pod.estimate === null
-          ? "When it will start cannot be told."
+          ? `When it will start cannot be told${pod.estimate_by ? `: ${pod.estimate_by}` : ""}.`
           : pod.estimate <= now
             ? "Expected to start any moment."
-            : `Expected to start in ${duration((pod.estimate - now) / 1000)}, at ${clock(pod.estimate, now, false)}.`}
+            : `Expected to start in ${duration((pod.estimate - now) / 1000)}, at ${clock(pod.estimate, now, false)}`}
+        {pod.estimate !== null && pod.estimate > now && bases[pod.estimate_by]}
       </p>
     </div>
   );
 }
+
+/** What an estimate is made of. */
+const bases: Record<string, string> = {
+  plan: ", as long as plans take here.",
+  reclaim: ", when who gives way has to be gone.",
+  history: ", by how long pods like those that run have taken.",
+};
 
 function timeline(pod: Pod, now: number): string {
   if (pod.finished) return `ended ${ago(pod.finished, now)}, ran ${duration((pod.finished - pod.started) / 1000)}`;

@@ -3,6 +3,7 @@ import type {
   Decision,
   Gpus,
   HistoryEvent,
+  Job,
   Overview,
   PodDetail,
   Quota,
@@ -99,6 +100,8 @@ function post<T>(path: string, body: unknown): Promise<T> {
 export interface WorkloadQuery {
   namespace?: string;
   state?: string;
+  /** Only pods of that one: "Job/train". */
+  job?: string;
   q?: string;
   at?: number;
   limit?: number;
@@ -128,6 +131,8 @@ export const api = {
     get<Gpus>("gpus", { cluster, at, namespace }, signal),
   workloads: (cluster: string, query: WorkloadQuery, signal?: AbortSignal) =>
     get<Workloads>("workloads", { cluster, ...query }, signal),
+  jobs: (cluster: string, namespace?: string, at?: number, signal?: AbortSignal) =>
+    get<{ jobs: Job[] }>("jobs", { cluster, namespace, at }, signal),
   workload: (cluster: string, namespace: string, name: string, signal?: AbortSignal) =>
     get<PodDetail>(
       `workloads/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
@@ -143,8 +148,12 @@ export const api = {
     get<{ quotas: Quota[] }>("quotas", { cluster, at }, signal),
   series: (cluster: string, query: SeriesQuery, signal?: AbortSignal) =>
     get<SeriesAnswer>("series", { cluster, ...query }, signal),
-  history: (cluster: string, from: number, to: number, limit: number, signal?: AbortSignal) =>
-    get<{ events: HistoryEvent[] }>("history", { cluster, from, to, limit }, signal),
+  /** The newest first; `next` goes on with what was before. */
+  history: (
+    cluster: string,
+    query: { from: number; to: number; limit: number; kind?: readonly string[]; after?: string },
+    signal?: AbortSignal,
+  ) => get<{ events: HistoryEvent[]; next: string | null }>("history", { cluster, ...query }, signal),
   whatIf: (cluster: string, pod: string) => post<WhatIf>("what-if", { cluster, pod }),
   submit: (cluster: string, pod: string) =>
     post<{ namespace: string; name: string }>("submit", { cluster, pod }),

@@ -108,6 +108,8 @@ export interface Pod {
   namespace: string;
   name: string;
   owner?: { kind: string; name: string };
+  /** Who made it in the end. */
+  job?: { kind: string; name: string };
   node: string;
   state: PodState;
   reason: string;
@@ -123,6 +125,8 @@ export interface Pod {
   slices: Slice[];
   /** When it is expected to start; null: unknown. */
   estimate: number | null;
+  /** What says so: "plan", "reclaim" or "history"; or why nobody knows. */
+  estimate_by: string;
   why: string;
 }
 
@@ -131,6 +135,20 @@ export interface Workloads {
   total: number;
   pods: Pod[];
   next: string | null;
+}
+
+export interface Job {
+  id: string;
+  namespace: string;
+  type: string;
+  name: string;
+  queue?: string;
+  pods?: Partial<Record<PodState, number>>;
+  completions?: number;
+  created?: number;
+  started?: number;
+  /** 0: not all of its pods have ended. */
+  finished?: number;
 }
 
 export interface ClusterEvent {
@@ -205,6 +223,14 @@ export interface HistoryEvent {
   at: number;
   kind: string;
   [field: string]: unknown;
+}
+
+/** How a node was cut from then on. */
+export interface LayoutEvent extends HistoryEvent {
+  kind: "layout";
+  node: string;
+  mode: string;
+  gpus: Gpu[];
 }
 
 export interface WhatIf {

@@ -1,5 +1,6 @@
 // What lists of pods are made of.
-import { podStates, type Pod } from "../api/types";
+import { podStates, type Job, type Pod, type PodState } from "../api/types";
+import { duration } from "./format";
 
 /** The reason and, apart from it, what would help: "... Remedy: ...". */
 export function splitRemedy(why: string): { reason: string; remedy: string } {
@@ -30,34 +31,46 @@ export interface Group {
   title: string;
   summary: string;
   pods: Pod[];
+  /** What makes a list of its pods alone; undefined: pods of their own. */
+  only?: { ns: string; job: string };
 }
 
-/** By whatever made the pods; pods of their own last. */
-export function groupPods(pods: Pod[], byJob: boolean): Group[] {
+/** By whatever made the pods in the end; pods of their own last. What is told of a job counts all its pods. */
+export function groupPods(pods: Pod[], byJob: boolean, jobs: Job[] = [], now = 0): Group[] {
   if (!byJob) return [{ key: "all", kind: "", title: "", summary: "", pods }];
+  const told = new Map(jobs.map((job) => [`${job.namespace}/${job.type}/${job.name}`, job]));
   const groups = new Map<string, Pod[]>();
   for (const pod of pods) {
-    const key = pod.owner ? `${pod.owner.kind} ${pod.namespace}/${pod.owner.name}` : "";
+    const maker = pod.job ?? pod.owner;
+    const key = maker ? `${pod.namespace}/${maker.kind}/${maker.name}` : "";
     const group = groups.get(key);
     if (group) group.push(pod);
     else groups.set(key, [pod]);
   }
   const alone = groups.get("");
   groups.delete("");
-  if (alone) groups.set("", alone);
-  return [...groups].map(([key, members]) => {
-    const [kind = "", title = ""] = key.split(" ", 2);
-    const states = podStates
-      .map((state) => ({ state, many: members.filter((pod) => pod.state === state).length }))
-      .filter(({ many }) => many > 0);
-    return {
-      key: key || "alone",
-      kind: kind || "",
-      title: title || "Pods of their own",
-      summary: states.map(({ state, many }) => `${many} ${state}`).join(", "),
-      pods: members,
-    };
+  const made = [...groups].map(([key, members]): Group => {
+    const [ns = "", kind = "", name = ""] = key.split("/");
+    return { key, kind, title: `${ns}/${name}`, summary: summaryOf(members, told.get(key), now), pods: members, only: { ns, job: `${kind}/${name}` } };
   });
+  if (alone) made.push({ key: "alone", kind: "", title: "Pods of their own", summary: statesText(countStates(alone)), pods: alone });
+  return made;
+}
+
+function countStates(pods: Pod[]): Partial<Record<PodState, number>> {
+  const counts: Partial<Record<PodState, number>> = {};
+  for (const pod of pods) counts[pod.state] = (counts[pod.state] ?? 0) + 1;
+  return counts;
+}
+
+const statesText = (counts: Partial<Record<PodState, number>>): string =>
+  podStates.filter((state) => (counts[state] ?? 0) > 0).map((state) => `${counts[state]} ${state}`).join(", ");
+
+function summaryOf(pods: Pod[], job: Job | undefined, now: number): string {
+  const parts = [statesText(job?.pods ?? countStates(pods))];
+  if (job?.started) parts.push(`${job.finished ? "ran" : "runs"} ${duration(((job.finished || now) - job.started) / 1000)}`);
+  if (job?.queue) parts.push(`queue ${job.queue}`);
+  return parts.join(" · ");
 }
 
 /** MiB in all its slices; null where none is measured. */

@@ -1,7 +1,6 @@
 // The time slider: what happened when, any moment of it, and replay.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { api } from "../api/client";
-import { useCluster, useNow, useResource } from "../lib/data";
+import { useNow } from "../lib/data";
 import { ago, clock, counted } from "../lib/format";
 import type { TimeRange } from "../lib/range";
 import { setParams } from "../lib/route";
@@ -9,10 +8,15 @@ import { useDark } from "../lib/theme";
 import { Choice, IconButton } from "../ui/controls";
 import { coloursOf } from "./draw";
 import { frameOf, grain, histogram } from "./history";
+import type { Past } from "./replay";
 
 interface Props {
   range: TimeRange;
   at: number | undefined;
+  /** What happened in the range, once it is known. */
+  past: Past | undefined;
+  /** Moments are here already: as many as the eye can follow. */
+  local: boolean;
   /** The map of that moment is still being loaded. */
   busy: boolean;
 }
@@ -23,13 +27,16 @@ const speeds = [
   { id: "48", label: "fast" },
 ];
 
-export function TimeBar({ range, at, busy }: Props): ReactNode {
+const pause = { local: 60, asked: 180 }; // milliseconds between frames
+
+export function TimeBar({ range, at, past, local, busy }: Props): ReactNode {
   const now = useNow(10_000);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState("120");
   const [drag, setDrag] = useState<number>();
   const end = range.moving ? Math.min(range.to, now) : range.to;
-  const step = frameOf(range, Number(speed));
+  const wait = local ? pause.local : pause.asked;
+  const step = frameOf(range, (Number(speed) * pause.asked) / wait);
   const live = at === undefined && drag === undefined;
   const value = Math.max(range.from, Math.min(drag ?? at ?? end, end));
 
@@ -45,7 +52,7 @@ export function TimeBar({ range, at, busy }: Props): ReactNode {
     const timer = setTimeout(() => {
       if (at === undefined || at + step >= end) setPlaying(false);
       go((at ?? end) + step);
-    }, 180);
+    }, wait);
     return () => clearTimeout(timer);
   });
 
@@ -55,7 +62,7 @@ export function TimeBar({ range, at, busy }: Props): ReactNode {
     const timer = setTimeout(() => {
       go(drag);
       setDrag(undefined);
-    }, 80);
+    }, local ? 0 : 80);
     return () => clearTimeout(timer);
   }, [drag]);
 
@@ -72,7 +79,7 @@ export function TimeBar({ range, at, busy }: Props): ReactNode {
         <Choice label="Speed of the replay" value={speed} options={speeds} onChange={setSpeed} />
       </div>
       <div className="slider">
-        <Marks range={range} end={end} />
+        <Marks range={range} end={end} past={past} />
         <input
           type="range" aria-label="Moment" aria-valuetext={live ? "now" : clock(value, now)}
           min={0} max={Math.max(1, Math.round((end - range.from) / grain))} step={1}
@@ -98,17 +105,13 @@ export function TimeBar({ range, at, busy }: Props): ReactNode {
 }
 
 /** How much changed when; decisions in the accent colour. */
-function Marks({ range, end }: { range: TimeRange; end: number }): ReactNode {
-  const { name } = useCluster();
+function Marks({ range, end, past }: { range: TimeRange; end: number; past: Past | undefined }): ReactNode {
   const canvas = useRef<HTMLCanvasElement>(null);
   const dark = useDark();
   const [width, setWidth] = useState(0);
-  const history = useResource(`history|${name}|${range.from}|${range.to}`, (signal) =>
-    api.history(name, Math.round(range.from), Math.round(range.to), 5000, signal),
-  );
   const bins = useMemo(
-    () => histogram(history.data?.events ?? [], { ...range, to: end }, Math.max(1, Math.floor(width / 4))),
-    [history.data, range.from, end, width],
+    () => histogram(past?.events ?? [], { ...range, to: end }, Math.max(1, Math.floor(width / 4))),
+    [past, range.from, end, width],
   );
   useLayoutEffect(() => {
     const element = canvas.current;
@@ -135,11 +138,11 @@ function Marks({ range, end }: { range: TimeRange; end: number }): ReactNode {
       context.fillRect(place * 4, 28 - decided, 3, decided);
     });
   }, [bins, width, dark]);
-  const decisions = history.data?.events.filter((each) => each.kind === "decision").length ?? 0;
+  const decisions = past?.events.filter((each) => each.kind === "decision").length ?? 0;
   return (
     <canvas
       ref={canvas} className="slider-marks" role="img"
-      aria-label={`${counted(history.data?.events.length ?? 0, "change")}, of them ${counted(decisions, "decision")}`}
+      aria-label={`${counted(past?.events.length ?? 0, "change")}, of them ${counted(decisions, "decision")}`}
     />
   );
 }

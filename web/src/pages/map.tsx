@@ -12,6 +12,7 @@ import { cursorOf, filterNodes } from "../map/find";
 import type { Cursor, Zoom } from "../map/geometry";
 import { Legend } from "../map/legend";
 import { GpuTable } from "../map/table";
+import { usePast, useRested } from "../map/replay";
 import { TimeBar } from "../map/timebar";
 import { GpuPanel } from "../panels";
 import { Choice, Search, Segments } from "../ui/controls";
@@ -34,7 +35,12 @@ export default function MapPage(): ReactNode {
   const { params } = useRoute();
   const at = useAt();
   const range = useRange();
-  const gpus = useGpus(at, params.ns ?? "");
+  const { past, replay } = usePast(range, at, params.ns ?? "");
+  // While the moment moves, the map is drawn from what is here; where it rests, measurements are added.
+  const rested = useRested(at, 250);
+  const asked = useGpus(replay ? rested : at, params.ns ?? "");
+  const measured = at === undefined || (rested === at && !asked.loading && asked.data !== undefined);
+  const gpus = !replay || measured ? asked : { ...asked, data: replay.frame(at), error: undefined, loading: false };
   return (
     <div className="map-page">
       <Loaded resource={gpus} what="the map of all GPUs" rows={8}>
@@ -49,7 +55,7 @@ export default function MapPage(): ReactNode {
         }
       </Loaded>
       {(gpus.data || at !== undefined) && (
-        <TimeBar range={range} at={at} busy={gpus.loading} />
+        <TimeBar range={range} at={at} past={past} local={replay !== undefined} busy={gpus.loading} />
       )}
     </div>
   );

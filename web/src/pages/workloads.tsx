@@ -2,7 +2,7 @@
 import { useMemo, useRef, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { api } from "../api/client";
-import { podStates, type Pod, type Workloads } from "../api/types";
+import { podStates, type Job, type Pod, type Workloads } from "../api/types";
 import { useAt, useCluster, useEvent, useNow, useOverview, useResource, type Cluster, type Resource } from "../lib/data";
 import { clock, count, counted, duration, memory, percent, request } from "../lib/format";
 import { href, setParams, useRoute } from "../lib/route";
@@ -19,6 +19,7 @@ const pageSize = 200;
 interface Filter {
   namespace: string;
   state: string;
+  job: string;
   q: string;
   at: number | undefined;
 }
@@ -40,20 +41,23 @@ export default function WorkloadsPage(): ReactNode {
   const cluster = useCluster();
   const at = useAt();
   const q = useThrottled(params.q ?? "", 250);
-  const filter: Filter = { namespace: params.ns ?? "", state: params.state ?? "", q, at };
+  const filter: Filter = { namespace: params.ns ?? "", state: params.state ?? "", job: params.job ?? "", q, at };
   const pages = Math.min(50, Math.max(1, Number(params.pages) || 1));
   const workloads = useResource(
-    ["pods", cluster.name, filter.namespace, filter.state, q, at ?? "", pages].join("|"),
+    ["pods", cluster.name, filter.namespace, filter.state, filter.job, q, at ?? "", pages].join("|"),
     (signal) => load(cluster, filter, pages, signal),
   );
-  useLiveList(workloads, at);
+  const jobs = useResource(params.group === "job" ? `jobs|${cluster.name}|${filter.namespace}|${at ?? ""}` : "", (signal) =>
+    api.jobs(cluster.name, filter.namespace, at, signal),
+  );
+  useLiveList(workloads, jobs, at);
   const open = params.pod ? params.pod.split("/", 2) : undefined;
   return (
     <div className="with-side">
       <div className="main-column">
         <Filters total={workloads.data?.total} />
         <Loaded resource={workloads} what="workloads" rows={10}>
-          {(data) => <List data={data} pages={pages} busy={workloads.loading} />}
+          {(data) => <List data={data} jobs={jobs.data?.jobs} pages={pages} busy={workloads.loading} />}
         </Loaded>
       </div>
       {open && (
@@ -64,7 +68,7 @@ export default function WorkloadsPage(): ReactNode {
 }
 
 /** Values change at once; what belongs on the list is asked for anew, at most every three seconds. */
-function useLiveList(workloads: Resource<Workloads>, at: number | undefined): void {
+function useLiveList(workloads: Resource<Workloads>, jobs: Resource<{ jobs: Job[] }>, at: number | undefined): void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEvent("workloads", (data) => {
     const { changed = [], removed = [] } = data as { changed?: Pod[]; removed?: string[] };
@@ -75,6 +79,7 @@ function useLiveList(workloads: Resource<Workloads>, at: number | undefined): vo
     timer.current = setTimeout(() => {
       timer.current = undefined;
       workloads.reload();
+      if (jobs.data) jobs.reload();
     }, 3000);
   });
   useEvent("reset", () => {
@@ -104,20 +109,33 @@ function Filters({ total }: { total: number | undefined }): ReactNode {
           namespace {params.ns} <span aria-label="remove">×</span>
         </button>
       )}
+      {params.job && (
+        <button type="button" className="chip" onClick={() => setParams({ job: "" })}>
+          {params.job} <span aria-label="remove">×</span>
+        </button>
+      )}
       <span className="muted nowrap" role="status">{total === undefined ? "" : counted(total, "pod")}</span>
     </div>
   );
 }
 
-function List({ data, pages, busy }: { data: Workloads; pages: number; busy: boolean }): ReactNode {
+interface ListProps {
+  data: Workloads;
+  jobs: Job[] | undefined;
+  pages: number;
+  busy: boolean;
+}
+
+function List({ data, jobs, pages, busy }: ListProps): ReactNode {
   const { params } = useRoute();
   const now = useNow();
-  const groups = useMemo(() => groupPods(data.pods, params.group === "job"), [data.pods, params.group]);
+  const minute = Math.floor(now / 60_000) * 60_000; // running times grow by minutes
+  const groups = useMemo(() => groupPods(data.pods, params.group === "job", jobs, minute), [data.pods, jobs, params.group, minute]);
   if (data.pods.length === 0) {
-    const filtered = params.q || params.state || params.ns;
+    const filtered = params.q || params.state || params.ns || params.job;
     return (
       <Empty title={filtered ? "No workload matches" : "No workload asks for a GPU"}>
-        {filtered ? <a href={href("workloads", { ns: "" })}>Show all workloads</a> : "Pods that request GPUs or slices of them appear here."}
+        {filtered ? <a href={href("workloads", { ns: "", job: "" })}>Show all workloads</a> : "Pods that request GPUs or slices of them appear here."}
       </Empty>
     );
   }
@@ -142,7 +160,9 @@ function List({ data, pages, busy }: { data: Workloads; pages: number; busy: boo
               {group.title && (
                 <tr className="group">
                   <th scope="rowgroup" colSpan={7}>
-                    <span className="muted">{group.kind}</span> {group.title} <span className="muted">{group.summary}</span>
+                    <span className="muted">{group.kind}</span>{" "}
+                    {group.only ? <a href={href("workloads", { group: "job", ...group.only })}>{group.title}</a> : group.title}{" "}
+                    <span className="muted">{group.summary}</span>
                   </th>
                 </tr>
               )}
@@ -187,7 +207,7 @@ function Row({ pod, now, selected }: { pod: Pod; now: number; selected: boolean 
       )}
       <td className="number since" data-label="Since">
         {since(pod, now)}
-        {pod.state === "pending" && <span className="muted">{expected(pod, now)}</span>}
+        {pod.state === "pending" && <span className="muted" title={pod.estimate_by}>{expected(pod, now)}</span>}
       </td>
     </tr>
   );

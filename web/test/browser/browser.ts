@@ -5,7 +5,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { readFile } from "node:fs/promises";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
-import { expect } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { Double, type Options } from "../double/server";
 
 const chromiums = [process.env.CHROMIUM ?? "", "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
@@ -47,6 +47,19 @@ export async function serve(options: Options = {}): Promise<Server> {
   }
   const double = new Double(options);
   return { url: await double.start(), double, stop: () => double.stop() };
+}
+
+/** For the tests of a `describe`: both are there while they run. */
+export function useBrowser(): { browser: Browser; server: Server } {
+  const its: Partial<{ browser: Browser; server: Server }> = {};
+  beforeAll(async () => {
+    [its.browser, its.server] = await Promise.all([launch(), serve()]);
+  });
+  afterAll(async () => {
+    await its.browser?.close();
+    its.server?.stop();
+  });
+  return its as { browser: Browser; server: Server };
 }
 
 /** A page that remembers what went wrong in it. */

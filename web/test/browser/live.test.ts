@@ -1,29 +1,21 @@
 // Live updates, reconnecting, what is designed for when there is nothing or something is wrong. The
 // double's knobs make these; against a real server they are skipped.
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { hash, launch, open, picture, realUrl, serve, settled, unable, type Server } from "./browser";
+import type { Page } from "playwright-core";
+import { afterEach, describe, expect, it } from "vitest";
+import { hash, open, picture, realUrl, serve, settled, unable, useBrowser } from "./browser";
 
 describe.skipIf(unable || realUrl)("live", () => {
-  let browser: Browser;
-  let server: Server;
-  beforeAll(async () => {
-    [browser, server] = await Promise.all([launch(), serve()]);
-  });
+  const its = useBrowser();
   afterEach(async () => turn({ reset: true }));
-  afterAll(async () => {
-    await browser?.close();
-    server?.stop();
-  });
 
   const turn = async (knobs: Record<string, unknown>): Promise<void> => {
-    await fetch(new URL("/test", server.url), { method: "POST", body: JSON.stringify(knobs) });
+    await fetch(new URL("/test", its.server.url), { method: "POST", body: JSON.stringify(knobs) });
   };
   const pending = (page: Page): Promise<string> =>
     page.locator(".figure", { hasText: "Pending pods" }).locator(".figure-value").innerText();
 
   it("figures follow the stream, and the age of data is told", async () => {
-    const { page, problems, close } = await open(browser, server.url);
+    const { page, problems, close } = await open(its.browser, its.server.url);
     await settled(page);
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByText(/^data \d+ s old$/).waitFor();
@@ -33,14 +25,14 @@ describe.skipIf(unable || realUrl)("live", () => {
       (old) => [...document.querySelectorAll(".figure")].some((each) => each.textContent?.startsWith("Pending pods") && !each.textContent.includes(old)),
       before,
     );
-    const answer = (await (await fetch(new URL("api/v1/overview", server.url))).json()) as { pods: { pending: number } };
+    const answer = (await (await fetch(new URL("api/v1/overview", its.server.url))).json()) as { pods: { pending: number } };
     expect(await pending(page)).toBe(String(answer.pods.pending));
     expect(problems).toEqual([]);
     await close();
   });
 
   it("maps and lists follow, too", async () => {
-    const { page, close } = await open(browser, `${server.url}#/workloads?state=running`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/workloads?state=running`);
     await settled(page);
     const busy = page.locator(".meter-text");
     const before = await busy.allInnerTexts();
@@ -49,7 +41,7 @@ describe.skipIf(unable || realUrl)("live", () => {
       (old) => JSON.stringify([...document.querySelectorAll(".meter-text")].map((each) => each.textContent)) !== old,
       JSON.stringify(before),
     );
-    await page.goto(`${server.url}#/map`);
+    await page.goto(`${its.server.url}#/map`);
     await settled(page);
     const pixels = await page.evaluate(() => document.querySelector<HTMLCanvasElement>(".map-canvas")?.toDataURL());
     await turn({ advance: 3_600_000 });
@@ -58,10 +50,10 @@ describe.skipIf(unable || realUrl)("live", () => {
   });
 
   it("data that grows old is said to be old", async () => {
-    const context = await browser.newContext();
+    const context = await its.browser.newContext();
     const page = await context.newPage();
     await page.clock.install();
-    await page.goto(server.url);
+    await page.goto(its.server.url);
     await page.getByText("Live", { exact: true }).waitFor();
     await page.clock.runFor(40_000);
     await page.getByText("Old data", { exact: true }).waitFor();
@@ -70,7 +62,7 @@ describe.skipIf(unable || realUrl)("live", () => {
   });
 
   it("a broken connection is said and mended", async () => {
-    const { page, close } = await open(browser, server.url);
+    const { page, close } = await open(its.browser, its.server.url);
     await settled(page);
     await page.getByText("Live", { exact: true }).waitFor();
     await turn({ failing: true, drop: true });
@@ -84,7 +76,7 @@ describe.skipIf(unable || realUrl)("live", () => {
 
   it("a server that is not ready is asked again until it is", async () => {
     await turn({ failing: true });
-    const { page, close } = await open(browser, server.url);
+    const { page, close } = await open(its.browser, its.server.url);
     await page.getByText("the store is being opened; come again in a moment").waitFor();
     await turn({ failing: false });
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
@@ -100,7 +92,7 @@ describe.skipIf(unable || realUrl)("live", () => {
       ["decisions", "Nothing was decided"],
       ["quotas", "There are no quotas"],
     ]) {
-      const { page, problems, close } = await open(browser, `${server.url}#/${name}`);
+      const { page, problems, close } = await open(its.browser, `${its.server.url}#/${name}`);
       await page.getByText(words ?? "").waitFor();
       expect(problems).toEqual([]);
       await close();
@@ -109,11 +101,11 @@ describe.skipIf(unable || realUrl)("live", () => {
 
   it("what may not be seen is said, and what may be is shown", async () => {
     await turn({ forbidden: true, namespaces: ["vision", "speech"], submit: false });
-    const { page, close } = await open(browser, `${server.url}#/map`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/map`);
     await page.getByText("You may not see the map of all GPUs").waitFor();
     await page.getByText(/user casey may not see all of the cluster/).waitFor();
     await picture(page, "forbidden");
-    await page.goto(`${server.url}#/workloads`);
+    await page.goto(`${its.server.url}#/workloads`);
     await page.getByRole("row").nth(1).waitFor();
     await page.getByRole("button", { name: /namespace/i }).click();
     await page.getByRole("option", { name: "speech" }).click();
@@ -122,14 +114,14 @@ describe.skipIf(unable || realUrl)("live", () => {
       return rows.length > 0 && rows.every((each) => each.textContent?.startsWith("speech/"));
     });
     expect(await hash(page)).toContain("ns=speech");
-    await page.goto(`${server.url}#/what-if`);
+    await page.goto(`${its.server.url}#/what-if`);
     await page.getByText("creating pods takes the right to").waitFor();
     await close();
   });
 
   it("a token is asked for, sent, and forgotten with the tab", async () => {
     await turn({ token: "right" });
-    const { page, close } = await open(browser, `${server.url}#/quotas`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/quotas`);
     await page.getByLabel("Kubernetes token").fill("wrong");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("the token is not valid in this cluster; make a new one").waitFor();
@@ -155,7 +147,7 @@ describe.skipIf(unable || realUrl)("live", () => {
 
   it("lies behind any path prefix", async () => {
     const below = await serve({ prefix: "/team/gpus/" });
-    const { page, problems, close } = await open(browser, `${below.url}#/map`);
+    const { page, problems, close } = await open(its.browser, `${below.url}#/map`);
     await page.getByRole("heading", { level: 1, name: "GPU map" }).waitFor();
     await settled(page);
     await page.getByText("Live", { exact: true }).waitFor();

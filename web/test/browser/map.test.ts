@@ -1,21 +1,21 @@
 // The map: selection, keyboard, time, links, many GPUs.
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { expectAccessible, hash, launch, mapPixels, open, realUrl, serve, settled, unable, type Server } from "./browser";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { expectAccessible, hash, mapPixels, open, realUrl, serve, settled, unable, useBrowser } from "./browser";
+
+/** To a moment whose stretch of time is then here. */
+async function stepBack(page: Page): Promise<void> {
+  const beginning = page.waitForResponse((response) => /\/quotas\?.*at=/.test(response.url()));
+  await page.getByRole("button", { name: "A step back" }).click();
+  await page.getByText(/^As of /).waitFor();
+  await (await beginning).finished();
+}
 
 describe.skipIf(unable)("the GPU map", () => {
-  let browser: Browser;
-  let server: Server;
-  beforeAll(async () => {
-    [browser, server] = await Promise.all([launch(), serve()]);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    server?.stop();
-  });
+  const its = useBrowser();
 
   it("opens a GPU by mouse and leads to its pod", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/map`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/map`);
     await settled(page);
     const map = page.getByRole("application");
     const box = (await map.boundingBox())!;
@@ -33,7 +33,7 @@ describe.skipIf(unable)("the GPU map", () => {
   });
 
   it("is used by keyboard alone, and speaks", async () => {
-    const { page, close } = await open(browser, `${server.url}#/map`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/map`);
     await settled(page);
     const map = page.getByRole("application");
     await map.focus();
@@ -50,7 +50,7 @@ describe.skipIf(unable)("the GPU map", () => {
   });
 
   it("goes back in time and returns", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/map?range=24h`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/map?range=24h`);
     await settled(page);
     await page.getByRole("button", { name: "A step back" }).click();
     await page.getByText(/^As of /).waitFor();
@@ -74,7 +74,7 @@ describe.skipIf(unable)("the GPU map", () => {
   });
 
   it("replays layouts frame by frame", async () => {
-    const { page, close } = await open(browser, `${server.url}#/map?range=1h`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/map?range=1h`);
     await settled(page);
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     const moments = new Set<string>();
@@ -89,8 +89,40 @@ describe.skipIf(unable)("the GPU map", () => {
     await close();
   });
 
+  it("replays what was loaded once, and measures where it rests", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/map?range=1h`);
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    const moments = (): number => asked.filter((url) => /\/gpus\?.*at=/.test(url)).length;
+    await settled(page);
+    // The first step back brings the map of the beginning; what follows comes from here.
+    await stepBack(page);
+    const before = moments();
+    const histories = asked.filter((url) => url.includes("/history")).length;
+    await page.getByRole("slider", { name: "Moment" }).focus();
+    await page.keyboard.press("Home");
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    const seen = new Set<string>();
+    while (seen.size < 20) {
+      const last = await hash(page);
+      seen.add(last);
+      await page.waitForFunction((old) => window.location.hash !== old, last);
+    }
+    expect(moments() - before).toBeLessThanOrEqual(3); // one where the slider stood
+    expect(asked.filter((url) => url.includes("/history")).length).toBe(histories);
+    await page.getByRole("button", { name: "Stop the replay" }).click();
+    await page.getByRole("slider", { name: "Moment" }).focus();
+    await page.keyboard.press("End");
+    const answer = page.waitForResponse((response) => /\/gpus\?.*at=/.test(response.url()));
+    await page.getByRole("button", { name: "A step back" }).click();
+    const gpus = (await (await answer).json()) as { nodes: { gpus: { metrics?: Record<string, number> }[] }[] };
+    expect(Object.keys(gpus.nodes[0]?.gpus[0]?.metrics ?? {})).toContain("memory_used");
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it("shows the same by a shared link", async () => {
-    const first = await open(browser, `${server.url}#/map?by=state&zoom=l`);
+    const first = await open(its.browser, `${its.server.url}#/map?by=state&zoom=l`);
     await settled(first.page);
     await first.page.getByRole("button", { name: "A step back" }).click();
     await first.page.getByText(/^As of /).waitFor();
@@ -99,7 +131,7 @@ describe.skipIf(unable)("the GPU map", () => {
     await first.page.keyboard.press("Enter");
     await first.page.getByRole("complementary").waitFor();
     const link = first.page.url();
-    const second = await open(browser, link);
+    const second = await open(its.browser, link);
     await settled(second.page);
     await second.page.getByRole("complementary").waitFor();
     await second.page.getByText(/^As of /).waitFor();
@@ -112,7 +144,7 @@ describe.skipIf(unable)("the GPU map", () => {
   });
 
   it("finds nodes, picks out teams and has a table", async () => {
-    const { page, close } = await open(browser, `${server.url}#/map?view=table`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/map?view=table`);
     await settled(page);
     const rows = page.getByRole("row");
     await rows.nth(1).waitFor();
@@ -133,7 +165,7 @@ describe.skipIf(unable)("the GPU map", () => {
 
   it.skipIf(realUrl)("draws of a thousand GPUs only what is in sight", async () => {
     const large = await serve({ size: 3.125 });
-    const { page, problems, close } = await open(browser, `${large.url}#/map?zoom=l`);
+    const { page, problems, close } = await open(its.browser, `${large.url}#/map?zoom=l`);
     await settled(page);
     const facts = await page.evaluate(() => {
       const scroll = document.querySelector<HTMLElement>(".map-scroll")!;
@@ -159,6 +191,25 @@ describe.skipIf(unable)("the GPU map", () => {
       return times.sort((a, b) => a - b);
     });
     console.log(`1,000 GPUs, scrolled: median frame ${frames[45]?.toFixed(1)} ms, slowest ${frames[89]?.toFixed(1)} ms`);
+    // The replay makes its frames here: the time of a step is the time of drawing it.
+    await stepBack(page);
+    const slider = page.getByRole("slider", { name: "Moment" });
+    await slider.focus();
+    const steps = await page.evaluate(async () => {
+      const input = document.querySelector<HTMLInputElement>(".slider input")!;
+      const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")!.set!;
+      const times: number[] = [];
+      for (let step = 0; step < 60; step++) {
+        const began = performance.now();
+        set.call(input, String(Math.round((Number(input.max) * step) / 60)));
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+        await new Promise(requestAnimationFrame);
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - began);
+      }
+      return times.sort((a, b) => a - b);
+    });
+    console.log(`1,000 GPUs, replayed: median step ${steps[30]?.toFixed(1)} ms, slowest ${steps[59]?.toFixed(1)} ms`);
     expect(problems).toEqual([]);
     await close();
     large.stop();

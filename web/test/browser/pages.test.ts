@@ -1,7 +1,6 @@
 // Every page: it is there, it can be read by everybody, it fits, in light and dark.
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { expectAccessible, heading, launch, open, picture, serve, settled, unable, type Server } from "./browser";
+import { describe, expect, it } from "vitest";
+import { expectAccessible, heading, open, picture, settled, unable, useBrowser } from "./browser";
 
 const pages = [
   ["overview", "Overview"],
@@ -20,20 +19,12 @@ const looks = [
 ] as const;
 
 describe.skipIf(unable)("pages", () => {
-  let browser: Browser;
-  let server: Server;
-  beforeAll(async () => {
-    [browser, server] = await Promise.all([launch(), serve()]);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    server?.stop();
-  });
+  const its = useBrowser();
 
   for (const { name: look, ...options } of looks) {
     for (const [hash, title] of pages) {
       it(`${hash} in ${look}`, async () => {
-        const { page, problems, close } = await open(browser, `${server.url}#/${hash}`, options);
+        const { page, problems, close } = await open(its.browser, `${its.server.url}#/${hash}`, options);
         await heading(page, title);
         await settled(page);
         await page.getByText("Live", { exact: true }).waitFor();
@@ -50,7 +41,7 @@ describe.skipIf(unable)("pages", () => {
   }
 
   it("are reached by links and keyboard", async () => {
-    const { page, problems, close } = await open(browser, server.url);
+    const { page, problems, close } = await open(its.browser, its.server.url);
     await heading(page, "Overview");
     const navigation = page.getByRole("navigation", { name: "Pages" });
     for (const title of ["GPU map", "Workloads", "Decisions", "Quotas", "What if", "Overview"]) {
@@ -66,7 +57,7 @@ describe.skipIf(unable)("pages", () => {
   });
 
   it("keep the colours that were chosen", async () => {
-    const { page, close } = await open(browser, server.url, { colorScheme: "light" });
+    const { page, close } = await open(its.browser, its.server.url, { colorScheme: "light" });
     await page.getByRole("button", { name: /switch to light/ }).click();
     await page.getByRole("button", { name: /switch to dark/ }).click();
     expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
@@ -77,7 +68,7 @@ describe.skipIf(unable)("pages", () => {
   });
 
   it("zoom into a chart by drawing over it, and out by choosing", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/overview`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/overview`);
     await settled(page);
     const plot = (await page.locator(".chart-plot .u-over").first().boundingBox())!;
     await page.mouse.move(plot.x + plot.width * 0.4, plot.y + 40);
@@ -99,7 +90,7 @@ describe.skipIf(unable)("pages", () => {
   });
 
   it("say smallest, mean and largest value of every chart", async () => {
-    const { page, close } = await open(browser, `${server.url}#/overview`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/overview`);
     await settled(page);
     const charts = page.locator(".chart");
     await charts.first().waitFor();

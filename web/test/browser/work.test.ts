@@ -1,22 +1,13 @@
 // Workloads, decisions and what-if; and names that mean harm.
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Gpus, Overview, Pod, Workloads } from "../../src/api/types";
-import { expectAccessible, hash, launch, open, picture, realUrl, serve, settled, unable, type Server } from "./browser";
+import { expectAccessible, hash, open, picture, realUrl, settled, unable, useBrowser } from "./browser";
 
 describe.skipIf(unable)("workloads and decisions", () => {
-  let browser: Browser;
-  let server: Server;
-  beforeAll(async () => {
-    [browser, server] = await Promise.all([launch(), serve()]);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    server?.stop();
-  });
+  const its = useBrowser();
 
   it("are filtered and searched, and the address says how", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/workloads`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/workloads`);
     await settled(page);
     await page.getByRole("radio", { name: /^running/ }).click();
     await page.waitForFunction(() => {
@@ -40,8 +31,25 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await close();
   });
 
+  it.skipIf(realUrl)("of one job are shown by its name, and everything again", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/workloads?group=job`);
+    await settled(page);
+    const job = page.locator("tr.group th a").first();
+    const title = await job.innerText();
+    await job.click();
+    await page.waitForFunction((wanted) => {
+      const titles = [...document.querySelectorAll("tr.group th")];
+      return titles.length === 1 && titles[0]?.textContent?.includes(wanted);
+    }, title);
+    expect(await hash(page)).toMatch(/job=/);
+    await page.getByRole("button", { name: /remove/ }).last().click();
+    expect(await hash(page)).not.toMatch(/job=/);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it.skipIf(realUrl)("that wait say why, what would help and when they start", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/workloads?state=pending`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/workloads?state=pending`);
     await settled(page);
     await page.locator("tbody th .link").first().click();
     const panel = page.getByRole("complementary", { name: /^Pod / });
@@ -57,7 +65,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
   });
 
   it("running pods show how busy they are over time and lead to the map", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/workloads?state=running`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/workloads?state=running`);
     await settled(page);
     await page.locator("tbody th .link").first().click();
     const panel = page.getByRole("complementary", { name: /^Pod / });
@@ -69,7 +77,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
   });
 
   it.skipIf(realUrl)("decisions show before and after, whom they served and what they cost", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/decisions?type=reclaim`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/decisions?type=reclaim`);
     await settled(page);
     await page.locator(".decision-head").first().click();
     await page.getByRole("heading", { name: "Before and after" }).waitFor();
@@ -86,7 +94,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
   });
 
   it.skipIf(realUrl)("what-if answers, refuses nonsense, and submits only when told twice", async () => {
-    const { page, problems, close } = await open(browser, `${server.url}#/what-if`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/what-if`);
     await settled(page);
     await page.getByRole("button", { name: "What if?" }).click();
     await page.getByText(/^It would run on /).waitFor();
@@ -103,11 +111,11 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await page.getByRole("alertdialog").waitFor();
     await expectAccessible(page);
     await page.getByRole("button", { name: "Not now" }).click();
-    expect(server.double?.submitted).toEqual([]);
+    expect(its.server.double?.submitted).toEqual([]);
     await page.getByRole("button", { name: "Submit…" }).click();
     await page.getByRole("alertdialog").getByRole("button", { name: "Submit", exact: true }).click();
     await page.getByText("Submitted", { exact: true }).waitFor();
-    expect(server.double?.submitted).toHaveLength(1);
+    expect(its.server.double?.submitted).toHaveLength(1);
     expect(problems).toEqual([]);
     await pod.fill("{}");
     await page.getByRole("button", { name: "What if?" }).click();
@@ -117,7 +125,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
 
   it("names that mean harm do none", async () => {
     const evil = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>';
-    const { page, problems, close } = await open(browser, `${server.url}#/overview`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/overview`);
     const harm = async (path: string, change: (data: never) => void): Promise<void> => {
       await page.route(path, async (route) => {
         const response = await route.fetch();
@@ -141,7 +149,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
       }
     });
     for (const name of ["overview", "map?by=team&zoom=l", "map?view=table", "workloads", "workloads?group=job", "what-if"]) {
-      await page.goto(`${server.url}#/${name}`);
+      await page.goto(`${its.server.url}#/${name}`);
       await page.reload();
       await settled(page);
       await page.getByText("Live", { exact: true }).waitFor();

@@ -3,7 +3,7 @@ import { accounting, utilization, type Shares, type SimCluster, type SimGpu, typ
 import { teams } from "./hardware";
 import { hash, noise } from "./random";
 import type {
-  Gpu, HistoryEvent, Instance, Metrics, Node, Overview, Pod, PodDetail, PodState, Quota, SeriesAnswer, Slice, WhatIf,
+  Gpu, HistoryEvent, Instance, Job, Metrics, Node, Overview, Pod, PodDetail, PodState, Quota, SeriesAnswer, Slice, WhatIf,
 } from "../../src/api/types";
 
 const interval = 10_000;
@@ -133,7 +133,7 @@ export class Answers {
       });
     }
     return {
-      uid: pod.uid, namespace: pod.namespace, name: pod.name, ...(pod.owner ? { owner: pod.owner } : {}),
+      uid: pod.uid, namespace: pod.namespace, name: pod.name, ...(pod.owner ? { owner: pod.owner, job: pod.owner } : {}),
       node: placed ? pod.gpu!.node.name : "", state,
       reason: state === "pending" ? pod.reason : state === "failed" ? "Preempted" : "",
       message: state === "pending" ? pod.why : state === "failed" ? "its slice went back to the quota that it was borrowed from" : "",
@@ -143,9 +143,15 @@ export class Answers {
       priority: pod.priority, quota: pod.team.quota, capacity: !pod.team.quota || !placed ? "" : pod.over ? "over-quota" : "in-quota",
       created: pod.created, scheduled: placed ? pod.started - 4000 : 0, started: placed ? pod.started : 0,
       finished: state === "succeeded" || state === "failed" ? pod.finished : 0,
-      slices, estimate: state === "pending" && pod.reason !== "QuotaExceeded" ? this.estimate(pod) : null,
+      slices, ...this.estimateOf(pod, state),
       why: state === "pending" ? pod.why : "",
     };
+  }
+
+  private estimateOf(pod: SimPod, state: PodState): { estimate: number | null; estimate_by: string } {
+    if (state !== "pending") return { estimate: null, estimate_by: "" };
+    const estimate = pod.reason === "QuotaExceeded" ? null : this.estimate(pod);
+    return { estimate, estimate_by: estimate === null ? "no history" : "history" };
   }
 
   private estimate(pod: SimPod): number | null {
@@ -159,16 +165,36 @@ export class Answers {
   workloads(query: URLSearchParams): { at: number; total: number; pods: Pod[]; next: string | null } {
     const at = Number(query.get("at")) || this.now;
     const [namespace, state, text] = [query.get("namespace") ?? "", query.get("state") ?? "", (query.get("q") ?? "").toLowerCase()];
+    const job = query.get("job") ?? "";
     const limit = Math.min(1000, Number(query.get("limit")) || 100);
     const order: PodState[] = ["pending", "starting", "terminating", "running", "failed", "succeeded"];
     const all = this.recent(at)
       .map((pod) => this.pod(pod, at))
       .filter((pod) => (!namespace || pod.namespace === namespace) && (!state || pod.state === state))
+      .filter((pod) => !job || `${pod.job?.kind}/${pod.job?.name}` === job)
       .filter((pod) => !text || `${pod.namespace}/${pod.name} ${pod.node} ${Object.keys(pod.requests).join(" ")}`.toLowerCase().includes(text))
       .sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || a.created - b.created || (a.uid < b.uid ? -1 : 1));
     const after = Number(query.get("after")) || 0;
     const pods = all.slice(after, after + limit);
     return { at, total: all.length, pods, next: after + limit < all.length ? String(after + limit) : null };
+  }
+
+  jobs(query: URLSearchParams): { jobs: Job[]; queues: [] } {
+    const at = Number(query.get("at")) || this.now;
+    const jobs = new Map<string, Job>();
+    for (const each of this.recent(at)) {
+      const pod = this.pod(each, at);
+      if (!pod.job || (query.get("namespace") && pod.namespace !== query.get("namespace"))) continue;
+      const id = `${pod.namespace}/${pod.job.kind}/${pod.job.name}`;
+      const job = jobs.get(id) ?? {
+        id, namespace: pod.namespace, type: pod.job.kind, name: pod.job.name, queue: "", pods: {}, completions: 0,
+        created: pod.created, started: 0, finished: 0,
+      };
+      job.pods = { ...job.pods, [pod.state]: (job.pods?.[pod.state] ?? 0) + 1 };
+      if (pod.started) job.started = Math.min(job.started || pod.started, pod.started);
+      jobs.set(id, job);
+    }
+    return { jobs: [...jobs.values()], queues: [] };
   }
 
   workload(namespace: string, name: string): PodDetail | undefined {
@@ -204,19 +230,32 @@ export class Answers {
       });
   }
 
-  history(from: number, to: number, limit: number): HistoryEvent[] {
-    const events: HistoryEvent[] = [];
-    for (const node of this.cluster.nodes) {
-      for (const gpu of node.gpus) {
-        for (const cut of gpu.past) {
-          if (cut.at >= from && cut.at <= to) events.push({ at: cut.at, kind: "layout", node: node.name });
-        }
+  history(query: URLSearchParams): { events: HistoryEvent[]; next: string | null } {
+    const [from, to] = [Number(query.get("from")), Number(query.get("to")) || this.now];
+    const limit = Math.min(10_000, Number(query.get("limit")) || 500);
+    const wants = (kind: string): boolean => query.getAll("kind").length === 0 || query.getAll("kind").includes(kind);
+    const events: { at: number; make: () => HistoryEvent }[] = [];
+    for (const node of wants("layout") ? this.cluster.nodes : []) {
+      for (const at of new Set(node.gpus.flatMap((gpu) => gpu.past.map((cut) => cut.at)))) {
+        if (at >= from && at < to) events.push({ at, make: () => this.layout(node, at) });
       }
     }
-    for (const each of this.cluster.decisions) {
-      if (each.at >= from && each.at <= to) events.push({ kind: "decision", ...each });
+    for (const each of wants("decision") ? this.cluster.decisions : []) {
+      if (each.at >= from && each.at < to) events.push({ at: each.at, make: () => ({ kind: "decision", ...each }) });
     }
-    return events.sort((a, b) => b.at - a.at).slice(0, limit).reverse();
+    events.sort((a, b) => b.at - a.at);
+    const after = Number(query.get("after")) || 0;
+    const page = events.slice(after, after + limit).map((each) => each.make());
+    return { events: page, next: after + limit < events.length ? String(after + limit) : null };
+  }
+
+  /** As an agent tells it: without measurements, and without quotas. */
+  private layout(node: SimNode, at: number): HistoryEvent {
+    const gpus = this.node(node, at).gpus.map(({ metrics: _, unmeasured: __, ...gpu }) => ({
+      ...gpu,
+      instances: gpu.instances.map(({ metrics: ___, ...each }) => each),
+    }));
+    return { at, kind: "layout", node: node.name, mode: node.model.slots > 0 ? "mig" : "", gpus };
   }
 
   series(query: URLSearchParams): SeriesAnswer {

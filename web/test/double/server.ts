@@ -186,14 +186,16 @@ export class Double {
         const before = query.get("before");
         let all = [...this.cluster.decisions].reverse().filter((each) => each.at >= from && each.at <= to);
         if (before) all = all.slice(all.findIndex((each) => each.id === before) + 1);
-        return json(response, 200, { decisions: knobs.empty ? [] : all.slice(0, limit) });
+        return json(response, 200, { decisions: knobs.empty ? [] : all.slice(0, limit), next: limit < all.length ? all[limit - 1]!.id : null });
       }
+      case "jobs":
+        return json(response, 200, knobs.empty ? { jobs: [], queues: [] } : answers.jobs(query));
       case "quotas":
         return json(response, 200, { quotas: knobs.empty ? [] : answers.quotas(at) });
       case "series":
         return json(response, 200, answers.series(query));
       case "history":
-        return json(response, 200, { events: knobs.empty ? [] : answers.history(from, to, limit) });
+        return json(response, 200, knobs.empty ? { events: [], next: null } : answers.history(query));
     }
     return json(response, 404, { error: `there is no ${local} in the API` });
   }

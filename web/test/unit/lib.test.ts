@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Decision, Overview, Pod, Series } from "../../src/api/types";
+import type { Decision, Job, Overview, Pod, Series } from "../../src/api/types";
 import { partsOf } from "../../src/lib/capacity";
 import { changesOf, costOf, difference, piecesOf, withDecision } from "../../src/lib/layouts";
 import { contrast, inkOn, markTeams, rampColour, rampStep, rampSteps, teamColours } from "../../src/lib/palette";
@@ -87,7 +87,7 @@ describe("decisions", () => {
 
 const pod = (uid: string, more: Partial<Pod> = {}): Pod => ({
   uid, namespace: "ns", name: uid, node: "", state: "running", reason: "", message: "", requests: {}, priority: 0, quota: "",
-  capacity: "", created: 0, scheduled: 0, started: 0, finished: 0, slices: [], estimate: null, why: "", ...more,
+  capacity: "", created: 0, scheduled: 0, started: 0, finished: 0, slices: [], estimate: null, estimate_by: "", why: "", ...more,
 });
 
 describe("pods", () => {
@@ -110,6 +110,12 @@ describe("pods", () => {
       ["ns/j", "1 pending, 1 running"],
       ["Pods of their own", "1 running"],
     ]);
+    // What is told of the whole job counts, and who stands above the owner.
+    const above = { kind: "Deployment", name: "d" };
+    const told: Job = { id: "", namespace: "ns", type: "Deployment", name: "d", queue: "gpus", pods: { running: 7 }, started: 60_000, finished: 0 };
+    const [group] = groupPods([pod("a", { owner: job, job: above })], true, [told], 180_000);
+    expect([group?.title, group?.summary]).toEqual(["ns/d", "7 running · runs 2 min · queue gpus"]);
+    expect(group?.only).toEqual({ ns: "ns", job: "Deployment/d" });
   });
   it("use what their slices use, as far as it is known", () => {
     const slice = (memory_used: number | null): Pod["slices"][number] => ({ node: "n", gpu: 0, profile: "", start: 0, instance: "", utilization: null, memory_used });

@@ -1,0 +1,101 @@
+// The API over a recorder with a file of its own.
+#pragma once
+
+#include "telemetry/api.h"
+#include "telemetry/files.h"
+#include "telemetry/fixture_test.h"
+
+namespace nos::telemetry {
+
+class ApiTest : public RecorderFixture {
+ protected:
+  void SetUp() override {
+    RecorderFixture::SetUp();
+    Open();
+    Serve();
+    document_ = ParseJson(OpenApiText()).value_or(Json());
+  }
+  void Serve() {
+    ingest_ = std::make_unique<Ingest>(*recorder_, nullptr, metrics_);
+    api_ = std::make_unique<Api>(Api::Parts{*recorder_, *ingest_, hub_, gpu::Catalogue::Builtin(),
+                                            metrics_,
+                                            [this](const net::HttpRequest&) -> Result<Reader> {
+                                              if (reader_.user.empty())
+                                                return Status(Code::kPermission, "who are you?");
+                                              return reader_;
+                                            },
+                                            false, "test"});
+  }
+  void TearDown() override {
+    api_.reset();
+    ingest_.reset();
+    RecorderFixture::TearDown();
+  }
+  // A cluster with something of everything.
+  void Fill() {
+    JsonArray records;
+    records.push_back(PodRecord(kReportStart, "team-0", "pod-0-0-0", "running",
+                                "nvidia.com/mig-1g.5gb", NodeName(0)));
+    records.push_back(
+        PodRecord(kReportStart, "team-1", "waits", "pending", "nvidia.com/mig-3g.20gb"));
+    records.push_back({{"kind", "job"},
+                       {"at", kReportStart},
+                       {"id", "team-0/Job/train"},
+                       {"namespace", "team-0"},
+                       {"type", "Job"},
+                       {"name", "train"}});
+    records.push_back({{"kind", "queue"},
+                       {"at", kReportStart},
+                       {"id", "LocalQueue/team-0/gpus"},
+                       {"namespace", "team-0"},
+                       {"name", "gpus"}});
+    records.push_back({{"kind", "quota"},
+                       {"at", kReportStart},
+                       {"type", "ElasticQuota"},
+                       {"namespace", "team-0"},
+                       {"name", "q"},
+                       {"namespaces", {"team-0"}},
+                       {"resources", {{"nvidia.com/gpu-memory", {{"min", 10}, {"used", 5}}}}}});
+    for (const char* state : {"planned", "applied"}) {
+      records.push_back({{"kind", "decision"},
+                         {"at", kReportStart},
+                         {"id", "plan-1"},
+                         {"type", "plan"},
+                         {"state", state},
+                         {"pods",
+                          {{{"namespace", "team-1"}, {"name", "waits"}},
+                           {{"namespace", "team-0"}, {"name", "pod-0-0-0"}}}},
+                         {"victims", JsonArray()}});
+    }
+    for (const auto& [ns, name] :
+         std::map<std::string, std::string>{{"team-0", "pod-0-0-0"}, {"team-1", "waits"}}) {
+      records.push_back({{"kind", "event"},
+                         {"at", kReportStart},
+                         {"type", "Warning"},
+                         {"object", {{"kind", "Pod"}, {"namespace", ns}, {"name", name}}},
+                         {"reason", "FailedScheduling"},
+                         {"message", "\"<script>\""}});
+    }
+    ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, records)).status.ok());
+    Report({1, 2, 7}, 0, 7);
+  }
+  net::HttpResponse Ask(const std::string& target, const std::string& method = "GET",
+                        const std::string& body = "", const net::HttpHeaders& headers = {}) {
+    return api_->Answer({method, target, headers, body});
+  }
+  Json Get(const std::string& target, int code = 200) {
+    const net::HttpResponse response = Ask(target);
+    EXPECT_EQ(response.code, code) << target << ": " << response.body;
+    const auto json = ParseJson(response.body);
+    EXPECT_TRUE(json.ok()) << target << ": " << response.body.substr(0, 300);
+    return json.value_or(Json());
+  }
+
+  Reader reader_{"root", true, {}};
+  StreamHub hub_{std::chrono::milliseconds(1)};
+  std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<Api> api_;
+  Json document_;
+};
+
+}  // namespace nos::telemetry

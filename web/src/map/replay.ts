@@ -1,0 +1,140 @@
+// The past of a stretch of time, loaded once: how every node was cut at any moment of it.
+import { useEffect, useMemo, useRef, useState } from "react";
+import { api } from "../api/client";
+import type { Gpus, HistoryEvent, Holder, LayoutEvent, Node, Quota } from "../api/types";
+import { compareNames, useCluster, useResource } from "../lib/data";
+import type { TimeRange } from "../lib/range";
+
+const pageSize = 2000;
+/** More is not kept here: then each moment is asked for. */
+export const mostEvents = 20_000;
+
+export interface Past {
+  range: TimeRange;
+  /** Layouts and decisions, the oldest first. */
+  events: HistoryEvent[];
+  /** There were no more than these. */
+  complete: boolean;
+}
+
+/** Pages until there is nothing before, or too much. */
+export async function loadPast(
+  page: (after: string | undefined) => Promise<{ events: HistoryEvent[]; next: string | null }>,
+  range: TimeRange,
+): Promise<Past> {
+  const events: HistoryEvent[] = [];
+  let next: string | null | undefined;
+  while (next !== null && events.length < mostEvents) {
+    const answer = await page(next);
+    events.push(...answer.events);
+    next = answer.next;
+  }
+  return { range, events: events.sort((a, b) => a.at - b.at), complete: next === null };
+}
+
+/** Which quota's the pods of a namespace are; those of several namespaces come before. */
+export function quotasByNamespace(quotas: Quota[]): Map<string, string> {
+  const byNamespace = new Map<string, string>();
+  const composite = (quota: Quota): number => Number(quota.type === "CompositeElasticQuota");
+  for (const quota of [...quotas].sort((a, b) => composite(a) - composite(b))) {
+    for (const namespace of quota.namespaces) byNamespace.set(namespace, `${quota.namespace}/${quota.name}`);
+  }
+  return byNamespace;
+}
+
+/** Frames without measurements, made here: nobody is asked for them. */
+export class Replay {
+  private readonly past = new Map<string, { at: number; node: Node }[]>();
+
+  /** `before`: the map when the stretch begins. */
+  constructor(before: Gpus, readonly range: TimeRange, events: HistoryEvent[], quotas: Map<string, string>) {
+    const first = new Map(before.nodes.map((node) => [node.node, node]));
+    for (const [name, node] of first) this.past.set(name, [{ at: 0, node: { ...node, fresh_at: range.to } }]);
+    for (const event of events) {
+      if (event.kind !== "layout") continue;
+      const layout = event as unknown as LayoutEvent;
+      const known = this.past.get(layout.node) ?? [];
+      this.past.set(layout.node, [...known, { at: layout.at, node: nodeOf(layout, first.get(layout.node), range.to, quotas) }]);
+    }
+    this.past = new Map([...this.past].sort(([a], [b]) => compareNames(a, b)));
+  }
+
+  frame(at: number): Gpus {
+    const nodes: Node[] = [];
+    for (const states of this.past.values()) {
+      const node = lastBefore(states, at);
+      if (node) nodes.push(node);
+    }
+    return { at, fresh_at: at, nodes };
+  }
+}
+
+function lastBefore(states: { at: number; node: Node }[], at: number): Node | undefined {
+  let [low, high] = [0, states.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (states[middle]!.at <= at) low = middle + 1;
+    else high = middle;
+  }
+  return states[low - 1]?.node;
+}
+
+function nodeOf(layout: LayoutEvent, like: Node | undefined, fresh: number, quotas: Map<string, string>): Node {
+  const own = (holders: Holder[] | undefined): Holder[] =>
+    (holders ?? []).map((holder) => ({ ...holder, quota: quotas.get(holder.namespace) ?? "" }));
+  return {
+    node: layout.node, mode: layout.mode, fresh_at: fresh, ready: like?.ready ?? true,
+    gpus: layout.gpus.map((gpu) => ({
+      ...gpu, holders: own(gpu.holders),
+      instances: gpu.instances.map((each) => ({ ...each, holders: own(each.holders) })),
+    })),
+  };
+}
+
+/** A stretch that stays while time goes on, so that the same is not loaded again and again. */
+function useAnchor(range: TimeRange, at: number | undefined): TimeRange {
+  const anchor = useRef(range);
+  const held = anchor.current;
+  const span = range.to - range.from;
+  const other = Math.abs(held.to - held.from - span) > 1000;
+  const outside = at === undefined ? range.to - held.to > span / 60 : at < held.from || at > held.to;
+  if (other || outside || range.to < held.to) anchor.current = range;
+  return anchor.current;
+}
+
+export interface PastOf {
+  past: Past | undefined;
+  /** Undefined: moments have to be asked for one by one. */
+  replay: Replay | undefined;
+}
+
+/** What happened in the range; and, while a moment of it is looked at, its frames. */
+export function usePast(range: TimeRange, at: number | undefined, namespace: string): PastOf {
+  const { name, session } = useCluster();
+  const held = useAnchor(range, at);
+  const [from, to] = [Math.round(held.from), Math.round(held.to)];
+  const past = useResource(`past|${name}|${from}|${to}`, (signal) =>
+    loadPast((after) => api.history(name, { from, to, limit: pageSize, kind: ["layout", "decision"], after }, signal), held),
+  );
+  const inside = at === undefined || (at >= held.from && at <= held.to);
+  const usable = inside && past.data?.complete && past.data.range === held && session.can.all_namespaces && !namespace;
+  const before = useResource(at !== undefined && usable ? `before|${name}|${from}` : "", async (signal) => {
+    const [gpus, { quotas }] = await Promise.all([api.gpus(name, from, undefined, signal), api.quotas(name, from, signal)]);
+    return { gpus, quotas: quotasByNamespace(quotas) };
+  });
+  const replay = useMemo(
+    () => (usable && past.data && before.data ? new Replay(before.data.gpus, held, past.data.events, before.data.quotas) : undefined),
+    [usable, past.data, before.data, held],
+  );
+  return { past: past.data, replay };
+}
+
+/** The moment, once it has stood still for a while; undefined at once. */
+export function useRested(at: number | undefined, wait: number): number | undefined {
+  const [rested, setRested] = useState(at);
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(at), at === undefined ? 0 : wait);
+    return () => clearTimeout(timer);
+  }, [at, wait]);
+  return at === undefined ? undefined : rested;
+}

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import type { Gpu, Gpus, HistoryEvent, Quota } from "../../src/api/types";
+import { loadPast, mostEvents, quotasByNamespace, Replay } from "../../src/map/replay";
+
+const gpu = (pod: string): Gpu => ({
+  index: 0, gpu: "GPU-1", product: "A100", memory: 40960, slots: 8, mig: true, health: "", holders: [],
+  instances: pod === "" ? [] : [{ id: 1, instance: "MIG-1", profile: "1g.5gb", start: 0, size: 1, holders: [{ namespace: "a", pod }] }],
+});
+const layout = (at: number, node: string, pod: string): HistoryEvent => ({ at, kind: "layout", node, mode: "mig", gpus: [gpu(pod)] });
+const range = { from: 100, to: 200, moving: false, id: "custom" };
+const before: Gpus = {
+  at: 100, fresh_at: 100, nodes: [{ node: "n-2", mode: "mig", fresh_at: 90, ready: false, gpus: [gpu("first")] }],
+};
+
+describe("a replay", () => {
+  const replay = new Replay(before, range, [layout(120, "n-10", "x"), layout(150, "n-2", "second"), layout(160, "n-2", "")],
+    new Map([["a", "a/quota"]]));
+  const podsAt = (at: number): string[] =>
+    replay.frame(at).nodes.map((node) => `${node.node}:${node.gpus[0]?.instances[0]?.holders[0]?.pod ?? "-"}`);
+
+  it("has every node as it was", () => {
+    expect(podsAt(110)).toEqual(["n-2:first"]);
+    expect(podsAt(149)).toEqual(["n-2:first", "n-10:x"]);
+    expect(podsAt(150)).toEqual(["n-2:second", "n-10:x"]);
+    expect(podsAt(200)).toEqual(["n-2:-", "n-10:x"]);
+    expect(podsAt(110)).toEqual(["n-2:first"]);
+  });
+
+  it("knows the quotas of holders, and fades nobody", () => {
+    const node = replay.frame(150).nodes[0];
+    expect(node?.gpus[0]?.instances[0]?.holders[0]?.quota).toBe("a/quota");
+    expect(node?.ready).toBe(false);
+    expect(node?.fresh_at).toBe(200);
+  });
+});
+
+describe("the past of a range", () => {
+  it("is loaded page by page, in order", async () => {
+    const pages = [{ events: [layout(3, "n", "")], next: "b" }, { events: [], next: "c" }, { events: [layout(1, "n", "")], next: null }];
+    const asked: (string | undefined)[] = [];
+    const past = await loadPast(async (after) => {
+      asked.push(after);
+      return pages[asked.length - 1]!;
+    }, range);
+    expect(asked).toEqual([undefined, "b", "c"]);
+    expect(past.events.map((each) => each.at)).toEqual([1, 3]);
+    expect(past.complete).toBe(true);
+  });
+
+  it("has an end where there is too much", async () => {
+    const many = Array.from({ length: mostEvents / 2 }, (_, at) => layout(at, "n", ""));
+    const past = await loadPast(async () => ({ events: many, next: "more" }), range);
+    expect(past.events.length).toBe(mostEvents);
+    expect(past.complete).toBe(false);
+  });
+});
+
+describe("quotas by namespace", () => {
+  it("prefers those of several namespaces", () => {
+    const quota = (type: Quota["type"], namespace: string, namespaces: string[]): Quota => ({ type, namespace, name: "q", namespaces, resources: {} });
+    const map = quotasByNamespace([quota("CompositeElasticQuota", "all", ["a", "b"]), quota("ElasticQuota", "a", ["a"]), quota("ElasticQuota", "c", ["c"])]);
+    expect([...map]).toEqual([["a", "all/q"], ["c", "c/q"], ["b", "all/q"]]);
+  });
+});
