@@ -66,7 +66,7 @@ TEST_F(SchedulerPromisesTest, AGangThatLostSomeGoesBeforeOthers) {
   Pod("a", "young");
   Run();
   LetPodsEndSlowly();
-  EvictedByAnother("a/g1");  // and then its scheduler crashed
+  EvictedByAnother("a/g1", true);  // and then its scheduler crashed
   Restart();
   Pod("b", "q", "2");
   Run();

@@ -109,12 +109,15 @@ class QuotaFixture : public SchedulerFixture {
     };
   }
 
-  // A scheduler evicts it, which takes the pod some time.
-  void EvictedByAnother(const std::string& key) {
+  // A scheduler evicts it, which takes the pod some time; `for_quota`: it says why.
+  void EvictedByAnother(const std::string& key, bool for_quota = false) {
     Json pod = *api_.Find("pods", key);
     MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-    MakeObject(pod, "status")["conditions"] = JsonArray{
-        {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
+    MakeObject(pod, "status")["conditions"] =
+        JsonArray{{{"type", "DisruptionTarget"},
+                   {"status", "True"},
+                   {"reason", "PreemptionByScheduler"},
+                   {"message", for_quota ? "to which its elastic quota gives a right" : ""}}};
     api_.Put(pod);
   }
 
@@ -154,6 +157,14 @@ class ClaimsFixture : public QuotaFixture {
   }
   std::string NomineeOf(const std::string& key) {
     return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
+  }
+  // One that another scheduler serves and has promised the node.
+  void Foreign(const std::string& ns, const std::string& name, const std::string& cpu,
+               const std::string& node, int priority = 0) {
+    PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"schedulerName", "old-release"}});
+    Json pod = *api_.Find("pods", ns + "/" + name);
+    MakeObject(pod, "status")["nominatedNodeName"] = node;
+    api_.Put(pod);
   }
   // Another scheduler, whose pods say schedulerName "second", beside the first.
   void StartSecond() {

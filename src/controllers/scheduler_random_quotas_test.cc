@@ -19,6 +19,7 @@ struct Events {
   bool second = false;      // half of the pods are another scheduler's
   bool changes = false;     // of min
   bool gangs = false;
+  bool returns = false;  // of those that are evicted, as their controllers have it
 };
 
 class RandomQuotasTest : public ClaimsFixture,
@@ -50,9 +51,10 @@ class RandomQuotasTest : public ClaimsFixture,
   }
 
  private:
+  static constexpr int kMostPods = 400;  // whoever comes back for ever is a finding before that
   struct Asks {
     std::string ns;
-    int cpu = 0;
+    int cpu = 0, priority = 0;
     std::string node;  // the only one; ""
     std::string gang;  // "ns/name"; ""
   };
@@ -99,7 +101,7 @@ class RandomQuotasTest : public ClaimsFixture,
     MakeObject(pod, "metadata")["creationTimestamp"] =
         FormatTime(Time(seconds(1'700'000'000 + made_)));
     api_.Put(pod);
-    asks_[key] = {ns, cpu, node, gang.empty() ? "" : ns + "/" + gang};
+    asks_[key] = {ns, cpu, priority, node, gang.empty() ? "" : ns + "/" + gang};
     return key;
   }
 
@@ -163,8 +165,16 @@ class RandomQuotasTest : public ClaimsFixture,
     if (api_.Find("pods", it->first) != nullptr) change(it->first);
   }
   void EndSome(int percent) {
+    std::vector<std::string> ended;
     for (const auto& [key, asks] : asks_) {
-      if (At(key) == "ending" && Draw(100) < percent) api_.Remove("pods", key);
+      if (At(key) == "ending" && Draw(100) < percent) ended.push_back(key);
+    }
+    for (const std::string& key : ended) {
+      const Asks asks = asks_.at(key);
+      const std::string scheduler(FindString(*api_.Find("pods", key), "spec", "schedulerName"));
+      api_.Remove("pods", key);
+      if (!events_.returns || static_cast<int>(asks_.size()) > kMostPods) continue;
+      (void)AddPod(asks.ns, asks.cpu, asks.priority, asks.node, "", scheduler);
     }
   }
 
@@ -314,6 +324,7 @@ class RandomQuotasTest : public ClaimsFixture,
       clock_.Advance(seconds(10));
     }
     if (evictions_ != evictions) problems_.insert("evictions though nothing happens");
+    if (static_cast<int>(asks_.size()) > kMostPods) problems_.insert("evictions without end");
     size_t waiting = 0;
     for (const auto& [key, asks] : asks_) waiting += At(key) == "" ? 1 : 0;
     if (const size_t more = api_.writes.size() - writes; more > 30 * waiting + 10) {
@@ -361,6 +372,13 @@ const Events kEvents[] = {
      .ties = true,
      .strangers = true,
      .changes = true},
+    {.name = "Returns", .ties = true, .strangers = true, .returns = true},
+    {.name = "ReturnsAndPriorities",
+     .sizes = true,
+     .priorities = true,
+     .ties = true,
+     .strangers = true,
+     .returns = true},
     {.name = "Gangs", .strangers = true, .gangs = true},
     {.name = "GangsAndChanges",
      .priorities = true,
