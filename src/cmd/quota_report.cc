@@ -174,7 +174,9 @@ std::vector<std::string> VictimsOf(quota::Ledger& ledger, size_t account) {
   const quota::Ledger::Standing& standing = ledger.StandingOf(account);
   std::vector<quota::Ledger::Pod> pods(standing.pods.begin() + standing.in_quota,
                                        standing.pods.end());
-  std::erase_if(pods, [](const auto& pod) { return scheduling::IsSystemPod(*pod); });
+  std::erase_if(pods, [](const auto& pod) {
+    return pod->meta.deleted.has_value() || scheduling::IsSystemPod(*pod);
+  });
   std::ranges::sort(
       pods, [](const auto& a, const auto& b) { return scheduling::IsLessImportant(*a, *b); });
   std::vector<std::string> victims;

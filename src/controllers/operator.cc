@@ -154,7 +154,7 @@ void Operator::TakeInPod(const View& view, const Pod& before, const Pod& after) 
   if (!counted && !waits && ledger_.ChargeOf(pod->Key()) == nullptr) return;
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
   if (account) {
-    accounts_.insert(*account);
+    accounts_.merge(ledger_.SharersOf(*account));
     statuses_ = true;
   } else if (after != nullptr) {
     strangers_.insert(pod->Key());
@@ -172,8 +172,10 @@ void Operator::NoteReclaim(const Pod& before, const Pod& after) {
 }
 
 std::optional<std::string> Operator::WantedLabel(const cluster::Pod& pod) {
-  if (ledger_.ChargeOf(pod.Key()) == nullptr) return std::nullopt;
-  if (!ledger_.balance().AccountOf(pod.meta.ns)) return "";
+  const bool counts = ledger_.ChargeOf(pod.Key()) != nullptr;
+  const bool has_quota = ledger_.balance().AccountOf(pod.meta.ns).has_value();
+  if (!has_quota && (counts || pod.Finished())) return "";
+  if (!counts) return std::nullopt;
   return std::string(ledger_.IsOverQuota(pod.Key()) ? quota::kOverQuota : quota::kInQuota);
 }
 

@@ -1,120 +1,8 @@
-// What the operator writes into pods and quotas, as both come and go.
-#include "controllers/operator.h"
-
-#include <gtest/gtest.h>
-
-#include <set>
-
-#include "controllers/testing/scene.h"
+// What the operator writes into quotas, as pods and quotas come and go.
+#include "controllers/operator_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
-
-using Amounts = std::map<std::string, std::string>;
-
-class OperatorTest : public ::testing::Test {
- protected:
-  static JsonObject ListOf(const Amounts& amounts) {
-    JsonObject list;
-    for (const auto& [resource, amount] : amounts) list[resource] = amount;
-    return list;
-  }
-  void Quota(const std::string& ns, const Amounts& min, const Amounts& max = {},
-             const std::string& name = "quota") {
-    PutQuota("ElasticQuota", ns, name, {{"min", ListOf(min)}, {"max", ListOf(max)}});
-  }
-  void Composite(const std::string& name, const std::vector<std::string>& namespaces,
-                 const Amounts& min) {
-    JsonArray names;
-    for (const std::string& ns : namespaces) names.emplace_back(ns);
-    PutQuota("CompositeElasticQuota", "default", name,
-             {{"namespaces", names}, {"min", ListOf(min)}});
-  }
-  void PutQuota(const std::string& kind, const std::string& ns, const std::string& name,
-                JsonObject spec) {
-    const std::string plural = kind == "ElasticQuota" ? "elasticquotas" : "compositeelasticquotas";
-    const Json* known = api_.Find(plural, ns + "/" + name);
-    Json object{{"apiVersion", "nos.nebuly.com/v1alpha1"},
-                {"kind", kind},
-                {"metadata", {{"namespace", ns}, {"name", name}, {"uid", kind + ns + name}}},
-                {"spec", std::move(spec)}};
-    if (known != nullptr && nos::Find(*known, "status") != nullptr) {
-      object.get_object()["status"] = *nos::Find(*known, "status");
-    }
-    api_.Put(std::move(object));
-  }
-  void Node(const std::string& name, const std::string& gpu_memory = "") {
-    JsonObject labels;
-    if (!gpu_memory.empty()) labels["nvidia.com/gpu.memory"] = gpu_memory;
-    api_.Put({{"kind", "Node"}, {"metadata", {{"name", name}, {"labels", labels}}}});
-  }
-  // Each is younger than those before.
-  void Pod(const std::string& ns, const std::string& name, const Amounts& asks = {{"cpu", "1"}},
-           const std::string& node = "n", const std::string& phase = "Running") {
-    const std::string minute = std::to_string(10 + pods_++);
-    api_.Put({{"kind", "Pod"},
-              {"metadata",
-               {{"namespace", ns},
-                {"name", name},
-                {"uid", ns + name},
-                {"creationTimestamp", "2026-01-01T00:" + minute + ":00Z"}}},
-              {"spec",
-               {{"nodeName", node},
-                {"containers",
-                 JsonArray{{{"name", "main"}, {"resources", {{"requests", ListOf(asks)}}}}}}}},
-              {"status", {{"phase", phase}}}});
-  }
-  void Change(const std::string& key, const std::function<void(Json&)>& change) {
-    Json pod = *api_.Find("pods", key);
-    change(pod);
-    api_.Put(std::move(pod));
-  }
-  void Run() { ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10))); }
-  void Start(OperatorConfig config = {}) {
-    runner_.reset();
-    operator_ = std::make_unique<Operator>(config, nullptr, &metrics_);
-    operator_->Lead(true);
-    RunnerOptions options;
-    options.watch_around = true;
-    options.around_kinds = OperatorKinds();
-    runner_ = std::make_unique<Runner>(*operator_, api_, options);
-    Run();
-  }
-  std::string Label(const std::string& key) {
-    return std::string(
-        FindString(*api_.Find("pods", key), "metadata", "labels", "nos.nebuly.com/capacity"));
-  }
-  // "cpu=2 memory=1" of one of the lists in a status.
-  std::string Told(const std::string& key, const char* list,
-                   const std::string& plural = "elasticquotas") {
-    std::string text;
-    const Json* found = nos::Find(*api_.Find(plural, key), "status", list);
-    if (found == nullptr) return text;
-    for (const auto& [resource, amount] : found->get_object()) {
-      text += (text.empty() ? "" : " ") + std::string(resource) + "=" +
-              std::string(nos::View(amount.get_string()));
-    }
-    return text;
-  }
-  int64_t OverQuota(const std::string& key) {
-    return nos::Find(*api_.Find("elasticquotas", key), "status", "podsOverQuota")->get_int64();
-  }
-  // "False PartlyInForce: why"
-  std::string InForce(const std::string& key, const std::string& plural = "elasticquotas") {
-    const Json& condition =
-        nos::Find(*api_.Find(plural, key), "status", "conditions")->get_array().at(0);
-    return std::string(FindString(condition, "status")) + " " +
-           std::string(FindString(condition, "reason")) + ": " +
-           std::string(FindString(condition, "message"));
-  }
-
-  ManualClock clock_{Time(std::chrono::seconds(1'800'000'000))};
-  kube::FakeApi api_;
-  Metrics metrics_;
-  std::unique_ptr<Operator> operator_;
-  std::unique_ptr<Runner> runner_;
-  int pods_ = 0;
-};
 
 TEST_F(OperatorTest, TellsWhatIsUsedBorrowedAndLent) {
   Node("n");
@@ -191,85 +79,6 @@ TEST_F(OperatorTest, WhatIsGuaranteedFollowsWhatIsIdle) {
   EXPECT_EQ(Told("c/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=35");  // no more than max
 }
 
-TEST_F(OperatorTest, FollowsPods) {
-  Node("n");
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "1"}});
-  Pod("a", "p1");
-  Pod("a", "p2");
-  Pod("a", "waits", {{"cpu", "1"}}, "", "Pending");
-  Start();
-  EXPECT_EQ(Label("a/p2"), "over-quota");
-  EXPECT_EQ(Label("a/waits"), "");
-  // It has ended: it keeps its label, and makes room for the next.
-  Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
-  Run();
-  EXPECT_EQ(Label("a/p1"), "in-quota");
-  EXPECT_EQ(Label("a/p2"), "in-quota");
-  EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
-  EXPECT_EQ(Told("a/quota", "borrowed"), "");
-  EXPECT_NE(testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
-  EXPECT_NE(testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
-  // Bound, though not started: it counts.
-  Change("a/waits", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "n"; });
-  Run();
-  EXPECT_EQ(Label("a/waits"), "over-quota");
-  api_.Remove("pods", "a/p2");
-  Run();
-  EXPECT_EQ(Label("a/waits"), "in-quota");
-  // Somebody else's hand.
-  Change("a/waits", [](Json& pod) {
-    MakeObject(pod, "metadata", "labels")["nos.nebuly.com/capacity"] = "over-quota";
-  });
-  Run();
-  EXPECT_EQ(Label("a/waits"), "in-quota");
-}
-
-TEST_F(OperatorTest, FollowsQuotas) {
-  Node("n");
-  Pod("a", "p1");
-  Pod("a", "p2");
-  Start();
-  EXPECT_EQ(Label("a/p1"), "");
-  Quota("a", {{"cpu", "1"}});
-  Quota("b", {{"cpu", "5"}});
-  Run();
-  EXPECT_EQ(Label("a/p1"), "in-quota");
-  EXPECT_EQ(Label("a/p2"), "over-quota");
-  Quota("a", {{"cpu", "2"}});
-  Run();
-  EXPECT_EQ(Label("a/p2"), "in-quota");
-  api_.Remove("elasticquotas", "a/quota");
-  Run();
-  EXPECT_EQ(Label("a/p1"), "");
-  EXPECT_EQ(Label("a/p2"), "");
-}
-
-TEST_F(OperatorTest, CompositeQuotasCountOnce) {
-  Node("n");
-  Composite("team", {"a", "b"}, {{"cpu", "2"}});
-  Pod("a", "p1");
-  Pod("b", "p2");
-  Pod("a", "p3");
-  Start();
-  EXPECT_EQ(Told("default/team", "used", "compositeelasticquotas"), "cpu=3");
-  EXPECT_EQ(Label("b/p2"), "in-quota");
-  EXPECT_EQ(Label("a/p3"), "over-quota");
-}
-
-TEST_F(OperatorTest, WholeGpusCountByTheirNode) {
-  Node("n", "81920");
-  Quota("a", {{"nos.nebuly.com/gpu-memory", "100"}});
-  Pod("a", "p1", {{"nvidia.com/gpu", "1"}});
-  Pod("a", "p2", {{"nvidia.com/gpu", "1"}}, "unknown");
-  Start();
-  EXPECT_EQ(Told("a/quota", "used"), "nos.nebuly.com/gpu-memory=112");
-  Node("unknown", "16384");
-  Run();
-  EXPECT_EQ(Told("a/quota", "used"), "nos.nebuly.com/gpu-memory=96");
-  EXPECT_EQ(Label("a/p2"), "in-quota");
-}
-
 TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -279,6 +88,8 @@ TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
   EXPECT_EQ(InForce("a/quota"),
             "False NotInForce: not in force in namespace a: composite elastic quota default/team "
             "is");
+  EXPECT_EQ(Told("a/quota", "guaranteed"), "cpu=0");
+  EXPECT_EQ(OverQuota("a/quota"), 0);
   EXPECT_EQ(InForce("b/quota"), "True InForce: ");
   EXPECT_EQ(InForce("c/quota"), "False PartlyInForce: its parent x/y does not exist");
   const std::string since(FindString(

@@ -95,5 +95,77 @@ TEST_F(PartitionerQuotasTest, WhoIsPromisedANodeThatIsNotEmptyCounts) {
   EXPECT_LT(api_.writes.size(), before + 10);
 }
 
+class PartitionerPromisesTest : public PartitionerTest {
+ protected:
+  PartitionerPromisesTest() {
+    runner_ = std::make_unique<Runner>(*partitioner_, api_, WatchingGangs());
+    Node("n0", {{0, "7g.40gb@0:used"}});
+    Node("n1", {{0, "7g.40gb@0:used"}});
+    Node("n2", {{0, ""}});
+  }
+  void Quota(const std::string& ns, const std::string& gb) {
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "ElasticQuota"},
+              {"metadata", {{"namespace", ns}, {"name", "quota"}, {"uid", ns}}},
+              {"spec", {{"min", {{"nos.nebuly.com/gpu-memory", gb}}}}}});
+  }
+  // Of 40 GB; on a node, or without one and, perhaps, promised one.
+  void PodIn(const std::string& ns, const std::string& name, const std::string& node,
+             const std::string& nominee = "") {
+    JsonObject spec{{"containers",
+                     JsonArray{{{"name", "main"},
+                                {"resources", {{"limits", {{"nvidia.com/mig-7g.40gb", "1"}}}}}}}}};
+    JsonObject status{{"phase", node.empty() ? "Pending" : "Running"}};
+    if (!node.empty()) spec["nodeName"] = node;
+    if (!nominee.empty()) status["nominatedNodeName"] = nominee;
+    if (node.empty()) {
+      status["conditions"] =
+          JsonArray{{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+    }
+    api_.Put({{"kind", "Pod"},
+              {"metadata",
+               {{"namespace", ns},
+                {"name", name},
+                {"uid", ns + name},
+                {"creationTimestamp", FormatTime(clock_.Now())}}},
+              {"spec", spec},
+              {"status", status}});
+    clock_.Advance(seconds(1));
+  }
+  void Ends(const std::string& key) {
+    Change("pods", key, [](Json& pod) {
+      MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+      MakeObject(pod, "status")["conditions"] = JsonArray{
+          {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
+    });
+  }
+};
+
+// b borrows for a pod that is promised a node on which somebody has yet to end.
+TEST_F(PartitionerPromisesTest, AGuaranteeIsPlannedForBesideAPromisedShare) {
+  Quota("a", "40");
+  Quota("b", "40");
+  PodIn("b", "r", "n0");
+  PodIn("other", "v", "n1");
+  Ends("other/v");
+  PodIn("b", "p", "", "n1");
+  Run(minutes(1));
+  PodIn("a", "q", "");
+  Run(minutes(10));
+  EXPECT_NE(Spec("n2"), "") << WriteJson(*api_.Find("pods", "a/q"));
+}
+
+// Its quota is all that it waits for, and those who have it are on their way out.
+TEST_F(PartitionerPromisesTest, WhoHadToLeaveIsNotWaitedForWhereThereIsRoom) {
+  Quota("a", "40");
+  Quota("c", "0");
+  PodIn("c", "v", "n0");
+  PodIn("a", "q", "");
+  Ends("c/v");
+  Change("pods", "a/q", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n2"; });
+  Run(minutes(30));
+  EXPECT_NE(Spec("n2"), "") << WriteJson(*api_.Find("pods", "a/q"));
+}
+
 }  // namespace
 }  // namespace nos::controllers

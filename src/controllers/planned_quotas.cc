@@ -6,10 +6,12 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "quota/ledger.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
+#include "scheduling/preemption.h"
 
 namespace nos::controllers {
 namespace {
@@ -46,16 +48,76 @@ void LeaveOut(const Refusals& refused, GangedPods& ganged) {
   ganged.pods = std::move(pods);
 }
 
+// A pod without a node, and what it counts for.
+struct Charged {
+  Pod pod;
+  size_t account;
+  quota::Amounts charge;
+};
+
+// What is used of quotas, as pods that wait have to see it: what others had to leave is theirs to
+// whom it was promised; of a pod's own quota all counts.
+class QuotaUse {
+ public:
+  QuotaUse(const quota::Ledger& ledger, const std::vector<Pod>& pods) : balance_(ledger.balance()) {
+    for (const Pod& pod : pods) {
+      const auto account = balance_.AccountOf(pod->meta.ns);
+      const quota::Amounts* charge = ledger.ChargeOf(pod->Key());
+      if (!account || charge == nullptr || !scheduling::EndsByPreemption(*pod)) continue;
+      leaving_[*account].Add(*charge);
+      balance_.Add(*account, *charge, -1);
+    }
+  }
+  void Add(const Charged& each) { balance_.Add(each.account, each.charge); }
+  bool IsGuaranteed(const Charged& each) {
+    return For(each, [&] { return balance_.IsGuaranteed(each.account, each.charge); });
+  }
+  std::optional<quota::Refusal> WhyNot(const Charged& each) {
+    return For(each, [&] { return balance_.WhyNot(each.account, each.charge); });
+  }
+  // Counts what min covers of what was promised, the more important and older first; returns the
+  // rest, which goes behind whatever min covers.
+  std::vector<Charged> AddGuaranteed(std::vector<Charged> promised) {
+    std::ranges::sort(promised, {}, [](const Charged& each) {
+      return std::tuple(-int64_t{each.pod->priority}, each.pod->meta.created, each.pod->Key());
+    });
+    std::erase_if(promised, [&](const Charged& each) {
+      const bool guaranteed = IsGuaranteed(each);
+      if (guaranteed) Add(each);
+      return guaranteed;
+    });
+    return promised;
+  }
+
+ private:
+  template <typename Ask>
+  std::invoke_result_t<Ask> For(const Charged& each, Ask ask) {
+    const auto own = leaving_.find(each.account);
+    if (own == leaving_.end()) return ask();
+    balance_.Add(each.account, own->second);
+    const auto answer = ask();
+    balance_.Add(each.account, own->second, -1);
+    return answer;
+  }
+
+  quota::Balance balance_;
+  std::map<size_t, quota::Amounts> leaving_;  // by account
+};
+
 // Lets pods in one after the other: those of a gang together, where the first of them has its turn.
 class Admission {
  public:
-  Admission(quota::Balance balance, const quota::ChargeRules& rules, GangedPods& ganged)
-      : balance_(std::move(balance)), rules_(rules), ganged_(ganged) {
+  // The charges of those pods that have a quota, by their place among the pods.
+  Admission(QuotaUse use, std::map<size_t, Charged> charged, GangedPods& ganged)
+      : use_(std::move(use)), charged_(std::move(charged)), ganged_(ganged) {
     for (planning::Gang& gang : ganged_.gangs) {
       for (const int member : gang.members) gang_of_[static_cast<size_t>(member)] = &gang;
     }
   }
 
+  void Count(const std::vector<Charged>& promised) {
+    for (const Charged& each : promised) use_.Add(each);
+  }
   void AdmitAll(const std::vector<size_t>& order, bool only_guaranteed) {
     for (const size_t i : order) {
       const auto gang = gang_of_.find(i);
@@ -70,16 +132,13 @@ class Admission {
 
  private:
   bool Admit(size_t i, bool only_guaranteed) {
-    const cluster::Pod& pod = *ganged_.pods[i];
-    const auto account = balance_.AccountOf(pod.meta.ns);
-    const quota::Amounts charge = quota::ChargeOf(pod, nullptr, rules_);
-    if (account) {
-      if (only_guaranteed && !balance_.IsGuaranteed(*account, charge)) return false;
-      if (auto refusal = balance_.WhyNot(*account, charge)) {
+    if (const auto found = charged_.find(i); found != charged_.end()) {
+      if (only_guaranteed && !use_.IsGuaranteed(found->second)) return false;
+      if (auto refusal = use_.WhyNot(found->second)) {
         refused_.insert_or_assign(i, *std::move(refusal));
         return false;
       }
-      balance_.Add(*account, charge);
+      use_.Add(found->second);
     }
     refused_.erase(i);
     admitted_.insert(i);
@@ -93,7 +152,7 @@ class Admission {
       return own != gang_of_.end() && own->second == &gang && !admitted_.contains(i);
     };
     if (!gang.problem.empty() || !seen_.insert({&gang, only_guaranteed}).second) return;
-    const quota::Balance before = balance_;
+    const QuotaUse before = use_;
     const std::set<size_t> admitted = admitted_;
     for (const size_t i : order) {
       if (waits(i)) (void)Admit(i, only_guaranteed);
@@ -101,7 +160,7 @@ class Admission {
     const auto count = static_cast<int>(std::ranges::count_if(
         gang.members, [&](int i) { return admitted_.contains(static_cast<size_t>(i)); }));
     if (count >= std::min(gang.Lacking(), static_cast<int>(gang.members.size()))) return;
-    balance_ = before;
+    use_ = before;
     admitted_ = admitted;
     if (only_guaranteed) return;
     for (const int member : gang.members) {
@@ -110,8 +169,8 @@ class Admission {
     }
   }
 
-  quota::Balance balance_;
-  const quota::ChargeRules& rules_;
+  QuotaUse use_;
+  const std::map<size_t, Charged> charged_;
   GangedPods& ganged_;
   std::map<size_t, planning::Gang*> gang_of_;
   std::set<std::pair<const planning::Gang*, bool>> seen_;
@@ -119,24 +178,25 @@ class Admission {
   Refusals refused_;
 };
 
-// With what schedulers keep for pods whose nodes are not empty yet, and so are not planned for.
-quota::Balance WithPromised(const quota::Ledger& ledger, const std::vector<Pod>& pods,
-                            const GangedPods& ganged, const cluster::ClusterSnapshot& snapshot,
-                            const scheduling::FrameworkChoice& frameworks) {
-  quota::Balance balance = ledger.balance();
+// What schedulers keep for pods whose nodes are not empty yet, and so are not planned for.
+std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledger& ledger,
+                                    const std::vector<Pod>& pods,
+                                    const cluster::ClusterSnapshot& snapshot,
+                                    const scheduling::FrameworkChoice& frameworks) {
+  std::vector<Charged> promised;
   std::set<std::string> planned;
   for (const Pod& pod : ganged.pods) planned.insert(pod->Key());
   for (const Pod& pod : pods) {
     const bool waits = pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
     if (!waits || pod->nominated_node.empty() || planned.contains(pod->Key())) continue;
     const quota::ChargeRules* rules = RulesOf(*pod, frameworks);
-    const auto account = balance.AccountOf(pod->meta.ns);
+    const auto account = ledger.balance().AccountOf(pod->meta.ns);
     if (rules == nullptr || !account || ledger.ChargeOf(pod->Key()) != nullptr) continue;
-    const cluster::NodeInfo* node = snapshot.Find(pod->nominated_node);
-    balance.Add(*account,
-                quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), *rules));
+    const cluster::NodeInfo* info = snapshot.Find(pod->nominated_node);
+    const cluster::Node* node = info == nullptr ? nullptr : info->node.get();
+    promised.push_back({pod, *account, quota::ChargeOf(*pod, node, *rules)});
   }
-  return balance;
+  return promised;
 }
 
 }  // namespace
@@ -161,19 +221,27 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
     }
   }
   if (rules == nullptr || chosen.empty() || kept.empty()) return {};
-  quota::Balance balance = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules).balance();
-  const auto admit = [&](const Pod& pod, bool always) {
-    const auto account = balance.AccountOf(pod->meta.ns);
-    if (!account) return true;
-    const quota::Amounts charge = quota::ChargeOf(*pod, nullptr, *rules);
-    if (!always && balance.WhyNot(*account, charge)) return false;
-    balance.Add(*account, charge);
-    return true;
+  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
+  QuotaUse use(ledger, pods);
+  const auto charged = [&](const std::vector<Pod>& of) {
+    std::vector<Charged> out;
+    for (const Pod& pod : of) {
+      const auto account = ledger.balance().AccountOf(pod->meta.ns);
+      if (account) out.push_back({pod, *account, quota::ChargeOf(*pod, nullptr, *rules)});
+    }
+    return out;
   };
-  for (const Pod& pod : chosen) (void)admit(pod, true);
+  const std::vector<Charged> shares = use.AddGuaranteed(charged(chosen));
+  std::vector<Charged> others = charged(kept);
+  std::erase_if(others, [&](const Charged& each) {
+    const bool stays = use.IsGuaranteed(each) && !use.WhyNot(each);
+    if (stays) use.Add(each);
+    return stays;
+  });
+  for (const Charged& share : shares) use.Add(share);
   std::vector<std::string> beyond;
-  for (const Pod& pod : kept) {
-    if (!admit(pod, false)) beyond.push_back(pod->Key());
+  for (const Charged& each : others) {
+    use.WhyNot(each) ? beyond.push_back(each.pod->Key()) : use.Add(each);
   }
   return beyond;
 }
@@ -199,12 +267,21 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
                       pod.meta.created, pod.Key());
   };
   std::ranges::sort(order, {}, rank);
-  Admission admission(WithPromised(quota::LedgerOf(std::move(quotas), snapshot, pods, *rules), pods,
-                                   ganged, snapshot, frameworks),
-                      *rules, ganged);
+  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
+  std::map<size_t, Charged> charged;
+  for (const size_t i : order) {
+    const Pod& pod = ganged.pods[i];
+    const auto account = ledger.balance().AccountOf(pod->meta.ns);
+    if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, *rules)};
+  }
+  QuotaUse use(ledger, pods);
+  const std::vector<Charged> shares =
+      use.AddGuaranteed(PromisedBeside(ganged, ledger, pods, snapshot, frameworks));
+  Admission admission(std::move(use), std::move(charged), ganged);
   std::vector<size_t> first = order;
   std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
   admission.AdmitAll(first, true);
+  admission.Count(shares);
   admission.AdmitAll(order, false);
   RefusedByQuota out;
   for (const auto& [i, refusal] : admission.refused()) out.emplace_back(ganged.pods[i], refusal);

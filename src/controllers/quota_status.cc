@@ -83,6 +83,7 @@ JsonArray ListOf(const std::vector<Condition>& conditions) {
 
 Amount GuaranteedOf(const quota::Balance& balance, size_t account, ResourceId resource) {
   const quota::Terms& terms = balance.terms(account);
+  if (!terms.in_force) return 0;
   const Amount min = terms.min.Get(resource);
   Amount beyond = balance.ShareOf(account, resource);
   if (const auto limit = terms.borrowing_limit.Named(resource)) beyond = std::min(beyond, *limit);
@@ -133,7 +134,8 @@ Json StatusPatch(const QuotaStatus& known, const QuotaStatus& wanted) {
   PatchList("guaranteed", known.guaranteed, wanted.guaranteed, status);
   PatchList("borrowed", known.borrowed, wanted.borrowed, status);
   PatchList("lent", known.lent, wanted.lent, status);
-  if (known.pods_over_quota != wanted.pods_over_quota) {
+  const bool is_first = known.conditions.empty();  // 0 is to be seen, too
+  if (is_first || known.pods_over_quota != wanted.pods_over_quota) {
     status["podsOverQuota"] = wanted.pods_over_quota;
   }
   if (!SayTheSame(known.conditions, wanted.conditions)) {

@@ -80,6 +80,7 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   LookAtGangs(client, now);
   HeedRests(now);
   HeedPatience(now);
+  HeedForeignPromises(now);
   LearnIfDue();
   for (size_t i = 0; i < config_.decisions_per_call && HasRoomForDecisions(); ++i) {
     const auto pod = queue_.Take(now);
@@ -120,6 +121,9 @@ Outcome Scheduler::Rest(Time now) const {
   if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
   if (const auto rested = cuts_.NextRestEnd()) consider(*rested);
   if (!patience_ends_.empty()) consider(patience_ends_.begin()->first);
+  for (const auto& [key, promise] : foreign_) {
+    if (!engine_.NomineeNode(key).empty()) consider(promise.until);
+  }
   return next ? Outcome::Again(std::max(*next - now, Duration::zero())) : Outcome::Done();
 }
 
@@ -158,7 +162,7 @@ void Scheduler::TakeIn(const View& view, Time now) {
   }
   for (const auto& change : view.changes->nodes) TakeInNode(change.before, change.after, now);
   if (!view.changes->around.empty() || !view.changes->nodes.empty()) {
-    for (const auto& [key, pod] : foreign_) JudgeForeignPromise(pod, now);
+    for (auto& [key, promise] : foreign_) JudgeForeignPromise(promise, now);
   }
   for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after, now);
 }
@@ -202,6 +206,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   }
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
   if (after == nullptr || successor || ends) going_.erase(key);
+  if (after == nullptr || successor) evicted_.erase(key);
   ends&& RunsSomewhere(after) ? void(ending_.insert(key)) : void(ending_.erase(key));
   engine_.SetLeaving(key, going_.contains(key) || ending_.contains(key));
   TakeInMember(before, after, now);
@@ -246,17 +251,28 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
 // Quotas are common to all schedulers: what has been set free for a pod that another one serves is
 // not for the pods served here.
 void Scheduler::TakeInForeignPromise(const Pod& pod, Time now) {
-  const bool had = foreign_.erase(pod->Key()) > 0, has = !pod->nominated_node.empty();
-  if (has) foreign_.emplace(pod->Key(), pod);
-  if (had || has) JudgeForeignPromise(pod, now);
+  const std::string key = pod->Key();
+  const bool had = foreign_.erase(key) > 0;
+  if (!pod->nominated_node.empty()) {
+    JudgeForeignPromise(foreign_[key] = {pod, now + kForeignPromise}, now);
+  } else if (had) {
+    Promise(pod, "", now);
+  }
 }
 
-// Whoever promised it has seen to it that there will be room, or never will.
-void Scheduler::JudgeForeignPromise(const Pod& pod, Time now) {
-  const bool counts = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value() &&
-                      engine_.snapshot().Find(pod->nominated_node) != nullptr;
-  Promise(pod, counts ? pod->nominated_node : "", now);
-  if (counts) saw_to_it_.insert(pod->Key());
+void Scheduler::JudgeForeignPromise(ForeignPromise& promise, Time now) {
+  const Pod& pod = promise.pod;
+  const bool is_there = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value() &&
+                        engine_.snapshot().Find(pod->nominated_node) != nullptr;
+  if (now >= promise.until && OthersEvict()) promise.until = now + kForeignPromise;
+  Promise(pod, is_there && now < promise.until ? pod->nominated_node : "", now);
+}
+
+void Scheduler::HeedForeignPromises(Time now) {
+  for (auto& [key, promise] : foreign_) {
+    if (now >= promise.until && !engine_.NomineeNode(key).empty())
+      JudgeForeignPromise(promise, now);
+  }
 }
 
 // After so many changes that a fiftieth of what was learnt is another now.

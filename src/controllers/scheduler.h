@@ -187,8 +187,14 @@ class Scheduler final : public Reconciler {
 
   void TakeIn(const View& view, Time now);
   void TakeInPod(const Pod& before, const Pod& after, Time now);
+  struct ForeignPromise;
   void TakeInForeignPromise(const Pod& pod, Time now);
-  void JudgeForeignPromise(const Pod& pod, Time now);
+  void JudgeForeignPromise(ForeignPromise& promise, Time now);
+  void HeedForeignPromises(Time now);
+  bool SeesToIt(const std::string& pod_key) const;
+  bool OthersEvict() const;
+  scheduling::Promises PromisesToHeed(const cluster::Pod& pod,
+                                      const std::set<std::string>& gang) const;
   void TakeInNode(const Node& before, const Node& after, Time now);
   void TakeAnswers(Time now);
   void TakeBindAnswer(Binding& binding, const Status& answer, Time now);
@@ -275,6 +281,7 @@ class Scheduler final : public Reconciler {
                                                        const cluster::Pod& pod);
   // Evicted already, and still there.
   std::vector<Pod> Leaving() const;
+  std::vector<Pod> LeavingLostNodes() const;
   bool IsOnLostNode(const scheduling::Engine::Placed& placed) const;
   std::vector<Pod> RestOfGangs(const std::vector<Pod>& leaving) const;
   // As nodes will be when what their agents do now is done.
@@ -325,6 +332,7 @@ class Scheduler final : public Reconciler {
   // Evicted pods that the watch does not show so, and whether that was for a quota.
   std::map<std::string, bool> going_;
   std::set<std::string> ending_;                // those that it shows so, and that still run
+  std::set<std::string> evicted_;               // of both, those that go by what was decided here
   std::set<std::string> preparing_;             // of them
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
   // How long pods, by key, wait for GPUs to be cut or for the nominated node's agent to tell that
@@ -332,7 +340,12 @@ class Scheduler final : public Reconciler {
   std::map<std::string, std::optional<Time>> patience_;
   std::map<std::string, Node> silent_;  // whose agents were waited for, as they were then
   std::set<std::pair<Time, std::string>> patience_ends_;  // some of them perhaps for nobody
-  std::map<std::string, Pod> foreign_;  // that others serve and have promised a node, by key
+  // A pod that others serve and have promised a node: they are believed to be alive until then.
+  struct ForeignPromise {
+    Pod pod;
+    Time until;
+  };
+  std::map<std::string, ForeignPromise> foreign_;  // by pod key
   // Those that were promised something and have had others go for that, as far as it takes.
   std::set<std::string> saw_to_it_;
   HopelessKinds hopeless_;                      // since Engine::openings

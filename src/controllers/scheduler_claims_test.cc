@@ -1,6 +1,5 @@
 // Claims of several quotas beside each other, and what others do meanwhile.
 #include "controllers/scheduler_quota_fixture_test.h"
-#include "controllers/testing/slow_watches.h"
 
 namespace nos::controllers {
 namespace {
@@ -14,8 +13,7 @@ TEST_F(SchedulerClaimsTest, TwoGuaranteesDoNotWaitForEachOther) {
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
   Quota("c", {{"cpu", "0"}});
-  for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", "c", name, "1");
-  for (const char* name : {"r1", "r2", "r3", "r4"}) On("nb", "c", name, "1");
+  EightPods("c");
   Run();
   ASSERT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "na"), 4);
   ASSERT_EQ(Count({"c/r1", "c/r2", "c/r3", "c/r4"}, "nb"), 4);
@@ -25,13 +23,9 @@ TEST_F(SchedulerClaimsTest, TwoGuaranteesDoNotWaitForEachOther) {
   EXPECT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "ending"), 4);
   On("nb", "b", "q", "4");
   Run();
-  for (const char* name : {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"}) {
-    if (At(std::string("c/") + name) == "ending") api_.Remove("pods", std::string("c/") + name);
-  }
+  RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
   RunFor(seconds(1800));
-  for (const char* name : {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"}) {
-    if (At(std::string("c/") + name) == "ending") api_.Remove("pods", std::string("c/") + name);
-  }
+  RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
   RunFor(seconds(1800));
   EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
   EXPECT_EQ(At("b/q"), "nb") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
@@ -43,20 +37,18 @@ TEST_F(SchedulerClaimsTest, NorDoTheyUnderANewLeader) {
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "4"}});
   Quota("c", {{"cpu", "0"}});
-  for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", "c", name, "1");
-  for (const char* name : {"r1", "r2", "r3", "r4"}) On("nb", "c", name, "1");
+  EightPods("c");
   Run();
   LetPodsEndSlowly();
   On("na", "a", "q", "4");
   Run();
   On("nb", "b", "q", "4");
   Run();
-  for (const char* name : {"p1", "p2", "p3", "p4"}) api_.Remove("pods", std::string("c/") + name);
+  Remove("c", {"p1", "p2", "p3", "p4"});
   RunFor(seconds(1800));
   Restart();
   RunFor(seconds(1800));
   EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
-  // a third pod of a, within nobody's min, and strangers: does the room stay empty?
 }
 
 // What ends counts in limits for as long as it runs.
@@ -88,8 +80,7 @@ TEST_F(SchedulerClaimsTest, AGuaranteeDoesNotWaitForAShareOfOthers) {
   Quota("a", {{"cpu", "4"}});
   Quota("b", {{"cpu", "0"}});
   Quota("c", {{"cpu", "8"}});
-  for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", "b", name, "1");
-  for (const char* name : {"r1", "r2", "r3", "r4"}) On("nb", "b", name, "1");
+  EightPods("b");
   Run();
   LetPodsEndSlowly();
   On("na", "a", "q1", "4");
@@ -157,18 +148,7 @@ TEST_F(SchedulerClaimsTest, NobodyKeepsWhatNobodyLends) {
 
 // Two releases of the scheduler, of which each has pods of its own; both keep to quotas.
 TEST_F(SchedulerClaimsTest, WhatWasSetFreeForAPodOfAnotherSchedulerIsKept) {
-  SchedulerProfile profile{"second", &framework_};
-  Scheduler second(config_, std::vector{profile}, gpu::Catalogue::Builtin());
-  RunnerOptions options;
-  options.watch_around = true;
-  testing::SlowWatches watches{api_};
-  Runner other(second, watches, options);
-  const auto run = [&] {
-    for (int i = 0; i < 1000; ++i) {
-      const bool b = other.Step(clock_), a = runner_->Step(clock_);
-      if (!a && !b) return;
-    }
-  };
+  StartSecond();
   int made = 0;
   std::vector<std::string> keys;
   const auto borrower = [&] {
@@ -180,12 +160,12 @@ TEST_F(SchedulerClaimsTest, WhatWasSetFreeForAPodOfAnotherSchedulerIsKept) {
   Quota("a", {{"cpu", "1"}});
   Quota("c", {{"cpu", "3"}});
   for (int i = 0; i < 8; ++i) borrower();
-  run();
+  RunBoth();
   LetPodsEndSlowly();
   Pod("a", "q");
   int evictions = 0;
   for (int i = 0; i < 120 && At("a/q") == ""; ++i) {
-    run();
+    RunBoth();
     clock_.Advance(seconds(5));
     for (const std::string& key : std::vector<std::string>(keys)) {
       if (At(key) != "ending") continue;

@@ -1,19 +1,11 @@
 // Claims beside those of pods that another scheduler serves, alive or gone.
 #include "controllers/scheduler_quota_fixture_test.h"
-#include "controllers/testing/slow_watches.h"
 
 namespace nos::controllers {
 namespace {
 
 class SchedulerForeignTest : public ClaimsFixture {
  protected:
-  void Foreign(const std::string& ns, const std::string& name, const std::string& cpu,
-               const std::string& node, int priority = 0) {
-    PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"schedulerName", "old-release"}});
-    Json pod = *api_.Find("pods", ns + "/" + name);
-    MakeObject(pod, "status")["nominatedNodeName"] = node;
-    api_.Put(pod);
-  }
   int NomineeWrites(const std::string& name) {
     int n = 0;
     for (const auto& write : api_.writes) {
@@ -21,6 +13,19 @@ class SchedulerForeignTest : public ClaimsFixture {
            WriteJson(write.body).find("nominatedNodeName") != std::string::npos;
     }
     return n;
+  }
+  // The guarantee of a is kept although a pod of another scheduler is promised `node`.
+  void ExpectNoHoldUp(const std::string& node) {
+    Quota("a", {{"cpu", "2"}});
+    Quota("b", {{"cpu", "2"}});
+    Quota("c", {{"cpu", "4"}});
+    Pods("c", {"p1", "p2", "p3", "p4", "p5", "p6"});
+    Run();
+    Foreign("b", "dead", "2", node);
+    Run();
+    Pod("a", "q", "2");
+    RunFor(seconds(7200));
+    EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
   }
   void Touch(const std::string& key, const std::string& value) {
     Json pod = *api_.Find("pods", key);
@@ -33,31 +38,13 @@ class SchedulerForeignTest : public ClaimsFixture {
 TEST_F(SchedulerForeignTest, ADeadSchedulersPromiseHoldsUpNoGuarantee) {
   Node("n1", "8");
   Node("n2", "8");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "2"}});
-  Quota("c", {{"cpu", "4"}});
-  Pods("c", {"p1", "p2", "p3", "p4", "p5", "p6"});
-  Run();
-  Foreign("b", "dead", "2", "n1");
-  Run();
-  Pod("a", "q", "2");
-  RunFor(seconds(7200));
-  EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
+  ExpectNoHoldUp("n1");
 }
 
 // And the same with a nomination for a node that is not there.
 TEST_F(SchedulerForeignTest, APromiseOnNoNodeHoldsUpNoGuarantee) {
   Node("n1", "8");
-  Quota("a", {{"cpu", "2"}});
-  Quota("b", {{"cpu", "2"}});
-  Quota("c", {{"cpu", "4"}});
-  Pods("c", {"p1", "p2", "p3", "p4", "p5", "p6"});
-  Run();
-  Foreign("b", "dead", "2", "gone");
-  Run();
-  Pod("a", "q", "2");
-  RunFor(seconds(7200));
-  EXPECT_NE(At("a/q"), "") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");
+  ExpectNoHoldUp("gone");
 }
 
 // The foreign pod's quota vanishes: without one its promise is none of ours, and is not after a
@@ -96,8 +83,7 @@ TEST_F(SchedulerForeignTest, AnEventOnAGuaranteedClaimLeavesItGuaranteed) {
   Quota("b", {{"cpu", "0"}});
   Quota("c", {{"cpu", "8"}});
   Quota("d", {{"cpu", "2"}});
-  for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", "b", name, "1");
-  for (const char* name : {"r1", "r2", "r3", "r4"}) On("nb", "b", name, "1");
+  EightPods("b");
   Run();
   LetPodsEndSlowly();
   On("na", "a", "q1", "4");
@@ -112,7 +98,7 @@ TEST_F(SchedulerForeignTest, AnEventOnAGuaranteedClaimLeavesItGuaranteed) {
   // Beyond its quota's min of 2, a fair share at most: nothing that was freed for a guarantee.
   On("na", "d", "x", "3", 100);
   Run();
-  for (const char* name : {"p1", "p2", "p3", "p4"}) api_.Remove("pods", std::string("b/") + name);
+  Remove("b", {"p1", "p2", "p3", "p4"});
   Run();
   EXPECT_EQ(At("d/x"), "") << "it took what was set free for a/q1, which min covers";
   EXPECT_EQ(At("a/q1"), "na") << WhyOf("a/q1");
@@ -127,11 +113,7 @@ TEST_F(SchedulerForeignTest, AForeignPromiseOutlastsAMoreImportantOne) {
   Pods("c", {"p1", "p2", "p3", "p4"});
   Run();
   LetPodsEndSlowly();
-  Json pod = *api_.Find("pods", "c/p4");  // for a/f, by its scheduler
-  MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-  MakeObject(pod, "status")["conditions"] = JsonArray{
-      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
-  api_.Put(pod);
+  EvictedByAnother("c/p4");  // for a/f, by its scheduler
   Foreign("a", "f", "1", "n");
   Run();
   Pod("b", "q", "1", 10);
@@ -143,19 +125,7 @@ TEST_F(SchedulerForeignTest, AForeignPromiseOutlastsAMoreImportantOne) {
 
 // And the same where both schedulers are live: who writes how often?
 TEST_F(SchedulerForeignTest, TwoSchedulersClaimsOnOneNodeComeToRest) {
-  SchedulerProfile profile{"second", &framework_};
-  Scheduler second(config_, std::vector{profile}, gpu::Catalogue::Builtin());
-  RunnerOptions options;
-  options.watch_around = true;
-  testing::SlowWatches watches{api_};
-  Runner other(second, watches, options);
-  const auto run = [&] {
-    for (int i = 0; i < 1000; ++i) {
-      const bool b = other.Step(clock_), a = runner_->Step(clock_);
-      if (!a && !b) return;
-    }
-    ADD_FAILURE() << "does not rest";
-  };
+  StartSecond();
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
   Quota("a", {{"cpu", "1"}});
   Quota("b", {{"cpu", "1"}});
@@ -163,18 +133,18 @@ TEST_F(SchedulerForeignTest, TwoSchedulersClaimsOnOneNodeComeToRest) {
   for (const char* name : {"p1", "p2"}) Pod("c", name);
   PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
   Pod("c", "p4");
-  run();
+  RunBoth();
   LetPodsEndSlowly();
   PodWith("a", "q", {{"cpu", "1"}}, 0, {}, {{"schedulerName", "second"}});
-  run();
+  RunBoth();
   PodWith("b", "q", {{"cpu", "1"}, {"example.com/x", "1"}}, 10);
-  run();
+  RunBoth();
   for (int i = 0; i < 20; ++i) Pod("c", "w" + std::to_string(i));
-  run();
+  RunBoth();
   const int n1 = NomineeWrites("q");
   for (int i = 0; i < 360; ++i) {
     clock_.Advance(seconds(5));
-    run();
+    RunBoth();
   }
   EXPECT_LT(NomineeWrites("q") - n1, 20);
   EXPECT_EQ(Count({"c/p1", "c/p2", "c/p3", "c/p4"}, "ending"), 2);
@@ -182,20 +152,7 @@ TEST_F(SchedulerForeignTest, TwoSchedulersClaimsOnOneNodeComeToRest) {
 
 // Both are live; each leaves the other's promise to the other.
 TEST_F(SchedulerForeignTest, ClaimsOfTwoSchedulersDoNotWaitForEachOther) {
-  const std::string name = "second";
-  SchedulerProfile profile{"second", &framework_};
-  Scheduler second(config_, std::vector{profile}, gpu::Catalogue::Builtin());
-  RunnerOptions options;
-  options.watch_around = true;
-  testing::SlowWatches watches{api_};
-  Runner other(second, watches, options);
-  const auto run = [&] {
-    for (int i = 0; i < 1000; ++i) {
-      const bool b = other.Step(clock_), a = runner_->Step(clock_);
-      if (!a && !b) return;
-    }
-    ADD_FAILURE() << "does not rest";
-  };
+  StartSecond();
   Node("na", "4");
   Node("nb", "100");
   Quota("a", {{"cpu", "4"}});
@@ -203,18 +160,16 @@ TEST_F(SchedulerForeignTest, ClaimsOfTwoSchedulersDoNotWaitForEachOther) {
   Quota("c", {{"cpu", "0"}});
   for (const char* p : {"p1", "p2", "p3", "p4"}) On("na", "c", p, "1");
   for (const char* p : {"r1", "r2", "r3", "r4"}) On("nb", "c", p, "1");
-  run();
+  RunBoth();
   LetPodsEndSlowly();
   On("na", "a", "q", "4");
-  run();
+  RunBoth();
   PodWith("b", "q", {{"cpu", "4"}}, 0, {},
-          {{"nodeSelector", {{"name", "nb"}}}, {"schedulerName", name}});
-  run();
+          {{"nodeSelector", {{"name", "nb"}}}, {"schedulerName", "second"}});
+  RunBoth();
   for (int i = 0; i < 720; ++i) {
-    for (const char* p : {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"}) {
-      if (At(std::string("c/") + p) == "ending") api_.Remove("pods", std::string("c/") + p);
-    }
-    run();
+    RemoveEnding("c", {"p1", "p2", "p3", "p4", "r1", "r2", "r3", "r4"});
+    RunBoth();
     clock_.Advance(seconds(10));
   }
   EXPECT_EQ(At("a/q"), "na") << WhyOf("a/q") << " nominee " << NomineeOf("a/q");

@@ -103,6 +103,19 @@ class Scheduler::RoomSearch {
     return *leaving_;
   }
 
+  // Those, and what is of no use without them, which goes, too.
+  std::vector<Pod> WithRestOfGangs() {
+    std::vector<Pod> leaving = Leaving();
+    if (as_cut_) return leaving;
+    for (const Pod& pod : scheduler_.RestOfGangs(leaving)) {
+      if (members_.contains(pod->Key())) continue;
+      rehearsal_.Evict(pod, scheduler_.engine_.FindPlaced(pod->Key())->node);
+      room_.victims.push_back(pod);
+      leaving.push_back(pod);
+    }
+    return leaving;
+  }
+
   // False: something cannot be reserved for it, after all.
   bool Take(const Pod& member, const Preemption& place) {
     const cluster::ClusterSnapshot before = rehearsal_.snapshot();
@@ -135,10 +148,10 @@ class Scheduler::RoomSearch {
   std::optional<Preemption> FindByQuota(const Pod& member) {
     const auto& framework = *ProfileOf(member).framework;
     if (!reclaim_) {
-      reclaim_.emplace(scheduler_.MakeReclaim(framework, *member, Leaving(), waiting_));
+      reclaim_.emplace(scheduler_.MakeReclaim(framework, *member, WithRestOfGangs(), waiting_));
       reclaim_->Spare(members_);
     }
-    reclaim_->Heed(scheduler_.engine_.PromisesFor(*member, waiting_));
+    reclaim_->Heed(scheduler_.PromisesToHeed(*member, waiting_));
     const std::string nominee = scheduler_.engine_.NomineeNode(member->Key());
     const cluster::ClusterSnapshot& snapshot = rehearsal_.snapshot();
     if (as_cut_) {

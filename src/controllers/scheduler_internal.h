@@ -51,6 +51,10 @@ inline bool IsOnlyHarmed(const cluster::Pod& pod) {
 // Why nobody is evicted for a while.
 inline constexpr std::string_view kAwaitsCut = "its GPUs can be cut without anybody's end.";
 
+// How long what another scheduler promised a pod counts without a sign of it: a change of the pod,
+// or somebody who leaves the node. A scheduler that lives says more often why a pod waits.
+inline constexpr Duration kForeignPromise = std::chrono::minutes(10);
+
 // Nodes that are given up waiting for, for one pod or gang, before the next look.
 inline constexpr int kMostSilentAtOnce = 100;
 

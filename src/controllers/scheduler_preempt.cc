@@ -318,6 +318,7 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   }
   if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
   if (!going_.emplace(key, for_quota).second) return std::nullopt;
+  evicted_.insert(key);
   engine_.SetLeaving(key, true);
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;

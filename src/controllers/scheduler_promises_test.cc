@@ -4,42 +4,15 @@
 namespace nos::controllers {
 namespace {
 
-class SchedulerPromisesTest : public QuotaFixture {
+class SchedulerPromisesTest : public ClaimsFixture {
  protected:
-  void Group(const std::string& ns, const std::string& name, int least) {
-    api_.Put({{"kind", "PodGroup"},
-              {"metadata", {{"namespace", ns}, {"name", name}}},
-              {"spec", {{"minMember", least}}}});
-  }
   void Member(const std::string& ns, const std::string& name) {
     Pod(ns, name, "1", 0, {{"scheduling.x-k8s.io/pod-group", "g"}});
   }
-  void Pods(const std::string& ns, const std::vector<std::string>& names) {
-    for (const std::string& name : names) Pod(ns, name);
-  }
-  // Somebody deletes it, or, `evicted`, a scheduler.
-  void LetEnd(const std::string& key, bool evicted) {
+  void DeletedByItsUser(const std::string& key) {
     Json pod = *api_.Find("pods", key);
     MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-    if (evicted) {
-      MakeObject(pod, "status")["conditions"] = JsonArray{
-          {{"type", "DisruptionTarget"},
-           {"status", "True"},
-           {"reason", "PreemptionByScheduler"},
-           {"message",
-            "nos: preempting to accommodate a pod to which its elastic quota gives a right"}}};
-    }
     api_.Put(pod);
-  }
-  std::string NomineeOf(const std::string& key) {
-    return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
-  }
-  void RunFor(Duration time) {
-    for (const Time end = clock_.Now() + time; clock_.Now() < end;) {
-      Run();
-      clock_.Advance(seconds(10));
-    }
-    Run();
   }
   // A pod of namespace a is to get what is within its share of what is idle, and one of b goes.
   void ClaimShare(const std::string& name) {
@@ -77,7 +50,7 @@ TEST_F(SchedulerPromisesTest, AMemberThatEndsElsewhereIsOfItsGang) {
   for (const char* name : {"g1", "g2"}) Member("a", name);
   Run();
   ASSERT_EQ(Count({"a/g1", "a/g2"}, ""), 0);
-  LetEnd("a/g2", false);
+  DeletedByItsUser("a/g2");
   Pod("b", "q");
   Run();
   EXPECT_NE(At("b/q"), "");
@@ -93,7 +66,7 @@ TEST_F(SchedulerPromisesTest, AGangThatLostSomeGoesBeforeOthers) {
   Pod("a", "young");
   Run();
   LetPodsEndSlowly();
-  LetEnd("a/g1", true);  // and then its scheduler crashed
+  EvictedByAnother("a/g1", true);  // and then its scheduler crashed
   Restart();
   Pod("b", "q", "2");
   Run();

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "controllers/scheduler_fixture_test.h"
+#include "controllers/testing/slow_watches.h"
 
 namespace nos::controllers {
 
@@ -107,6 +109,18 @@ class QuotaFixture : public SchedulerFixture {
     };
   }
 
+  // A scheduler evicts it, which takes the pod some time; `for_quota`: it says why.
+  void EvictedByAnother(const std::string& key, bool for_quota = false) {
+    Json pod = *api_.Find("pods", key);
+    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+    MakeObject(pod, "status")["conditions"] =
+        JsonArray{{{"type", "DisruptionTarget"},
+                   {"status", "True"},
+                   {"reason", "PreemptionByScheduler"},
+                   {"message", for_quota ? "to which its elastic quota gives a right" : ""}}};
+    api_.Put(pod);
+  }
+
   int pods_ = 0;
 };
 
@@ -125,11 +139,49 @@ class ClaimsFixture : public QuotaFixture {
           const std::string& cpu, int priority = 0) {
     PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"nodeSelector", {{"name", node}}}});
   }
+  // Four pods each of `ns`, p1 to p4 and r1 to r4.
+  void EightPods(const std::string& ns) {
+    for (const char* name : {"p1", "p2", "p3", "p4"}) On("na", ns, name, "1");
+    for (const char* name : {"r1", "r2", "r3", "r4"}) On("nb", ns, name, "1");
+  }
+  void Remove(const std::string& ns, const std::vector<std::string>& names) {
+    for (const std::string& name : names) api_.Remove("pods", ns + "/" + name);
+  }
+  void RemoveEnding(const std::string& ns, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (At(ns + "/" + name) == "ending") api_.Remove("pods", ns + "/" + name);
+    }
+  }
   void Node(const std::string& name, const std::string& cpu) {
     NodeWith(name, {{"cpu", cpu}}, {{"name", name}});
   }
   std::string NomineeOf(const std::string& key) {
     return std::string(FindString(*api_.Find("pods", key), "status", "nominatedNodeName"));
+  }
+  // One that another scheduler serves and has promised the node.
+  void Foreign(const std::string& ns, const std::string& name, const std::string& cpu,
+               const std::string& node, int priority = 0) {
+    PodWith(ns, name, {{"cpu", cpu}}, priority, {}, {{"schedulerName", "old-release"}});
+    Json pod = *api_.Find("pods", ns + "/" + name);
+    MakeObject(pod, "status")["nominatedNodeName"] = node;
+    api_.Put(pod);
+  }
+  // Another scheduler, whose pods say schedulerName "second", beside the first.
+  void StartSecond() {
+    second_ = std::make_unique<Scheduler>(
+        config_, std::vector{SchedulerProfile{"second", &framework_}}, gpu::Catalogue::Builtin());
+    RunnerOptions options;
+    options.watch_around = true;
+    second_watches_ = std::make_unique<testing::SlowWatches>(api_);
+    second_runner_ = std::make_unique<Runner>(*second_, *second_watches_, options);
+  }
+  // Until neither has more to do now.
+  void RunBoth() {
+    for (int i = 0; i < 1000; ++i) {
+      const bool b = second_runner_->Step(clock_), a = runner_->Step(clock_);
+      if (!a && !b) return;
+    }
+    ADD_FAILURE() << "do not come to rest";
   }
   void RunSteps(int n = 50) {
     for (int i = 0; i < n; ++i) (void)runner_->Step(clock_);
@@ -141,6 +193,10 @@ class ClaimsFixture : public QuotaFixture {
     }
     Run();
   }
+
+  std::unique_ptr<Scheduler> second_;
+  std::unique_ptr<testing::SlowWatches> second_watches_;
+  std::unique_ptr<Runner> second_runner_;
 };
 
 }  // namespace nos::controllers

@@ -142,11 +142,7 @@ TEST_F(SchedulerQuotaTest, ACrashBetweenEvictionsCostsNobodyElse) {
   for (const char* name : {"p1", "p2", "p3", "p4"}) Pod("a", name);
   Run();
   LetPodsEndSlowly();
-  Json evicted = *api_.Find("pods", "a/p4");
-  MakeObject(evicted, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-  MakeObject(evicted, "status")["conditions"] = JsonArray{
-      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
-  api_.Put(evicted);
+  EvictedByAnother("a/p4");
   Restart();
   Pod("b", "q", "2");
   Run();

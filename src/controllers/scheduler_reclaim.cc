@@ -32,6 +32,16 @@ std::vector<Scheduler::Pod> Scheduler::Leaving() const {
   return leaving;
 }
 
+// What they have of their quotas counts as theirs no more than elsewhere.
+std::vector<Scheduler::Pod> Scheduler::LeavingLostNodes() const {
+  std::vector<Pod> leaving;
+  for (const std::string& key : ending_) {
+    const auto* placed = engine_.FindPlaced(key);
+    if (placed != nullptr && IsOnLostNode(*placed)) leaving.push_back(placed->pod);
+  }
+  return leaving;
+}
+
 bool Scheduler::IsOnLostNode(const scheduling::Engine::Placed& placed) const {
   const cluster::NodeInfo* info = engine_.snapshot().Find(placed.node);
   return info == nullptr || IsLost(*info->node);
@@ -74,13 +84,37 @@ std::vector<Scheduler::Pod> Scheduler::RestOfGangs(const std::vector<Pod>& leavi
 scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const cluster::Pod& pod,
                                            const std::vector<Pod>& leaving,
                                            const std::set<std::string>& gang) {
-  const auto sees_to_it = [this](const std::string& key) { return !saw_to_it_.contains(key); };
+  const auto sees_to_it = [this](const std::string& key) { return SeesToIt(key); };
   scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceToReclaim(pod, gang, sees_to_it),
                               framework.quotas()->options(),
                               [this](const Pod& victim) { return UnitOf(victim); });
-  reclaim.Heed(engine_.PromisesFor(pod, gang));
+  reclaim.Heed(PromisesToHeed(pod, gang));
   reclaim.CountGone(leaving);
+  reclaim.CountGone(LeavingLostNodes());
   return reclaim;
+}
+
+// Whoever promised the pod its node has yet to have others go for it.
+bool Scheduler::SeesToIt(const std::string& pod_key) const {
+  return foreign_.contains(pod_key) ? !OthersEvict() : !saw_to_it_.contains(pod_key);
+}
+
+// Beside which there has to be room when others have gone for the pod: not of those for whom others
+// are still to go.
+scheduling::Promises Scheduler::PromisesToHeed(const cluster::Pod& pod,
+                                               const std::set<std::string>& gang) const {
+  std::set<std::string> left_out = gang;
+  if (!OthersEvict()) {
+    for (const auto& [key, promise] : foreign_) left_out.insert(key);
+  }
+  return engine_.PromisesFor(pod, left_out);
+}
+
+// Somebody is on the way out for what another scheduler decided; before a restart it may have been
+// this one.
+bool Scheduler::OthersEvict() const {
+  return std::ranges::any_of(ending_,
+                             [this](const std::string& key) { return !evicted_.contains(key); });
 }
 
 std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now) {

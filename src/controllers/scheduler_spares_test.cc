@@ -46,11 +46,7 @@ TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingToAnotherQuota) {
   ASSERT_EQ(Count({"a/g1", "a/g2"}, "n1"), 2);
   ASSERT_EQ(At("c/p"), "n2");
   LetPodsEndSlowly();
-  Json pod = *api_.Find("pods", "a/g1");
-  MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-  MakeObject(pod, "status")["conditions"] = JsonArray{
-      {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
-  api_.Put(pod);
+  EvictedByAnother("a/g1");
   Run();
   On("n2", "b", "q", "1");
   Run();
@@ -74,11 +70,7 @@ TEST_F(SchedulerSparesTest, AGangWithinMinLosesNothingForNothing) {
   Run();
   LetPodsEndSlowly();
   for (const char* key : {"a/g1", "b/old"}) {
-    Json pod = *api_.Find("pods", key);
-    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
-    MakeObject(pod, "status")["conditions"] = JsonArray{
-        {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
-    api_.Put(pod);
+    EvictedByAnother(key);
   }
   Run();
   On("n2", "b", "q", "1");

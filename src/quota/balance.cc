@@ -49,6 +49,9 @@ Terms TermsOf(const SharedQuota& quota) {
           Amounts::From(quota->min),
           {},
           {},
+          {},
+          {},
+          {},
           {}};
 }
 
@@ -132,6 +135,7 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
   }
   FindParents(terms);
   FindOwnMins(terms);
+  FindHeirs(terms);
   for (Terms& each : terms) {
     accounts_.push_back({std::make_shared<const Terms>(std::move(each)), {}, {}});
   }
@@ -157,6 +161,20 @@ void Balance::FindOwnMins(std::vector<Terms>& terms) {
     Amounts& rest = terms[*each.parent].own_min;
     for (const auto& [resource, min] : each.min.entries()) {
       if (const auto above = rest.Named(resource)) rest.Set(resource, Positive(*above - min));
+    }
+  }
+}
+
+void Balance::FindHeirs(std::vector<Terms>& terms) {
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (terms[i].namespaces.empty()) continue;
+    for (std::optional<size_t> at = terms[i].parent; at; at = terms[*at].parent) {
+      bool inherits = false;
+      for (const auto& [resource, min] : terms[*at].min.entries()) {
+        if (terms[i].min.Named(resource)) continue;
+        inherits |= terms[i].inherited.emplace(resource, *at).second;
+      }
+      if (inherits) terms[*at].heirs.push_back(i);
     }
   }
 }
@@ -228,6 +246,15 @@ std::vector<Member> Balance::PathOf(size_t account) const {
   for (std::optional<size_t> at = account; at; at = accounts_[*at].terms->parent) {
     path.push_back({*at});
   }
+  return path;
+}
+
+std::vector<Member> Balance::PathOf(size_t account, ResourceId resource) const {
+  std::optional<size_t> at = account;
+  while (at && !accounts_[*at].terms->min.Named(resource)) at = accounts_[*at].terms->parent;
+  if (!at) return {};
+  std::vector<Member> path = PathOf(*at);
+  if (*at != account && !path.front().own) path.insert(path.begin(), {*at, true});
   return path;
 }
 
@@ -338,12 +365,16 @@ bool Balance::IsBeyondShare(Member member, ResourceId resource) const {
   return borrowed > 0 && borrowed > ShareOf(member, resource);
 }
 
-bool Balance::IsGuaranteed(size_t account, const Amounts& charge) const {
+bool Balance::IsGuaranteed(size_t account, const Amounts& charge, const Amounts& besides) const {
   const Amounts& min = accounts_[account].terms->min;
   const bool names = std::ranges::any_of(charge.entries(), [&](const Amounts::Entry& entry) {
     return entry.second > 0 && min.Named(entry.first);
   });
-  return names && WithinMin(PathOf(account).front(), charge);
+  const Member own = PathOf(account).front();
+  return names && std::ranges::all_of(charge.entries(), [&](const Amounts::Entry& entry) {
+           const Amount asked = entry.second + besides.Get(entry.first);
+           return PartOf(own, entry.first, asked).borrowed == 0;
+         });
 }
 
 Amount Balance::ShareOf(Member member, ResourceId resource, Amount asked) const {

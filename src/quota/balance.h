@@ -27,6 +27,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,10 @@ struct Terms {
   std::optional<size_t> parent;         // an account
   std::vector<std::string> problems;    // what of it cannot be in force, and why; for people
   bool in_force = false;                // somewhere, or one below it is: else it counts for nothing
+  // Resources of which its pods use what is that account's own: it is the nearest above that names
+  // them, and this one does not. And who does so with this one.
+  std::map<cluster::ResourceId, size_t> inherited;
+  std::vector<size_t> heirs;
 };
 
 // Why a pod may not run now.
@@ -104,6 +109,9 @@ class Balance {
                                 const Balance* limited = nullptr) const;
   // Where pods of the account's namespaces count, from the inside to the outside.
   std::vector<Member> PathOf(size_t account) const;
+  // The same for one resource: of what the account's min does not name its pods use what is its
+  // parent's own. None: nor does any above.
+  std::vector<Member> PathOf(size_t account, cluster::ResourceId resource) const;
   // Whether the member's min covers the charge, too, in all that min names.
   bool WithinMin(Member member, const Amounts& charge) const;
   // The same of min and its share of what is idle, as that is then.
@@ -112,8 +120,9 @@ class Balance {
   bool IsBeyondMin(Member member, cluster::ResourceId resource) const;
   bool IsBeyondShare(Member member, cluster::ResourceId resource) const;
   // Whether the min of the account's own namespaces covers what the charge has of what that names,
-  // and it has something of it: then it is due to it, wherever it is.
-  bool IsGuaranteed(size_t account, const Amounts& charge) const;
+  // beside what is used and `besides`, and it has something of it: then it is due to it, wherever
+  // it is.
+  bool IsGuaranteed(size_t account, const Amounts& charge, const Amounts& besides = {}) const;
 
   // The member's share of what is idle on its level and of what its parent gets of what is idle
   // above, in proportion to min times weight, rounded down. Only of what min names.
@@ -144,6 +153,7 @@ class Balance {
   void PutInForce(std::vector<SharedQuota> quotas);
   void FindParents(std::vector<Terms>& terms) const;
   static void FindOwnMins(std::vector<Terms>& terms);
+  static void FindHeirs(std::vector<Terms>& terms);
   const Level& LevelBelow(std::optional<size_t> parent) const;
   // What an account that uses so much has in the pool of its level.
   Pool PartOf(size_t account, cluster::ResourceId resource, Amount used) const;

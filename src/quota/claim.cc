@@ -57,23 +57,26 @@ bool Claim::MayTake(const Holding& victim) const {
 
 bool Claim::MayTakeFromOther(const Holding& victim) const {
   if (!claimant_.account || !victim.account) return false;
-  std::vector<Member> ours = balance_.PathOf(*claimant_.account);
-  std::vector<Member> theirs = balance_.PathOf(*victim.account);
-  while (ours.size() > 1 && theirs.size() > 1 && ours.back() == theirs.back()) {
-    ours.pop_back();
-    theirs.pop_back();
-  }
   const bool guaranteed = IsGuaranteed();
   const auto within = [&](Member member) {
     return guaranteed ? balance_.WithinMin(member, named_) : balance_.WithinShare(member, named_);
   };
-  const auto too_much = [&](const Amounts::Entry& asked) {
-    return victim.charge.Get(asked.first) > 0 && std::ranges::all_of(theirs, [&](Member member) {
-             return guaranteed ? balance_.IsBeyondMin(member, asked.first)
-                               : balance_.IsBeyondShare(member, asked.first);
-           });
-  };
-  return std::ranges::all_of(ours, within) && std::ranges::any_of(named_.entries(), too_much);
+  const std::vector<Member> path = balance_.PathOf(*claimant_.account);
+  return std::ranges::any_of(named_.entries(), [&](const Amounts::Entry& asked) {
+    if (victim.charge.Get(asked.first) <= 0) return false;
+    std::vector<Member> ours = path;
+    std::vector<Member> theirs = balance_.PathOf(*victim.account, asked.first);
+    if (theirs.empty()) return false;
+    while (ours.size() > 1 && theirs.size() > 1 && ours.back() == theirs.back()) {
+      ours.pop_back();
+      theirs.pop_back();
+    }
+    const auto too_much = [&](Member member) {
+      return guaranteed ? balance_.IsBeyondMin(member, asked.first)
+                        : balance_.IsBeyondShare(member, asked.first);
+    };
+    return std::ranges::all_of(ours, within) && std::ranges::all_of(theirs, too_much);
+  });
 }
 
 }  // namespace nos::quota

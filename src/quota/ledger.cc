@@ -1,6 +1,8 @@
 #include "quota/ledger.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace nos::quota {
@@ -37,7 +39,7 @@ void Ledger::Count(Holder& holder, int sign) {
   if (const auto account = balance_.AccountOf(ns)) {
     balance_.Add(*account, holder.charge, sign);
     Ranked& ranked = ranked_[*account];
-    ranked.current = false;
+    Outdate(*account);
     if (!ranked.order) return;
     const auto at = std::ranges::lower_bound(ranked.holders, &holder, *ranked.order);
     sign > 0 ? void(ranked.holders.insert(at, &holder)) : void(ranked.holders.erase(at));
@@ -70,21 +72,97 @@ void Ledger::EachWithoutQuota(FunctionRef<void(const Pod&, const Amounts&)> visi
   }
 }
 
+std::set<size_t> Ledger::SharersOf(size_t account) const {
+  std::set<size_t> sharers;
+  const auto add = [&](size_t owner) {
+    sharers.insert(owner);
+    const std::vector<size_t>& heirs = balance_.terms(owner).heirs;
+    sharers.insert(heirs.begin(), heirs.end());
+  };
+  add(account);
+  for (const auto& [resource, above] : balance_.terms(account).inherited) add(above);
+  return sharers;
+}
+
+void Ledger::Outdate(size_t account) {
+  const Terms& terms = balance_.terms(account);
+  if (terms.heirs.empty() && terms.inherited.empty()) {
+    ranked_[account].current = false;
+    return;
+  }
+  for (const size_t sharer : SharersOf(account)) {
+    ranked_[sharer].current = false;
+    ranked_[sharer].beyond_own.clear();
+  }
+}
+
+void Ledger::Order(size_t account) {
+  Ranked& ranked = ranked_[account];
+  if (ranked.order) return;
+  const Terms& terms = balance_.terms(account);
+  for (const std::string& ns : terms.namespaces) {
+    const auto use = by_namespace_.find(ns);
+    if (use == by_namespace_.end()) continue;
+    ranked.holders.insert(ranked.holders.end(), use->second.pods.begin(), use->second.pods.end());
+  }
+  ranked.order.emplace(terms.own_min);
+  std::ranges::sort(ranked.holders, *ranked.order);
+}
+
+// Of those that use what is the account's own, its pods and its heirs', whom that does not cover.
+const std::unordered_set<const Holder*>& Ledger::BeyondOwn(size_t account,
+                                                           cluster::ResourceId resource) {
+  const auto [known, fresh] = ranked_[account].beyond_own.try_emplace(resource);
+  if (!fresh) return known->second;
+  std::vector<Holder*> all;
+  const auto add = [&](size_t of) {
+    Order(of);
+    std::ranges::copy_if(ranked_[of].holders, std::back_inserter(all),
+                         [&](const Holder* holder) { return holder->charge.Get(resource) > 0; });
+  };
+  const Terms& terms = balance_.terms(account);
+  add(account);
+  for (const size_t heir : terms.heirs) {
+    const auto from = balance_.terms(heir).inherited.find(resource);
+    if (from != balance_.terms(heir).inherited.end() && from->second == account) add(heir);
+  }
+  Amounts own;
+  own.Set(resource, terms.own_min.Get(resource));
+  std::ranges::sort(all, StandingOrder(own));
+  Amount sum = 0;
+  const auto first = std::ranges::find_if(all, [&](const Holder* holder) {
+    sum += holder->charge.Get(resource);
+    return sum > own.Get(resource);
+  });
+  known->second = {first, all.end()};
+  return known->second;
+}
+
 void Ledger::Rank(size_t account) {
   Ranked& ranked = ranked_[account];
   if (ranked.current) return;
+  Order(account);
   const Terms& terms = balance_.terms(account);
-  if (!ranked.order) {
-    for (const std::string& ns : terms.namespaces) {
-      const auto use = by_namespace_.find(ns);
-      if (use == by_namespace_.end()) continue;
-      ranked.holders.insert(ranked.holders.end(), use->second.pods.begin(), use->second.pods.end());
+  std::map<cluster::ResourceId, size_t> shared = terms.inherited;
+  for (const size_t heir : terms.heirs) {
+    for (const auto& [resource, from] : balance_.terms(heir).inherited) {
+      if (from == account) shared[resource] = account;
     }
-    ranked.order.emplace(terms.own_min);
-    std::ranges::sort(ranked.holders, *ranked.order);
   }
-  ranked.standing = {{}, CountInQuota(terms.own_min, ranked.holders)};
-  for (const Holder* holder : ranked.holders) {
+  Amounts alone;
+  for (const auto& [resource, min] : terms.own_min.entries()) {
+    if (!shared.contains(resource)) alone.Set(resource, min);
+  }
+  (void)CountInQuota(alone, ranked.holders);
+  for (const auto& [resource, from] : shared) {
+    const auto& beyond = BeyondOwn(from, resource);
+    for (Holder* holder : ranked.holders) holder->over_quota |= beyond.contains(holder);
+  }
+  std::vector<Holder*> covered_first = ranked.holders;
+  const auto over = std::ranges::stable_partition(
+      covered_first, [](const Holder* holder) { return !holder->over_quota; });
+  ranked.standing = {{}, static_cast<size_t>(over.begin() - covered_first.begin())};
+  for (const Holder* holder : covered_first) {
     ranked.standing.pods.push_back(holder->pod);
     ranked.standing.charges.push_back(&holder->charge);
   }

@@ -10,8 +10,10 @@
 // quota is in force there or not. One owner thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -52,6 +54,9 @@ class Ledger {
     std::vector<const Amounts*> charges = {};  // of the pods; valid until the ledger changes
   };
   const Standing& StandingOf(size_t account);
+  // The accounts whose standings may be others when a pod of the account comes or goes: it, and
+  // those with which it shares what is one's own (Terms::inherited).
+  std::set<size_t> SharersOf(size_t account) const;
   // Those that count where no quota is in force, in no particular order.
   void EachWithoutQuota(FunctionRef<void(const Pod&, const Amounts&)> visit) const;
 
@@ -65,9 +70,14 @@ class Ledger {
     std::vector<Holder*> holders = {};
     Standing standing = {};
     bool current = false;  // the standing
+    // Of what is the account's own and its heirs use, too: whom that does not cover, of them all.
+    std::map<cluster::ResourceId, std::unordered_set<const Holder*>> beyond_own = {};
   };
   void Count(Holder& pod, int sign);
   void Rank(size_t account);
+  void Order(size_t account);
+  void Outdate(size_t account);
+  const std::unordered_set<const Holder*>& BeyondOwn(size_t account, cluster::ResourceId resource);
 
   std::unordered_map<std::string, Holder> pods_;  // by key; ranked with their accounts
   std::unordered_map<std::string, NamespaceUse> by_namespace_;

@@ -50,6 +50,33 @@ TEST(LedgerTest, QuotasComeAndGoWhilePodsRun) {
   EXPECT_EQ(ledger.balance().used(0), Cpus(300));
 }
 
+// What only the parent names is shared by its own namespaces and its children, the oldest first.
+TEST(LedgerTest, WhatAChildDoesNotNameIsItsParents) {
+  const auto gpus = [](int64_t n) {
+    Amounts charge;
+    charge.Set(cluster::InternResource("nvidia.com/gpu"), n);
+    return charge;
+  };
+  auto org = std::make_shared<cluster::ElasticQuota>(*QuotaOf("org", "q", {"org"}));
+  org->min = {{"cpu", Quantity::FromValue(4)}, {"nvidia.com/gpu", Quantity::FromValue(2)}};
+  auto team = std::make_shared<cluster::ElasticQuota>(*QuotaOf("team", "q", {"team"}));
+  team->parent = "org/q";
+  Ledger ledger;
+  ledger.SetQuotas({org, team});
+  ledger.SetPod(PodOf("team", "old", 1), gpus(1));
+  ledger.SetPod(PodOf("org", "own", 2), gpus(1));
+  EXPECT_FALSE(ledger.IsOverQuota("org/own"));
+  ledger.SetPod(PodOf("team", "young", 3), gpus(1));
+  EXPECT_FALSE(ledger.IsOverQuota("team/old"));
+  EXPECT_TRUE(ledger.IsOverQuota("team/young"));
+  EXPECT_EQ(ledger.StandingOf(*ledger.balance().AccountOf("team")).in_quota, 1U);
+  ledger.SetPod(PodOf("org", "first", 0), gpus(1));  // and so another of the team is beyond
+  EXPECT_FALSE(ledger.IsOverQuota("team/old"));
+  EXPECT_TRUE(ledger.IsOverQuota("org/own"));
+  ledger.SetPod(PodOf("team", "cpu", 4), Cpus(1000));
+  EXPECT_FALSE(ledger.IsOverQuota("team/cpu"));
+}
+
 TEST(LedgerTest, APodCountsAsItIsNow) {
   Ledger ledger;
   ledger.SetQuotas({QuotaOf("a", "q", {"a"})});

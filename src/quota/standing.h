@@ -3,8 +3,9 @@
 //
 // The oldest come first, then the more important, the smaller, and by name, as long as the sum of
 // them stays within min, in all that min names. From the first that does not, all are over: it is
-// they who may have to go. Source: nos-behaviour 6.3, but for priorities, which went the other way
-// there.
+// they who may have to go. What a quota's parent names and it does not, its pods share with those
+// of the parent's own namespaces: of that who uses it is counted so for itself. Source:
+// nos-behaviour 6.3, but for priorities, which went the other way there.
 //
 // Pure functions of values.
 #pragma once

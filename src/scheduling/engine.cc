@@ -59,6 +59,7 @@ std::optional<int32_t> Engine::LeastPriority() const {
 void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   ++openings_;
   ++changes_;
+  judged_ = false;
   const std::string name = node->meta.name;
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
@@ -69,7 +70,6 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
     snapshot_.SetNode(std::move(node));
     if (!same_gpus) {
       for (const Pod& pod : snapshot_.Find(name)->pods) Count(pod, name);
-      if (nominated_.contains(name)) JudgePromisesAnew();
     }
     if (alike) return Note(name, nullptr, false);
     return tables_.Forget();
@@ -97,6 +97,7 @@ void Engine::RemoveNode(const std::string& name) {
   tables_.Forget();
   ++openings_;
   ++changes_;
+  judged_ = false;
 }
 
 // Copies of the tables as they are: nobody else tells what has changed in them.
@@ -116,11 +117,12 @@ void Engine::TakeInQuotas() {
   composite_quotas_ = around.composite_quotas;
   if (alike) return;
   ledger_.SetQuotas(quota::QuotasOf(around));
-  JudgePromisesAnew();
+  judged_ = false;
 }
 
 void Engine::Count(const Pod& pod, const std::string& node) {
   ++changes_;
+  judged_ = false;
   const NodeInfo* info = snapshot_.Find(node);
   ledger_.SetPod(
       pod, quota::ChargeOf(*pod, info == nullptr ? nullptr : info->node.get(), charge_rules_));
@@ -137,6 +139,7 @@ void Engine::Bind(const Pod& pod, const std::string& node) {
 
 void Engine::Unbind(const cluster::Pod& pod, const std::string& node) {
   ++changes_;
+  judged_ = false;
   ledger_.RemovePod(pod.Key());
   const Pod held = placed_.at(pod.Key()).pod;
   if (snapshot_.Unbind(pod, node).ok()) return Note(node, held, false);

@@ -67,14 +67,17 @@ class Engine {
   quota::Ledger& ledger() { return ledger_; }
   const quota::Ledger& ledger() const { return ledger_; }
   // What is used of quotas, as this pod has to see it: with what others that go before it were
-  // promised, as WithPromises has them. Without those that `left_out` names, by key.
-  quota::Balance BalanceFor(const cluster::Pod& pod,
-                            const std::set<std::string>& left_out = {}) const;
+  // promised, as WithPromises has them. Without those that `left_out` names, by key. `on`: the node
+  // that it is to go to, if that is known.
+  quota::Balance BalanceFor(const cluster::Pod& pod, const std::set<std::string>& left_out = {},
+                            std::string_view on = "") const;
 
   // The same, to find out who has to go for the pod: without what is guaranteed to others that were
   // promised something and of which `sees_to_it(key)` says that they will see to that themselves.
   quota::Balance BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out,
                                   FunctionRef<bool(const std::string&)> sees_to_it) const;
+  // A balance without what others of other quotas use who had to leave (SetLeaving).
+  quota::Balance WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const;
   // Why the quota of the pod's namespace, if the framework heeds quotas, does not let it in now, on
   // this node or, if it is null and all are alike to the pod, anywhere.
   std::optional<quota::Refusal> WhyNotByQuota(const Framework& framework, const cluster::Pod& pod,
@@ -147,28 +150,25 @@ class Engine {
   struct Promise {
     Pod pod;
     std::string key;
-    quota::Amounts charge;   // on the node
-    QuotaStanding standing;  // when it was promised, or less
+    uint64_t number;        // in the order of promises; 0: of those that the API server told
+    quota::Amounts charge;  // on the node; it and the standing as of Judged
+    QuotaStanding standing;
   };
+  using PromisesByNode = std::map<std::string, std::vector<Promise>, std::less<>>;
 
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
   void Note(std::string_view node, Pod pod, bool came);
   void CountPriority(int32_t priority, int sign);
-  quota::Balance WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const;
   quota::Amounts ChargeOn(const cluster::Pod& pod, std::string_view node) const;
-  quota::Amounts PromisedBefore(const cluster::Pod& pod, bool is_promised) const;
+  quota::Amounts PromisedBefore(const cluster::Pod& pod) const;
   QuotaStanding Judge(const cluster::Pod& pod, std::string_view node,
                       const quota::Amounts& before) const;
   // `before`: what was promised before it, once that is known; the same for all nodes.
   QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node,
                            std::optional<quota::Amounts>& before) const;
-  bool IsGuaranteed(const cluster::Pod& pod) const;
-  void JudgePromisesAnew();
-  void DemoteLesser(const cluster::Pod& pod);
-  static bool IsLesserGuarantee(const Promise& promise, const cluster::Pod& pod) {
-    return promise.standing == QuotaStanding::kGuaranteed && promise.pod->priority < pod.priority;
-  }
+  bool IsGuaranteed(const cluster::Pod& pod, std::string_view node = "") const;
+  const PromisesByNode& Judged() const;
   bool GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
                  bool is_promised) const;
   // Who was promised room on the node and goes before this pod.
@@ -188,11 +188,13 @@ class Engine {
   KindTables tables_;
   std::map<const Framework*, CycleState> learnt_;
   std::unordered_map<std::string, Placed> placed_;  // by pod key; also on nodes that are not there
-  std::unordered_map<std::string, std::set<std::string>> homeless_;     // node -> pod keys
-  std::set<std::string> leaving_;                                       // pod keys
-  std::map<std::string, std::vector<Promise>, std::less<>> nominated_;  // by node
-  std::unordered_map<std::string, std::string> nominations_;            // pod key -> node
-  std::map<int32_t, size_t> priorities_;  // of placed_: how many have it
+  std::unordered_map<std::string, std::set<std::string>> homeless_;  // node -> pod keys
+  std::set<std::string> leaving_;                                    // pod keys
+  mutable PromisesByNode nominated_;
+  mutable bool judged_ = true;  // what nominated_ says of quotas is so now
+  uint64_t promises_made_ = 0;
+  std::unordered_map<std::string, std::string> nominations_;  // pod key -> node
+  std::map<int32_t, size_t> priorities_;                      // of placed_: how many have it
   uint64_t openings_ = 0, changes_ = 0;
 };
 

@@ -24,11 +24,13 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
     std::vector<Promise>& promises = nominated_[before->second];
     const auto promise = std::ranges::find(promises, key, &Promise::key);
     if (before->second == node && promise->pod->meta.uid == pod->meta.uid) {
-      promise->pod = pod;  // it keeps what it was promised as what it was promised
+      promise->pod = pod;
+      judged_ = false;
       ++changes_;
       return;
     }
     std::erase_if(promises, [&](const Promise& one) { return one.key == key; });
+    judged_ = false;
     if (promises.empty()) nominated_.erase(before->second);
     nominations_.erase(before);
     ++openings_;
@@ -36,55 +38,35 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
   }
   if (node.empty()) return;
   ++changes_;
-  const QuotaStanding standing = Judge(*pod, node, PromisedBefore(*pod, false));
   nominations_[key] = node;
-  nominated_[node].push_back({pod, key, ChargeOn(*pod, node), standing});
-  DemoteLesser(*pod);
+  const bool was_told = pod->nominated_node == node;  // so it is older than what is decided now
+  const uint64_t number = was_told ? 0 : ++promises_made_;
+  nominated_[node].push_back({pod, key, number, {}, QuotaStanding::kNone});
+  judged_ = false;
 }
 
-// Of its quota those that are less important, if min does not cover them any more beside those that
-// are more so.
-void Engine::DemoteLesser(const cluster::Pod& pod) {
-  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
-  if (!account) return;
+// All that its quota's min covers beside those of the quota that are more important, or as
+// important and were promised before it.
+const Engine::PromisesByNode& Engine::Judged() const {
+  if (std::exchange(judged_, true)) return nominated_;
   std::vector<std::pair<Promise*, std::string_view>> all;  // and their nodes
-  bool any = false;
   for (auto& [node, promises] : nominated_) {
-    for (Promise& promise : promises) {
-      if (ledger_.balance().AccountOf(promise.pod->meta.ns) != account) continue;
-      if (placed_.contains(promise.key)) continue;
-      all.emplace_back(&promise, node);
-      any |= IsLesserGuarantee(promise, pod);
-    }
+    for (Promise& promise : promises) all.emplace_back(&promise, node);
   }
-  if (!any) return;
-  const auto priority_of = [](const auto& one) { return one.first->pod->priority; };
-  std::ranges::stable_sort(all, std::ranges::greater(), priority_of);
-  quota::Amounts before, alike;  // of more important ones; of those that are as important
-  for (size_t i = 0; i < all.size(); ++i) {
-    Promise& promise = *all[i].first;
-    if (i > 0 && priority_of(all[i]) != priority_of(all[i - 1]))
-      before.Add(std::exchange(alike, {}));
-    alike.Add(promise.charge);
-    if (!IsLesserGuarantee(promise, pod)) continue;
-    promise.standing = std::min(promise.standing, Judge(*promise.pod, all[i].second, before));
-  }
-}
-
-// As if they had been made one after the other, the more important first.
-void Engine::JudgePromisesAnew() {
-  std::vector<std::pair<Pod, std::string>> all;
-  for (const auto& [node, promises] : nominated_) {
-    for (const Promise& promise : promises) all.emplace_back(promise.pod, node);
-  }
-  std::ranges::sort(all, [](const auto& a, const auto& b) {
-    if (a.first->priority != b.first->priority) return a.first->priority > b.first->priority;
-    return std::tuple(a.first->meta.created, a.first->Key()) <
-           std::tuple(b.first->meta.created, b.first->Key());
+  std::ranges::sort(all, {}, [](const auto& one) {
+    const cluster::Pod& pod = *one.first->pod;
+    return std::tuple(-int64_t{pod.priority}, one.first->number, pod.meta.created, pod.Key());
   });
-  nominated_.clear();
-  nominations_.clear();
-  for (const auto& [pod, node] : all) Nominate(pod, node);
+  std::map<size_t, quota::Amounts> before;  // by account
+  for (const auto& [promise, node] : all) {
+    const auto account = ledger_.balance().AccountOf(promise->pod->meta.ns);
+    promise->charge = ChargeOn(*promise->pod, node);
+    promise->standing = QuotaStanding::kNone;
+    if (!account) continue;
+    promise->standing = Judge(*promise->pod, node, before[*account]);
+    if (!placed_.contains(promise->key)) before[*account].Add(promise->charge);
+  }
+  return nominated_;
 }
 
 std::string Engine::NomineeNode(const std::string& pod_key) const {
@@ -94,7 +76,7 @@ std::string Engine::NomineeNode(const std::string& pod_key) const {
 
 std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
   std::vector<Pod> pods;
-  if (const auto found = nominated_.find(node); found != nominated_.end()) {
+  if (const auto found = Judged().find(node); found != Judged().end()) {
     for (const Promise& promise : found->second) pods.push_back(promise.pod);
   }
   return pods;
@@ -103,8 +85,8 @@ std::vector<Engine::Pod> Engine::Nominated(std::string_view node) const {
 std::vector<Engine::Pod> Engine::NominatedBehind(std::string_view node,
                                                  const cluster::Pod& pod) const {
   std::vector<Pod> behind;
-  const auto found = nominated_.find(node);
-  if (found == nominated_.end()) return behind;
+  const auto found = Judged().find(node);
+  if (found == Judged().end()) return behind;
   std::optional<quota::Amounts> before;
   const auto own = StandingOf(pod, node, before);
   for (const Promise& promise : found->second) {
@@ -118,11 +100,13 @@ std::vector<Engine::Pod> Engine::NominatedBehind(std::string_view node,
 Engine::QuotaStanding Engine::StandingOf(const cluster::Pod& pod, std::string_view node,
                                          std::optional<quota::Amounts>& before) const {
   const auto found = nominations_.find(pod.Key());
-  if (found == nominations_.end()) {
-    if (!before) before = PromisedBefore(pod, false);
+  const bool as_promised = found != nominations_.end() &&
+                           (node.empty() || node == found->second || !quota::DependsOnNode(pod));
+  if (!as_promised) {
+    if (!before) before = PromisedBefore(pod);
     return Judge(pod, node, *before);
   }
-  const std::vector<Promise>& promises = nominated_.find(found->second)->second;
+  const std::vector<Promise>& promises = Judged().find(found->second)->second;
   const auto is_its = [&](const Promise& promise) { return IsSame(*promise.pod, pod); };
   return std::ranges::find_if(promises, is_its)->standing;
 }
@@ -132,16 +116,15 @@ quota::Amounts Engine::ChargeOn(const cluster::Pod& pod, std::string_view node) 
   return quota::ChargeOf(pod, info == nullptr ? nullptr : info->node.get(), charge_rules_);
 }
 
-// What its quota's min has to cover before it: what others of the quota were promised that are more
-// important or, if it is promised nothing yet, as important.
-quota::Amounts Engine::PromisedBefore(const cluster::Pod& pod, bool is_promised) const {
+// What its quota's min has to cover before the pod, which is promised nothing yet: what others of
+// the quota were promised that are as important or more so.
+quota::Amounts Engine::PromisedBefore(const cluster::Pod& pod) const {
   quota::Amounts before;
   const auto account = ledger_.balance().AccountOf(pod.meta.ns);
   if (!account) return before;
-  for (const auto& [node, promises] : nominated_) {
+  for (const auto& [node, promises] : Judged()) {
     for (const Promise& other : promises) {
-      const int32_t priority = other.pod->priority;
-      if (is_promised ? priority <= pod.priority : priority < pod.priority) continue;
+      if (other.pod->priority < pod.priority) continue;
       if (IsSame(*other.pod, pod) || placed_.contains(other.key)) continue;
       if (ledger_.balance().AccountOf(other.pod->meta.ns) != account) continue;
       before.Add(other.charge);
@@ -154,13 +137,11 @@ Engine::QuotaStanding Engine::Judge(const cluster::Pod& pod, std::string_view no
                                     const quota::Amounts& before) const {
   const auto account = ledger_.balance().AccountOf(pod.meta.ns);
   if (!account) return QuotaStanding::kNone;
-  const quota::Amounts charge = ChargeOn(pod, node);
-  quota::Amounts asked;
-  for (const auto& [resource, amount] : charge.entries()) {
-    asked.Set(resource, amount + before.Get(resource));
-  }
-  return ledger_.balance().IsGuaranteed(*account, asked) ? QuotaStanding::kGuaranteed
-                                                         : QuotaStanding::kCovered;
+  quota::Amounts besides = before;
+  if (const quota::Amounts* counted = ledger_.ChargeOf(pod.Key())) besides.Add(*counted, -1);
+  return ledger_.balance().IsGuaranteed(*account, ChargeOn(pod, node), besides)
+             ? QuotaStanding::kGuaranteed
+             : QuotaStanding::kCovered;
 }
 
 // What is guaranteed goes first; no pod without a quota takes what was set free for one that has
@@ -183,8 +164,8 @@ bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStand
 std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod,
                                          std::optional<quota::Amounts>& before) const {
   std::vector<Pod> first;
-  const auto found = nominated_.find(node);
-  if (found == nominated_.end()) return first;
+  const auto found = Judged().find(node);
+  if (found == Judged().end()) return first;
   const auto own = StandingOf(pod, node, before);
   const bool is_promised = NomineeNode(pod.Key()) == node;
   for (const Promise& promise : found->second) {
@@ -198,7 +179,7 @@ std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::P
 Promises Engine::PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out) const {
   Promises promises;
   std::optional<quota::Amounts> before;
-  for (const auto& [node, all] : nominated_) {
+  for (const auto& [node, all] : Judged()) {
     std::vector<Pod> first = FirstOn(node, pod, before);
     std::erase_if(first, [&](const Pod& other) { return left_out.contains(other->Key()); });
     if (!first.empty()) promises.emplace(node, std::move(first));
@@ -225,9 +206,9 @@ std::optional<Barred> Engine::WhyKept(const Pod& pod, size_t node, KindTable& ta
   return Barred{beside.verdict, beside.by};
 }
 
-bool Engine::IsGuaranteed(const cluster::Pod& pod) const {
+bool Engine::IsGuaranteed(const cluster::Pod& pod, std::string_view node) const {
   std::optional<quota::Amounts> before;
-  return StandingOf(pod, "", before) == QuotaStanding::kGuaranteed;
+  return StandingOf(pod, node, before) == QuotaStanding::kGuaranteed;
 }
 
 quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out,
@@ -236,7 +217,7 @@ quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod, std::set<std::s
   const auto own = balance.AccountOf(pod.meta.ns);
   if (!own || !IsGuaranteed(pod)) return balance;
   const bool together = balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, charge_rules_));
-  for (const auto& [node, promises] : nominated_) {
+  for (const auto& [node, promises] : Judged()) {
     for (const Promise& other : promises) {
       const bool may_be = together || balance.AccountOf(other.pod->meta.ns) != own;
       if (may_be && other.standing == QuotaStanding::kGuaranteed && sees_to_it(other.key)) {
@@ -247,13 +228,13 @@ quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod, std::set<std::s
   return BalanceFor(pod, left_out);
 }
 
-quota::Balance Engine::BalanceFor(const cluster::Pod& pod,
-                                  const std::set<std::string>& left_out) const {
+quota::Balance Engine::BalanceFor(const cluster::Pod& pod, const std::set<std::string>& left_out,
+                                  std::string_view on) const {
   quota::Balance balance = ledger_.balance();
   if (balance.size() == 0 || nominations_.empty()) return balance;
   const auto own = balance.AccountOf(pod.meta.ns);
-  const bool own_is_guaranteed = IsGuaranteed(pod);
-  for (const auto& [node, promises] : nominated_) {
+  const bool own_is_guaranteed = IsGuaranteed(pod, on);
+  for (const auto& [node, promises] : Judged()) {
     for (const Promise& other : promises) {
       const auto account = balance.AccountOf(other.pod->meta.ns);
       if (!account || IsSame(*other.pod, pod)) continue;
@@ -294,7 +275,8 @@ std::optional<quota::Refusal> Engine::WhyNotByQuota(const Framework& framework,
   const quota::Amounts charge =
       quota::ChargeOf(pod, node == nullptr ? nullptr : node->node.get(), charge_rules_);
   if (nominations_.empty() && leaving_.empty()) return ledger_.balance().WhyNot(*account, charge);
-  const quota::Balance promised = BalanceFor(pod);
+  const std::string_view on = node == nullptr ? "" : std::string_view(node->node->meta.name);
+  const quota::Balance promised = BalanceFor(pod, {}, on);
   const quota::Balance settled = WithoutLeaving(ledger_.balance(), pod);
   return WithoutLeaving(promised, pod).WhyNot(*account, charge, &settled, &promised);
 }

@@ -163,6 +163,12 @@ class NodeSearch {
     TakeBack(guarded, let_in);
     TakeBack(others, let_in);
     if (rule_.WantsFewest() && PodsOf(gone_) > 1) TakeFewer(all, guarded, others, let_in);
+    if (!MayGoInTurn(all)) {
+      Become(all);
+      for (const auto* units_of : {&guarded, &others}) {
+        for (const EvictionUnit& unit : *units_of) Keep(unit, let_in, &all);
+      }
+    }
     Preemption preemption{node_.node->meta.name, {}, 0};
     for (const EvictionUnit& unit : gone_) {
       preemption.violations += std::ranges::find(guarded, unit) != guarded.end() ? 1 : 0;
@@ -284,10 +290,27 @@ class NodeSearch {
     std::erase(gone_, unit);
   }
   bool IsEnough(bool let_in) const { return trial_->Fits() && (!let_in || rule_.LetsIn()); }
-  // Takes it back if the pod has room and is let in all the same.
-  void Keep(const EvictionUnit& unit, bool let_in) {
+  // Takes it back if the pod has room and is let in all the same, and, with `order`, if the others
+  // may go all the same.
+  void Keep(const EvictionUnit& unit, bool let_in,
+            const std::vector<EvictionUnit>* order = nullptr) {
     PutBack(unit);
-    if (!IsEnough(let_in)) Remove(unit);
+    if (!IsEnough(let_in) || (order != nullptr && !MayGoInTurn(*order))) Remove(unit);
+  }
+  // Whether each that is gone might, beside those that go before it in this order. Others of its
+  // own quota may have made the pod one for which it might, and stay now.
+  bool MayGoInTurn(const std::vector<EvictionUnit>& order) {
+    std::vector<EvictionUnit> gone = order;
+    std::erase_if(gone, [&](const EvictionUnit& unit) {
+      return std::ranges::find(gone_, unit) == gone_.end();
+    });
+    for (const EvictionUnit& unit : gone) rule_.Count(unit, false);
+    bool may = true;
+    for (const EvictionUnit& unit : gone) {
+      may = may && rule_.MayGo(unit);
+      rule_.Count(unit, true);
+    }
+    return may;
   }
 
   const Framework& framework_;

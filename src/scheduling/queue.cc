@@ -81,7 +81,7 @@ void SchedulingQueue::Set(const Pod& pod, const Verdict& gate, Time now) {
   Entry& entry = entries_[key];
   const bool known = entry.pod != nullptr && entry.pod->meta.uid == pod->meta.uid;
   std::string kind = WaitingKindOf(*pod);
-  const bool alike = known && entry.kind == kind && entry.pod->priority == pod->priority &&
+  const bool alike = known && entry.kind == kind && RankOf(*entry.pod) == RankOf(*pod) &&
                      (entry.place == Place::kGated) == !gate.fits();
   if (alike || (known && entry.place == Place::kTaken)) {
     entry.pod = pod;

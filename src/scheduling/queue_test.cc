@@ -215,5 +215,15 @@ TEST_F(QueueTest, ASuccessorOfTheSameNameStartsAnew) {
   EXPECT_EQ(Take(), "p");
 }
 
+// An API server forbids both; a queue that lost its order would give out nobody any more.
+TEST_F(QueueTest, APodWhosePriorityOrAgeChangesKeepsTheOrder) {
+  Put("a", 0, 10);
+  Put("b", 0, 20);
+  Put("a", 0, 30);
+  EXPECT_EQ(Take(), "b");
+  EXPECT_EQ(Take(), "a");
+  EXPECT_EQ(Take(), "");
+}
+
 }  // namespace
 }  // namespace nos::scheduling

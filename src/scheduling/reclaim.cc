@@ -236,9 +236,9 @@ double Reclaim::WorthOf(const EvictionUnit& unit) const {
 }
 
 bool Reclaim::HasExcess(size_t account) const {
-  const quota::Member own = balance_.PathOf(account).front();
   return std::ranges::any_of(balance_.used(account).entries(), [&](const auto& used) {
-    return balance_.IsBeyondMin(own, used.first);
+    const std::vector<quota::Member> path = balance_.PathOf(account, used.first);
+    return !path.empty() && balance_.IsBeyondMin(path.front(), used.first);
   });
 }
 
@@ -297,21 +297,47 @@ std::vector<Reclaim::Head> Reclaim::Heads() const {
 }
 
 std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
-  auto taken = TakeUntilLetIn(budgets);
+  const auto taken = TakeUntilLetIn(budgets);
   if (!taken) return std::nullopt;
-  std::ranges::sort(*taken, [](const Taken& a, const Taken& b) {
+  std::vector<Taken> sorted = *taken;
+  std::ranges::sort(sorted, [](const Taken& a, const Taken& b) {
     if (a.violates != b.violates) return a.violates;
     return IsLessImportant(*b.unit.front(), *a.unit.front());
   });
+  const auto take_back = [&](bool in_turn) {  // those that had better stay first
+    for (const Taken& one : sorted) {
+      Count(one.unit, false);
+      if (!LetsIn() || (in_turn && !MayGoInTurn(*taken))) Count(one.unit, true);
+    }
+  };
+  take_back(false);
+  if (!MayGoInTurn(*taken)) {
+    for (const Taken& one : *taken) {
+      if (!IsGone(one.unit)) Count(one.unit, true);
+    }
+    take_back(true);
+  }
   std::vector<EvictionUnit> needed;
-  for (Taken& one : *taken) {  // those that had better stay first
-    Count(one.unit, false);
-    if (LetsIn()) continue;
-    Count(one.unit, true);
-    needed.push_back(std::move(one.unit));
+  for (const Taken& one : sorted) {
+    if (IsGone(one.unit)) needed.push_back(one.unit);
   }
   for (const EvictionUnit& unit : needed) Count(unit, false);
   return needed;
+}
+
+// As NodeSearch has it, of pods wherever they are.
+bool Reclaim::MayGoInTurn(const std::vector<Taken>& order) {
+  std::vector<EvictionUnit> gone;
+  for (const Taken& one : order) {
+    if (IsGone(one.unit)) gone.push_back(one.unit);
+  }
+  for (const EvictionUnit& unit : gone) Count(unit, false);
+  bool may = true;
+  for (const EvictionUnit& unit : gone) {
+    may = may && MayGo(unit);
+    Count(unit, true);
+  }
+  return may;
 }
 
 // Those that are taken stay counted; none if all of them are not enough. Those come first that

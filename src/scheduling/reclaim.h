@@ -120,6 +120,7 @@ class Reclaim final : public EvictionRule {
   bool Advance(Head& head) const;
   std::vector<Head> Heads() const;
   std::optional<std::vector<Taken>> TakeUntilLetIn(Budgets budgets);
+  bool MayGoInTurn(const std::vector<Taken>& order);
 
   quota::Ledger& ledger_;
   quota::Balance balance_;
