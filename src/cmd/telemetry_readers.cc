@@ -64,7 +64,7 @@ void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
 }
 
 Result<std::unique_ptr<TelemetryReaders>> TelemetryReaders::Make(const ReadersConfig& config,
-                                                                 Parts parts) {
+                                                                 const Parts& parts) {
   std::unique_ptr<TelemetryReaders> readers(new TelemetryReaders(config, parts.clock));
   auto proxies = net::TrustedProxies::Parse(config.proxies);
   NOS_RETURN_IF_ERROR(proxies.status().Within("limits.trustedProxies"));

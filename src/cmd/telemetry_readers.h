@@ -48,7 +48,8 @@ class TelemetryReaders {
     std::function<std::set<std::string>()> namespaces;
   };
   // Errors: kInvalid (what is asked for cannot be).
-  static Result<std::unique_ptr<TelemetryReaders>> Make(const ReadersConfig& config, Parts parts);
+  static Result<std::unique_ptr<TelemetryReaders>> Make(const ReadersConfig& config,
+                                                        const Parts& parts);
 
   // Thread-safe, as all of it.
   Result<telemetry::Reader> Authenticate(const net::HttpRequest& request);

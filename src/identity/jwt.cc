@@ -100,11 +100,14 @@ std::shared_ptr<EVP_PKEY> EcKey(const std::string& curve, const std::string& x,
 // As OpenSSL has ECDSA signatures: DER of both halves. "": they are none.
 std::string DerOf(std::string_view halves, size_t coordinate) {
   if (halves.size() != 2 * coordinate) return {};
-  BigNumber r = NumberOf(halves.substr(0, coordinate)), s = NumberOf(halves.substr(coordinate));
+  BIGNUM* const r = NumberOf(halves.substr(0, coordinate)).release();
+  BIGNUM* const s = NumberOf(halves.substr(coordinate)).release();
   const Signature signature(ECDSA_SIG_new());
-  if (ECDSA_SIG_set0(signature.get(), r.get(), s.get()) != 1) return {};
-  (void)r.release();
-  (void)s.release();
+  if (ECDSA_SIG_set0(signature.get(), r, s) != 1) {  // else it owns them
+    BN_free(r);
+    BN_free(s);
+    return {};
+  }
   unsigned char* der = nullptr;
   const int size = i2d_ECDSA_SIG(signature.get(), &der);
   if (size <= 0) return {};

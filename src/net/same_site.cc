@@ -13,15 +13,17 @@ Status CheckSameSite(const HttpRequest& request) {
         request.headers, [&](const auto& header) { return header.first == name; });
     if (count > 1) return {Code::kPermission, "the header " + std::string(name) + " is repeated"};
   }
-  const Status elsewhere(Code::kPermission, "requests from web pages of other sites are refused");
+  const auto elsewhere = [] {
+    return Status(Code::kPermission, "requests from web pages of other sites are refused");
+  };
   const std::string_view site = request.Header("sec-fetch-site");
-  if (!site.empty() && site != "same-origin" && site != "none") return elsewhere;
+  if (!site.empty() && site != "same-origin" && site != "none") return elsewhere();
   // What the browser itself says counts more: a proxy may have put another name into Host.
   const std::string_view origin = request.Header("origin");
   const size_t scheme = origin.find("://");
   const bool own = scheme != std::string_view::npos &&
                    ToLower(origin.substr(scheme + 3)) == ToLower(request.Header("host"));
-  if (!origin.empty() && !own && site != "same-origin") return elsewhere;
+  if (!origin.empty() && !own && site != "same-origin") return elsewhere();
   if (request.Header("x-nos-csrf") != "1") {
     return {Code::kPermission,
             "the header \"X-Nos-Csrf: 1\" is missing, which keeps pages of other sites away"};

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
@@ -78,7 +78,8 @@ Status Audit::Append(const std::string& line) {
   const bool written = file.get() >= 0 && write(file.get(), line.data(), line.size()) ==
                                               static_cast<ssize_t>(line.size());
   if (written) return Status::Ok();
-  return Invalid(fmt::format("{}: it cannot be written: {}", path_, std::strerror(errno)));
+  return Invalid(
+      fmt::format("{}: it cannot be written: {}", path_, std::generic_category().message(errno)));
 }
 
 }  // namespace nos::telemetry
