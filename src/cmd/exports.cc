@@ -47,9 +47,10 @@ void Acquaint(auto& sink, const telemetry::Recorder& recorder) {
 }  // namespace
 
 void DescribeExports(ConfigFields& f, ExportsConfig& c) {
-  f.Number("backlogMegabytes", c.backlog_megabytes, 1, 10'000'000,
-           "How much is kept in the store for a system that does not answer; then the oldest is "
-           "not exported any more.");
+  f.Number(
+      "backlogMegabytes", c.backlog_megabytes, 1, 10'000'000,
+      "About how much is kept in the store for a system that does not answer; then the oldest is "
+      "not exported any more.");
   f.Group("remoteWrite", [&] {
     auto& r = c.remote_write;
     DescribeDestination(f, r.destination,

@@ -54,6 +54,25 @@ TEST_F(TelemetryServerTest, NothingStandsOpenBecauseSomethingWasLeftOut) {
   ExpectRefused("go together");
 }
 
+TEST_F(TelemetryServerTest, ExportsThatCannotWorkAreSaidAtTheStart) {
+  config_.exports.remote_write.destination.url = "prometheus:9090";
+  ExpectRefused("export.remoteWrite.url: it must begin with https://");
+  config_.exports.remote_write.destination.url = "https://prometheus/api/v1/write";
+  config_.exports.remote_write.labels = "cluster=a";
+  ExpectRefused("export.remoteWrite.externalLabels");
+  config_.exports = {};
+  config_.exports.clickhouse.destination.url = "http://clickhouse:8123";
+  config_.exports.clickhouse.options.database = "a; DROP";
+  ExpectRefused("export.clickHouse.database");
+  config_.exports.clickhouse.options.database = "a";
+  config_.exports.clickhouse.destination.username = "nos";
+  config_.exports.clickhouse.destination.password_file = "p";
+  ExpectRefused("https only");
+  config_.exports = {};
+  config_.exports.walkai.destination.url = "https://walkai/cluster/insights";
+  ExpectRefused("export.walkai.cluster");
+}
+
 TEST_F(TelemetryServerTest, IsOpenWhereItWasSaid) {
   EXPECT_TRUE(Start().ok()) << "on loopback, with tokens";
   config_.address = ":0";

@@ -120,13 +120,16 @@ Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ende
   };
   for (const Json& pod : ended) add(pod, true);
   for (const auto& [uid, pod] : state.pods()) add(pod.body, false);  // a newer one of that name
-  std::vector<Json> ordered;
-  for (auto& [key, pod] : pods) ordered.push_back(std::move(pod));
-  std::ranges::stable_sort(ordered, {},
-                           [](const Json& pod) { return RankOf(FindString(pod, "status")); });
-  if (ordered.size() > most_pods) ordered.resize(most_pods);
+  std::map<std::pair<int, std::string>, Json> ordered;
+  for (auto& [key, pod] : pods) {
+    const int rank = RankOf(FindString(pod, "status"));
+    ordered.emplace(std::make_pair(rank, key), std::move(pod));
+  }
   JsonArray list;
-  for (Json& pod : ordered) list.push_back(std::move(pod));
+  list.reserve(std::min(ordered.size(), most_pods));
+  for (auto& [place, pod] : ordered) {
+    if (list.size() < most_pods) list.push_back(std::move(pod));
+  }
   return {{"ts", FormatTime(Time{std::chrono::milliseconds(state.now())})},
           {"gpus", SlicesOf(state, unknown)},
           {"pods", std::move(list)}};

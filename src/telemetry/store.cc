@@ -275,15 +275,15 @@ Status Store::CutJournal(int64_t flushed, int64_t held, int64_t most_bytes) {
   return cut->Run(last);
 }
 
-// Of those up to `flushed` from the newest on, as many as have so many bytes.
+// Of those up to `flushed`, about so many bytes of the newest: to add up all would read all.
 Result<int64_t> Store::OldestKept(int64_t flushed, int64_t most_bytes) {
   NOS_ASSIGN(SqliteStatement * select,
-             Statement("SELECT coalesce(max(id), 0) + 1 FROM (SELECT id, sum(length(body)) OVER "
-                       "(ORDER BY id DESC) AS bytes FROM journal WHERE id <= ?) WHERE bytes > ?"));
-  int64_t oldest = 0;
+             Statement("SELECT coalesce(avg(length(body)), 1) FROM (SELECT body FROM journal "
+                       "WHERE id <= ? ORDER BY id DESC LIMIT 1000)"));
+  int64_t mean = 1;
   NOS_RETURN_IF_ERROR(
-      select->Each([&](SqliteRow& row) { oldest = row.Integer(0); }, flushed, most_bytes));
-  return oldest;
+      select->Each([&](SqliteRow& row) { mean = std::max<int64_t>(1, row.Integer(0)); }, flushed));
+  return flushed - most_bytes / mean + 1;
 }
 
 Status Store::SetPosition(const std::string& follower, int64_t journal_id) {

@@ -64,7 +64,7 @@ class Store {
   // Writes the heads as one flush.
   Status Flush(int64_t cluster, Heads& heads);
   // The journal up to `flushed` is not needed by the store any more. It is taken away up to `held`,
-  // what followers have not had yet is kept, but no more than `most_bytes` of it.
+  // what followers have not had yet is kept, but no more than about `most_bytes` of it.
   Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
   // What a follower of the journal has had.
   Status SetPosition(const std::string& follower, int64_t journal_id);
