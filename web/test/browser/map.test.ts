@@ -1,5 +1,5 @@
 // The map: selection, keyboard, time, links, many GPUs.
-import type { Page, Response } from "playwright-core";
+import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { expectAccessible, hash, mapPixels, open, realUrl, serve, settled, unable, useBrowser } from "./browser";
 
@@ -113,14 +113,13 @@ describe.skipIf(unable)("the GPU map", () => {
     await page.getByRole("button", { name: "Stop the replay" }).click();
     await page.getByRole("slider", { name: "Moment" }).focus();
     await page.keyboard.press("End");
-    const answers: Response[] = [];
-    page.on("response", (response) => answers.push(response));
     await page.getByRole("button", { name: "A step back" }).click();
     await page.waitForFunction(() => window.location.hash.includes("at="));
     const rests = /at=\d+/.exec(await hash(page))?.[0] ?? "none";
-    const measured = (): Response | undefined => answers.find((each) => each.url().includes("/gpus?") && each.url().includes(rests));
+    const measured = (): string | undefined => asked.find((url) => url.includes("/gpus?") && url.includes(rests));
     await expect.poll(measured, { timeout: 20_000 }).toBeDefined();
-    const gpus = (await measured()!.json()) as { nodes: { gpus: { metrics?: Record<string, number> }[] }[] };
+    const answer = await page.request.get(measured()!);
+    const gpus = (await answer.json()) as { nodes: { gpus: { metrics?: Record<string, number> }[] }[] };
     expect(Object.keys(gpus.nodes[0]?.gpus[0]?.metrics ?? {})).toContain("memory_used");
     expect(problems).toEqual([]);
     await close();
