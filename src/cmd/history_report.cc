@@ -68,6 +68,7 @@ std::string Difference(const Cut& before, const Cut& after) {
     if (!before.slices.contains({gpu, placed})) by_gpu[gpu] += " +" + placed;
   }
   std::vector<std::string> parts;
+  parts.reserve(by_gpu.size());
   for (const auto& [gpu, changes] : by_gpu) parts.push_back(fmt::format("gpu {}{}", gpu, changes));
   for (const auto& [pod, slice] : before.held) {
     if (after.held.contains({pod, slice})) continue;

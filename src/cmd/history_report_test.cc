@@ -37,10 +37,11 @@ TEST(History, TellsWhatChangedOfALayout) {
 
 TEST(History, TellsDecisionsEventsAndXids) {
   const auto rows = HistoryRows(
-      {Parsed(R"({"kind":"decision","at":1,"type":"plan","state":"applied","summary":"cut",
+      {Parsed(R"({"kind":"decision","at":1,"id":"p","type":"plan","state":"applied","summary":"cut",
                   "nodes":[{"node":"n-1"}],"pods":[{"namespace":"a","name":"p"}],"victims":[],
                   "took_ms":1500,"why":""})"),
-       Parsed(R"({"kind":"decision","at":2,"type":"reclaim","state":"applied","summary":"goes",
+       Parsed(
+           R"({"kind":"decision","at":2,"id":"r","type":"reclaim","state":"applied","summary":"goes",
                   "nodes":[],"pods":[],"victims":[{"namespace":"a","name":"v"}],"why":"wanted"})"),
        Parsed(R"({"kind":"event","at":3,"object":{"kind":"Pod","namespace":"a","name":"p"},
                   "reason":"Cut","message":"\u001b[2J"})"),

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <limits>
+#include <tuple>
 
 #include "base/text.h"
 
@@ -147,23 +147,29 @@ bool Shows(const Json& gpu, const TopOptions& options) {
   });
 }
 
+// Of equals, by name.
 void Sort(TopSort by, TopRows& rows) {
   // What is not measured comes last.
   const auto down = [](std::optional<double> value) { return -value.value_or(-1); };
-  if (by == TopSort::kUtilization) {
-    std::ranges::stable_sort(rows.gpus, {}, [&](const TopGpu& g) { return down(g.utilization); });
-    std::ranges::stable_sort(rows.pods, {}, [&](const TopPod& p) { return down(p.utilization); });
-  } else if (by == TopSort::kMemory) {
-    std::ranges::stable_sort(rows.gpus, {}, [&](const TopGpu& g) { return down(g.memory); });
-    std::ranges::stable_sort(rows.pods, {}, [&](const TopPod& p) { return down(p.memory); });
-  } else if (by == TopSort::kAge) {
-    std::ranges::stable_sort(rows.pods, std::greater(), &TopPod::age);
-  } else if (by == TopSort::kState) {  // who waits first, the longest first
-    std::ranges::stable_sort(rows.pods, {}, [](const TopPod& pod) {
-      const bool waits = pod.state == "pending";
-      return std::pair(!waits, waits ? -pod.age : Duration());
-    });
-  }
+  const auto gpu_key = [&](const TopGpu& gpu) {
+    const double key = by == TopSort::kUtilization ? down(gpu.utilization)
+                       : by == TopSort::kMemory    ? down(gpu.memory)
+                                                   : 0;
+    return std::tuple(key, std::string_view(gpu.row.node), gpu.row.index);
+  };
+  const auto pod_key = [&](const TopPod& pod) {
+    const bool waits = pod.state == "pending";
+    const double age = -ToSeconds(pod.age);
+    const double key = by == TopSort::kUtilization ? down(pod.utilization)
+                       : by == TopSort::kMemory    ? down(pod.memory)
+                       : by == TopSort::kAge       ? age
+                       // Who waits comes first, the longest first.
+                       : by == TopSort::kState && waits ? age - 1
+                                                        : 0;
+    return std::tuple(key, std::string_view(pod.name));
+  };
+  std::ranges::sort(rows.gpus, {}, gpu_key);
+  std::ranges::sort(rows.pods, {}, pod_key);
 }
 
 }  // namespace
@@ -177,6 +183,7 @@ std::optional<TopSort> TopSortNamed(std::string_view name) {
 
 std::vector<std::string> TopSortNames() {
   std::vector<std::string> names;
+  names.reserve(kSorts.size());
   for (const auto& [name, sort] : kSorts) names.emplace_back(name);
   return names;
 }
@@ -255,7 +262,6 @@ TopRows RowsOf(const TopModel& model, const TopOptions& options) {
   rows.allocated = NumberAt(model.overview(), "allocated");
   rows.used = NumberAt(model.overview(), "used");
   if (fresh > 0) rows.silent = std::chrono::milliseconds(std::max<int64_t>(0, model.at() - fresh));
-  std::ranges::sort(rows.pods, {}, &TopPod::name);
   Sort(options.sort, rows);
   return rows;
 }

@@ -178,8 +178,14 @@ class Simulation {
 
   void Fill(size_t index, const Ready& ready, std::vector<const Pod*>& waiting,
             std::map<std::string, Estimate>& estimates) {
+    std::vector<const Pod*> failed;  // of each kind one: others like it do not fit either
     std::erase_if(waiting, [&](const Pod* pod) {
-      if (!TakePlaces(index, ready, *pod)) return false;
+      const auto alike = [&](const Pod* other) { return other->requests == pod->requests; };
+      if (std::ranges::any_of(failed, alike)) return false;
+      if (!TakePlaces(index, ready, *pod)) {
+        failed.push_back(pod);
+        return false;
+      }
       const bool later = ready.at > state_.now();
       if (later) estimates[pod->uid] = {ready.at + cut_, ready.by};
       if (!later && cut_ > 0) estimates[pod->uid] = {ready.at + cut_, kByPlan};

@@ -113,9 +113,13 @@ describe.skipIf(unable)("the GPU map", () => {
     await page.getByRole("button", { name: "Stop the replay" }).click();
     await page.getByRole("slider", { name: "Moment" }).focus();
     await page.keyboard.press("End");
-    const answer = page.waitForResponse((response) => /\/gpus\?.*at=/.test(response.url()));
     await page.getByRole("button", { name: "A step back" }).click();
-    const gpus = (await (await answer).json()) as { nodes: { gpus: { metrics?: Record<string, number> }[] }[] };
+    await page.waitForFunction(() => window.location.hash.includes("at="));
+    const rests = /at=\d+/.exec(await hash(page))?.[0] ?? "none";
+    const measured = (): string | undefined => asked.find((url) => url.includes("/gpus?") && url.includes(rests));
+    await expect.poll(measured, { timeout: 20_000 }).toBeDefined();
+    const answer = await page.request.get(measured()!);
+    const gpus = (await answer.json()) as { nodes: { gpus: { metrics?: Record<string, number> }[] }[] };
     expect(Object.keys(gpus.nodes[0]?.gpus[0]?.metrics ?? {})).toContain("memory_used");
     expect(problems).toEqual([]);
     await close();
