@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "controllers/gangs.h"
-#include "quota/ledger.h"
+#include "scheduling/engine.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
@@ -55,19 +55,42 @@ scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& obje
 
 // Who has to go for what the pod's quota gives it a right to.
 std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
-                                                  const SharedPod& pod, quota::Ledger& ledger,
+                                                  const SharedPod& pod, scheduling::Engine& engine,
                                                   cluster::ClusterSnapshot snapshot,
                                                   const scheduling::Profile& profile) {
-  scheduling::Reclaim reclaim(ledger, ledger.balance(), profile.framework.quotas()->options(),
-                              [&](const SharedPod& victim) { return UnitOf(victim, objects); });
   std::vector<SharedPod> leaving;
   for (const SharedPod& other : objects.pods) {
     if (!scheduling::EndsByPreemption(*other)) continue;
     if (snapshot.Vacate(*other, other->node_name).ok()) leaving.push_back(other);
   }
+  const auto sees_to_it = [&](const std::string&) { return leaving.empty(); };
+  scheduling::Reclaim reclaim(engine.ledger(), engine.BalanceToReclaim(*pod, {}, sees_to_it),
+                              profile.framework.quotas()->options(),
+                              [&](const SharedPod& victim) { return UnitOf(victim, objects); });
+  reclaim.Heed(engine.PromisesFor(*pod));
   reclaim.CountGone(leaving);
   auto found = reclaim.Find(profile.framework, snapshot, pod, pod->nominated_node);
   return found ? found : reclaim.Find(profile.Cutting(), snapshot, pod, pod->nominated_node);
+}
+
+// What a scheduler keeps in mind: who was promised what, and who had to leave.
+void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
+            const scheduling::Profile& profile, const std::set<std::string>& members) {
+  const auto* quotas = profile.framework.quotas();
+  if (quotas != nullptr) engine.SetChargeRules(quotas->options().charges);
+  if (quotas != nullptr && objects.around) {
+    engine.ChangeAround([&](cluster::Surroundings& around) { around = *objects.around; });
+  }
+  for (const auto& node : objects.nodes) engine.SetNode(node);
+  for (const SharedPod& pod : objects.pods) {
+    engine.SetPod(pod);
+    if (scheduling::EndsByPreemption(*pod)) engine.SetLeaving(pod->Key(), true);
+  }
+  for (const SharedPod& pod : objects.pods) {
+    const bool counts = scheduling::IsPending(*pod) && !members.contains(pod->Key()) &&
+                        engine.snapshot().Find(pod->nominated_node) != nullptr;
+    if (counts) engine.Nominate(pod, pod->nominated_node);
+  }
 }
 
 }  // namespace
@@ -83,20 +106,23 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   if (group) {
     for (const SharedPod& member : group->waiting) members.insert(member->Key());
   }
-  const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, members);
   const scheduling::Profile& profile = deciders.of_pod();
-  quota::Ledger ledger;
-  if (const auto* quotas = profile.framework.quotas()) {
-    ledger = quota::LedgerOf(quota::QuotasOf(with.around()), with, objects.pods,
-                             quotas->options().charges);
+  scheduling::Engine engine(catalogue);
+  FillIn(engine, objects, profile, members);
+  std::set<std::string> first;
+  for (const auto& [node, others] : engine.PromisesFor(*pod)) {
+    for (const SharedPod& other : others) first.insert(other->Key());
   }
-  scheduling::ExplainInput input{profile.framework,  profile.Cutting(), with,  *pod,
-                                 profile.preemption, problem,           false, reader,
-                                 &ledger.balance()};
+  const auto goes_first = [&](const cluster::Pod& other) { return first.contains(other.Key()); };
+  const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, goes_first, members);
+  const quota::Balance balance = engine.WithoutLeaving(engine.BalanceFor(*pod), *pod);
+  scheduling::ExplainInput input{
+      profile.framework, profile.Cutting(), with, *pod, profile.preemption, problem, false, reader,
+      &balance};
   const bool alone = !group || !members.contains(pod->Key());
-  const bool covered = ledger.balance().AccountOf(pod->meta.ns).has_value();
+  const bool covered = balance.AccountOf(pod->meta.ns).has_value();
   if (alone && covered && profile.reclaims && pod->preemption_policy != "Never") {
-    input.reclaim = [&] { return FindReclaim(objects, pod, ledger, with, profile); };
+    input.reclaim = [&] { return FindReclaim(objects, pod, engine, with, profile); };
   }
   return alone ? scheduling::Explain(input) : scheduling::ExplainTogether(input, *group);
 }

@@ -21,21 +21,13 @@ constexpr uint64_t kMostBody = uint64_t{64} << 20;
 // Each binding holds one until the API server has answered.
 constexpr int kThreads = 16;
 
-net::HttpResponse Text(int code, std::string text) {
-  net::HttpResponse response;
-  response.code = code;
-  response.content_type = "text/plain; charset=utf-8";
-  response.body = std::move(text);
-  return response;
-}
-
 net::HttpResponse Respond(controllers::Extender& extender, const net::HttpRequest& request,
                           kube::Client& client, const Clock& clock) {
-  if (!request.target.starts_with(kPath)) return Text(404, "the extender is at /v1\n");
-  if (request.method != "POST") return Text(405, "only POST is possible\n");
+  if (!request.target.starts_with(kPath)) return net::PlainText(404, "the extender is at /v1\n");
+  if (request.method != "POST") return net::PlainText(405, "only POST is possible\n");
   controllers::Extender::Answer answer =
       extender.Handle(request.target.substr(kPath.size()), request.body, client, clock);
-  if (answer.code != 200) return Text(answer.code, std::move(answer.body));
+  if (answer.code != 200) return net::PlainText(answer.code, std::move(answer.body));
   net::HttpResponse response;
   response.body = std::move(answer.body);
   return response;

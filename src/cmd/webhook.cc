@@ -23,14 +23,6 @@ constexpr uint64_t kMostHeld = uint64_t{32} << 20;
 // What changes without a sound is looked at so often.
 constexpr Duration kLongestWait = std::chrono::minutes(1);
 
-net::HttpResponse Text(int code, std::string text) {
-  net::HttpResponse response;
-  response.code = code;
-  response.content_type = "text/plain; charset=utf-8";
-  response.body = std::move(text);
-  return response;
-}
-
 Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config.address));
   options.threads = 4;
@@ -167,16 +159,16 @@ Status Webhook::Serve(const controllers::KeptCertificate& kept) {
 net::HttpResponse Webhook::Respond(const net::HttpRequest& request) const {
   // API servers add ?timeout=5s.
   if (request.target.substr(0, request.target.find('?')) != kPath) {
-    return Text(404, "quotas are validated at /validate-quotas\n");
+    return net::PlainText(404, "quotas are validated at /validate-quotas\n");
   }
-  if (request.method != "POST") return Text(405, "only POST is possible\n");
+  if (request.method != "POST") return net::PlainText(405, "only POST is possible\n");
   const SteadyClock clock;
   const Time begin = clock.Now();
   controllers::QuotaAdmission::Answer answer = admission_.Review(request.body);
   metrics_.Observe(controllers::kAdmissionDuration, {}, clock.Now() - begin);
   const char* const result = answer.code != 200 ? "error" : answer.allowed ? "allowed" : "refused";
   metrics_.Count(controllers::kAdmissions, {{"result", result}});
-  if (answer.code != 200) return Text(answer.code, std::move(answer.body));
+  if (answer.code != 200) return net::PlainText(answer.code, std::move(answer.body));
   net::HttpResponse response;
   response.body = std::move(answer.body);
   return response;

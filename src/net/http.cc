@@ -1,5 +1,7 @@
 #include "net/http.h"
 
+#include <fmt/core.h>
+
 namespace nos::net {
 
 std::string_view HttpRequest::Header(std::string_view name) const {
@@ -7,6 +9,28 @@ std::string_view HttpRequest::Header(std::string_view name) const {
     if (key == name) return value;
   }
   return {};
+}
+
+HttpResponse PlainText(int code, std::string text) {
+  HttpResponse response;
+  response.code = code;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = std::move(text);
+  return response;
+}
+
+std::string HeadOf(const HttpResponse& response, bool keep_alive) {
+  std::string head =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nX-Content-Type-Options: nosniff\r\n",
+                  response.code, HttpReason(response.code), response.content_type);
+  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
+  if (!keep_alive) head += "Connection: close\r\n";
+  if (response.stream == nullptr) {
+    head += fmt::format("Content-Length: {}\r\n", response.body.size());
+  } else {
+    head += "Transfer-Encoding: chunked\r\nCache-Control: no-cache\r\n";
+  }
+  return head + "\r\n";
 }
 
 std::string_view HttpReason(int code) {

@@ -52,6 +52,11 @@ struct HttpResponse {
   Duration stream_idle{};              // see BodyStream::ReadIdle; zero: never
 };
 
+HttpResponse PlainText(int code, std::string text);
+
+// The status line and headers as they go over the wire, with the empty line at their end.
+std::string HeadOf(const HttpResponse& response, bool keep_alive);
+
 // "Not Found" for 404; "" for codes without a name here.
 std::string_view HttpReason(int code);
 

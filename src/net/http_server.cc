@@ -35,28 +35,6 @@ using Steady = std::chrono::steady_clock;
 // the client can read the answer before the reset.
 constexpr std::chrono::seconds kLinger{2};
 
-std::string Head(const HttpResponse& response, bool keep_alive) {
-  std::string head =
-      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nX-Content-Type-Options: nosniff\r\n",
-                  response.code, HttpReason(response.code), response.content_type);
-  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
-  if (!keep_alive) head += "Connection: close\r\n";
-  if (response.stream == nullptr) {
-    head += fmt::format("Content-Length: {}\r\n", response.body.size());
-  } else {
-    head += "Transfer-Encoding: chunked\r\nCache-Control: no-cache\r\n";
-  }
-  return head + "\r\n";
-}
-
-HttpResponse PlainError(int code, std::string_view message) {
-  HttpResponse response;
-  response.code = code;
-  response.content_type = "text/plain; charset=utf-8";
-  response.body = fmt::format("{}\n", message);
-  return response;
-}
-
 class Connection;
 
 // What the connections share with their server.
@@ -179,7 +157,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     ticket_.reset();
     input_.clear();
     parser_.reset();
-    Respond(PlainError(503, "requests under way are too large together: try again"), false);
+    Respond(PlainText(503, "requests under way are too large together: try again\n"), false);
   }
 
   // Until it is answered it counts. Beyond the limit the oldest go. False: this one has to.
@@ -202,7 +180,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     const RequestParser::State state = parser_->Feed(input_);
     if (state != RequestParser::State::kNeedMore && !StopWaiting()) return Close();
     if (state == RequestParser::State::kFailed) {
-      return Respond(PlainError(parser_->failure_code(), parser_->failure()), false);
+      return Respond(PlainText(parser_->failure_code(), parser_->failure() + "\n"), false);
     }
     if (state == RequestParser::State::kDone) return Handle();
     if (parser_->header_done() && !continued_ &&
@@ -234,7 +212,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       response = shared_.handler(parser_->request());
     } catch (const std::exception& e) {
       Log(LogLevel::kError, "HTTP handler failed", {{"error", e.what()}});
-      response = PlainError(500, "internal error");
+      response = PlainText(500, "internal error\n");
     }
     const bool keep_alive = parser_->keep_alive();
     const bool chunked = parser_->http11();
@@ -242,7 +220,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     parser_.reset();
     if (head) response.stream = nullptr;
     if (response.stream != nullptr && !chunked) {
-      response = PlainError(400, "streams need HTTP/1.1");
+      response = PlainText(400, "streams need HTTP/1.1\n");
     }
     Respond(std::move(response), keep_alive, !head);
   }
@@ -250,7 +228,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Respond(HttpResponse response, bool keep_alive, bool with_body = true) {
     Release();
     keep_alive = keep_alive && response.stream == nullptr;
-    output_ = Head(response, keep_alive) + (with_body ? response.body : "");
+    output_ = HeadOf(response, keep_alive) + (with_body ? response.body : "");
     if (response.stream != nullptr) {
       stream_ = std::move(response.stream);
       stream_idle_ = response.stream_idle;

@@ -97,7 +97,8 @@ bool FitsOn(const Framework& framework, const Pod& pod, std::string_view node,
 }
 
 cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, Pods pods,
-                                      const Pod& pod, const std::set<std::string>& except) {
+                                      const Pod& pod, FunctionRef<bool(const Pod&)> goes_first,
+                                      const std::set<std::string>& except) {
   cluster::ClusterSnapshot with = snapshot;
   std::vector<std::shared_ptr<const Pod>> first;
   for (const auto& other : pods) {
@@ -107,7 +108,7 @@ cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, 
       auto holds = std::make_shared<Pod>(*other);
       holds->promised = *std::move(promised);
       (void)with.Bind(std::move(holds), other->nominated_node);  // the node is there
-    } else if (other->priority >= pod.priority) {
+    } else if (goes_first(*other)) {
       first.push_back(other);
     }
   }

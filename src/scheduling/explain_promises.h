@@ -1,7 +1,7 @@
 // What has been promised to pods that wait, as far as the cluster's objects tell: somebody who has
 // only those sees what the scheduler keeps in mind (Engine::WithPromises, and its reservations).
 //
-//   const ClusterSnapshot with = WithPromises(snapshot, pods, pod);
+//   const ClusterSnapshot with = WithPromises(snapshot, pods, pod, goes_first);
 //   Explain({framework, cutting, with, pod});
 //
 // Pure functions.
@@ -13,15 +13,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "scheduling/framework.h"
 
 namespace nos::scheduling {
 
 // The snapshot with every other pod that is nominated for a node (status.nominatedNodeName) and
-// goes before `pod`: those of at least its priority, and those for which GPUs are being cut there.
-// Not those of `except` (keys).
+// goes before `pod`: those of which `goes_first(other)` says so (Engine::PromisesFor), and those
+// for which GPUs are being cut there. Not those of `except` (keys).
 cluster::ClusterSnapshot WithPromises(const cluster::ClusterSnapshot& snapshot, Pods pods,
                                       const cluster::Pod& pod,
+                                      FunctionRef<bool(const cluster::Pod&)> goes_first,
                                       const std::set<std::string>& except = {});
 
 // The instances that are being cut for the pod on its nominated node: the node is asked for them,

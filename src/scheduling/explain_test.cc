@@ -124,7 +124,8 @@ TEST_F(ExplainTest, WhatGoesFirstIsNotRoom) {
   const auto explain = [&](const Pod& pod) {
     const std::vector<std::shared_ptr<const Pod>> pods = {std::make_shared<const Pod>(urgent),
                                                           std::make_shared<const Pod>(low)};
-    const auto with = WithPromises(base, pods, pod);
+    const auto goes_first = [&](const Pod& other) { return other.priority >= pod.priority; };
+    const auto with = WithPromises(base, pods, pod, goes_first);
     return Explain({cutting_, cutting_, with, pod});
   };
   EXPECT_EQ(explain(low).remedy,
@@ -149,7 +150,8 @@ TEST_F(ExplainTest, ASliceThatIsBeingCutBelongsToWhomItIsCutFor) {
   const auto base = testing::Snap({node});
   const auto explain = [&](const Pod& pod) {
     const std::vector<std::shared_ptr<const Pod>> pods = {std::make_shared<const Pod>(cut)};
-    const auto with = WithPromises(base, pods, pod);
+    const auto goes_first = [&](const Pod& other) { return other.priority >= pod.priority; };
+    const auto with = WithPromises(base, pods, pod, goes_first);
     return Explain({cutting_, cutting_, with, pod});
   };
   EXPECT_EQ(explain(whole).remedy,

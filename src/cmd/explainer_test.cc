@@ -1,0 +1,75 @@
+#include "cmd/explainer.h"
+
+#include <gtest/gtest.h>
+
+#include "cluster/surroundings.h"
+
+namespace nos::cmd {
+namespace {
+
+cluster::ResourceList Cpu(int64_t cores) { return {{"cpu", Quantity::FromValue(cores)}}; }
+
+// A node whose pods are on their way out for a pod to which min gives a right, and one without a
+// quota that is more important.
+class ExplainerTest : public ::testing::Test {
+ protected:
+  ExplainerTest() {
+    cluster::Node node;
+    node.meta.name = "n";
+    node.allocatable = {{"cpu", Quantity::FromValue(5)}, {"pods", Quantity::FromValue(110)}};
+    objects_.nodes.push_back(std::make_shared<const cluster::Node>(node));
+    cluster::Surroundings around;
+    for (const char* ns : {"a", "c"}) {
+      auto quota = std::make_shared<cluster::ElasticQuota>();
+      quota->meta.ns = ns;
+      quota->meta.name = "quota";
+      quota->namespaces = {ns};
+      quota->min = Cpu(std::string(ns) == "a" ? 5 : 0);
+      around.quotas.Set(quota->Key(), quota);
+    }
+    objects_.around = around;
+    for (const char* name : {"p0", "p1", "p2", "p3"}) {
+      cluster::Pod pod = PodOf("c", name, 1);
+      pod.node_name = "n";
+      pod.phase = "Running";
+      pod.meta.deleted = Time(std::chrono::seconds(1));
+      pod.conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler", "", {}}};
+      Add(pod);
+    }
+  }
+  static cluster::Pod PodOf(const std::string& ns, const std::string& name, int64_t cores) {
+    cluster::Pod pod;
+    pod.meta.ns = ns;
+    pod.meta.name = pod.meta.uid = name;
+    pod.phase = "Pending";
+    pod.scheduler_name = "nos-scheduler";
+    pod.containers = {{.requests = Cpu(cores)}};
+    return pod;
+  }
+  SharedPod Add(const cluster::Pod& pod) {
+    objects_.pods.push_back(std::make_shared<const cluster::Pod>(pod));
+    return objects_.pods.back();
+  }
+  scheduling::Explanation Explain(const SharedPod& pod) {
+    const Deciders deciders(
+        scheduling::DefaultConfiguration(
+            {.default_name = "nos-scheduler", .gpus_cut = scheduling::GpusCut::kHere}),
+        pod->scheduler_name, false);
+    return ExplainWaiting(objects_, pod, deciders, gpu::Catalogue::Builtin());
+  }
+  ClusterObjects objects_;
+};
+
+TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
+  cluster::Pod claimant = PodOf("a", "q", 5);
+  claimant.nominated_node = "n";
+  const SharedPod first = Add(claimant);
+  cluster::Pod stranger = PodOf("other", "x", 1);
+  stranger.priority = 100;
+  const SharedPod second = Add(stranger);
+  EXPECT_EQ(Explain(first).remedy, "");
+  EXPECT_EQ(Explain(second).remedy, "");
+}
+
+}  // namespace
+}  // namespace nos::cmd
