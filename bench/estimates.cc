@@ -66,7 +66,8 @@ void SubmitPods(sim::World& world, const Options& options, Random& random) {
   const double slots = 8.0 * options.nodes * options.gpus;
   const double every = slot_seconds / weights / (slots * kLoad);  // seconds between pods
   int number = 0;
-  for (double at = 1; at < options.minutes * 60.0; at -= every * std::log(1 - random.Uniform())) {
+  double at = 1;
+  while (at < options.minutes * 60.0) {
     double drawn = random.Uniform() * weights;
     size_t which = 0;
     while (which + 1 < std::size(kFamilies) && drawn >= kFamilies[which].weight) {
@@ -78,6 +79,7 @@ void SubmitPods(sim::World& world, const Options& options, Random& random) {
     pod.containers = {{{family.profile, 1}}};
     pod.run = FromSeconds(family.run * std::exp(options.spread * Normal(random)));
     world.Submit(pod, world.Now() + FromSeconds(at));
+    at -= every * std::log(1 - random.Uniform());
   }
 }
 
