@@ -224,13 +224,14 @@ int Days(const std::string& file, int days, int subjects) {
       for (Millis at = from; at < from + 6 * kHour; at += kStep) {
         for (int i = 0; i < subjects; ++i) {
           const double load = static_cast<double>(random.Below(101)) / 100;
-          heads.Add(at, {fmt::format("gpu/{}", i),
-                         {{"utilization", load}, {"power", 60 + 300 * load}, {"memory_used", 4000}},
-                         nullptr,
-                         nullptr});
+          (void)heads.Add(
+              at, {fmt::format("gpu/{}", i),
+                   {{"utilization", load}, {"power", 60 + 300 * load}, {"memory_used", 4000}},
+                   nullptr,
+                   nullptr});
         }
-        heads.Add(at,
-                  {"cluster", {{"allocated", random.Uniform()}, {"used", 0.5}}, nullptr, nullptr});
+        (void)heads.Add(
+            at, {"cluster", {{"allocated", random.Uniform()}, {"used", 0.5}}, nullptr, nullptr});
       }
       const auto flush = [&] { return (*store)->Flush(1, heads); };
       if (!(*store)->Transaction(flush).ok()) return 1;

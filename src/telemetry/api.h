@@ -120,7 +120,4 @@ int HttpCodeOf(const Status& status);
 // 429, with the time to come again.
 net::HttpResponse TooManyAnswer(std::string_view message, Duration wait);
 
-// "ratio", "MiB", "W", ...; "" where nobody knows.
-std::string_view UnitOf(std::string_view metric);
-
 }  // namespace nos::telemetry

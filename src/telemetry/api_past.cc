@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "telemetry/api.h"
+#include "telemetry/units.h"
 
 namespace nos::telemetry {
 namespace {
@@ -77,36 +78,6 @@ bool NamesPod(const Json& decision, std::string_view key, const std::string& ns,
 }
 
 }  // namespace
-
-std::string_view UnitOf(std::string_view metric) {
-  static const std::map<std::string_view, std::string_view> units = {
-      {"power", "W"},
-      {"power_limit", "W"},
-      {"temperature", "C"},
-      {"sm_clock", "MHz"},
-      {"memory_clock", "MHz"},
-      {"pcie_tx", "KiB/s"},
-      {"pcie_rx", "KiB/s"},
-      {"memory_used", "MiB"},
-      {"memory_total", "MiB"},
-      {"memory_free", "MiB"},
-      {"cpu_free", "cores"},
-      {"ecc_corrected", "errors"},
-      {"ecc_uncorrected", "errors"},
-      {"seconds_to_slice", "s"},
-      {"pods_pending", "pods"},
-      {"pods_running", "pods"},
-      {"utilization", "ratio"},
-      {"memory_utilization", "ratio"},
-      {"allocated", "ratio"},
-      {"used", "ratio"},
-      {"idle", "ratio"},
-      {"free", "ratio"},
-      {"fragmented", "ratio"},
-      {"stranded", "ratio"}};
-  const auto found = units.find(metric);
-  return found == units.end() ? std::string_view() : found->second;
-}
 
 Api::Reply Api::Series(const ApiCall& call) {
   const Millis now = parts_.recorder.Now();

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
+
+#include "telemetry/units.h"
 
 namespace nos::telemetry {
 namespace {
@@ -15,37 +18,61 @@ size_t ColumnOf(Head& head, const std::string& metric) {
   return head.metrics.size() - 1;
 }
 
+void AddOf(const Head& head, const std::string& metric, Millis from, Millis to,
+           std::vector<Sample>& samples) {
+  const auto name = std::ranges::find(head.metrics, metric);
+  if (name == head.metrics.end()) return;
+  const auto& column = head.block.columns[static_cast<size_t>(name - head.metrics.begin())];
+  for (size_t i = 0; i < column.size(); ++i) {
+    const Millis at = head.block.times[i];
+    if (at >= from && at < to && !std::isnan(column[i])) samples.push_back({at, column[i]});
+  }
+}
+
 }  // namespace
 
-void Heads::Add(Millis at, const Readings& readings) {
-  if (readings.metrics.empty()) return;
+size_t Heads::Add(Millis at, const Readings& readings) {
+  if (readings.metrics.empty()) return 0;
   Head& head = heads_[readings.subject];
-  if (head.block.times.size() >= kMostBlockSamples) return;  // a flood; chunks are bounded
+  if (head.block.times.size() >= kMostBlockSamples) PutAside(readings.subject, head);
   head.block.times.push_back(at);
   for (auto& column : head.block.columns) column.push_back(kNoSample);
+  size_t left_out = 0;
   for (const auto& [metric, value] : readings.metrics) {
-    if (head.metrics.size() >= kMostMetrics &&
-        std::ranges::find(head.metrics, metric) == head.metrics.end()) {
+    const bool known = std::ranges::find(head.metrics, metric) != head.metrics.end();
+    const bool may_be =
+        head.metrics.size() < kMostMetrics &&
+        (IsOurs(metric) || others_.contains(metric) || others_.size() < kMostClusterMetrics);
+    if (!known && !may_be) {
+      ++left_out;
       continue;
     }
+    if (!known && !IsOurs(metric)) others_.insert(metric);
     head.block.columns[ColumnOf(head, metric)].back() = value;
     ++samples_;
   }
   if (oldest_ == 0 || at < oldest_) oldest_ = at;
+  return left_out;
+}
+
+void Heads::PutAside(const std::string& subject, Head& head) {
+  if (full_.size() <= head.filled) full_.emplace_back();
+  Head& aside = full_[head.filled++][subject];
+  aside.metrics = head.metrics;
+  aside.block = std::exchange(head.block, {});
+  head.block.columns.resize(head.metrics.size());
 }
 
 std::vector<Sample> Heads::Read(const std::string& subject, const std::string& metric, Millis from,
                                 Millis to) const {
   std::vector<Sample> samples;
-  const auto found = heads_.find(subject);
-  if (found == heads_.end()) return samples;
-  const Head& head = found->second;
-  const auto name = std::ranges::find(head.metrics, metric);
-  if (name == head.metrics.end()) return samples;
-  const auto& column = head.block.columns[static_cast<size_t>(name - head.metrics.begin())];
-  for (size_t i = 0; i < column.size(); ++i) {
-    const Millis at = head.block.times[i];
-    if (at >= from && at < to && !std::isnan(column[i])) samples.push_back({at, column[i]});
+  for (const HeadsBySubject& full : full_) {
+    if (const auto found = full.find(subject); found != full.end()) {
+      AddOf(found->second, metric, from, to, samples);
+    }
+  }
+  if (const auto found = heads_.find(subject); found != heads_.end()) {
+    AddOf(found->second, metric, from, to, samples);
   }
   std::ranges::stable_sort(samples, {}, &Sample::at);
   return samples;
@@ -60,8 +87,10 @@ void Heads::Clear() {
     }
     head.block.times.clear();
     for (auto& column : head.block.columns) column.clear();
+    head.filled = 0;
     ++it;
   }
+  full_.clear();
   samples_ = 0;
   oldest_ = 0;
 }

@@ -4,6 +4,7 @@
 // Of one subject at one time the last value counts. Not thread-safe.
 #pragma once
 
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,11 +14,17 @@
 
 namespace nos::telemetry {
 
+// Names that a cluster's metrics may have beyond ours (units.h), all together: each is kept for
+// ever.
+inline constexpr size_t kMostClusterMetrics = 150;
+
 struct Head {
   int64_t subject = 0;  // its number in the store; 0: not known yet
   std::vector<std::string> metrics;
   SampleBlock block;  // times as they came
+  size_t filled = 0;  // earlier blocks of the subject that were full
 };
+using HeadsBySubject = std::unordered_map<std::string, Head>;
 
 struct Sample {
   Millis at = 0;
@@ -26,12 +33,16 @@ struct Sample {
 
 class Heads {
  public:
-  void Add(Millis at, const Readings& readings);
+  // Returns how many of the values are not kept: the subject or the cluster has too many metrics.
+  size_t Add(Millis at, const Readings& readings);
   // Of the range, in order.
   std::vector<Sample> Read(const std::string& subject, const std::string& metric, Millis from,
                            Millis to) const;
-  const std::unordered_map<std::string, Head>& all() const { return heads_; }
-  std::unordered_map<std::string, Head>& all() { return heads_; }
+  const HeadsBySubject& all() const { return heads_; }
+  HeadsBySubject& all() { return heads_; }
+  // Blocks that were full before: of each subject the first of them, the second, ... A reporter
+  // that was offline for hours delivers more at once than one block takes.
+  const std::vector<HeadsBySubject>& full() const { return full_; }
   // So many values are in here.
   size_t samples() const { return samples_; }
   Millis oldest() const { return oldest_; }  // 0: empty
@@ -39,7 +50,11 @@ class Heads {
   void Clear();
 
  private:
-  std::unordered_map<std::string, Head> heads_;
+  void PutAside(const std::string& subject, Head& head);
+
+  HeadsBySubject heads_;
+  std::vector<HeadsBySubject> full_;
+  std::set<std::string> others_;  // names of metrics that are not ours
   size_t samples_ = 0;
   Millis oldest_ = 0;
 };

@@ -110,7 +110,7 @@ Status Recorder::Replay(const JournalRow& row, int64_t applied) {
   for (const Record& record : envelope.records) {
     const auto* readings = std::get_if<Readings>(&record.what);
     if (readings == nullptr) continue;
-    live.heads.Add(record.at, *readings);
+    (void)live.heads.Add(record.at, *readings);  // that was counted
     if (derived) {
       live.derived_at = std::max(live.derived_at, record.at);
     } else {

@@ -198,7 +198,12 @@ void Recorder::Fold(Live& live, const Envelope& envelope) {
   Pending pending{live.id, {}, {}};
   for (const Record& record : envelope.records) {
     const auto* readings = std::get_if<Readings>(&record.what);
-    if (readings != nullptr && record.at >= oldest) live.heads.Add(record.at, *readings);
+    if (readings != nullptr && record.at >= oldest) {
+      const size_t left_out = live.heads.Add(record.at, *readings);
+      if (left_out > 0) {
+        metrics_.Count(kLeftOut, {{"cluster", live.name}}, static_cast<double>(left_out));
+      }
+    }
     State::Effects effects = live.state.Apply(record, envelope.source);
     std::ranges::move(effects.changes, std::back_inserter(pending.effects.changes));
     std::ranges::move(effects.holds, std::back_inserter(pending.effects.holds));
@@ -229,7 +234,7 @@ void Recorder::Derive(Live& live) {
   live.derived_at = tick;
   for (const Record& record : envelope->records) {
     if (const auto* readings = std::get_if<Readings>(&record.what)) {
-      live.heads.Add(record.at, *readings);
+      (void)live.heads.Add(record.at, *readings);  // names of its own
     }
   }
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kPageBytes = 16384;  // most rows of samples fit into one
 constexpr size_t kLeastGzip = 500;     // a layout of 8 GPUs has 17 kB, and a thirtieth as gzip
 constexpr size_t kMostClusters = 100;
-constexpr size_t kMostMetricNames = 2000;
+constexpr size_t kMostMetricNames = kMostClusters * kMostClusterMetrics + 100;  // and ours
 
 }  // namespace
 
@@ -229,10 +229,18 @@ Status Store::MarkLate(int64_t subject, const SampleBlock& block) {
   return Status::Ok();
 }
 
-Status Store::Flush(int64_t cluster, Heads& heads) {
+Status Store::Flush(int64_t cluster, const Heads& heads) {
+  for (const HeadsBySubject& full : heads.full()) {
+    NOS_RETURN_IF_ERROR(WriteHeads(cluster, full));
+  }
+  return WriteHeads(cluster, heads.all());
+}
+
+// One chunk of each.
+Status Store::WriteHeads(int64_t cluster, const HeadsBySubject& heads) {
   std::vector<std::pair<const std::string*, const Head*>> order;
   Millis first = 0, last = -1;
-  for (const auto& [subject, head] : heads.all()) {
+  for (const auto& [subject, head] : heads) {
     if (head.block.times.empty()) continue;
     order.emplace_back(&subject, &head);
     const auto [least, most] = std::ranges::minmax(head.block.times);

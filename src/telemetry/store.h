@@ -62,7 +62,7 @@ class Store {
   Status AddHold(int64_t cluster, const State::Hold& hold);
   Status AddCheckpoint(int64_t cluster, const State& state);
   // Writes the heads as one flush.
-  Status Flush(int64_t cluster, Heads& heads);
+  Status Flush(int64_t cluster, const Heads& heads);
   // The journal up to `flushed` is not needed by the store any more. It is taken away up to `held`,
   // what followers have not had yet is kept, but no more than about `most_bytes` of it.
   Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
@@ -105,6 +105,7 @@ class Store {
   Result<int64_t> NumberOf(const char* table, int64_t cluster, const std::string& name);
   Result<int64_t> MetricId(const std::string& name);
   Status MarkLate(int64_t subject, const SampleBlock& block);
+  Status WriteHeads(int64_t cluster, const HeadsBySubject& heads);
   Status WriteHead(int64_t flush, int64_t cluster, const std::string& subject, const Head& head);
   struct Rolled {
     size_t level = 0;

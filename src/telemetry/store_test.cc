@@ -34,7 +34,7 @@ class StoreTest : public ::testing::Test {
       for (Millis at = hour; at < std::min(to, hour + kHour); at += kMinute) {
         const double value = std::round(random_.Uniform() * 1000) / 1000;
         truth_[at] = value;
-        heads.Add(at, {subject, {{"utilization", value}, {"constant", 7}}, nullptr, nullptr});
+        (void)heads.Add(at, {subject, {{"utilization", value}, {"constant", 7}}, nullptr, nullptr});
       }
       Write(heads);
     }
@@ -133,7 +133,7 @@ TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
   for (Millis hour = kBegin; hour < kBegin + 12 * kHour; hour += kHour) {
     Heads heads;
     for (int i = 0; i < 700; ++i) {
-      heads.Add(hour, {"gpu/" + std::to_string(i), {{"power", i}}, nullptr, nullptr});
+      (void)heads.Add(hour, {"gpu/" + std::to_string(i), {{"power", i}}, nullptr, nullptr});
     }
     Write(heads);
   }
@@ -148,9 +148,49 @@ TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
   }
 }
 
+// A node that was offline for a day delivers it before the next flush.
+TEST_F(StoreTest, MoreThanABlockTakesIsKept) {
+  Heads heads;
+  constexpr Millis kStep = 10'000;
+  constexpr int kCount = 9000;
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_EQ(heads.Add(kBegin + i * kStep, {"gpu/a", {{"power", i}}, nullptr, nullptr}), 0U);
+  }
+  const Millis end = kBegin + kCount * kStep;
+  EXPECT_EQ(heads.Read("gpu/a", "power", kBegin, end).size(), size_t{kCount});
+  Write(heads);
+  Archive archive(path_, {});
+  const auto read = archive.Samples(1, "gpu/a", "power", {kBegin, end, kStep}, end);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  ASSERT_EQ(read->size(), size_t{kCount});
+  for (int i = 0; i < kCount; ++i) EXPECT_EQ((*read)[static_cast<size_t>(i)].mean, i);
+}
+
+// Whatever a cluster invents, its own metrics are kept, and other clusters'.
+TEST_F(StoreTest, InventedMetricsDisplaceNone) {
+  Heads heads;
+  size_t left_out = 0;
+  for (int i = 0; i < 500; ++i) {
+    left_out += heads.Add(kBegin + i, {"gpu/" + std::to_string(i),
+                                       {{"x" + std::to_string(i), 1}, {"power", i}},
+                                       nullptr,
+                                       nullptr});
+  }
+  EXPECT_EQ(left_out, 500 - kMostClusterMetrics);
+  EXPECT_EQ(heads.Read("gpu/499", "power", kBegin, kBegin + kHour).size(), 1U);
+  Write(heads);
+  Heads other;
+  EXPECT_EQ(other.Add(kBegin, {"gpu/a", {{"y", 1}}, nullptr, nullptr}), 0U);
+  ASSERT_TRUE(store_->Transaction([&] { return store_->Flush(2, other); }).ok());
+  Archive archive(path_, {});
+  const auto read = archive.Samples(2, "gpu/a", "y", {kBegin, kBegin + kHour, kMinute}, kHour);
+  ASSERT_TRUE(read.ok());
+  EXPECT_FALSE(read->empty());
+}
+
 TEST_F(StoreTest, AFailedTransactionLeavesNothing) {
   Heads heads;
-  heads.Add(kBegin, {"gpu/a", {{"power", 1}}, nullptr, nullptr});
+  (void)heads.Add(kBegin, {"gpu/a", {{"power", 1}}, nullptr, nullptr});
   const auto fails = [&]() -> Status {
     const Status written = store_->Flush(1, heads);
     return written.ok() ? Internal("on purpose") : written;
