@@ -43,7 +43,9 @@ class ExplainerTest : public ::testing::Test {
     pod.meta.name = pod.meta.uid = name;
     pod.phase = "Pending";
     pod.scheduler_name = "nos-scheduler";
-    pod.containers = {{.requests = Cpu(cores)}};
+    cluster::Container container;
+    container.requests = Cpu(cores);
+    pod.containers.push_back(container);
     return pod;
   }
   SharedPod Add(const cluster::Pod& pod) {

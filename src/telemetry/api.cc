@@ -293,6 +293,9 @@ net::HttpResponse Api::Stream(const ApiCall& call) {
   response.stream =
       OpenStream(parts_.recorder, parts_.hub, TextsOf(call.cluster), overviews_, parts_.catalogue,
                  call.reader, {call.cluster, std::string(call.request.Header("last-event-id"))});
+  if (response.stream == nullptr) {
+    return TooManyAnswer("too many streams are open: close some", std::chrono::seconds(30));
+  }
   return response;
 }
 

@@ -245,6 +245,18 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_NE(resumed("0123456789abcdef.7").find("event: reset\n"), std::string::npos);
 }
 
+TEST_F(ApiTest, OneReadersStreamsLeaveRoomForOthers) {
+  Fill();
+  std::vector<std::unique_ptr<net::BodyStream>> streams;
+  for (size_t i = 0; i < kMostStreamsOfOne; ++i) {
+    streams.push_back(std::move(Ask("/api/v1/stream").stream));
+    ASSERT_NE(streams.back(), nullptr);
+  }
+  EXPECT_EQ(Ask("/api/v1/stream").code, 429);
+  streams.pop_back();
+  EXPECT_NE(Ask("/api/v1/stream").stream, nullptr);
+}
+
 TEST_F(ApiTest, AStreamIsWokenByAChange) {
   StreamHub hub(std::chrono::milliseconds(1));
   std::mutex mutex;

@@ -10,6 +10,7 @@ namespace nos::telemetry {
 namespace {
 
 constexpr size_t kColumns = 4;  // of a metric in a rollup
+constexpr size_t kMostRowMetrics = kMostBlockColumns / kColumns;
 
 Status Damaged() { return Invalid("database: a row of samples is damaged"); }
 
@@ -100,11 +101,20 @@ Status AppendBuckets(std::string_view bytes, size_t level, int64_t metric, Milli
 WindowSums::WindowSums(const Level& level, int64_t window)
     : level_(level), begin_(window * level.window) {}
 
-void WindowSums::Add(int64_t metric, const Bucket& bucket) {
-  if (bucket.at < begin_ || bucket.at >= begin_ + level_.window || !(bucket.count > 0)) return;
+// Null: it is outside the window, or there are as many metrics as a row can have.
+WindowSums::Sum* WindowSums::SumOf(int64_t metric, Millis at) {
+  if (at < begin_ || at >= begin_ + level_.window) return nullptr;
+  if (sums_.size() >= kMostRowMetrics && !sums_.contains(metric)) return nullptr;
   auto& sums = sums_[metric];
   sums.resize(static_cast<size_t>(level_.window / level_.step));
-  Sum& sum = sums[static_cast<size_t>((bucket.at - begin_) / level_.step)];
+  return &sums[static_cast<size_t>((at - begin_) / level_.step)];
+}
+
+void WindowSums::Add(int64_t metric, const Bucket& bucket) {
+  if (!(bucket.count > 0)) return;
+  Sum* found = SumOf(metric, bucket.at);
+  if (found == nullptr) return;
+  Sum& sum = *found;
   sum.min = sum.count > 0 ? std::min(sum.min, bucket.min) : bucket.min;
   sum.max = sum.count > 0 ? std::max(sum.max, bucket.max) : bucket.max;
   sum.sum += bucket.mean * bucket.count;
@@ -118,12 +128,9 @@ Status WindowSums::Add(std::string_view bytes, size_t row_level) {
 
 Status WindowSums::Merge(std::string_view bytes, size_t row_level) {
   return EachOf(bytes, row_level, [&](int64_t metric, const Bucket& bucket) {
-    if (bucket.at < begin_ || bucket.at >= begin_ + level_.window) return;
-    auto& sums = sums_[metric];
-    sums.resize(static_cast<size_t>(level_.window / level_.step));
-    Sum& sum = sums[static_cast<size_t>((bucket.at - begin_) / level_.step)];
-    if (sum.count >= bucket.count) return;
-    sum = {bucket.mean * bucket.count, bucket.min, bucket.max, bucket.count};
+    Sum* sum = SumOf(metric, bucket.at);
+    if (sum == nullptr || sum->count >= bucket.count) return;
+    *sum = {bucket.mean * bucket.count, bucket.min, bucket.max, bucket.count};
   });
 }
 

@@ -53,7 +53,7 @@ Result<Row> DecodeRow(std::string_view bytes);
 Status AppendBuckets(std::string_view bytes, size_t level, int64_t metric, Millis from, Millis to,
                      std::vector<Bucket>& buckets);
 
-// Sums up one subject's window.
+// Sums up one subject's window, of as many metrics as a row can have (64).
 class WindowSums {
  public:
   WindowSums(const Level& level, int64_t window);
@@ -68,6 +68,7 @@ class WindowSums {
   struct Sum {
     double sum = 0, min = 0, max = 0, count = 0;
   };
+  Sum* SumOf(int64_t metric, Millis at);
   void Add(int64_t metric, const Bucket& bucket);
 
   const Level& level_;

@@ -304,12 +304,14 @@ bool Recorder::Upkeep() {
   const Millis now = Now();
   if (!upkeep_left_ && now < upkeep_at_ + kUpkeepEvery) return false;
   upkeep_at_ = now;
-  Result<bool> more = store_->RollUp(now);
-  if (more.ok() && !*more) more = store_->Expire(now, options_.retention);
-  if (more.ok()) return *more;
-  metrics_.Count(kWriteErrors, {});
-  Log(LogLevel::kWarn, "rollups and retention wait", {{"error", more.status().ToString()}});
-  return false;
+  const auto work = [&](const Result<bool>& more, const char* what) {
+    if (more.ok()) return *more;
+    metrics_.Count(kWriteErrors, {});
+    Log(LogLevel::kWarn, what, {{"error", more.status().ToString()}});
+    return false;
+  };
+  return work(store_->RollUp(now), "rollups wait") ||
+         work(store_->Expire(now, options_.retention), "retention waits");
 }
 
 }  // namespace nos::telemetry

@@ -114,6 +114,7 @@ class Store {
   };
   Result<std::vector<int64_t>> SourcesOf(size_t level, int64_t window);
   Result<bool> RollLevel(size_t level, Millis now);
+  static void LeaveOut(const Rolled& rolled, int64_t subject, const Status& why);
   Status RollSubjects(const Rolled& rolled, int64_t first, int64_t last);
   Result<bool> RollLate();
   Status Replace(const Rolled& rolled, int64_t subject, WindowSums& sums);

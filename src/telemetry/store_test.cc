@@ -166,6 +166,22 @@ TEST_F(StoreTest, MoreThanABlockTakesIsKept) {
   for (int i = 0; i < kCount; ++i) EXPECT_EQ((*read)[static_cast<size_t>(i)].mean, i);
 }
 
+TEST_F(StoreTest, ManyMetricsOfOneSubjectStopNoRollups) {
+  for (const char* kind : {"a", "b"}) {
+    Heads heads;
+    Readings readings{"gpu/a", {}, nullptr, nullptr};
+    for (int i = 0; i < 60; ++i) readings.metrics.emplace_back(kind + std::to_string(i), i);
+    (void)heads.Add(kBegin, readings);
+    Write(heads);
+  }
+  RollUp(kBegin + kDay);
+  Archive archive(path_, {});
+  const auto read =
+      archive.Samples(1, "gpu/a", "a7", {kBegin, kBegin + kHour, kHour}, kBegin + kDay);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->size(), 1U);
+}
+
 // Whatever a cluster invents, its own metrics are kept, and other clusters'.
 TEST_F(StoreTest, InventedMetricsDisplaceNone) {
   Heads heads;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/log.h"
 #include "telemetry/store.h"
 
 namespace nos::telemetry {
@@ -76,10 +77,17 @@ Result<bool> Store::RollLevel(size_t level, Millis now) {
   return true;
 }
 
+// One bad row spoils no other.
+void Store::LeaveOut(const Rolled& rolled, int64_t subject, const Status& why) {
+  Log(LogLevel::kWarn, "a row of samples cannot be read and is left out of rollups",
+      {{"level", std::to_string(rolled.level)},
+       {"subject", std::to_string(subject)},
+       {"error", why.ToString()}});
+}
+
 Status Store::RollSubjects(const Rolled& rolled, int64_t first, int64_t last) {
   const Level& level = kLevels.at(rolled.level);
   std::map<int64_t, WindowSums> sums;
-  Status damaged;
   const std::string sql = fmt::format("SELECT id, body FROM {} WHERE id BETWEEN ? AND ?",
                                       kLevels.at(rolled.level - 1).table);
   NOS_ASSIGN(SqliteStatement select, db_.Prepare(sql));
@@ -89,11 +97,10 @@ Status Store::RollSubjects(const Rolled& rolled, int64_t first, int64_t last) {
           const int64_t subject = row.Integer(0) & kMostSubjectId;
           auto& sum = sums.try_emplace(subject, level, rolled.window).first->second;
           const Status added = sum.Add(row.Text(1), rolled.level - 1);
-          if (!added.ok()) damaged = added;
+          if (!added.ok()) LeaveOut(rolled, subject, added);
         },
         RowId(source, first), RowId(source, last)));
   }
-  NOS_RETURN_IF_ERROR(damaged);
   for (auto& [subject, sum] : sums) NOS_RETURN_IF_ERROR(Replace(rolled, subject, sum));
   return Status::Ok();
 }
@@ -105,7 +112,7 @@ Status Store::Replace(const Rolled& rolled, int64_t subject, WindowSums& sums) {
   Status merged;
   NOS_RETURN_IF_ERROR(
       select.Each([&](SqliteRow& row) { merged = sums.Merge(row.Text(0), rolled.level); }, id));
-  NOS_RETURN_IF_ERROR(merged);
+  if (!merged.ok()) LeaveOut(rolled, subject, merged);
   const std::string body = sums.Encode();
   if (body.empty()) return Status::Ok();
   NOS_ASSIGN(SqliteStatement insert,

@@ -26,7 +26,8 @@ void AppendEvent(std::string_view name, const std::string& id, const std::string
 class Stream final : public net::BodyStream {
  public:
   Stream(const Recorder& recorder, StreamHub& hub, NodeTexts& texts, OverviewTexts& overviews,
-         const gpu::Catalogue& catalogue, const Reader& reader, const StreamOptions& options)
+         const gpu::Catalogue& catalogue, const Reader& reader, const StreamOptions& options,
+         std::unique_ptr<StreamHub::Place> place)
       : recorder_(recorder),
         hub_(hub),
         texts_(texts),
@@ -34,7 +35,8 @@ class Stream final : public net::BodyStream {
         catalogue_(catalogue),
         reader_(reader),
         scope_(reader, ""),
-        options_(options) {}
+        options_(options),
+        place_(std::move(place)) {}
   ~Stream() override {
     if (subscription_ != 0) hub_.Unsubscribe(subscription_);
   }
@@ -108,6 +110,7 @@ class Stream final : public net::BodyStream {
   const Reader reader_;
   const Scope scope_;
   const StreamOptions options_;
+  const std::unique_ptr<StreamHub::Place> place_;
   bool begun_ = false;
   uint64_t seen_ = 0, subscription_ = 0, changes_ = 0;
 };
@@ -148,6 +151,25 @@ void StreamHub::Unsubscribe(uint64_t number) {
   waiting_.erase(number);
 }
 
+std::unique_ptr<StreamHub::Place> StreamHub::Enter(const std::string& who) {
+  const std::scoped_lock lock(mutex_);
+  const auto own = places_.find(who);
+  if (taken_ >= kMostStreams || (own != places_.end() && own->second >= kMostStreamsOfOne)) {
+    return nullptr;
+  }
+  auto place = std::make_unique<Place>(*this, who);
+  ++places_[who];
+  ++taken_;
+  return place;
+}
+
+StreamHub::Place::~Place() {
+  const std::scoped_lock lock(hub_.mutex_);
+  --hub_.taken_;
+  const auto own = hub_.places_.find(who_);
+  if (--own->second == 0) hub_.places_.erase(own);
+}
+
 void StreamHub::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -174,7 +196,10 @@ std::unique_ptr<net::BodyStream> OpenStream(const Recorder& recorder, StreamHub&
                                             NodeTexts& texts, OverviewTexts& overviews,
                                             const gpu::Catalogue& catalogue, const Reader& reader,
                                             const StreamOptions& options) {
-  return std::make_unique<Stream>(recorder, hub, texts, overviews, catalogue, reader, options);
+  auto place = hub.Enter(reader.user);
+  if (place == nullptr) return nullptr;
+  return std::make_unique<Stream>(recorder, hub, texts, overviews, catalogue, reader, options,
+                                  std::move(place));
 }
 
 }  // namespace nos::telemetry
