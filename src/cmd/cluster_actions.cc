@@ -48,8 +48,8 @@ void DescribeActions(ConfigFields& f, ActionsConfig& c) {
          "Who has signed in by readers.oidc is impersonated for that; this server must be allowed "
          "to. Who brings a token of the cluster acts with that.");
   f.Text("cluster", c.cluster,
-         "What reporters call the cluster in which that happens; may be empty as long as one alone "
-         "reports.");
+         "What reporters call the cluster in which that happens, and in which readers have the "
+         "namespaces that they may see; may be empty as long as one alone reports.");
   f.Text("schedulerConfig", c.scheduler_config,
          "The configuration that nos scheduler reads; empty: its defaults.");
 }

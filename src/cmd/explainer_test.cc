@@ -69,8 +69,11 @@ TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
   cluster::Pod stranger = PodOf("other", "x", 1);
   stranger.priority = 100;
   const SharedPod second = Add(stranger);
-  EXPECT_EQ(Explain(first).remedy, "");
-  EXPECT_EQ(Explain(second).remedy, "");
+  EXPECT_EQ(Explain(first).remedy,
+            "wait for the end of c/p0, c/p1, c/p2, 1 more on node n, which are ending");
+  const scheduling::Explanation why = Explain(second);
+  EXPECT_FALSE(why.preemption) << "a quota gives the room to a/q, whatever priorities say";
+  EXPECT_NE(why.remedy.find("a/q goes first"), std::string::npos) << why.remedy;
 }
 
 }  // namespace

@@ -104,15 +104,22 @@ void ReaderAccess::MakeRoom(Time now) {
 bool ReaderAccess::HasFailedTooOften(const std::string& address) const {
   if (options_.limits == nullptr) return false;
   const Time now = clock_.Now();
-  return options_.limits->failures.Wait(telemetry::NetworkOf(address), now) > Duration(0) ||
-         options_.limits->all_failures.Wait("", now) > Duration(0);
+  const std::string network = telemetry::NetworkOf(address);
+  return options_.limits->failures.Wait(network, now) > Duration(0) ||
+         options_.limits->all_failures.Wait(PoolOf(network, now), now) > Duration(0);
+}
+
+// Who has not failed lately does not stand behind those who have.
+std::string ReaderAccess::PoolOf(const std::string& network, Time now) const {
+  return options_.limits->failures.Knows(network, now) ? "failed" : "first";
 }
 
 void ReaderAccess::CountFailure(const std::string& address) {
   if (options_.limits == nullptr) return;
   const Time now = clock_.Now();
-  (void)options_.limits->failures.Take(telemetry::NetworkOf(address), now);
-  (void)options_.limits->all_failures.Take("", now);
+  const std::string network = telemetry::NetworkOf(address);
+  (void)options_.limits->all_failures.Take(PoolOf(network, now), now);
+  (void)options_.limits->failures.Take(network, now);
 }
 
 Result<Reader> ReaderAccess::Ask(const std::string& token) {

@@ -67,6 +67,7 @@ class ReaderAccess {
   Result<telemetry::Reader> RightsOf(const Json& subject);
   Result<bool> May(const Json& subject, std::string_view verb, const std::string& ns);
   bool HasFailedTooOften(const std::string& address) const;
+  std::string PoolOf(const std::string& network, Time now) const;
   void CountFailure(const std::string& address);
   void MakeRoom(Time now);
 

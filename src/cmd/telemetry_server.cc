@@ -139,7 +139,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
       .limits = people.limits(),
       .audit = people.audit(),
       .address = [&](const net::HttpRequest& request) { return people.AddressOf(request); },
-      .sign_in = people.sign_in()});
+      .sign_in = people.sign_in(),
+      .home = config.readers.actions.cluster});
   NOS_ASSIGN(server->exports_,
              Exports::Start(config.exports, recorder.store.path, *server->recorder_, metrics));
   NOS_RETURN_IF_ERROR(server->Listen());

@@ -17,6 +17,7 @@ namespace {
 
 using telemetry::kDay, telemetry::Millis;
 
+constexpr size_t kMostRefusals = 100;  // until what is left of an INSERT is dropped
 constexpr size_t kMostRows = 100'000, kMostBytes = size_t{16} << 20;  // of an INSERT
 constexpr size_t kMostWords = 300;
 constexpr Duration kDropEvery = std::chrono::hours(1);
@@ -77,8 +78,8 @@ std::string InDatabase(std::string_view sql, const std::string& database) {
 // Words of ClickHouse: what it could not read, and never will. Source: ErrorCodes of ClickHouse.
 bool IsRefused(const kube::ApiResponse& answer) {
   if (answer.code == 413) return true;
-  constexpr const char* kOfTheRows[] = {"Code: 26,", "Code: 27,", "Code: 32,", "Code: 33,",
-                                        "Code: 117,"};
+  // Not 33, CANNOT_READ_ALL_DATA: so it calls what was cut off on the way.
+  constexpr const char* kOfTheRows[] = {"Code: 26,", "Code: 27,", "Code: 32,", "Code: 117,"};
   return answer.code >= 400 && std::ranges::any_of(kOfTheRows, [&](const char* words) {
            return answer.text.starts_with(words);
          });
@@ -165,10 +166,11 @@ std::string* ClickHouse::BodyFor(Table table, Millis at, Millis received) {
       inserts_.rbegin(), inserts_.rend(),
       [&](const Insert& insert) { return insert.table == table && insert.day == day; });
   Insert* insert = found == inserts_.rend() ? nullptr : &*found;
-  if (insert == nullptr || insert->rows >= kMostRows || insert->body.size() >= kMostBytes) {
-    insert = &inserts_.emplace_back(Insert{table, day, 0, {}});
+  if (insert == nullptr || insert->begins.size() >= kMostRows ||
+      insert->body.size() >= kMostBytes) {
+    insert = &inserts_.emplace_back(Insert{table, day, {}, {}});
   }
-  ++insert->rows;
+  insert->begins.push_back(insert->body.size());
   return &insert->body;
 }
 
@@ -184,7 +186,9 @@ Status ClickHouse::Send(Time now, Duration& wish) {
     migrated_ = true;
   }
   for (; !inserts_.empty(); inserts_.pop_front()) {
-    NOS_RETURN_IF_ERROR(Post(inserts_.front(), wish));
+    const Insert& insert = inserts_.front();
+    refusals_ = 0;
+    NOS_RETURN_IF_ERROR(Post(insert, 0, insert.begins.size(), wish));
   }
   if (now - dropped_ < kDropEvery) return Status::Ok();
   dropped_ = now;
@@ -195,18 +199,27 @@ Status ClickHouse::Send(Time now, Duration& wish) {
   return Status::Ok();
 }
 
-Status ClickHouse::Post(const Insert& insert, Duration& wish) {
+Status ClickHouse::Post(const Insert& insert, size_t first, size_t last, Duration& wish) {
   const std::string sql = fmt::format("INSERT INTO {}.{} ({}) FORMAT RowBinary", options_.database,
                                       kTables[insert.table], kColumns[insert.table]);
-  const auto answer = Query(sql, Gzip(insert.body, 1), wish);
+  const size_t begin = insert.begins[first];
+  const size_t end = last == insert.begins.size() ? insert.body.size() : insert.begins[last];
+  const auto answer =
+      Query(sql, Gzip(std::string_view(insert.body).substr(begin, end - begin), 1), wish);
   if (answer.ok()) return Status::Ok();
   if (answer.status().code() != Code::kInvalid) return answer.status();
+  // Too many for a proxy, or one that spoils the others; but if all are refused it has to end.
+  if (last - first > 1 && ++refusals_ <= kMostRefusals) {
+    const size_t middle = first + (last - first) / 2;
+    NOS_RETURN_IF_ERROR(Post(insert, first, middle, wish));
+    return Post(insert, middle, last, wish);
+  }
   metrics_.Count(kDropped, {{"export", kName}, {"reason", "refused"}},
-                 static_cast<double>(insert.rows));
+                 static_cast<double>(last - first));
   Log(LogLevel::kWarn, "rows are refused for ever and dropped",
       {{"export", kName},
        {"table", kTables[insert.table]},
-       {"rows", std::to_string(insert.rows)},
+       {"rows", std::to_string(last - first)},
        {"error", answer.status().message()}});
   return Status::Ok();
 }

@@ -13,6 +13,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "exports/destination.h"
 #include "exports/exporter.h"
@@ -47,9 +48,9 @@ class ClickHouse final : public Sink {
   enum Table { kSamples, kRecords, kEnvelopes };
   struct Insert {
     Table table = kSamples;
-    uint16_t day = 0;  // since 1970
-    size_t rows = 0;
-    std::string body;  // RowBinary
+    uint16_t day = 0;            // since 1970
+    std::string body;            // RowBinary
+    std::vector<size_t> begins;  // of the rows in it
   };
 
   void TakeRow(const telemetry::Journaled& row);
@@ -59,7 +60,9 @@ class ClickHouse final : public Sink {
   // Where a row goes; null: it is older than anything is kept.
   std::string* BodyFor(Table table, telemetry::Millis at, telemetry::Millis received);
   int64_t DaysOf(Table table) const;
-  Status Post(const Insert& insert, Duration& wish);
+  // The rows from `first` to before `last`. Where they are refused together, half of them at a
+  // time.
+  Status Post(const Insert& insert, size_t first, size_t last, Duration& wish);
   Result<std::string> Query(const std::string& sql, std::string body, Duration& wish);
   Status Migrate(Duration& wish);
   Status DropOld(Duration& wish);
@@ -71,6 +74,7 @@ class ClickHouse final : public Sink {
   SeriesNames names_{{}};
   std::deque<Insert> inserts_;
   telemetry::Millis received_ = 0;  // the latest
+  size_t refusals_ = 0;  // of the INSERT that is being sent
   bool migrated_ = false;
   Time dropped_{};  // when old days were dropped last
 };

@@ -188,7 +188,7 @@ TEST_F(ClickHouseTest, RowsThatCannotBeReadAreDroppedAndCounted) {
   Report({1, 1, 1}, 0, 1);
   verdict_ = [](const std::string& sql) {
     return sql.starts_with("INSERT INTO telemetry.records")
-               ? AnswerOf(400, "Code: 33, e.what() = cut")
+               ? AnswerOf(400, "Code: 26, e.what() = what is that?")
                : AnswerOf(200);
   };
   Deliver();
@@ -196,6 +196,23 @@ TEST_F(ClickHouseTest, RowsThatCannotBeReadAreDroppedAndCounted) {
   EXPECT_EQ(envelopes_.size(), 1U);
   EXPECT_EQ(Metric("nos_telemetry_export_dropped_total{export=\"clickHouse\",reason=\"refused\"}"),
             1);
+}
+
+// A proxy takes so many bytes at once.
+TEST_F(ClickHouseTest, WhatIsTooLargeTogetherGoesInParts) {
+  Begin();
+  Report({1, 1, 1}, 0, 1);
+  int refused = 0;
+  verdict_ = [&](const std::string& sql) {
+    const bool first = sql.starts_with("INSERT INTO telemetry.samples") && refused++ == 0;
+    return first ? AnswerOf(413, "too large") : AnswerOf(200);
+  };
+  Deliver();
+  EXPECT_TRUE(exporter_->trouble().ok());
+  EXPECT_EQ(refused, 3) << "all, and then two halves";
+  EXPECT_EQ(Metric("nos_telemetry_export_dropped_total{export=\"clickHouse\",reason=\"refused\"}"),
+            -1)
+      << "nothing is dropped";
 }
 
 TEST_F(ClickHouseTest, ARowADayAndNoneThatWouldBeDroppedAtOnce) {

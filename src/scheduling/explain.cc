@@ -60,13 +60,15 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
       why.awaits_agent = input.pod.nominated_node;
     }
   }
-  why.by_quota = IsCovered(input);
+  why.by_quota = IsCovered(input, input.pod);
   if (why.no_preemption.empty() && why.by_quota && input.reclaim) {
     const auto found = input.reclaim();
     if (found && !found->victims.empty()) why.preemption = RoomOf(*found);
   } else if (why.no_preemption.empty() && MayPreempt(input)) {
+    const auto may_go = [&](const Pod& other) { return MayGoFor(input, input.pod, other); };
+    EachThat rule(may_go);
     const auto found =
-        FindPreemption(input.framework, input.snapshot, input.pod, *input.preemption);
+        FindPreemption(input.framework, input.snapshot, input.pod, *input.preemption, &rule);
     if (found) why.preemption = RoomOf(*found);
   }
   if (why.awaited || !why.awaits_agent.empty() || !why.quota.empty()) return;

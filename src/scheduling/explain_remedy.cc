@@ -67,7 +67,7 @@ class Changes {
     by_priority_ = false;
     if (size(left_) == 0 || !MayPreempt(input_)) return;
     Scene without = scene_;
-    if (!VacateLesser(without.pod, without.node, without.snapshot)) return;
+    if (!VacateLesser(input_, without.pod, without.node, without.snapshot)) return;
     Nearest left = Left(without);
     if (size(left) >= size(left_)) return;
     by_priority_ = true;

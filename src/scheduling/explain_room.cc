@@ -35,35 +35,40 @@ std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_g
   cluster::ClusterSnapshot without = input.snapshot;
   bool any = false;
   for (size_t i = 0; i < std::min(without.size(), kMostLookedAt); ++i) {
-    any = VacateLesser(input.pod, input.snapshot.node(i).node->meta.name, without) || any;
+    any = VacateLesser(input, input.pod, input.snapshot.node(i).node->meta.name, without) || any;
   }
   if (!any) return std::nullopt;
   const auto fewest = FindFewest(input.framework, without, input.pod, may_go);
   if (!fewest) return std::nullopt;
   cluster::ClusterSnapshot after = input.snapshot;
   for (const auto& pod : fewest->victims) (void)after.Vacate(*pod, fewest->node);  // it is there
-  VacateLesser(input.pod, fewest->node, after);
+  VacateLesser(input, input.pod, fewest->node, after);
   if (!FitsOn(input.framework, input.pod, fewest->node, after)) return std::nullopt;
   return RoomOf(*fewest);
 }
 
 }  // namespace
 
-bool IsCovered(const ExplainInput& input) {
+bool IsCovered(const ExplainInput& input, const Pod& pod) {
   return input.balance != nullptr && input.framework.quotas() != nullptr &&
-         input.balance->AccountOf(input.pod.meta.ns).has_value();
+         input.balance->AccountOf(pod.meta.ns).has_value();
 }
 
 bool MayPreempt(const ExplainInput& input) {
-  return input.preemption && input.pod.preemption_policy != "Never" && !IsCovered(input);
+  return input.preemption && input.pod.preemption_policy != "Never" && !IsCovered(input, input.pod);
 }
 
-bool VacateLesser(const Pod& pod, const std::string& node, cluster::ClusterSnapshot& snapshot) {
+bool MayGoFor(const ExplainInput& input, const Pod& pod, const Pod& other) {
+  return other.priority < pod.priority && !IsCovered(input, other);
+}
+
+bool VacateLesser(const ExplainInput& input, const Pod& pod, const std::string& node,
+                  cluster::ClusterSnapshot& snapshot) {
   const NodeInfo* info = snapshot.Find(node);
   if (info == nullptr) return false;
   bool any = false;
   for (const auto& there : std::vector(info->pods)) {
-    if (there->priority >= pod.priority) continue;
+    if (!MayGoFor(input, pod, *there)) continue;
     (void)snapshot.Vacate(*there, node);  // it is there
     any = true;
   }
@@ -119,8 +124,10 @@ bool WouldPreempt(const ExplainInput& input, const Room& room) {
   if (!MayPreempt(input) || ends || room.priority >= kHighestOfUsers) return false;
   Pod above = input.pod;
   above.priority = std::max(above.priority, room.priority + 1);
+  const auto may_go = [&](const Pod& other) { return MayGoFor(input, above, other); };
+  EachThat rule(may_go);
   const auto candidates =
-      PreemptionCandidates(input.framework, input.snapshot, above, *input.preemption);
+      PreemptionCandidates(input.framework, input.snapshot, above, *input.preemption, &rule);
   return std::ranges::find(candidates, room.node, &Preemption::node) != candidates.end();
 }
 

@@ -11,12 +11,14 @@
 namespace nos::scheduling {
 
 Explanation::Room RoomOf(const Preemption& preemption);
+// Quotas decide for whom the pod has to go, and who for it.
+bool IsCovered(const ExplainInput& input, const cluster::Pod& pod);
 // Its priority may make room.
-// Quotas decide for whom others have to go.
-bool IsCovered(const ExplainInput& input);
 bool MayPreempt(const ExplainInput& input);
-// Takes those of lower priority off the node. False: there are none.
-bool VacateLesser(const cluster::Pod& pod, const std::string& node,
+// The other one may go for that of `pod`, which is the input's as it would be.
+bool MayGoFor(const ExplainInput& input, const cluster::Pod& pod, const cluster::Pod& other);
+// Takes those off the node. False: there are none.
+bool VacateLesser(const ExplainInput& input, const cluster::Pod& pod, const std::string& node,
                   cluster::ClusterSnapshot& snapshot);
 // The fewest, whatever their priority; those are not counted that would be evicted for the pod when
 // these have gone.

@@ -163,6 +163,8 @@ net::HttpResponse Api::Read(const net::HttpRequest& request, const net::Target& 
   route = std::string(parts[0]);
   const auto cluster = name == "session" ? Result<std::string>("") : ClusterOf(target);
   if (!cluster.ok()) return ErrorAnswer(HttpCodeOf(cluster.status()), cluster.status().message());
+  const Status may = name == "session" ? Status::Ok() : MayLookAt(*cluster, reader);
+  if (!may.ok()) return ErrorAnswer(HttpCodeOf(may), may.message());
   const ApiCall call{reader, *cluster, target, request};
   if (stream) return Stream(call);
   if (!one && found->second.all_namespaces && !reader.may_all) {
@@ -177,6 +179,19 @@ net::HttpResponse Api::Read(const net::HttpRequest& request, const net::Target& 
   response.headers.emplace_back("Cache-Control", "no-store");
   response.body = std::move(reply).value();
   return response;
+}
+
+Status Api::MayLookAt(const std::string& cluster, const Reader& reader) const {
+  if (reader.may_all || cluster == parts_.home || parts_.recorder.Clusters().size() == 1) {
+    return Status::Ok();
+  }
+  return {
+      Code::kPermission,
+      fmt::format(
+          "the namespaces that {} may see are {}'s, and this is another cluster: ask for "
+          "a role that sees all of them",
+          reader.user,
+          parts_.home.empty() ? "of the cluster that actions.cluster would name" : parts_.home)};
 }
 
 // The only one, where none is named.
@@ -211,7 +226,9 @@ Api::Reply Api::Session(const ApiCall& call) {
   JsonText json;
   json.Begin('{').Key("user").Text(reader.user).Key("sandbox").Bool(parts_.sandbox);
   json.Key("clusters").Begin('[');
-  for (const std::string& cluster : parts_.recorder.Clusters()) json.Text(cluster);
+  for (const std::string& cluster : parts_.recorder.Clusters()) {
+    if (MayLookAt(cluster, reader).ok()) json.Text(cluster);
+  }
   const Actions::Can can = parts_.actions == nullptr ? Actions::Can() : parts_.actions->Of(reader);
   json.End(']').Key("can").Begin('{').Key("submit").Bool(can.submit);
   json.Key("what_if")
@@ -242,6 +259,11 @@ Api::Reply Api::AtMoment(const ApiCall& call,
     parts_.recorder.Look(call.cluster,
                          [&](const Live& live) { text = write(live.state, now, &texts); });
     return text;
+  }
+  const auto turn = pasts_.Begin();
+  if (turn == nullptr) {
+    return Status(Code::kUnavailable,
+                  "others look at past moments, too: come again in some seconds");
   }
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   State state;

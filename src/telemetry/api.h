@@ -18,6 +18,7 @@
 #include "telemetry/reader.h"
 #include "telemetry/recorder.h"
 #include "telemetry/stream.h"
+#include "telemetry/turns.h"
 #include "telemetry/views.h"
 
 namespace nos::telemetry {
@@ -57,6 +58,8 @@ class Api {
     std::function<std::string(const net::HttpRequest&)> address = {};
     // Where browsers sign in, from the dashboard on: "login"; "": there is no such thing.
     std::string sign_in = {};
+    // The cluster in which readers have their namespaces, where several report; "": unknown.
+    std::string home = {};
   };
   explicit Api(Parts parts) : parts_(std::move(parts)) {}
 
@@ -86,6 +89,8 @@ class Api {
   Time Now() const;
   Result<std::string> ClusterOf(const net::Target& target) const;
   Result<std::string> ClusterNamed(const std::string& name) const;
+  // Of somebody who may see some namespaces: of another cluster they are others'.
+  Status MayLookAt(const std::string& cluster, const Reader& reader) const;
   Reply Session(const ApiCall& call);
   Reply Overview(const ApiCall& call);
   Reply Gpus(const ApiCall& call);
@@ -110,6 +115,8 @@ class Api {
 
   Parts parts_;
   OverviewTexts overviews_;
+  // Each past moment is a cluster's state built anew; threads are left for those who deliver.
+  Turns pasts_{2, 4};
   std::mutex texts_mutex_;
   std::map<std::string, NodeTexts> texts_;  // by cluster
   NodeTexts& TextsOf(const std::string& cluster);

@@ -41,6 +41,12 @@ void RateLimit::MakeRoom(Time now) {
   std::erase_if(buckets_, [&](const auto& entry) { return entry.second.at <= *middle; });
 }
 
+bool RateLimit::Knows(const std::string& who, Time now) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = buckets_.find(who);
+  return found != buckets_.end() && TokensAt(found->second, now) < options_.burst;
+}
+
 size_t RateLimit::known() const {
   const std::scoped_lock lock(mutex_);
   return buckets_.size();

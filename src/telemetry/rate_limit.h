@@ -29,6 +29,8 @@ class RateLimit {
   Duration Take(const std::string& who, Time now) { return Look(who, now, 1); }
   // The same without doing it.
   Duration Wait(const std::string& who, Time now) { return Look(who, now, 0); }
+  // It has been here lately.
+  bool Knows(const std::string& who, Time now) const;
   size_t known() const;
 
  private:

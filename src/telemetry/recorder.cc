@@ -114,7 +114,7 @@ Status Recorder::Replay(const JournalRow& row, int64_t applied) {
     if (derived) {
       live.derived_at = std::max(live.derived_at, record.at);
     } else {
-      live.state.Apply(record, envelope.source);
+      live.state.Apply(record, envelope.source, Now());
     }
   }
   return Status::Ok();

@@ -204,7 +204,7 @@ void Recorder::Fold(Live& live, const Envelope& envelope) {
         metrics_.Count(kLeftOut, {{"cluster", live.name}}, static_cast<double>(left_out));
       }
     }
-    State::Effects effects = live.state.Apply(record, envelope.source);
+    State::Effects effects = live.state.Apply(record, envelope.source, Now());
     std::ranges::move(effects.changes, std::back_inserter(pending.effects.changes));
     std::ranges::move(effects.holds, std::back_inserter(pending.effects.holds));
   }

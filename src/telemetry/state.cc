@@ -106,9 +106,9 @@ double Pod::Request(std::string_view resource) const {
   return 0;
 }
 
-State::Effects State::Apply(const Record& record, std::string_view source) {
+State::Effects State::Apply(const Record& record, std::string_view source, Millis latest) {
   Effects effects;
-  now_ = std::max(now_, record.at);
+  now_ = std::max(now_, std::min(record.at, latest));
   if (auto known = fresh_.find(source); known != fresh_.end()) {
     known->second = std::max(known->second, record.at);
   } else if (fresh_.size() < kMostSources) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -97,7 +98,9 @@ class State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  Effects Apply(const Record& record, std::string_view source);
+  // `latest`: whatever reporters' clocks say, it is not later than that.
+  Effects Apply(const Record& record, std::string_view source,
+                Millis latest = std::numeric_limits<Millis>::max());
 
   // Goes up with every change.
   uint64_t version() const { return version_; }

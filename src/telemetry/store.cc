@@ -1,8 +1,12 @@
 #include "telemetry/store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "codec/gzip.h"
 #include "telemetry/schema.h"
@@ -18,8 +22,17 @@ constexpr size_t kMostMetricNames = kMostClusters * kMostClusterMetrics + 100;  
 }  // namespace
 
 Result<std::unique_ptr<Store>> Store::Open(const StoreOptions& options) {
+  // SQLite would let two write in turn: each would cut what the other has in its journal alone.
+  UniqueFd lock(open((options.path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) {
+    return Status(Code::kUnavailable,
+                  fmt::format("open {}.lock: {}", options.path, std::strerror(errno)));
+  }
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Status(Code::kUnavailable, options.path + ": another nos telemetry uses this file");
+  }
   NOS_ASSIGN(Sqlite db, Sqlite::Open(options.path, Sqlite::Mode::kWrite));
-  std::unique_ptr<Store> store(new Store(std::move(db)));
+  std::unique_ptr<Store> store(new Store(std::move(db), std::move(lock)));
   NOS_RETURN_IF_ERROR(store->db_.Execute(fmt::format(
       "PRAGMA page_size={}; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
       "PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit=268435456",

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "telemetry/heads.h"
 #include "telemetry/levels.h"
 #include "telemetry/sqlite.h"
@@ -94,7 +95,7 @@ class Store {
   Result<int64_t> UsedBytes();
 
  private:
-  explicit Store(Sqlite db) : db_(std::move(db)) {}
+  Store(Sqlite db, UniqueFd lock) : lock_(std::move(lock)), db_(std::move(db)) {}
   Status Migrate();
   Status Limit(int64_t most_bytes);
   Result<int64_t> Meta(const std::string& key, int64_t fallback = 0);
@@ -122,6 +123,7 @@ class Store {
   Result<bool> ExpireLevel(size_t level, Millis now, Millis keep);
   Result<bool> ExpireEvents(Millis now, Millis keep);
 
+  const UniqueFd lock_;  // of the file, while this lives
   Sqlite db_;
   std::map<std::string, SqliteStatement, std::less<>> statements_;
   std::map<std::string, int64_t> metrics_;

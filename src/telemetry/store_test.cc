@@ -129,6 +129,13 @@ TEST_F(StoreTest, WhatComesLateIsInTheRollups) {
   ExpectTruth({kBegin, now, kHour}, now);
 }
 
+TEST_F(StoreTest, TwoDoNotShareAFile) {
+  const auto second = Store::Open({path_});
+  EXPECT_EQ(second.status().code(), Code::kUnavailable) << second.status().ToString();
+  store_.reset();
+  EXPECT_TRUE(Store::Open({path_}).ok());
+}
+
 TEST_F(StoreTest, ManySubjectsAreRolledUpInPieces) {
   for (Millis hour = kBegin; hour < kBegin + 12 * kHour; hour += kHour) {
     Heads heads;

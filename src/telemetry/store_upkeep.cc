@@ -211,10 +211,12 @@ Result<bool> Store::ExpireEvents(Millis now, Millis keep) {
                                         "cluster = {} AND at <= {}",
                                         cluster, before)));
       NOS_RETURN_IF_ERROR(db_.Execute(fmt::format(
-          "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE cluster = {0} AND at < {1} "
-          "LIMIT {2}); DELETE FROM checkpoints WHERE cluster = {0} AND at < {1}",
+          "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE cluster = {} AND at < {} "
+          "LIMIT {})",
           cluster, base, kRowsAtOnce)));
       changes += db_.Changes();
+      NOS_RETURN_IF_ERROR(db_.Execute(
+          fmt::format("DELETE FROM checkpoints WHERE cluster = {} AND at < {}", cluster, base)));
     }
     NOS_RETURN_IF_ERROR(
         db_.Execute(fmt::format("DELETE FROM holds WHERE until > 0 AND until < {}", before)));
