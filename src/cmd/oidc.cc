@@ -147,17 +147,18 @@ net::HttpResponse OidcSignIn::Login() {
   return response;
 }
 
-// The browser that comes back is the one that was sent, and comes once.
+// The browser that comes back is the one that was sent, and comes once. kPermission only where
+// somebody's word was tried: pages of others can send their visitors here.
 Result<Json> OidcSignIn::Redeem(const net::HttpRequest& request) {
   const std::string state = ParameterOf(request, "state");
   if (state.empty() || !AreSame(state, CookieOf(request, NameOf(kLogin)))) {
-    return Status(Code::kPermission, "this browser has not begun to sign in here: start again");
+    return Invalid("this browser has not begun to sign in here: start again");
   }
   const auto begun = sessions_.Return(state, clock_.Now());
-  if (!begun) return Status(Code::kPermission, "signing in took too long: start again");
+  if (!begun) return Invalid("signing in took too long: start again");
   const std::string error = ParameterOf(request, "error");
   if (!error.empty()) {
-    return Status(Code::kPermission, "the identity provider says: " + Shortened(error, 100));
+    return Invalid("the identity provider says: " + Shortened(error, 100));
   }
   return issuer_.Redeem(ParameterOf(request, "code"), *begun);
 }
@@ -167,8 +168,9 @@ net::HttpResponse OidcSignIn::Return(const net::HttpRequest& request, const Tell
   const std::string who = subject.ok() ? std::string(FindString(*subject, "user")) : std::string();
   tell("sign-in", who, subject.status());
   if (!subject.ok()) {
-    const bool refused = subject.status().code() == Code::kPermission;
-    return PageOf(refused ? 403 : 503, subject.status().message());
+    const Code code = subject.status().code();
+    const int answer = code == Code::kPermission ? 403 : code == Code::kInvalid ? 400 : 503;
+    return PageOf(answer, subject.status().message());
   }
   const std::string id = sessions_.Open(*std::move(subject), clock_.Now());
   net::HttpResponse response = PageOf(302, "");

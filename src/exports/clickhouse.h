@@ -74,7 +74,7 @@ class ClickHouse final : public Sink {
   SeriesNames names_{{}};
   std::deque<Insert> inserts_;
   telemetry::Millis received_ = 0;  // the latest
-  size_t refusals_ = 0;  // of the INSERT that is being sent
+  size_t refusals_ = 0;             // of the INSERT that is being sent
   bool migrated_ = false;
   Time dropped_{};  // when old days were dropped last
 };

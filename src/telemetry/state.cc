@@ -279,7 +279,7 @@ void State::ForgetPod(const std::string& uid) {
   const auto named = uid_of_.find(PodKey(found->second.ns, found->second.name));
   if (named != uid_of_.end() && named->second == uid) uid_of_.erase(named);
   Touch(found->second.node);
-  Remember(removed_pods_, ++version_, uid);
+  Remember(removed_pods_, ++version_, RemovedPod{found->second.ns, uid});
   pods_.erase(found);
 }
 

@@ -108,7 +108,10 @@ class State {
   // The last pods that went (uid), and the last decisions, with the version that they came with.
   template <typename T>
   using Recent = std::deque<std::pair<uint64_t, T>>;
-  const Recent<std::string>& removed_pods() const { return removed_pods_; }
+  struct RemovedPod {
+    std::string ns, uid;
+  };
+  const Recent<RemovedPod>& removed_pods() const { return removed_pods_; }
   const Recent<Json>& decisions() const { return decisions_; }
   // The latest time of any record.
   Millis now() const { return now_; }
@@ -157,7 +160,7 @@ class State {
   void Touch(const std::string& node);
 
   uint64_t version_ = 0, quotas_version_ = 0;
-  Recent<std::string> removed_pods_;
+  Recent<RemovedPod> removed_pods_;
   Recent<Json> decisions_;
   Millis now_ = 0;
   std::map<std::string, Millis, std::less<>> fresh_;  // by source

@@ -304,9 +304,9 @@ std::string ChangedPodsJson(const State& state, const Scope& scope, uint64_t sin
     any = true;
   }
   json.End(']').Key("removed").Begin('[');
-  for (const auto& [version, uid] : state.removed_pods()) {
-    if (version <= since) continue;
-    json.Text(uid);
+  for (const auto& [version, pod] : state.removed_pods()) {
+    if (version <= since || !scope.Has(pod.ns)) continue;
+    json.Text(pod.uid);
     any = true;
   }
   json.End(']').End('}');

@@ -136,7 +136,7 @@ describe.skipIf(unable || realUrl)("live", () => {
 
   it("a provider signs people in, and they come back to where they were", async () => {
     await turn({ signIn: true });
-    const { page, close } = await open(browser, `${server.url}#/quotas`);
+    const { page, close } = await open(its.browser, `${its.server.url}#/quotas`);
     await page.getByRole("link", { name: "Sign in" }).click();
     await page.getByRole("heading", { level: 1, name: "Quotas" }).waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
