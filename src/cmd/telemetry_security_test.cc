@@ -393,7 +393,7 @@ TEST_F(TelemetrySecurityTest, WhoFailsTooOftenWaits) {
     EXPECT_EQ(Get("/login/callback?code=x&state=y").code, 400) << "to which any page may send them";
   }
   EXPECT_EQ(Get("/api/v1/session", Bearer("forged")).code, 401);
-  const Answer later = Get("/api/v1/session", Bearer("forged, too"));
+  const Answer later = Get("/api/v1/session", Bearer("forged-2"));
   EXPECT_EQ(later.code, 429);
   EXPECT_EQ(Get("/login").code, 429);
   EXPECT_NE(later.Header("Retry-After"), "");
