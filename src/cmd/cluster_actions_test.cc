@@ -62,7 +62,8 @@ class ClusterActionsTest : public ::testing::Test {
         .value_or(Json());
   }
   size_t Pods() { return client_.List(kube::kPods, "team-a", {})->items.size(); }
-  // A pod of seven slices that runs, of team-b.
+  // A pod of seven slices that runs, of team-b. Watches begin after it: those that run already
+  // may learn of it later than a test asks.
   void FillTheGpu() {
     sim::PodSpec pod{.ns = "team-b", .name = "secret-train", .containers = {{{"1g.5gb", 7}}}};
     world_.Submit(pod, world_.Now());
@@ -70,6 +71,7 @@ class ClusterActionsTest : public ::testing::Test {
     const auto made = client_.Get(kube::kPods, "team-b", "secret-train");
     ASSERT_TRUE(made.ok());
     ASSERT_EQ(FindString(*made, "spec", "nodeName"), "n1");
+    Make({.what_if = true, .submit = true});
   }
 
   sim::World world_{sim::WorldOptions(), gpu::Catalogue::Builtin()};
