@@ -11,17 +11,25 @@
 // watch has shown every pod bound, the pods per second of that, and how long from the first binding
 // to the last, which leaves out what was done before it.
 //
+// SCHEDULER_NAME nobody: no scheduler runs; this program itself binds every pod, to one node after
+// the other and on 32 threads: what the API server takes from somebody who decides nothing. With
+// workload cut it names each pod's node in its status before, as nos scheduler does, and cuts
+// nothing.
+//
 // WORKLOAD one: pods come one by one. Prints how long it takes from the moment the watch shows a
 // pod until it shows it bound, by the scheduler and, in turns with it, by this program itself,
 // which decides nothing and binds to the first node.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/bell.h"
@@ -38,10 +46,14 @@ namespace {
 
 constexpr const char* kNamespace = "load";  // and name of the Lease
 constexpr int kZones = 3, kApps = 10, kGpus = 8;
+constexpr const char* kNobody = "nobody";  // as the name of a scheduler
 constexpr const char* kUncut = "nos.nebuly.com/status-layout-";
 
+std::string NodeName(int i) { return fmt::format("load-{:05}", i); }
+std::string PodName(int i) { return fmt::format("pod-{:05}", i); }
+
 Json NodeOf(int i, const std::string& workload) {
-  const std::string name = fmt::format("load-{:05}", i);
+  const std::string name = NodeName(i);
   JsonObject amounts = {{"cpu", "32"}, {"memory", "256Gi"}, {"pods", "110"}};
   if (workload == "slices") amounts["nvidia.com/mig-1g.5gb"] = "56";
   JsonObject labels = {{"kubernetes.io/hostname", name},
@@ -85,13 +97,11 @@ Json PodOf(int i, const std::string& workload, const std::string& scheduler) {
          {{"requiredDuringSchedulingIgnoredDuringExecution",
            JsonArray{{{"labelSelector", same}, {"topologyKey", "kubernetes.io/hostname"}}}}}}};
   }
-  return {{"apiVersion", "v1"},
-          {"kind", "Pod"},
-          {"metadata",
-           {{"namespace", kNamespace},
-            {"name", fmt::format("pod-{:05}", i)},
-            {"labels", {{"app", app}}}}},
-          {"spec", std::move(spec)}};
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Pod"},
+      {"metadata", {{"namespace", kNamespace}, {"name", PodName(i)}, {"labels", {{"app", app}}}}},
+      {"spec", std::move(spec)}};
 }
 
 Status CreateAll(kube::Client& client, const kube::Resource& resource,
@@ -232,6 +242,42 @@ class Watched {
   std::map<std::string, Time> seen_, bound_;
 };
 
+// Binds all pods, while it lives.
+class Binders {
+ public:
+  Binders(kube::Client& client, int nodes, int pods, bool nominates)
+      : client_(client), nodes_(nodes), pods_(pods), nominates_(nominates) {
+    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Run(); });
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  static constexpr int kThreads = 32;
+
+  void Run() {
+    for (int i = next_++; i < pods_ && !failed_; i = next_++) {
+      if (!Bind(PodName(i), NodeName(i % nodes_)).ok()) failed_ = true;
+    }
+  }
+
+  Status Bind(const std::string& pod, const std::string& node) {
+    if (nominates_) {
+      const Json patch = {{"status", {{"nominatedNodeName", node}}}};
+      NOS_RETURN_IF_ERROR(
+          client_.Patch(kube::kPods, kNamespace, pod, kube::PatchType::kMerge, patch, "status")
+              .status());
+    }
+    return client_.Bind(kNamespace, pod, node);
+  }
+
+  kube::Client& client_;
+  const int nodes_, pods_;
+  const bool nominates_;
+  std::atomic<int> next_{0};
+  std::atomic<bool> failed_{false};
+  std::vector<std::jthread> threads_;  // last: they use the others
+};
+
 Status MeasureThroughput(kube::Client& client, const std::string& scheduler, int nodes, int pods,
                          const std::string& workload) {
   std::vector<Json> objects;
@@ -240,15 +286,25 @@ Status MeasureThroughput(kube::Client& client, const std::string& scheduler, int
   Watched watched;
   Agents agents(watched.bell());
   watched.Pump(client);
-  NOS_RETURN_IF_ERROR(AwaitStart(client));
+  std::optional<Binders> binders;
+  Time began;
+  if (scheduler == kNobody) {
+    began = watched.Now();
+    binders.emplace(client, nodes, pods, workload == "cut");
+  } else {
+    NOS_RETURN_IF_ERROR(AwaitStart(client));
+  }
   while (watched.bound().size() < static_cast<size_t>(pods)) {
+    if (binders && binders->failed()) return Status(Code::kUnavailable, "a binding failed");
     watched.Pump(client);
     if (workload == "cut") NOS_RETURN_IF_ERROR(agents.Obey(client, watched.Now()));
     watched.Wait();
   }
   const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [first, last] = std::ranges::minmax_element(watched.bound(), by_time);
-  NOS_ASSIGN(const Time began, Began(client));
+  if (!binders) {
+    NOS_ASSIGN(began, Began(client));
+  }
   const double seconds = ToSeconds(last->second - began);
   std::cout << fmt::format(
       "{} {} nodes {} pods {}: all bound {:.1f} s after the start, {:.0f} pods/s; first to last "
@@ -267,7 +323,6 @@ std::string Spread(std::vector<double> milliseconds) {
 }
 
 Status MeasureLatency(kube::Client& client, const std::string& scheduler, int nodes, int pods) {
-  constexpr const char* kNobody = "nobody";
   constexpr int kWarmUp = 20;
   Watched watched;
   watched.Pump(client);
@@ -283,7 +338,7 @@ Status MeasureLatency(kube::Client& client, const std::string& scheduler, int no
       watched.Pump(client);
       if (watched.bound().contains(key)) break;
       if (!itself || asked || !watched.seen().contains(key)) continue;
-      NOS_RETURN_IF_ERROR(client.Bind(kNamespace, name, "load-00000"));
+      NOS_RETURN_IF_ERROR(client.Bind(kNamespace, name, NodeName(0)));
       asked = true;
     }
     if (i < 2 * kWarmUp) continue;

@@ -6,7 +6,8 @@
 #   bench/schedulers.sh [NODES...]       (1000 5000); PODS=10000 WORKLOADS="plain slices spread anti"
 #
 # Workload cut is for nos alone, kube-scheduler has nothing cut; one is the latency of single pods:
-# both are described in bench/scheduler_load.cc. RUNS=3 repeats each.
+# both are described in bench/scheduler_load.cc, as is NOBODY=1: a third run, in which no scheduler
+# but the load program itself binds the pods. RUNS=3 repeats each.
 # A run's processor time is the scheduler's own. Prints the machine's load, too: figures of a busy
 # machine say little.
 set -euo pipefail
@@ -55,6 +56,12 @@ run() { # SCHEDULER NAME NODES WORKLOAD
   : >"$dir/load.log" # the last run's says that it has created, too
   $build/bench/nos-scheduler-load "$dir/cp/kubeconfig" "$2" "$3" "$pods" "$4" <"$dir/go" >"$dir/load.log" 2>&1 &
   local load=$!
+  if [ "$1" = nobody ]; then
+    wait $load || { cat "$dir/load.log" && exit 1; }
+    printf '%-5s %s  load %s\n' "$1" "$(tail -1 "$dir/load.log" | cut -d' ' -f2-)" "$(cut -d' ' -f1 /proc/loadavg)"
+    script/controlplane down --dir "$dir/cp" >/dev/null 2>&1
+    return
+  fi
   until grep -q created "$dir/load.log"; do
     kill -0 $load 2>/dev/null || { cat "$dir/load.log" && exit 1; }
     sleep 0.2
@@ -80,6 +87,7 @@ for nodes in "$@"; do
     for ((i = 0; i < ${RUNS:-1}; i++)); do
       [ "$workload" = cut ] || run kube default-scheduler "$nodes" "$workload"
       run nos nos-scheduler "$nodes" "$workload"
+      [ -z "${NOBODY:-}" ] || run nobody nobody "$nodes" "$workload"
     done
   done
 done

@@ -64,8 +64,10 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
     if (snapshot.Vacate(*other, other->node_name).ok()) leaving.push_back(other);
   }
   const auto sees_to_it = [&](const std::string&) { return leaving.empty(); };
-  scheduling::Reclaim reclaim(engine.ledger(), engine.BalanceToReclaim(*pod, {}, sees_to_it),
-                              profile.framework.quotas()->options(),
+  const auto balance = [&](std::string_view node) {
+    return engine.BalanceToReclaim(*pod, {}, sees_to_it, node);
+  };
+  scheduling::Reclaim reclaim(engine.ledger(), balance, profile.framework.quotas()->options(),
                               [&](const SharedPod& victim) { return UnitOf(victim, objects); });
   reclaim.Heed(engine.PromisesFor(*pod));
   reclaim.CountGone(leaving);

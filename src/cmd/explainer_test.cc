@@ -76,5 +76,26 @@ TEST_F(ExplainerTest, KnowsForWhomRoomIsMade) {
   EXPECT_NE(why.remedy.find("a/q goes first"), std::string::npos) << why.remedy;
 }
 
+// A GPU counts for as much as it has, where the pod can go.
+TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
+  objects_.pods.clear();
+  cluster::Node node = *objects_.nodes.front();
+  node.meta.labels["nvidia.com/gpu.memory"] = "16384";
+  node.allocatable["nvidia.com/gpu"] = Quantity::FromValue(1);
+  objects_.nodes.front() = std::make_shared<const cluster::Node>(node);
+  auto quota = std::make_shared<cluster::ElasticQuota>(
+      *objects_.around->quotas.rows().find("a/quota")->second);
+  quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(16)}};
+  objects_.around->quotas.Set("a/quota", quota);
+  cluster::Pod pod = PodOf("a", "q", 1);
+  pod.containers.front().requests["nvidia.com/gpu"] = Quantity::FromValue(1);
+  const scheduling::Explanation fits = Explain(Add(pod));
+  EXPECT_EQ(fits.quota, "");
+  EXPECT_TRUE(fits.place);
+  quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(15)}};
+  objects_.around->quotas.Set("a/quota", quota);
+  EXPECT_NE(Explain(objects_.pods.back()).quota.find("1 would be borrowed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace nos::cmd

@@ -134,7 +134,12 @@ class Loans {
 };
 
 std::string NameOf(const Balance& balance, size_t account) {
-  return balance.terms(account).quota->Key();
+  const cluster::ElasticQuota& quota = *balance.terms(account).quota;
+  std::string name = quota.Key();
+  for (size_t i = 0; quota.composite && i < balance.size(); ++i) {
+    if (i != account && balance.terms(i).quota->Key() == name) return name + " (composite)";
+  }
+  return name;
 }
 
 // "6 (b/eq 4, c/eq 2)"

@@ -62,6 +62,20 @@ TEST_F(QuotaReportTest, SaysWhoBorrowsFromWhom) {
   EXPECT_THAT(text, HasSubstr("a/p5, a/p4\n"));
 }
 
+// Both kinds may have one name.
+TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
+  Quota("a", "0");
+  Quota("b", "10");
+  const auto composite = Quota("b", "10");
+  composite->composite = true;
+  composite->namespaces = {"c"};
+  Pods("a", 2, "nvidia.com/mig-1g.10gb");
+  const Printout report = Report();
+  EXPECT_THAT(report.table.ToString(), HasSubstr("20 (b/eq 10, b/eq (composite) 10)"));
+  EXPECT_THAT(WriteJson(report.json), HasSubstr(R"({"b/eq":"10","b/eq (composite)":"10"
+})"));
+}
+
 TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {
   for (const char* ns : {"team-one", "team-two", "team-three"}) Quota(ns, "30");
   Pods("team-one", 8, "nvidia.com/mig-1g.10gb");

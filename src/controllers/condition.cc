@@ -63,4 +63,11 @@ const std::string* WhyReclaimed(const cluster::Pod& pod) {
   return is ? &found->message : nullptr;
 }
 
+std::string EvictedBy(const cluster::Pod& pod) {
+  const cluster::Condition* found = pod.FindCondition("DisruptionTarget");
+  if (found == nullptr) return "";
+  const size_t end = found->message.find(": preempting");
+  return end == std::string::npos ? "" : found->message.substr(0, end);
+}
+
 }  // namespace nos::controllers

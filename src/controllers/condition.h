@@ -29,4 +29,8 @@ kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& 
 // Why a scheduler had the pod go for the sake of an elastic quota; null: it did not.
 const std::string* WhyReclaimed(const cluster::Pod& pod);
 
+// The scheduler that evicted the pod, by its profile's name; empty: none, or it does not say.
+// Source: kube-scheduler's message, "NAME: preempting to accommodate a higher priority pod".
+std::string EvictedBy(const cluster::Pod& pod);
+
 }  // namespace nos::controllers

@@ -154,7 +154,7 @@ void Operator::TakeInPod(const View& view, const Pod& before, const Pod& after) 
   if (!counted && !waits && ledger_.ChargeOf(pod->Key()) == nullptr) return;
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
   if (account) {
-    accounts_.merge(ledger_.SharersOf(*account));
+    accounts_.insert(*account);
     statuses_ = true;
   } else if (after != nullptr) {
     strangers_.insert(pod->Key());
@@ -195,6 +195,7 @@ void Operator::FindLabels(const View& view, Time now) {
   if (all_pods_) {
     for (const Pod& pod : *view.pods.Snapshot()) look(pod);
   } else {
+    accounts_.merge(ledger_.TakeChanged());
     for (const size_t account : accounts_) {
       for (const Pod& pod : ledger_.StandingOf(account).pods) look(pod);
     }

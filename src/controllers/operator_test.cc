@@ -84,6 +84,7 @@ TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
   Quota("b", {{"cpu", "1"}});
   Composite("team", {"a"}, {{"cpu", "2"}});
   PutQuota("ElasticQuota", "c", "quota", {{"parent", "x/y"}});
+  Composite("nobody", {}, {{"cpu", "2"}});
   Start();
   EXPECT_EQ(InForce("a/quota"),
             "False NotInForce: not in force in namespace a: composite elastic quota default/team "
@@ -92,6 +93,9 @@ TEST_F(OperatorTest, SaysWhatIsNotInForceAndDeletesNothing) {
   EXPECT_EQ(OverQuota("a/quota"), 0);
   EXPECT_EQ(InForce("b/quota"), "True InForce: ");
   EXPECT_EQ(InForce("c/quota"), "False PartlyInForce: its parent x/y does not exist");
+  EXPECT_EQ(
+      InForce("default/nobody", "compositeelasticquotas"),
+      "False NotInForce: spec.namespaces is empty: name the namespaces that share this quota");
   const std::string since(FindString(
       nos::Find(*api_.Find("elasticquotas", "a/quota"), "status", "conditions")->get_array().at(0),
       "lastTransitionTime"));

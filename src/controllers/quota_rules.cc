@@ -17,6 +17,8 @@ using cluster::ElasticQuota;
 using cluster::ResourceList;
 using quota::SharedQuota;
 
+constexpr const char* kNoNamespaces =
+    "spec.namespaces is empty: name the namespaces that share this quota";
 constexpr size_t kMostFindings = 100;
 constexpr size_t kMostNamespaces = 1000;  // as the definition says (deploy/helm/nos)
 
@@ -137,7 +139,7 @@ class Check {
                                kMostNamespaces));
     }
     if (quota_.namespaces.empty()) {
-      Wrong("namespaces", "spec.namespaces is empty: name the namespaces that share this quota");
+      Wrong("namespaces", kNoNamespaces);
     }
     std::set<std::string_view> mine;
     for (const std::string& ns : quota_.namespaces) {
@@ -231,6 +233,7 @@ std::vector<std::vector<std::string>> ProblemsInForce(const quota::Balance& bala
   for (size_t i = 0; i < balance.size(); ++i) {
     const quota::Terms& terms = balance.terms(i);
     problems.push_back(terms.problems);
+    if (terms.quota->namespaces.empty() && !terms.in_force) problems[i].push_back(kNoNamespaces);
     for (const QuotaProblem& problem : LimitProblems(*terms.quota)) {
       problems[i].push_back(problem.text);
     }

@@ -171,7 +171,8 @@ void Scheduler::Happened(const ClusterEvent& event, Time now) { queue_.Happened(
 
 void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
   // Who was promised a place there need not wait for the end of others on it.
-  if (before != nullptr && (after == nullptr || IsLost(*after)) && !IsLost(*before)) {
+  if (before != nullptr && (after == nullptr || scheduling::IsLost(*after)) &&
+      !scheduling::IsLost(*before)) {
     for (const Pod& pod : engine_.Nominated(before->meta.name)) {
       if (const auto taken = queue_.TakeThis(pod->Key())) queue_.Return(*taken, now);
     }
@@ -206,7 +207,6 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
   }
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
   if (after == nullptr || successor || ends) going_.erase(key);
-  if (after == nullptr || successor) evicted_.erase(key);
   ends&& RunsSomewhere(after) ? void(ending_.insert(key)) : void(ending_.erase(key));
   engine_.SetLeaving(key, going_.contains(key) || ending_.contains(key));
   TakeInMember(before, after, now);
@@ -251,21 +251,29 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
 // Quotas are common to all schedulers: what has been set free for a pod that another one serves is
 // not for the pods served here.
 void Scheduler::TakeInForeignPromise(const Pod& pod, Time now) {
-  const std::string key = pod->Key();
-  const bool had = foreign_.erase(key) > 0;
-  if (!pod->nominated_node.empty()) {
-    JudgeForeignPromise(foreign_[key] = {pod, now + kForeignPromise}, now);
-  } else if (had) {
-    Promise(pod, "", now);
+  const auto before = foreign_.find(pod->Key());
+  if (pod->nominated_node.empty()) {
+    if (before == foreign_.end()) return;
+    foreign_.erase(before);
+    return Promise(pod, "", now);
   }
+  const bool known = before != foreign_.end() && before->second.pod->meta.uid == pod->meta.uid &&
+                     before->second.pod->nominated_node == pod->nominated_node;
+  ForeignPromise& promise = foreign_[pod->Key()];
+  if (!known) promise = {pod, now + kForeignPromise};
+  promise.pod = pod;
+  JudgeForeignPromise(promise, now);
 }
 
 void Scheduler::JudgeForeignPromise(ForeignPromise& promise, Time now) {
   const Pod& pod = promise.pod;
   const bool is_there = engine_.ledger().balance().AccountOf(pod->meta.ns).has_value() &&
                         engine_.snapshot().Find(pod->nominated_node) != nullptr;
-  if (now >= promise.until && OthersEvict()) promise.until = now + kForeignPromise;
-  Promise(pod, is_there && now < promise.until ? pod->nominated_node : "", now);
+  if (now >= promise.until && !promise.over) {
+    if (const auto gone = GoneFor(pod)) promise.until = *gone + kForeignPromise;
+    promise.over = now >= promise.until;
+  }
+  Promise(pod, is_there && !promise.over ? pod->nominated_node : "", now);
 }
 
 void Scheduler::HeedForeignPromises(Time now) {

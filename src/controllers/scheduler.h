@@ -192,7 +192,8 @@ class Scheduler final : public Reconciler {
   void JudgeForeignPromise(ForeignPromise& promise, Time now);
   void HeedForeignPromises(Time now);
   bool SeesToIt(const std::string& pod_key) const;
-  bool OthersEvict() const;
+  std::optional<Time> GoneFor(const Pod& promised) const;
+  bool MayTake(const cluster::Pod& pod, const cluster::Pod& bound) const;
   scheduling::Promises PromisesToHeed(const cluster::Pod& pod,
                                       const std::set<std::string>& gang) const;
   void TakeInNode(const Node& before, const Node& after, Time now);
@@ -281,7 +282,7 @@ class Scheduler final : public Reconciler {
                                                        const cluster::Pod& pod);
   // Evicted already, and still there.
   std::vector<Pod> Leaving() const;
-  std::vector<Pod> LeavingLostNodes() const;
+  std::vector<Pod> LeavingLostNodes(const cluster::Pod& seen_by) const;
   bool IsOnLostNode(const scheduling::Engine::Placed& placed) const;
   std::vector<Pod> RestOfGangs(const std::vector<Pod>& leaving) const;
   // As nodes will be when what their agents do now is done.
@@ -326,13 +327,13 @@ class Scheduler final : public Reconciler {
   Cuts cuts_;
   Gangs gangs_;
   const GangScheduling gang_scheduling_;
-  const scheduling::QuotaTerms quota_terms_;
+  const scheduling::QuotaTerms quota_terms_{
+      [this](const cluster::Pod& pod, const cluster::Pod& bound) { return MayTake(pod, bound); }};
   SchedulerMeasures measures_;
   std::map<std::string, Binding> bindings_;  // by pod key
   // Evicted pods that the watch does not show so, and whether that was for a quota.
   std::map<std::string, bool> going_;
   std::set<std::string> ending_;                // those that it shows so, and that still run
-  std::set<std::string> evicted_;               // of both, those that go by what was decided here
   std::set<std::string> preparing_;             // of them
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
   // How long pods, by key, wait for GPUs to be cut or for the nominated node's agent to tell that
@@ -344,6 +345,7 @@ class Scheduler final : public Reconciler {
   struct ForeignPromise {
     Pod pod;
     Time until;
+    bool over = false;  // for good
   };
   std::map<std::string, ForeignPromise> foreign_;  // by pod key
   // Those that were promised something and have had others go for that, as far as it takes.

@@ -182,7 +182,6 @@ void Scheduler::TakeAnswers(Time now) {
   }
   for (const auto& [victim, preemptor] : shared_->not_evicted.TakeAll()) {
     going_.erase(victim);
-    evicted_.erase(victim);
     engine_.SetLeaving(victim, ending_.contains(victim));
     saw_to_it_.erase(preemptor);
     if (bindings_.contains(preemptor)) continue;

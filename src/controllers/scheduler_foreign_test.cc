@@ -176,6 +176,142 @@ TEST_F(SchedulerForeignTest, ClaimsOfTwoSchedulersDoNotWaitForEachOther) {
   EXPECT_EQ(At("b/q"), "nb") << WhyOf("b/q") << " nominee " << NomineeOf("b/q");
 }
 
+// One pod has to go for both; neither waits for the other, whatever else is written of them.
+TEST_F(SchedulerForeignTest, OfTwoSchedulersClaimsTheOlderGoesAhead) {
+  StartSecond();
+  Node("n0", "2");
+  Node("n1", "3");
+  Quota("a", {{"cpu", "3"}});
+  Quota("b", {{"cpu", "2"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n0", "b", "x", "2");
+  On("n1", "c", "v", "3");
+  RunBoth();
+  LetPodsEndSlowly();
+  PodWith("a", "q2", {{"cpu", "1"}}, 0, {}, {{"schedulerName", "second"}});
+  RunBoth();
+  Pod("a", "q1", "2");
+  RunBoth();
+  ASSERT_EQ(NomineeOf("a/q1"), "n1");
+  ASSERT_EQ(NomineeOf("a/q2"), "n1");
+  Remove("c", {"v"});
+  PodWith("b", "y", {{"cpu", "1"}}, 0, {},
+          {{"schedulerName", "knows-no-quotas"}, {"nodeName", "n1"}});
+  for (int i = 0; i < 12; ++i) {
+    RunBoth();
+    RemoveEnding("b", {"x", "y"});
+    RunBoth();
+    clock_.Advance(seconds(10));
+    Node("tiny" + std::to_string(i), "0");
+  }
+  EXPECT_EQ(At("a/q1"), "n1") << WhyOf("a/q1");
+  EXPECT_EQ(At("a/q2"), "n1") << WhyOf("a/q2");
+  EXPECT_EQ(At("b/x"), "n0");
+}
+
+// A pod is on its way out elsewhere, for ever: its node is gone.
+TEST_F(SchedulerForeignTest, WhoLeavesALostNodeKeepsNoDeadPromise) {
+  Node("n1", "4");
+  Node("n3", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n3", "c", "stuck", "1");
+  Run();
+  EvictedByAnother("c/stuck", true);
+  Lose("n3");
+  Foreign("b", "dead", "1", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  RunFor(seconds(1200));
+  EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
+}
+
+// And on a node that lives, long after it had to be gone.
+TEST_F(SchedulerForeignTest, WhoDoesNotEndKeepsNoDeadPromiseForEver) {
+  Node("n1", "4");
+  Node("n3", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n3", "c", "stuck", "1");
+  Run();
+  EvictedByAnother("c/stuck", true);
+  Foreign("b", "dead", "1", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  RunFor(seconds(3600));
+  EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
+}
+
+// What has ended does not begin again because somebody else leaves and some node changes.
+TEST_F(SchedulerForeignTest, APromiseThatHasEndedStaysEnded) {
+  Node("n1", "4");
+  Node("n9", "1");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "1"}});
+  Quota("c", {{"cpu", "0"}});
+  On("n9", "c", "z", "1");
+  Foreign("b", "dead", "1", "n1");
+  RunFor(seconds(1200));
+  EvictedByAnother("c/z", true);
+  Run();
+  Node("n9", "2");
+  Run();
+  On("n1", "a", "q", "4");
+  Run();
+  EXPECT_EQ(At("a/q"), "n1") << WhyOf("a/q");
+}
+
+// kube-scheduler's own preemption, of a pod that no quota covers.
+TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseWhileOthersAreEvictedElsewhere) {
+  Node("n1", "12");
+  Node("n9", "2");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  Quota("d", {{"cpu", "4"}});
+  std::vector<std::string> keys;
+  for (int i = 0; i < 12; ++i) {
+    On("n1", "c", "p" + std::to_string(i), "1");
+    keys.push_back("c/p" + std::to_string(i));
+  }
+  On("n9", "other", "z", "1");
+  Run();
+  EvictedByAnother("other/z");
+  LetPodsEndSlowly();
+  Foreign("b", "dead", "4", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  RunFor(seconds(900));
+  EXPECT_EQ(Count(keys, "ending"), 4);
+}
+
+// Whom this scheduler evicted is not taken for somebody whom the other one evicts, after a restart
+// either.
+TEST_F(SchedulerForeignTest, NobodyGoesForADeadPromiseAfterARestart) {
+  Node("n1", "12");
+  Quota("a", {{"cpu", "4"}});
+  Quota("b", {{"cpu", "4"}});
+  Quota("c", {{"cpu", "0"}});
+  Quota("d", {{"cpu", "4"}});
+  std::vector<std::string> keys;
+  for (int i = 0; i < 12; ++i) {
+    On("n1", "c", "p" + std::to_string(i), "1");
+    keys.push_back("c/p" + std::to_string(i));
+  }
+  Run();
+  LetPodsEndSlowly();
+  Foreign("b", "dead", "4", "n1");
+  Run();
+  On("n1", "a", "q", "4");
+  Run();
+  ASSERT_EQ(Count(keys, "ending"), 4);
+  Restart();
+  RunFor(seconds(60));
+  EXPECT_EQ(Count(keys, "ending"), 4);
+}
+
 // A wait that was in vain, long ago, is no reason to wait for nobody now.
 TEST_F(SchedulerForeignTest, PatienceOfLongAgo) {
   framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);

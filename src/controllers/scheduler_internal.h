@@ -35,14 +35,6 @@ inline bool RunsSomewhere(const std::shared_ptr<const cluster::Pod>& pod) {
   return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
 }
 
-// Nobody hears of it any more, and so pods there do not end. Source: the node lifecycle
-// controller's taint.
-inline bool IsLost(const cluster::Node& node) {
-  return std::ranges::any_of(node.taints, [](const cluster::Taint& taint) {
-    return taint.key == "node.kubernetes.io/unreachable";
-  });
-}
-
 // Others can only be in its way: it asks neither to be near some, nor where few are.
 inline bool IsOnlyHarmed(const cluster::Pod& pod) {
   return pod.pod_affinity.required.empty() && pod.spread.empty();
@@ -51,8 +43,8 @@ inline bool IsOnlyHarmed(const cluster::Pod& pod) {
 // Why nobody is evicted for a while.
 inline constexpr std::string_view kAwaitsCut = "its GPUs can be cut without anybody's end.";
 
-// How long what another scheduler promised a pod counts without a sign of it: a change of the pod,
-// or somebody who leaves the node. A scheduler that lives says more often why a pod waits.
+// How long what another scheduler promised a pod counts, from when that was seen and from when the
+// last of those had to be gone who left for it. Both take longer only when that scheduler is gone.
 inline constexpr Duration kForeignPromise = std::chrono::minutes(10);
 
 // Nodes that are given up waiting for, for one pod or gang, before the next look.

@@ -182,7 +182,7 @@ void Scheduler::HeedPatience(Time now) {
 // Promises the pod a node, or takes the promise back when the node is empty: then others may fit.
 void Scheduler::Promise(const Pod& pod, const std::string& node, Time now) {
   const std::string before = engine_.NomineeNode(pod->Key());
-  engine_.Nominate(pod, node);
+  engine_.Nominate(pod, node, foreign_.contains(pod->Key()));
   if (before != node) {
     patience_.erase(pod->Key());
     saw_to_it_.erase(pod->Key());
@@ -318,7 +318,6 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
   }
   if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
   if (!going_.emplace(key, for_quota).second) return std::nullopt;
-  evicted_.insert(key);
   engine_.SetLeaving(key, true);
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;

@@ -102,17 +102,25 @@ class QuotaFixture : public SchedulerFixture {
       const size_t end = request.path.find('/', begin);
       Json pod = *api_.Find("pods", request.path.substr(begin, end - begin) + "/" +
                                         request.path.substr(request.path.rfind('/') + 1));
-      MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+      MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + seconds(30));
       api_.Put(pod);
       answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
       return answer;
     };
   }
 
+  // Nobody hears of the node any more.
+  void Lose(const std::string& name) {
+    Json node = *api_.Find("nodes", name);
+    MakeObject(node, "spec")["taints"] =
+        JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}};
+    api_.Put(node);
+  }
+
   // A scheduler evicts it, which takes the pod some time; `for_quota`: it says why.
   void EvictedByAnother(const std::string& key, bool for_quota = false) {
     Json pod = *api_.Find("pods", key);
-    MakeObject(pod, "metadata")["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+    MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + seconds(30));
     MakeObject(pod, "status")["conditions"] =
         JsonArray{{{"type", "DisruptionTarget"},
                    {"status", "True"},

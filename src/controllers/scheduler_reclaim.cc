@@ -32,19 +32,24 @@ std::vector<Scheduler::Pod> Scheduler::Leaving() const {
   return leaving;
 }
 
-// What they have of their quotas counts as theirs no more than elsewhere.
-std::vector<Scheduler::Pod> Scheduler::LeavingLostNodes() const {
+// What they have of their quotas counts to others as theirs no more than elsewhere; to their own
+// it does until they are gone, which may be never.
+std::vector<Scheduler::Pod> Scheduler::LeavingLostNodes(const cluster::Pod& seen_by) const {
+  const auto own = engine_.ledger().balance().AccountOf(seen_by.meta.ns);
   std::vector<Pod> leaving;
   for (const std::string& key : ending_) {
     const auto* placed = engine_.FindPlaced(key);
-    if (placed != nullptr && IsOnLostNode(*placed)) leaving.push_back(placed->pod);
+    if (placed == nullptr || !IsOnLostNode(*placed)) continue;
+    if (engine_.ledger().balance().AccountOf(placed->pod->meta.ns) != own) {
+      leaving.push_back(placed->pod);
+    }
   }
   return leaving;
 }
 
 bool Scheduler::IsOnLostNode(const scheduling::Engine::Placed& placed) const {
   const cluster::NodeInfo* info = engine_.snapshot().Find(placed.node);
-  return info == nullptr || IsLost(*info->node);
+  return info == nullptr || scheduling::IsLost(*info->node);
 }
 
 // Its gang: what is left of one that lost a pod is of no use.
@@ -85,18 +90,21 @@ scheduling::Reclaim Scheduler::MakeReclaim(const Framework& framework, const clu
                                            const std::vector<Pod>& leaving,
                                            const std::set<std::string>& gang) {
   const auto sees_to_it = [this](const std::string& key) { return SeesToIt(key); };
-  scheduling::Reclaim reclaim(engine_.ledger(), engine_.BalanceToReclaim(pod, gang, sees_to_it),
-                              framework.quotas()->options(),
+  const auto balance = [this, &pod, gang, sees_to_it](std::string_view node) {
+    return engine_.BalanceToReclaim(pod, gang, sees_to_it, node);
+  };
+  scheduling::Reclaim reclaim(engine_.ledger(), balance, framework.quotas()->options(),
                               [this](const Pod& victim) { return UnitOf(victim); });
   reclaim.Heed(PromisesToHeed(pod, gang));
   reclaim.CountGone(leaving);
-  reclaim.CountGone(LeavingLostNodes());
+  reclaim.CountGone(LeavingLostNodes(pod));
   return reclaim;
 }
 
 // Whoever promised the pod its node has yet to have others go for it.
 bool Scheduler::SeesToIt(const std::string& pod_key) const {
-  return foreign_.contains(pod_key) ? !OthersEvict() : !saw_to_it_.contains(pod_key);
+  const auto foreign = foreign_.find(pod_key);
+  return foreign == foreign_.end() ? !saw_to_it_.contains(pod_key) : !GoneFor(foreign->second.pod);
 }
 
 // Beside which there has to be room when others have gone for the pod: not of those for whom others
@@ -104,17 +112,37 @@ bool Scheduler::SeesToIt(const std::string& pod_key) const {
 scheduling::Promises Scheduler::PromisesToHeed(const cluster::Pod& pod,
                                                const std::set<std::string>& gang) const {
   std::set<std::string> left_out = gang;
-  if (!OthersEvict()) {
-    for (const auto& [key, promise] : foreign_) left_out.insert(key);
+  for (const auto& [key, promise] : foreign_) {
+    if (!GoneFor(promise.pod)) left_out.insert(key);
   }
   return engine_.PromisesFor(pod, left_out);
 }
 
-// Somebody is on the way out for what another scheduler decided; before a restart it may have been
-// this one.
-bool Scheduler::OthersEvict() const {
-  return std::ranges::any_of(ending_,
-                             [this](const std::string& key) { return !evicted_.contains(key); });
+// When the last has to be gone that its scheduler, another one, has leave for the pod; none: nobody
+// does.
+std::optional<Time> Scheduler::GoneFor(const Pod& promised) const {
+  std::optional<Time> last;
+  for (const std::string& key : ending_) {
+    const auto* placed = engine_.FindPlaced(key);
+    if (placed == nullptr || IsOnLostNode(*placed)) continue;
+    const std::string by = EvictedBy(*placed->pod);
+    if (!by.empty() && by != promised->scheduler_name) continue;
+    if (placed->node != promised->nominated_node && WhyReclaimed(*placed->pod) == nullptr) continue;
+    last = std::max(last, placed->pod->meta.deleted);
+  }
+  return last;
+}
+
+// Of what the other's quota uses beyond its min since that one is bound, perhaps by others of it.
+bool Scheduler::MayTake(const cluster::Pod& pod, const cluster::Pod& bound) const {
+  const quota::Balance& balance = engine_.ledger().balance();
+  const auto own = balance.AccountOf(pod.meta.ns), theirs = balance.AccountOf(bound.meta.ns);
+  if (!own || !theirs || own == theirs) return false;
+  const auto& min = balance.terms(*theirs).min.entries();
+  const bool beyond = std::ranges::any_of(
+      min, [&](const auto& entry) { return balance.IsBeyondMin({*theirs}, entry.first); });
+  if (!beyond || quota::DependsOnNode(pod)) return beyond;
+  return balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, engine_.charge_rules()));
 }
 
 std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now) {

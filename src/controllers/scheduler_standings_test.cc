@@ -384,10 +384,7 @@ TEST_F(SchedulerStandingsTest, NobodyGoesForWhatAPodOnALostNodeLeaves) {
   PodWith("a", "q", {{"cpu", "1"}}, 0, {}, {{"nodeSelector", {{"pool", "x"}}}});
   Run();
   ASSERT_EQ(At("c/c2"), "ending");
-  Json node = *api_.Find("nodes", "n1");
-  MakeObject(node, "spec")["taints"] =
-      JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}};
-  api_.Put(node);
+  Lose("n1");
   NodeWith("n2", {{"cpu", "1"}}, {{"name", "n2"}, {"pool", "x"}});
   RunFor(seconds(600));
   EXPECT_EQ(Count({"c/c0", "c/c1"}, "ending"), 0);

@@ -134,6 +134,7 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
     std::ranges::sort(terms[i].namespaces);
   }
   FindParents(terms);
+  LeaveOutNothings(terms);
   FindOwnMins(terms);
   FindHeirs(terms);
   for (Terms& each : terms) {
@@ -146,6 +147,28 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
       auto at = std::ranges::lower_bound(level, resource, {}, &Level::value_type::first);
       if (at == level.end() || at->first != resource) at = level.insert(at, {resource, {}});
       at->second.Add(PartOf(i, resource, 0), 1);
+    }
+  }
+}
+
+// Whose parent does not name what one above that does, has no level on which it could borrow: that
+// nothing of it is guaranteed says no more than not naming it.
+void Balance::LeaveOutNothings(std::vector<Terms>& terms) {
+  const auto names_above = [&](std::optional<size_t> at, ResourceId resource) {
+    while (at && !terms[*at].min.Named(resource)) at = terms[*at].parent;
+    return at.has_value();
+  };
+  for (bool again = true; std::exchange(again, false);) {
+    for (Terms& each : terms) {
+      if (!each.parent) continue;
+      Amounts kept;
+      for (const auto& [resource, min] : each.min.entries()) {
+        const bool says_nothing = min == 0 && !terms[*each.parent].min.Named(resource) &&
+                                  names_above(each.parent, resource);
+        if (!says_nothing) kept.Set(resource, min);
+      }
+      again |= kept != each.min;
+      each.min = std::move(kept);
     }
   }
 }

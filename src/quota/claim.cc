@@ -58,19 +58,24 @@ bool Claim::MayTake(const Holding& victim) const {
 bool Claim::MayTakeFromOther(const Holding& victim) const {
   if (!claimant_.account || !victim.account) return false;
   const bool guaranteed = IsGuaranteed();
-  const auto within = [&](Member member) {
-    return guaranteed ? balance_.WithinMin(member, named_) : balance_.WithinShare(member, named_);
-  };
   const std::vector<Member> path = balance_.PathOf(*claimant_.account);
   return std::ranges::any_of(named_.entries(), [&](const Amounts::Entry& asked) {
     if (victim.charge.Get(asked.first) <= 0) return false;
-    std::vector<Member> ours = path;
+    std::vector<Member> ours = path;  // without what both are part of
     std::vector<Member> theirs = balance_.PathOf(*victim.account, asked.first);
     if (theirs.empty()) return false;
     while (ours.size() > 1 && theirs.size() > 1 && ours.back() == theirs.back()) {
       ours.pop_back();
       theirs.pop_back();
     }
+    const auto within = [&](Member member) {
+      const bool is_own = member == path.front();
+      Amounts one;
+      one.Set(asked.first, asked.second);
+      const Amounts& all = is_own ? named_ : one;
+      return guaranteed ? balance_.WithinMin(member, all) : balance_.WithinShare(member, all);
+    };
+    if (!settled_.IsBeyondMin(theirs.front(), asked.first)) return false;
     const auto too_much = [&](Member member) {
       return guaranteed ? balance_.IsBeyondMin(member, asked.first)
                         : balance_.IsBeyondShare(member, asked.first);

@@ -16,15 +16,17 @@
 //                                                  within min and its share of what is idle, and
 //                                                  the victim's uses more than min and its share
 //
-// From a system pod no claimant with a quota takes anything, whether that has a quota or not.
+// Promised pods count for what a quota uses, but no quota loses more than what it has running
+// beyond its min. From a system pod no claimant with a quota takes anything, whether that has a
+// quota or not.
 //
 // Of quotas only resources count that the claimant asks for and its quota names, and a victim with
 // a quota has to have one of which that uses too much; pods without a quota go for whatever the
 // claimant lacks. In a tree, what is said of two quotas has to be true of those that stand beside
-// each other, on the way up from each, and of the quotas themselves; what a parent keeps for its
-// own namespaces stands beside its children. Source: nos-behaviour 6.7; pods without a quota were
-// never reclaimed there, which made min no guarantee, and a composite quota's namespaces were
-// strangers to each other.
+// each other, on the way up from each, and of the quotas themselves, above these only of the
+// resource that the victim has; what a parent keeps for its own namespaces stands beside its
+// children. Source: nos-behaviour 6.7; pods without a quota were never reclaimed there, which made
+// min no guarantee, and a composite quota's namespaces were strangers to each other.
 //
 // Values.
 #pragma once

@@ -1,15 +1,20 @@
 #include "quota/ledger.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <utility>
 
 namespace nos::quota {
 
 void Ledger::SetQuotas(std::vector<SharedQuota> quotas) {
   balance_ = Balance(std::move(quotas));
+  shared_.clear();
+  changed_.clear();
   ranked_.assign(balance_.size(), {});
+  for (size_t i = 0; i < balance_.size(); ++i) {
+    for (const auto& [resource, above] : balance_.terms(i).inherited) {
+      ranked_[i].shared[resource] = ranked_[above].shared[resource] = above;
+    }
+  }
   for (const auto& [ns, use] : by_namespace_) {
     if (const auto account = balance_.AccountOf(ns)) balance_.Add(*account, use.used);
   }
@@ -40,6 +45,14 @@ void Ledger::Count(Holder& holder, int sign) {
     balance_.Add(*account, holder.charge, sign);
     Ranked& ranked = ranked_[*account];
     Outdate(*account);
+    for (const auto& [resource, above] : ranked.shared) {
+      const auto found = shared_.find({above, resource});
+      if (found == shared_.end()) continue;
+      const auto crossed = [&](const Holder& other) {
+        Outdate(*balance_.AccountOf(other.pod->meta.ns));
+      };
+      sign > 0 ? found->second.Add(holder, crossed) : found->second.Remove(holder, crossed);
+    }
     if (!ranked.order) return;
     const auto at = std::ranges::lower_bound(ranked.holders, &holder, *ranked.order);
     sign > 0 ? void(ranked.holders.insert(at, &holder)) : void(ranked.holders.erase(at));
@@ -72,91 +85,54 @@ void Ledger::EachWithoutQuota(FunctionRef<void(const Pod&, const Amounts&)> visi
   }
 }
 
-std::set<size_t> Ledger::SharersOf(size_t account) const {
-  std::set<size_t> sharers;
-  const auto add = [&](size_t owner) {
-    sharers.insert(owner);
-    const std::vector<size_t>& heirs = balance_.terms(owner).heirs;
-    sharers.insert(heirs.begin(), heirs.end());
-  };
-  add(account);
-  for (const auto& [resource, above] : balance_.terms(account).inherited) add(above);
-  return sharers;
+void Ledger::Outdate(size_t account) {
+  ranked_[account].current = false;
+  changed_.insert(account);
 }
 
-void Ledger::Outdate(size_t account) {
-  const Terms& terms = balance_.terms(account);
-  if (terms.heirs.empty() && terms.inherited.empty()) {
-    ranked_[account].current = false;
-    return;
-  }
-  for (const size_t sharer : SharersOf(account)) {
-    ranked_[sharer].current = false;
-    ranked_[sharer].beyond_own.clear();
+void Ledger::EachOf(size_t account, FunctionRef<void(Holder&)> visit) const {
+  for (const std::string& ns : balance_.terms(account).namespaces) {
+    const auto use = by_namespace_.find(ns);
+    if (use == by_namespace_.end()) continue;
+    for (Holder* holder : use->second.pods) visit(*holder);
   }
 }
 
 void Ledger::Order(size_t account) {
   Ranked& ranked = ranked_[account];
   if (ranked.order) return;
-  const Terms& terms = balance_.terms(account);
-  for (const std::string& ns : terms.namespaces) {
-    const auto use = by_namespace_.find(ns);
-    if (use == by_namespace_.end()) continue;
-    ranked.holders.insert(ranked.holders.end(), use->second.pods.begin(), use->second.pods.end());
-  }
-  ranked.order.emplace(terms.own_min);
+  EachOf(account, [&](Holder& holder) { ranked.holders.push_back(&holder); });
+  ranked.order.emplace(balance_.terms(account).own_min);
   std::ranges::sort(ranked.holders, *ranked.order);
 }
 
-// Of those that use what is the account's own, its pods and its heirs', whom that does not cover.
-const std::unordered_set<const Holder*>& Ledger::BeyondOwn(size_t account,
-                                                           cluster::ResourceId resource) {
-  const auto [known, fresh] = ranked_[account].beyond_own.try_emplace(resource);
-  if (!fresh) return known->second;
-  std::vector<Holder*> all;
-  const auto add = [&](size_t of) {
-    Order(of);
-    std::ranges::copy_if(ranked_[of].holders, std::back_inserter(all),
-                         [&](const Holder* holder) { return holder->charge.Get(resource) > 0; });
-  };
+const SharedStanding& Ledger::Shared(size_t account, cluster::ResourceId resource) {
   const Terms& terms = balance_.terms(account);
-  add(account);
+  const auto [known, fresh] =
+      shared_.try_emplace({account, resource}, resource, terms.own_min.Get(resource));
+  SharedStanding& shared = known->second;
+  if (!fresh) return shared;
+  const auto add = [&](Holder& holder) { shared.Add(holder, [](const Holder&) {}); };
+  EachOf(account, add);
   for (const size_t heir : terms.heirs) {
-    const auto from = balance_.terms(heir).inherited.find(resource);
-    if (from != balance_.terms(heir).inherited.end() && from->second == account) add(heir);
+    const auto from = ranked_[heir].shared.find(resource);
+    if (from != ranked_[heir].shared.end() && from->second == account) EachOf(heir, add);
   }
-  Amounts own;
-  own.Set(resource, terms.own_min.Get(resource));
-  std::ranges::sort(all, StandingOrder(own));
-  Amount sum = 0;
-  const auto first = std::ranges::find_if(all, [&](const Holder* holder) {
-    sum += holder->charge.Get(resource);
-    return sum > own.Get(resource);
-  });
-  known->second = {first, all.end()};
-  return known->second;
+  return shared;
 }
 
 void Ledger::Rank(size_t account) {
   Ranked& ranked = ranked_[account];
   if (ranked.current) return;
   Order(account);
-  const Terms& terms = balance_.terms(account);
-  std::map<cluster::ResourceId, size_t> shared = terms.inherited;
-  for (const size_t heir : terms.heirs) {
-    for (const auto& [resource, from] : balance_.terms(heir).inherited) {
-      if (from == account) shared[resource] = account;
-    }
-  }
   Amounts alone;
-  for (const auto& [resource, min] : terms.own_min.entries()) {
-    if (!shared.contains(resource)) alone.Set(resource, min);
+  for (const auto& [resource, min] : balance_.terms(account).own_min.entries()) {
+    if (!ranked.shared.contains(resource)) alone.Set(resource, min);
   }
   (void)CountInQuota(alone, ranked.holders);
-  for (const auto& [resource, from] : shared) {
-    const auto& beyond = BeyondOwn(from, resource);
-    for (Holder* holder : ranked.holders) holder->over_quota |= beyond.contains(holder);
+  for (const auto& [resource, owner] : ranked.shared) {
+    const SharedStanding& shared = Shared(owner, resource);
+    for (Holder* holder : ranked.holders) holder->over_quota |= !shared.Covers(*holder);
   }
   std::vector<Holder*> covered_first = ranked.holders;
   const auto over = std::ranges::stable_partition(

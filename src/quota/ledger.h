@@ -18,6 +18,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -54,9 +55,9 @@ class Ledger {
     std::vector<const Amounts*> charges = {};  // of the pods; valid until the ledger changes
   };
   const Standing& StandingOf(size_t account);
-  // The accounts whose standings may be others when a pod of the account comes or goes: it, and
-  // those with which it shares what is one's own (Terms::inherited).
-  std::set<size_t> SharersOf(size_t account) const;
+  // The accounts whose standings may be others than when this was last asked: those of pods that
+  // came or went, and of others with whom these share (Terms::inherited). After SetQuotas: any.
+  std::set<size_t> TakeChanged() { return std::exchange(changed_, {}); }
   // Those that count where no quota is in force, in no particular order.
   void EachWithoutQuota(FunctionRef<void(const Pod&, const Amounts&)> visit) const;
 
@@ -69,20 +70,23 @@ class Ledger {
     std::optional<StandingOrder> order = {};  // absent: that of the holders is not known yet
     std::vector<Holder*> holders = {};
     Standing standing = {};
-    bool current = false;  // the standing
-    // Of what is the account's own and its heirs use, too: whom that does not cover, of them all.
-    std::map<cluster::ResourceId, std::unordered_set<const Holder*>> beyond_own = {};
+    bool current = false;                               // the standing
+    std::map<cluster::ResourceId, size_t> shared = {};  // resources, and whose own they are
   };
   void Count(Holder& pod, int sign);
   void Rank(size_t account);
   void Order(size_t account);
   void Outdate(size_t account);
-  const std::unordered_set<const Holder*>& BeyondOwn(size_t account, cluster::ResourceId resource);
+  // Of what is the account's own and its heirs use, too.
+  const SharedStanding& Shared(size_t account, cluster::ResourceId resource);
+  void EachOf(size_t account, FunctionRef<void(Holder&)> visit) const;
 
   std::unordered_map<std::string, Holder> pods_;  // by key; ranked with their accounts
   std::unordered_map<std::string, NamespaceUse> by_namespace_;
   Balance balance_;
-  std::vector<Ranked> ranked_;  // by account
+  std::vector<Ranked> ranked_;                                               // by account
+  std::map<std::pair<size_t, cluster::ResourceId>, SharedStanding> shared_;  // that were asked for
+  std::set<size_t> changed_;
 };
 
 // With the pods of a snapshot, and with those of `pods` whose nodes it does not have, which count,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/random.h"
 
@@ -181,10 +182,30 @@ class LedgerWorld {
     return fresh;
   }
 
+  // Every pod stands as after a recount, and those that stand otherwise than when this was last
+  // asked are of accounts that were told.
+  void ExpectSameStandings() {
+    Ledger fresh = Recounted();
+    const std::set<size_t> changed = ledger.TakeChanged();
+    std::map<std::string, bool> over;
+    for (const auto& [key, pod] : pods_) {
+      over[key] = ledger.IsOverQuota(key);
+      EXPECT_EQ(over[key], fresh.IsOverQuota(key)) << key;
+      const auto account = ledger.balance().AccountOf(pod.first->meta.ns);
+      const auto before = over_.find(key);
+      if (same_quotas_ && account && before != over_.end() && before->second != over[key]) {
+        EXPECT_TRUE(changed.contains(*account)) << key;
+      }
+    }
+    over_ = std::move(over);
+    same_quotas_ = true;
+  }
+
   Ledger ledger;
 
  private:
   void SetQuotas() {
+    same_quotas_ = false;
     quotas_.clear();
     const int count = static_cast<int>(random_.Below(5));
     for (int i = 0; i < count; ++i) {
@@ -209,6 +230,8 @@ class LedgerWorld {
   Random random_;
   std::vector<SharedQuota> quotas_;
   std::map<std::string, std::pair<Ledger::Pod, Amounts>> pods_;
+  std::map<std::string, bool> over_;  // when it was last asked
+  bool same_quotas_ = false;          // since
 };
 
 class RandomLedgerTest : public ::testing::TestWithParam<uint64_t> {};
@@ -218,6 +241,7 @@ TEST_P(RandomLedgerTest, EqualsARecountAfterAnyEvents) {
   for (int i = 0; i < 3000; ++i) {
     world.Step();
     if (i % 30 == 0) ExpectSame(world.ledger.balance(), world.Recounted().balance());
+    if (i % 3 == 0) world.ExpectSameStandings();
     if (HasFailure()) FAIL() << "step " << i;
   }
 }

@@ -7,13 +7,15 @@
 // of the parent's own namespaces: of that who uses it is counted so for itself. Source:
 // nos-behaviour 6.3, but for priorities, which went the other way there.
 //
-// Pure functions of values.
+// Values and pure functions of them.
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "quota/amounts.h"
 
 namespace nos::quota {
@@ -42,5 +44,30 @@ class StandingOrder {
 // Says of each where it stands; returns how many of them, from the front, are in quota. REQUIRES:
 // they are in that order.
 size_t CountInQuota(const Amounts& min, const std::vector<Holder*>& ordered);
+
+// The same of one resource that pods of several quotas share, as they come and go. Those that do
+// not use it are left out. The holders must outlive it, unchanged until they are removed.
+class SharedStanding {
+ public:
+  SharedStanding(cluster::ResourceId resource, Amount min);
+  SharedStanding(const SharedStanding&) = delete;
+  SharedStanding& operator=(const SharedStanding&) = delete;
+  // Visits those of the others that are covered no more, or now.
+  using Crossed = FunctionRef<void(const Holder&)>;
+  void Add(const Holder& holder, Crossed crossed);
+  void Remove(const Holder& holder, Crossed crossed);
+  // Whether it is covered, or does not use the resource. REQUIRES: it was added.
+  bool Covers(const Holder& holder) const;
+
+ private:
+  Amount UseOf(const Holder& holder) const { return holder.charge.Get(resource_); }
+  bool IsBeforeFirstOver(const Holder& holder) const;
+
+  cluster::ResourceId resource_;
+  Amount min_, covered_ = 0;  // of those before first_over_
+  StandingOrder order_;
+  std::set<const Holder*, StandingOrder> holders_;
+  std::set<const Holder*, StandingOrder>::iterator first_over_;
+};
 
 }  // namespace nos::quota

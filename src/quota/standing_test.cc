@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <set>
+
+#include "base/random.h"
 
 namespace nos::quota {
 namespace {
@@ -58,6 +62,46 @@ TEST(StandingTest, OnlyWhatMinNamesCounts) {
   EXPECT_EQ(CountInQuota(Of("cpu", 1), holders), 1u);
   EXPECT_EQ(CountInQuota(Amounts(), holders), 1u);
   EXPECT_EQ(CountInQuota(Of("x.io/y", 0), holders), 0u);
+}
+
+// As all of them counted anew; and whoever else stands otherwise than before was told.
+TEST(SharedStandingTest, EqualsACountAfterAnyChanges) {
+  const cluster::ResourceId resource = cluster::InternResource("x.io/y");
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    const auto min = static_cast<int64_t>(random.Below(30));
+    SharedStanding shared(resource, min);
+    std::vector<std::unique_ptr<Holder>> holders;
+    for (int i = 0; i < 300; ++i) {
+      std::map<const Holder*, bool> covered;
+      for (const auto& holder : holders) covered[holder.get()] = shared.Covers(*holder);
+      std::set<const Holder*> crossed;
+      const auto note = [&](const Holder& holder) { crossed.insert(&holder); };
+      if (holders.empty() || random.Below(3) > 0) {
+        holders.push_back(std::make_unique<Holder>(HolderOf(
+            std::to_string(i), static_cast<int64_t>(random.Below(20)),
+            static_cast<int32_t>(random.Below(2)), static_cast<int64_t>(random.Below(6)))));
+        shared.Add(*holders.back(), note);
+      } else {
+        const auto gone = holders.begin() + static_cast<ptrdiff_t>(random.Below(holders.size()));
+        shared.Remove(**gone, note);
+        covered.erase(gone->get());
+        holders.erase(gone);
+      }
+      std::vector<Holder*> ordered;
+      for (const auto& holder : holders) {
+        if (holder->charge.Get(resource) > 0) ordered.push_back(holder.get());
+      }
+      std::ranges::sort(ordered, StandingOrder(Of("x.io/y", min)));
+      (void)CountInQuota(Of("x.io/y", min), ordered);
+      for (const auto& holder : holders) {
+        ASSERT_EQ(shared.Covers(*holder), !holder->over_quota) << seed << " " << i;
+      }
+      for (const auto& [holder, was] : covered) {
+        ASSERT_EQ(shared.Covers(*holder) != was, crossed.contains(holder)) << seed << " " << i;
+      }
+    }
+  }
 }
 
 }  // namespace

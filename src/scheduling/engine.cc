@@ -59,7 +59,6 @@ std::optional<int32_t> Engine::LeastPriority() const {
 void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   ++openings_;
   ++changes_;
-  judged_ = false;
   const std::string name = node->meta.name;
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
@@ -69,12 +68,14 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
     if (!HasSameImages(*before->node, *node)) tables_.NoteImages();
     snapshot_.SetNode(std::move(node));
     if (!same_gpus) {
+      ChargeAnew(name);
       for (const Pod& pod : snapshot_.Find(name)->pods) Count(pod, name);
     }
     if (alike) return Note(name, nullptr, false);
     return tables_.Forget();
   }
   snapshot_.SetNode(std::move(node));
+  ChargeAnew(name);
   tables_.Forget();
   const auto homeless = homeless_.extract(name);
   if (homeless.empty()) return;
@@ -97,7 +98,7 @@ void Engine::RemoveNode(const std::string& name) {
   tables_.Forget();
   ++openings_;
   ++changes_;
-  judged_ = false;
+  ChargeAnew(name);
 }
 
 // Copies of the tables as they are: nobody else tells what has changed in them.
@@ -122,7 +123,7 @@ void Engine::TakeInQuotas() {
 
 void Engine::Count(const Pod& pod, const std::string& node) {
   ++changes_;
-  judged_ = false;
+  JudgeAnew(*pod);
   const NodeInfo* info = snapshot_.Find(node);
   ledger_.SetPod(
       pod, quota::ChargeOf(*pod, info == nullptr ? nullptr : info->node.get(), charge_rules_));
@@ -139,7 +140,7 @@ void Engine::Bind(const Pod& pod, const std::string& node) {
 
 void Engine::Unbind(const cluster::Pod& pod, const std::string& node) {
   ++changes_;
-  judged_ = false;
+  JudgeAnew(pod);
   ledger_.RemovePod(pod.Key());
   const Pod held = placed_.at(pod.Key()).pod;
   if (snapshot_.Unbind(pod, node).ok()) return Note(node, held, false);

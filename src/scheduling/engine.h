@@ -74,8 +74,10 @@ class Engine {
 
   // The same, to find out who has to go for the pod: without what is guaranteed to others that were
   // promised something and of which `sees_to_it(key)` says that they will see to that themselves.
+  // `on`: as above.
   quota::Balance BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out,
-                                  FunctionRef<bool(const std::string&)> sees_to_it) const;
+                                  FunctionRef<bool(const std::string&)> sees_to_it,
+                                  std::string_view on = "") const;
   // A balance without what others of other quotas use who had to leave (SetLeaving).
   quota::Balance WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const;
   // Why the quota of the pod's namespace, if the framework heeds quotas, does not let it in now, on
@@ -102,7 +104,8 @@ class Engine {
   // The pod, which waits, is to get its place there: pods of lower priority find no room that it
   // needs, as if it ran there already; nor, if its quota guarantees it, do those that none
   // guarantees, and if it has a quota, those that have none. An empty node takes that back.
-  void Nominate(const Pod& pod, const std::string& node);
+  // `by_others`: another scheduler serves it.
+  void Nominate(const Pod& pod, const std::string& node, bool by_others = false);
   // Where, or "".
   std::string NomineeNode(const std::string& pod_key) const;
   // Those nominated for the node.
@@ -150,9 +153,10 @@ class Engine {
   struct Promise {
     Pod pod;
     std::string key;
-    uint64_t number;        // in the order of promises; 0: of those that the API server told
-    quota::Amounts charge;  // on the node; it and the standing as of Judged
-    QuotaStanding standing;
+    uint64_t number;  // in the order of promises; 0: of those that the API server told
+    std::optional<quota::Amounts> charge;  // on the node; it and the standing as of Judged
+    QuotaStanding standing;                // and of those that have a quota
+    bool by_others;
   };
   using PromisesByNode = std::map<std::string, std::vector<Promise>, std::less<>>;
 
@@ -162,13 +166,18 @@ class Engine {
   void CountPriority(int32_t priority, int sign);
   quota::Amounts ChargeOn(const cluster::Pod& pod, std::string_view node) const;
   quota::Amounts PromisedBefore(const cluster::Pod& pod) const;
-  QuotaStanding Judge(const cluster::Pod& pod, std::string_view node,
+  QuotaStanding Judge(const cluster::Pod& pod, size_t account, const quota::Amounts& charge,
                       const quota::Amounts& before) const;
   // `before`: what was promised before it, once that is known; the same for all nodes.
   QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node,
                            std::optional<quota::Amounts>& before) const;
   bool IsGuaranteed(const cluster::Pod& pod, std::string_view node = "") const;
   const PromisesByNode& Judged() const;
+  void JudgeAnew(const cluster::Pod& pod);
+  void ChargeAnew(std::string_view node);
+  // What those of the accounts that are on their way out count for, negative. `stuck`: those, too,
+  // that nobody knows to end ever, for their nodes are lost.
+  std::map<size_t, quota::Amounts> Leaving(bool stuck) const;
   bool GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStanding own,
                  bool is_promised) const;
   // Who was promised room on the node and goes before this pod.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scheduling/engine.h"
+#include "scheduling/preemption.h"
 
 namespace nos::scheduling {
 
@@ -16,21 +17,26 @@ bool IsSame(const cluster::Pod& a, const cluster::Pod& b) {
   return a.meta.name == b.meta.name && a.meta.ns == b.meta.ns;
 }
 
+bool IsOlder(const cluster::Pod& a, const cluster::Pod& b) {
+  return std::tuple(a.meta.created, a.Key()) < std::tuple(b.meta.created, b.Key());
+}
+
 }  // namespace
 
-void Engine::Nominate(const Pod& pod, const std::string& node) {
+void Engine::Nominate(const Pod& pod, const std::string& node, bool by_others) {
   const std::string key = pod->Key();
   if (const auto before = nominations_.find(key); before != nominations_.end()) {
     std::vector<Promise>& promises = nominated_[before->second];
     const auto promise = std::ranges::find(promises, key, &Promise::key);
     if (before->second == node && promise->pod->meta.uid == pod->meta.uid) {
       promise->pod = pod;
-      judged_ = false;
+      promise->charge.reset();
+      JudgeAnew(*pod);
       ++changes_;
       return;
     }
-    std::erase_if(promises, [&](const Promise& one) { return one.key == key; });
-    judged_ = false;
+    JudgeAnew(*promise->pod);
+    promises.erase(promise);
     if (promises.empty()) nominated_.erase(before->second);
     nominations_.erase(before);
     ++openings_;
@@ -41,30 +47,63 @@ void Engine::Nominate(const Pod& pod, const std::string& node) {
   nominations_[key] = node;
   const bool was_told = pod->nominated_node == node;  // so it is older than what is decided now
   const uint64_t number = was_told ? 0 : ++promises_made_;
-  nominated_[node].push_back({pod, key, number, {}, QuotaStanding::kNone});
+  nominated_[node].push_back({pod, key, number, {}, QuotaStanding::kNone, by_others});
+  JudgeAnew(*pod);
+}
+
+// For what changes of a pod; who has no quota stands as before.
+void Engine::JudgeAnew(const cluster::Pod& pod) {
+  if (ledger_.balance().AccountOf(pod.meta.ns)) judged_ = false;
+}
+
+void Engine::ChargeAnew(std::string_view node) {
+  const auto found = nominated_.find(node);
+  if (found == nominated_.end()) return;
+  for (Promise& promise : found->second) promise.charge.reset();
   judged_ = false;
 }
 
-// All that its quota's min covers beside those of the quota that are more important, or as
-// important and were promised before it.
+std::map<size_t, quota::Amounts> Engine::Leaving(bool stuck) const {
+  std::map<size_t, quota::Amounts> leaving;
+  for (const std::string& key : leaving_) {
+    const quota::Amounts* charge = ledger_.ChargeOf(key);
+    const Placed* placed = FindPlaced(key);
+    if (charge == nullptr || placed == nullptr) continue;
+    const NodeInfo* node = snapshot_.Find(placed->node);
+    if (!stuck && (node == nullptr || IsLost(*node->node))) continue;
+    const auto account = ledger_.balance().AccountOf(placed->pod->meta.ns);
+    if (account) leaving[*account].Add(*charge, -1);
+  }
+  return leaving;
+}
+
+// All that its quota's min covers beside those of the quota that stay and that are more important,
+// or as important and were promised before it.
 const Engine::PromisesByNode& Engine::Judged() const {
   if (std::exchange(judged_, true)) return nominated_;
-  std::vector<std::pair<Promise*, std::string_view>> all;  // and their nodes
+  struct Judgement {
+    Promise* promise;
+    std::string_view node;
+    size_t account;
+  };
+  std::vector<Judgement> all;
   for (auto& [node, promises] : nominated_) {
-    for (Promise& promise : promises) all.emplace_back(&promise, node);
+    for (Promise& promise : promises) {
+      promise.standing = QuotaStanding::kNone;
+      const auto account = ledger_.balance().AccountOf(promise.pod->meta.ns);
+      if (account) all.push_back({&promise, node, *account});
+    }
   }
-  std::ranges::sort(all, {}, [](const auto& one) {
-    const cluster::Pod& pod = *one.first->pod;
-    return std::tuple(-int64_t{pod.priority}, one.first->number, pod.meta.created, pod.Key());
+  std::ranges::sort(all, {}, [](const Judgement& one) {
+    const cluster::Pod& pod = *one.promise->pod;
+    return std::tuple(-int64_t{pod.priority}, one.promise->number, pod.meta.created,
+                      std::string_view(one.promise->key));
   });
-  std::map<size_t, quota::Amounts> before;  // by account
-  for (const auto& [promise, node] : all) {
-    const auto account = ledger_.balance().AccountOf(promise->pod->meta.ns);
-    promise->charge = ChargeOn(*promise->pod, node);
-    promise->standing = QuotaStanding::kNone;
-    if (!account) continue;
-    promise->standing = Judge(*promise->pod, node, before[*account]);
-    if (!placed_.contains(promise->key)) before[*account].Add(promise->charge);
+  std::map<size_t, quota::Amounts> before = Leaving(false);  // by account
+  for (const auto& [promise, node, account] : all) {
+    if (!promise->charge) promise->charge = ChargeOn(*promise->pod, node);
+    promise->standing = Judge(*promise->pod, account, *promise->charge, before[account]);
+    if (!placed_.contains(promise->key)) before[account].Add(*promise->charge);
   }
   return nominated_;
 }
@@ -104,7 +143,8 @@ Engine::QuotaStanding Engine::StandingOf(const cluster::Pod& pod, std::string_vi
                            (node.empty() || node == found->second || !quota::DependsOnNode(pod));
   if (!as_promised) {
     if (!before) before = PromisedBefore(pod);
-    return Judge(pod, node, *before);
+    const auto account = ledger_.balance().AccountOf(pod.meta.ns);
+    return account ? Judge(pod, *account, ChargeOn(pod, node), *before) : QuotaStanding::kNone;
   }
   const std::vector<Promise>& promises = Judged().find(found->second)->second;
   const auto is_its = [&](const Promise& promise) { return IsSame(*promise.pod, pod); };
@@ -117,31 +157,29 @@ quota::Amounts Engine::ChargeOn(const cluster::Pod& pod, std::string_view node) 
 }
 
 // What its quota's min has to cover before the pod, which is promised nothing yet: what others of
-// the quota were promised that are as important or more so.
+// the quota were promised that are as important or more so, without those that leave.
 quota::Amounts Engine::PromisedBefore(const cluster::Pod& pod) const {
-  quota::Amounts before;
   const auto account = ledger_.balance().AccountOf(pod.meta.ns);
-  if (!account) return before;
+  if (!account) return {};
+  quota::Amounts before = Leaving(false)[*account];
   for (const auto& [node, promises] : Judged()) {
     for (const Promise& other : promises) {
       if (other.pod->priority < pod.priority) continue;
       if (IsSame(*other.pod, pod) || placed_.contains(other.key)) continue;
       if (ledger_.balance().AccountOf(other.pod->meta.ns) != account) continue;
-      before.Add(other.charge);
+      before.Add(*other.charge);
     }
   }
   return before;
 }
 
-Engine::QuotaStanding Engine::Judge(const cluster::Pod& pod, std::string_view node,
+Engine::QuotaStanding Engine::Judge(const cluster::Pod& pod, size_t account,
+                                    const quota::Amounts& charge,
                                     const quota::Amounts& before) const {
-  const auto account = ledger_.balance().AccountOf(pod.meta.ns);
-  if (!account) return QuotaStanding::kNone;
   quota::Amounts besides = before;
   if (const quota::Amounts* counted = ledger_.ChargeOf(pod.Key())) besides.Add(*counted, -1);
-  return ledger_.balance().IsGuaranteed(*account, ChargeOn(pod, node), besides)
-             ? QuotaStanding::kGuaranteed
-             : QuotaStanding::kCovered;
+  return ledger_.balance().IsGuaranteed(account, charge, besides) ? QuotaStanding::kGuaranteed
+                                                                  : QuotaStanding::kCovered;
 }
 
 // What is guaranteed goes first; no pod without a quota takes what was set free for one that has
@@ -157,8 +195,7 @@ bool Engine::GoesFirst(const Promise& other, const cluster::Pod& pod, QuotaStand
       own == QuotaStanding::kCovered && other.standing == own &&
       ledger_.balance().AccountOf(other.pod->meta.ns) != ledger_.balance().AccountOf(pod.meta.ns);
   if (!shares && other.pod->priority != pod.priority) return other.pod->priority > pod.priority;
-  return !is_promised || std::tuple(other.pod->meta.created, other.pod->Key()) <
-                             std::tuple(pod.meta.created, pod.Key());
+  return !is_promised || IsOlder(*other.pod, pod);
 }
 
 std::vector<Engine::Pod> Engine::FirstOn(std::string_view node, const cluster::Pod& pod,
@@ -212,11 +249,12 @@ bool Engine::IsGuaranteed(const cluster::Pod& pod, std::string_view node) const 
 }
 
 quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod, std::set<std::string> left_out,
-                                        FunctionRef<bool(const std::string&)> sees_to_it) const {
-  quota::Balance balance = BalanceFor(pod, left_out);
+                                        FunctionRef<bool(const std::string&)> sees_to_it,
+                                        std::string_view on) const {
+  quota::Balance balance = BalanceFor(pod, left_out, on);
   const auto own = balance.AccountOf(pod.meta.ns);
-  if (!own || !IsGuaranteed(pod)) return balance;
-  const bool together = balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, charge_rules_));
+  if (!own || !IsGuaranteed(pod, on)) return balance;
+  const bool together = balance.IsGuaranteed(*own, ChargeOn(pod, on));
   for (const auto& [node, promises] : Judged()) {
     for (const Promise& other : promises) {
       const bool may_be = together || balance.AccountOf(other.pod->meta.ns) != own;
@@ -225,9 +263,11 @@ quota::Balance Engine::BalanceToReclaim(const cluster::Pod& pod, std::set<std::s
       }
     }
   }
-  return BalanceFor(pod, left_out);
+  return BalanceFor(pod, left_out, on);
 }
 
+// Of two that count each other, and that different schedulers serve, one has to go ahead: the
+// older.
 quota::Balance Engine::BalanceFor(const cluster::Pod& pod, const std::set<std::string>& left_out,
                                   std::string_view on) const {
   quota::Balance balance = ledger_.balance();
@@ -240,9 +280,12 @@ quota::Balance Engine::BalanceFor(const cluster::Pod& pod, const std::set<std::s
       if (!account || IsSame(*other.pod, pod)) continue;
       if (left_out.contains(other.key) || placed_.contains(other.key)) continue;
       const bool guaranteed = other.standing == QuotaStanding::kGuaranteed;
+      const bool alike = guaranteed == own_is_guaranteed &&
+                         (account != own || other.pod->priority == pod.priority);
+      if (alike && other.by_others && IsOlder(pod, *other.pod)) continue;
       const bool first =
           account == own ? other.pod->priority >= pod.priority : !own_is_guaranteed || guaranteed;
-      if (first) balance.Add(*account, other.charge);
+      if (first) balance.Add(*account, *other.charge);
     }
   }
   return balance;
@@ -250,19 +293,16 @@ quota::Balance Engine::BalanceFor(const cluster::Pod& pod, const std::set<std::s
 
 void Engine::SetLeaving(const std::string& pod_key, bool leaves) {
   ++changes_;
-  leaves ? void(leaving_.insert(pod_key)) : void(leaving_.erase(pod_key));
+  const bool changed = leaves ? leaving_.insert(pod_key).second : leaving_.erase(pod_key) > 0;
+  if (changed) judged_ = false;
 }
 
 // What others had to leave is counted to those to whom it was promised. Of its own quota all
 // counts.
 quota::Balance Engine::WithoutLeaving(quota::Balance balance, const cluster::Pod& pod) const {
   const auto own = balance.AccountOf(pod.meta.ns);
-  for (const std::string& key : leaving_) {
-    const quota::Amounts* charge = ledger_.ChargeOf(key);
-    const Placed* placed = FindPlaced(key);
-    if (charge == nullptr || placed == nullptr) continue;
-    const auto account = balance.AccountOf(placed->pod->meta.ns);
-    if (account && account != own) balance.Add(*account, *charge, -1);
+  for (const auto& [account, charges] : Leaving(true)) {
+    if (account != own) balance.Add(account, charges);
   }
   return balance;
 }

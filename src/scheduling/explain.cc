@@ -1,5 +1,8 @@
 #include "scheduling/explain.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "cluster/cut.h"
@@ -36,13 +39,35 @@ std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
   return place;
 }
 
-// What it counts for where that is not the same on all nodes, is taken from none of them.
+// As it counts where it counts for the least too much, of the nodes that are large enough.
+std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t account) {
+  const quota::ChargeRules& rules = input.framework.quotas()->options().charges;
+  const auto ask = [&](const cluster::Node* node) {
+    return input.balance->WhyNot(account, quota::ChargeOf(input.pod, node, rules));
+  };
+  if (!quota::DependsOnNode(input.pod)) return ask(nullptr);
+  const ResourceVector asked = cluster::RequestsOf(input.pod);
+  std::map<int64_t, std::optional<quota::Refusal>> by_memory;  // of a GPU
+  for (size_t i = 0; i < input.snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = input.snapshot.node(i);
+    const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
+      return entry.second <= node.allocatable.Get(entry.first);
+    });
+    if (!large) continue;
+    const auto [one, fresh] = by_memory.try_emplace(quota::GpuMemoryOf(*node.node, rules));
+    if (fresh) one->second = ask(node.node.get());
+    if (!one->second) return std::nullopt;
+  }
+  if (by_memory.empty()) return ask(nullptr);
+  return std::ranges::min_element(by_memory, {}, [](const auto& one) { return one.second->Lack(); })
+      ->second;
+}
+
 void AskQuota(const ExplainInput& input, Explanation& why) {
   if (input.balance == nullptr || input.framework.quotas() == nullptr) return;
   const auto account = input.balance->AccountOf(input.pod.meta.ns);
   if (!account) return;
-  const auto refusal = input.balance->WhyNot(
-      *account, quota::ChargeOf(input.pod, nullptr, input.framework.quotas()->options().charges));
+  const auto refusal = RefusalOf(input, *account);
   if (!refusal) return;
   why.quota = refusal->Text();
   why.for_quota = refusal->Remedy();

@@ -102,6 +102,10 @@ struct Preemption {
 // hours, and is not waited for (kube-scheduler 1.34's DefaultPreemption).
 bool EndsByPreemption(const cluster::Pod& pod);
 
+// Nobody hears of it any more, and so pods there do not end. Source: the node lifecycle
+// controller's taint.
+bool IsLost(const cluster::Node& node);
+
 // Why a pod may not preempt; empty: it may. One that has made room already waits for it: its
 // victims take their time to end.
 std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnapshot& snapshot,

@@ -65,10 +65,11 @@ bool IsSystemPod(const cluster::Pod& pod) {
          std::ranges::any_of(pod.meta.owners, comes_back);
 }
 
-Reclaim::Reclaim(quota::Ledger& ledger, quota::Balance balance, const QuotaOptions& options,
+Reclaim::Reclaim(quota::Ledger& ledger, BalanceOn balance_on, const QuotaOptions& options,
                  UnitOfPod unit_of)
     : ledger_(ledger),
-      balance_(std::move(balance)),
+      balance_on_(std::move(balance_on)),
+      balance_(balance_on_("")),
       settled_(ledger.balance()),
       options_(options),
       unit_of_(std::move(unit_of)) {}
@@ -78,22 +79,29 @@ void Reclaim::CountGone(const std::vector<Pod>& pods) {
     const quota::Amounts* charge = ledger_.ChargeOf(pod->Key());
     const auto account = balance_.AccountOf(pod->meta.ns);
     if (charge == nullptr || !gone_.emplace(pod->Key(), pod).second || !account) continue;
-    CountBoth(*account, *charge, -1);
+    CountAll(*account, *charge, -1);
   }
 }
 
-void Reclaim::CountBoth(size_t account, const quota::Amounts& charge, int sign) {
+void Reclaim::CountAll(size_t account, const quota::Amounts& charge, int sign) {
   balance_.Add(account, charge, sign);
   settled_.Add(account, charge, sign);
+  counted_[account].Add(charge, sign);
+}
+
+quota::Claim Reclaim::ClaimIn(const quota::Balance& balance) const {
+  quota::Holding claimant{balance.AccountOf(pod_->meta.ns),
+                          quota::ChargeOf(*pod_, nullptr, options_.charges), pod_->priority};
+  return {balance, settled_, std::move(claimant), options_.reclaim};
 }
 
 void Reclaim::Carry(const Preemption& found, const ClusterSnapshot& snapshot, const Pod& pod) {
   CountGone(found.victims);
   const cluster::NodeInfo* node = snapshot.Find(found.node);
   if (const auto account = balance_.AccountOf(pod->meta.ns)) {
-    CountBoth(*account,
-              quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), options_.charges),
-              1);
+    CountAll(*account,
+             quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), options_.charges),
+             1);
   }
 }
 
@@ -134,10 +142,8 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
                                         const Pod& pod, std::string_view preferred) {
   pod_ = pod;
   groups_.clear();
-  quota::Holding claimant{balance_.AccountOf(pod->meta.ns),
-                          quota::ChargeOf(*pod, nullptr, options_.charges), pod->priority};
-  claim_ =
-      std::make_unique<quota::Claim>(balance_, settled_, std::move(claimant), options_.reclaim);
+  by_memory_.clear();
+  claim_ = &on_any_.emplace(ClaimIn(balance_));
   const auto fitting = NodesThatFit(framework, snapshot, preferred);
   for (const cluster::NodeInfo* node : fitting) {
     LookAt(*node);
@@ -186,6 +192,14 @@ std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
   lacks_ = Lacks(cluster::RequestsOf(*pod_), node);
   if (!quota::DependsOnNode(*pod_)) return;
+  const int64_t memory = quota::GpuMemoryOf(*node.node, options_.charges);
+  auto known = by_memory_.find(memory);
+  if (known == by_memory_.end()) {
+    quota::Balance balance = balance_on_(node.node->meta.name);
+    for (const auto& [account, charge] : counted_) balance.Add(account, charge);
+    known = by_memory_.emplace(memory, ClaimIn(balance)).first;
+  }
+  claim_ = &known->second;
   claim_->SetCharge(quota::ChargeOf(*pod_, node.node.get(), options_.charges));
 }
 
@@ -236,9 +250,9 @@ double Reclaim::WorthOf(const EvictionUnit& unit) const {
 }
 
 bool Reclaim::HasExcess(size_t account) const {
-  return std::ranges::any_of(balance_.used(account).entries(), [&](const auto& used) {
-    const std::vector<quota::Member> path = balance_.PathOf(account, used.first);
-    return !path.empty() && balance_.IsBeyondMin(path.front(), used.first);
+  return std::ranges::any_of(settled_.used(account).entries(), [&](const auto& used) {
+    const std::vector<quota::Member> path = settled_.PathOf(account, used.first);
+    return !path.empty() && settled_.IsBeyondMin(path.front(), used.first);
   });
 }
 

@@ -1,7 +1,7 @@
 // Who has to go so that a pod gets what its namespace's quota guarantees, or its fair share of what
 // is idle: pods of others that run on what their quotas borrow, wherever in the cluster they are.
 //
-//   Reclaim reclaim(engine.ledger(), engine.BalanceFor(*pod), options, unit_of);
+//   Reclaim reclaim(engine.ledger(), balance_on, options, unit_of);
 //   reclaim.CountGone(ending);                      // evicted already, for whomever
 //   if (auto found = reclaim.Find(framework, snapshot, pod)) Evict(found->victims);
 //
@@ -21,6 +21,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -39,8 +40,11 @@ class Reclaim final : public EvictionRule {
   // The pods that have to go together with this one, with itself: its gang.
   using UnitOfPod = std::function<EvictionUnit(const Pod&)>;
 
-  // `balance`: as the pod has to see it, without itself. The ledger must outlive it and not change.
-  Reclaim(quota::Ledger& ledger, quota::Balance balance, const QuotaOptions& options,
+  // As the pod has to see it, without itself, if it is to run on the node; "": on any.
+  using BalanceOn = std::function<quota::Balance(std::string_view node)>;
+
+  // The ledger must outlive it and not change, and so must what the functions refer to.
+  Reclaim(quota::Ledger& ledger, BalanceOn balance_on, const QuotaOptions& options,
           UnitOfPod unit_of);
 
   // What others were promised that go before the pod; nothing, if this is not called.
@@ -98,7 +102,8 @@ class Reclaim final : public EvictionRule {
   // By pods of a snapshot.
   using Charges = std::unordered_map<const cluster::Pod*, const quota::Amounts*>;
 
-  void CountBoth(size_t account, const quota::Amounts& charge, int sign);
+  void CountAll(size_t account, const quota::Amounts& charge, int sign);
+  quota::Claim ClaimIn(const quota::Balance& balance) const;
   Charges ChargesOfThoseThatMayGo() const;
   std::optional<Place> PlaceOn(const cluster::NodeInfo& node, const cluster::ResourceVector& asked,
                                const Charges& may_go) const;
@@ -123,18 +128,23 @@ class Reclaim final : public EvictionRule {
   bool MayGoInTurn(const std::vector<Taken>& order);
 
   quota::Ledger& ledger_;
-  quota::Balance balance_;
-  quota::Balance settled_;  // that without what is only promised
+  const BalanceOn balance_on_;
+  quota::Balance balance_;                    // on any node
+  quota::Balance settled_;                    // that without what is only promised
+  std::map<size_t, quota::Amounts> counted_;  // by account, on top of what balance_on_ says
   const QuotaOptions options_;
   const UnitOfPod unit_of_;
   Promises promises_;
   std::set<std::string> spared_;
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
-  std::vector<Group> groups_;            // whose pods may go for the pod
-  std::vector<Place> places_;            // in the order in which they are looked at
-  Lacks lacks_;                          // of the node that is looked at
-  std::unique_ptr<quota::Claim> claim_;  // of the pod; null before Find
+  std::vector<Group> groups_;           // whose pods may go for the pod
+  std::vector<Place> places_;           // in the order in which they are looked at
+  Lacks lacks_;                         // of the node that is looked at
+  std::optional<quota::Claim> on_any_;  // the pod's; absent before Find
+  // Of one that counts for more on one node than on another: by the memory of their GPUs.
+  std::map<int64_t, quota::Claim> by_memory_;
+  quota::Claim* claim_ = nullptr;  // of these, that on the node that is looked at
 };
 
 // Whether `a` goes before `b` where either would do: of lower priority, else younger.

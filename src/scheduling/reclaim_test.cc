@@ -63,8 +63,9 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
   }
 
   std::optional<Preemption> Find(const Pod& pod) {
-    Reclaim reclaim(engine_.ledger(), engine_.BalanceFor(*pod), options_,
-                    [](const Pod& victim) { return EvictionUnit{victim}; });
+    Reclaim reclaim(
+        engine_.ledger(), [&](std::string_view) { return engine_.BalanceFor(*pod); }, options_,
+        [](const Pod& victim) { return EvictionUnit{victim}; });
     return reclaim.Find(framework_, engine_.snapshot(), pod);
   }
 

@@ -17,7 +17,10 @@ bool Overlap(const cluster::Pod& left, const cluster::Pod& waits) {
 
 }  // namespace
 
-bool QuotaTerms::MayHelp(const ClusterEvent& event, const cluster::Pod&) const {
+bool QuotaTerms::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const {
+  if (event.kind == ClusterEvent::Kind::kPodBound) {
+    return may_take_ && may_take_(pod, *event.pod);
+  }
   if (event.kind != ClusterEvent::Kind::kAround) return false;
   if (event.around != cluster::kElasticQuota && event.around != cluster::kCompositeQuota) {
     return false;

@@ -19,11 +19,19 @@ struct QuotaOptions {
   quota::ReclaimRules reclaim;
 };
 
-// For pods that were refused for other reasons: quotas that change may let them take from others.
+// For pods that were refused for other reasons: quotas that change may let them take from others,
+// and so may pods of others that are bound beyond what theirs guarantee.
 class QuotaTerms final : public Plugin {
  public:
+  // Whether the one may take from the quota of the other, which is bound now.
+  using MayTake = std::function<bool(const cluster::Pod& pod, const cluster::Pod& bound)>;
+  explicit QuotaTerms(MayTake may_take = {}) : may_take_(std::move(may_take)) {}
+
   std::string Name() const override { return "CapacityScheduling"; }
   bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
+
+ private:
+  MayTake may_take_;
 };
 
 class CapacityScheduling final : public PreFilterPlugin {
