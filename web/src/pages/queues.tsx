@@ -14,7 +14,7 @@ export function QueueTable({ queues }: { queues: Queue[] }): ReactNode {
   if (queues.length === 0) return null;
   const shown = [...queues].sort((a, b) => waitingIn(b) - waitingIn(a)).slice(0, most);
   return (
-    <div className="table-scroll" tabIndex={0} role="region" aria-label="Queues">
+    <div className="table-scroll queues" tabIndex={0} role="region" aria-label="Queues">
       <table className="table">
         <caption className="hidden">Queues, those in which most waits first</caption>
         <thead>

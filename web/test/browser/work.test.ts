@@ -54,9 +54,16 @@ describe.skipIf(unable)("workloads and decisions", () => {
     const job = page.locator("tr.group", { hasText: "nightly" });
     await job.getByText("queued", { exact: true }).waitFor();
     await job.getByText(/insufficient unused quota/).waitFor();
-    await page.getByRole("region", { name: "Queues" }).getByRole("row", { name: /gpus/ }).waitFor();
+    const queues = page.getByRole("region", { name: "Queues" });
+    const row = queues.getByRole("row", { name: /gpus/ });
+    await row.waitFor();
+    const [around, within] = [await queues.boundingBox(), await row.boundingBox()];
+    expect(within!.y + within!.height).toBeLessThanOrEqual(around!.y + around!.height + 1);
     await expectAccessible(page);
     await picture(page, "jobs");
+    await page.setViewportSize({ width: 390, height: 800 });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(true);
+    await picture(page, "jobs-narrow");
     await page.getByRole("searchbox").fill("no such thing");
     await job.waitFor({ state: "detached" });
     expect(problems).toEqual([]);
