@@ -83,6 +83,7 @@ void Collector::TellAll(const View& view) {
   dirty_nodes_.clear();
   TellPresent(view);
   told_all_ = true;
+  all_told_at_ = now_;
 }
 
 void Collector::TellPresent(const View& view) {

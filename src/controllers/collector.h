@@ -105,6 +105,7 @@ class Collector final : public Reconciler {
   const CollectorOptions options_;
   bool leads_ = false, told_all_ = false;
   bool told_jobs_ = false;  // which jobs and queues there are
+  Time all_told_at_{};
   Time now_{};
   std::vector<Json> records_;
   cluster::Surroundings around_;

@@ -11,6 +11,7 @@ namespace {
 // An Event may come before its pod does; one whose pod never comes is nobody's.
 constexpr Duration kPatience = std::chrono::seconds(30);
 constexpr size_t kMostEarly = 1000;
+constexpr Duration kSettles = std::chrono::seconds(20);
 
 bool AsksForGpus(const cluster::Pod& pod) {
   return std::ranges::any_of(cluster::PodRequests(pod),
@@ -63,7 +64,8 @@ std::optional<bool> Collector::Concerns(const View& view,
     return node == nullptr ? std::optional<bool>() : HasGpus(*node);
   }
   if (event.kind == "Job") {
-    return jobs_.Knows(event.ns, event.name) ? std::optional<bool>(true) : std::nullopt;
+    if (jobs_.Knows(event.ns, event.name)) return true;
+    return event.type == "Warning" ? std::optional<bool>() : false;  // most are of other Jobs
   }
   return event.kind == cluster::kElasticQuota || event.kind == cluster::kCompositeQuota;
 }
@@ -82,10 +84,14 @@ void Collector::TakeInEvents(const View& view) {
   for (JsonObject& record : events_.Take(now_)) records_.emplace_back(std::move(record));
 }
 
-// Who all is there is told once it is known, so that nothing is taken for gone that is not.
+// At first what pods tell of jobs waits for what objects do, so that nothing is told twice; and who
+// all is there is told once it is known, so that nothing is taken for gone that is not.
 void Collector::TellChanges() {
-  for (JsonObject& record : jobs_.TakeChanges()) Tell(std::move(record));
-  if (!told_jobs_ && watch_ != nullptr && watch_->settled()) {
+  const bool settled = watch_ != nullptr && watch_->settled();
+  if (settled || told_jobs_ || now_ - all_told_at_ >= kSettles) {
+    for (JsonObject& record : jobs_.TakeChanges()) Tell(std::move(record));
+  }
+  if (!told_jobs_ && settled) {
     TellPresent("job", jobs_.Ids("job"));
     TellPresent("queue", jobs_.Ids("queue"));
     told_jobs_ = true;

@@ -308,6 +308,44 @@ TEST_F(CollectorTest, WhatMayNotBeReadIsLeftOut) {
   EXPECT_EQ(Told("job").size(), 1u);
 }
 
+TEST_F(CollectorTest, ANewLeaderTellsAJobOnceAsPodsAndObjectsTellOfIt) {
+  Job("train", false);
+  api_.Put({{"kind", "Pod"},
+            {"metadata",
+             {{"namespace", "team"},
+              {"name", "train-x"},
+              {"uid", "x"},
+              {"ownerReferences",
+               JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
+  Run();
+  ASSERT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(WriteJson(*Find(Told("job")[0], "pods")), R"({"pending":1})");
+  EXPECT_EQ(*Find(Told("job")[0], "parallelism"), Json(2));
+  Start();
+  Run();
+  EXPECT_EQ(Told("job").size(), 1u);
+}
+
+TEST_F(CollectorTest, JobsOfPodsAreToldWhenTheObjectsCannotBeRead) {
+  api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (!request.path.ends_with("/jobs")) return std::nullopt;
+    return kube::ApiResponse{500, {{"kind", "Status"}, {"code", 500}, {"message", "down"}}};
+  };
+  api_.Put({{"kind", "Pod"},
+            {"metadata",
+             {{"namespace", "team"},
+              {"name", "train-x"},
+              {"uid", "x"},
+              {"ownerReferences",
+               JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
+  Run();
+  EXPECT_TRUE(Told("job").empty()) << "what the objects say may come";
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  EXPECT_EQ(Told("job").size(), 1u);
+  EXPECT_TRUE(Told("present").empty()) << "which there are is not known";
+}
+
 TEST_F(CollectorTest, EventsAboutGpusAreTold) {
   Node("n");
   Event("of-gpu-node", "Node", "n", "not ready");

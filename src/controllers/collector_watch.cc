@@ -61,7 +61,8 @@ class WorkWatch::Follower final : public Watched, private kube::ReflectorSink {
     reflector_.Pump(client, now, *this);
     const bool denied = reflector_.last_error().code() == Code::kPermission;
     if (denied && !denied_) {
-      Log(LogLevel::kInfo, "telemetry goes without what it may not list and watch (docs/telemetry.md)",
+      Log(LogLevel::kInfo,
+          "telemetry goes without what it may not list and watch (docs/telemetry.md)",
           {{"resource", what_}, {"error", reflector_.last_error().message()}});
     }
     denied_ = denied || (denied_ && !reflector_.last_error().ok());
@@ -156,7 +157,8 @@ void WorkWatch::LookForKueue(kube::Client& client, Time now) {
   request.method = "GET";
   request.path = fmt::format("/apis/{}", kKueue);
   const Result<Json> group = client.Send(request);
-  const bool answered = group.ok() || group.status().code() == Code::kNotFound;
+  const Code code = group.status().code();
+  const bool answered = group.ok() || code == Code::kNotFound || code == Code::kPermission;
   kueue_due_ = now + (group.ok() ? kLookWhether : kLookAgain);
   if (!answered) return;
   kueue_known_ = true;

@@ -31,7 +31,7 @@ export function QueueTable({ queues }: { queues: Queue[] }): ReactNode {
           {shown.map((queue) => (
             <tr key={queue.id}>
               <th scope="row">
-                <span className="muted">{queue.type === "ClusterQueue" ? "cluster" : `${queue.namespace}/`}</span> {queue.name}
+                <span className="muted">{queue.type === "ClusterQueue" ? "cluster " : `${queue.namespace}/`}</span>{queue.name}
               </th>
               <td>{queue.cluster_queue ?? ""}</td>
               <td className="number">{count(waitingIn(queue))}</td>
