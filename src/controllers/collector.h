@@ -84,7 +84,8 @@ class Collector final : public Reconciler {
   WorkSink Sink();
   // Nothing: what it is about is not known (yet).
   std::optional<bool> Concerns(const View& view, const cluster::KubernetesEvent& event) const;
-  void TakeInEvents(const View& view);
+  // Whether it is known by now what it is about.
+  bool TakeInEvent(const View& view, const cluster::KubernetesEvent& event);
   void TellChanges();
   void TakeInQuotas(const View& view);
   void TakeInPod(const Pod& before, const Pod& after);
@@ -114,6 +115,7 @@ class Collector final : public Reconciler {
   JobTally jobs_;
   EventTally events_;
   std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;  // and when they came
+  const View* following_ = nullptr;                              // while the watch is pumped
   std::map<std::string, std::string> nodes_, quotas_;            // what was told, by name and id
   std::map<std::string, std::map<std::string, Pod>> on_node_;    // by node, by uid
   std::set<std::string> dirty_nodes_;

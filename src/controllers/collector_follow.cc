@@ -36,6 +36,7 @@ WorkSink Collector::Sink() {
   };
   if (!options_.events) return sink;
   sink.take_event = [this](const cluster::KubernetesEvent& event) {
+    if (TakeInEvent(*following_, event)) return;
     early_.emplace_back(now_, event);
     if (early_.size() > kMostEarly) early_.pop_front();
   };
@@ -46,8 +47,12 @@ void Collector::Follow(const View& view, kube::Client& client, const Clock& cloc
   if (!leads_ || !told_all_) return;
   now_ = clock.Now();
   if (watch_ == nullptr) watch_ = std::make_unique<WorkWatch>(Sink(), options_.watch);
+  following_ = &view;
   watch_->Pump(client, now_);
-  TakeInEvents(view);
+  std::erase_if(early_, [&](const auto& early) {
+    return TakeInEvent(view, early.second) || now_ - early.first > kPatience;
+  });
+  for (JsonObject& record : events_.Take(now_)) records_.emplace_back(std::move(record));
   TellChanges();
 }
 
@@ -70,18 +75,13 @@ std::optional<bool> Collector::Concerns(const View& view,
   return event.kind == cluster::kElasticQuota || event.kind == cluster::kCompositeQuota;
 }
 
-void Collector::TakeInEvents(const View& view) {
-  std::erase_if(early_, [&](const auto& early) {
-    const auto& [came, event] = early;
-    const std::optional<bool> concerns = Concerns(view, event);
-    if (concerns.value_or(false)) {
-      const bool no_pods = event.kind == "Job" && event.reason == "FailedCreate";
-      if (no_pods) jobs_.SetTrouble(event.ns, event.name, event.message);
-      events_.Put(event);
-    }
-    return concerns.has_value() || now_ - came > kPatience;
-  });
-  for (JsonObject& record : events_.Take(now_)) records_.emplace_back(std::move(record));
+bool Collector::TakeInEvent(const View& view, const cluster::KubernetesEvent& event) {
+  const std::optional<bool> concerns = Concerns(view, event);
+  if (!concerns.value_or(false)) return concerns.has_value();
+  const bool no_pods = event.kind == "Job" && event.reason == "FailedCreate";
+  if (no_pods) jobs_.SetTrouble(event.ns, event.name, event.message);
+  events_.Put(event);
+  return true;
 }
 
 // At first what pods tell of jobs waits for what objects do, so that nothing is told twice; and who

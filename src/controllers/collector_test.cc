@@ -366,6 +366,15 @@ TEST_F(CollectorTest, EventsAboutGpusAreTold) {
   EXPECT_TRUE(told_.empty());
 }
 
+TEST_F(CollectorTest, ManyEventsOfOthersLoseNone) {
+  Pod("p");
+  Event("a", "Pod", "p", "first");
+  for (int i = 0; i < 3000; ++i) Event("b" + std::to_string(i), "Pod", "gone", "of nobody");
+  Run();
+  ASSERT_EQ(Told("event").size(), 1u);
+  EXPECT_EQ(FindString(Told("event")[0], "message"), "first");
+}
+
 TEST_F(CollectorTest, KueuesQueuesAreToldWhereTheyAreServed) {
   bool served = false;
   api_.intercept =
