@@ -324,15 +324,15 @@ bool QuotaIsIn(const Json& quota, const Scope& scope) {
 }
 
 std::string JobsJson(const State& state, const Scope& scope, size_t most) {
-  using Place = std::tuple<bool, int64_t>;  // ended, age
+  using Place = std::tuple<bool, int64_t, std::string_view>;  // ended, age, id
   std::vector<std::pair<Place, const Json*>> found;
   for (const auto& [id, job] : state.jobs()) {
     if (!scope.Has(std::string(FindString(job, "namespace")))) continue;
-    const Place place{IntegerOr(job, "finished", 0) > 0, -IntegerOr(job, "created", 0)};
+    const Place place{IntegerOr(job, "finished", 0) > 0, -IntegerOr(job, "created", 0), id};
     found.emplace_back(place, &job);
   }
   const size_t shown = std::min(found.size(), most);
-  std::ranges::stable_sort(found, {}, [](const auto& entry) { return entry.first; });
+  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), found.end());
   JsonText json;
   json.Begin('{').Key("total").Number(static_cast<int64_t>(found.size()));
   json.Key("jobs").Begin('[');
