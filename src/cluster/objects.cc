@@ -76,6 +76,8 @@ void ReadWorkloadRef(Field& from, WorkloadRef& to) {
 
 void ReadGate(Field& from, std::string& to) { from.Members(At("name", to)); }
 
+}  // namespace
+
 void ReadPodSpec(Field& from, Pod& to) {
   from.Members(At("nodeName", to.node_name), At("schedulerName", to.scheduler_name),
                At("priorityClassName", to.priority_class), At("priority", to.priority),
@@ -96,6 +98,8 @@ void ReadPodSpec(Field& from, Pod& to) {
                At("resourceClaims",
                   [&](Field& claims) { claims.Each([&](Field&) { to.claims_devices = true; }); }));
 }
+
+namespace {
 
 // Of a ContainerStatus: what its node has set aside. Without `resources` it does not tell.
 struct Allocation {

@@ -8,6 +8,7 @@
 namespace nos::cluster {
 
 void ReadMeta(Field& from, ObjectMeta& to);
+void ReadPodSpec(Field& from, Pod& to);
 void ReadCondition(Field& from, Condition& to);
 void ReadTaint(Field& from, Taint& to);
 void ReadToleration(Field& from, Toleration& to);

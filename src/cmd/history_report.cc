@@ -111,9 +111,10 @@ HistoryRow RowOf(const Json& body) {
             fmt::format("XID {}: {}", NumberAt(body, "xid", 0), FindString(body, "message"))};
   }
   if (kind != "event") return {};
+  const std::string_view ns = FindString(body, "object", "namespace");
   return {0, "event",
-          fmt::format("{} {}/{}", FindString(body, "object", "kind"),
-                      FindString(body, "object", "namespace"), FindString(body, "object", "name")),
+          fmt::format("{} {}{}{}", FindString(body, "object", "kind"), ns, ns.empty() ? "" : "/",
+                      FindString(body, "object", "name")),
           fmt::format("{}: {}", FindString(body, "reason"), FindString(body, "message"))};
 }
 

@@ -46,9 +46,13 @@ TEST(History, TellsDecisionsEventsAndXids) {
        Parsed(R"({"kind":"event","at":3,"object":{"kind":"Pod","namespace":"a","name":"p"},
                   "reason":"Cut","message":"\u001b[2J"})"),
        Parsed(R"({"kind":"xid","at":4,"gpu":"GPU-1","xid":79,"message":"fell off"})"),
-       Parsed(R"({"kind":"pod","at":5})"), Parsed("7")},
+       Parsed(R"({"kind":"pod","at":5})"), Parsed("7"),
+       Parsed(R"({"kind":"event","at":6,"object":{"kind":"Node","namespace":"","name":"n"},
+                  "reason":"NodeNotReady","message":""})")},
       {});
-  ASSERT_EQ(rows.size(), 4U);
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows[2].subject, "Pod a/p");
+  EXPECT_EQ(rows[4].subject, "Node n");
   EXPECT_EQ(rows[0].what, "applied: cut; for a/p; took 1.5 s");
   EXPECT_EQ(rows[1].subject, "a/v");
   EXPECT_EQ(rows[1].what, "applied: goes; wanted");

@@ -24,12 +24,17 @@ namespace {
 
 constexpr std::string_view kKind = "OperatorConfig";
 
+constexpr MetricFamily kEventsDropped{
+    MetricFamily::Kind::kCounter, "nos_telemetry_events_dropped_total",
+    "Events of Kubernetes that were not told: more came at once than are sent."};
+
 struct Config {
   DaemonConfig daemon;
   LeaderConfig leader{.lease_name = "operator.nos.nebuly.com"};
   controllers::OperatorConfig quotas;
   WebhookConfig webhook;
   DeliveryConfig telemetry;
+  bool events = true;  // of Kubernetes are told, too
 };
 
 // The operator's own work, and what is told of the cluster: of the same caches.
@@ -56,16 +61,25 @@ void DescribeOperator(ConfigFields& f, Config& c) {
          "Delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go system did; "
          "false: their conditions say that they are not in force.");
   f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
-  f.Group("telemetry", [&] { DescribeDelivery(f, c.telemetry); });
+  f.Group("telemetry", [&] {
+    DescribeDelivery(f, c.telemetry);
+    f.Flag("events", c.events,
+           "Tell Events of Kubernetes, too: about pods that ask for GPUs, their Jobs, nodes that "
+           "have GPUs, and quotas.");
+  });
   f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);
 }
 
 // What is told of the cluster, on its way to the telemetry server.
 struct ClusterTelemetry {
+  explicit ClusterTelemetry(controllers::CollectorOptions options)
+      : collector(
+            gpu::Catalogue::Builtin(),
+            [this](const std::vector<Json>& records) { Deliver(records); }, std::move(options)) {}
+
   std::unique_ptr<Delivery> delivery;
-  controllers::Collector collector{gpu::Catalogue::Builtin(),
-                                   [this](const std::vector<Json>& records) { Deliver(records); }};
+  controllers::Collector collector;
   bool missed = false;  // something was not kept
 
   void Deliver(const std::vector<Json>& records) {
@@ -99,7 +113,9 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   controllers::Operator quotas(config.quotas, &admission, &metrics);
   std::unique_ptr<ClusterTelemetry> telemetry;
   if (!config.telemetry.endpoint.empty()) {
-    telemetry = std::make_unique<ClusterTelemetry>();
+    telemetry = std::make_unique<ClusterTelemetry>(controllers::CollectorOptions{
+        .events = config.events,
+        .watch = {.relist_every = config.daemon.relist_every, .wake = [&] { bell.Ring(); }}});
     NOS_ASSIGN(telemetry->delivery, Delivery::For(config.telemetry, "cluster", metrics));
     NOS_RETURN_IF_ERROR(telemetry->delivery->Open().Within("telemetry.spoolFolder"));
   }
@@ -125,9 +141,15 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, std::move(checks), metrics,
                                               [&] { leader.Report(metrics); }));
   const SystemClock clock;
+  kube::Client client(metered);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
-             if (telemetry) telemetry->collector.Lead(leader.Leads());
+             if (telemetry) {
+               telemetry->collector.Lead(leader.Leads());
+               telemetry->collector.Follow(runner.view(), client, clock);
+               metrics.CountTo(kEventsDropped, {},
+                               static_cast<double>(telemetry->collector.events_dropped()));
+             }
              if (quotas.Lead(leader.Leads())) {
                runner.Poke(clock.Now());
                if (webhook != nullptr) webhook->Wake();

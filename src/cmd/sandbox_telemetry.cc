@@ -115,6 +115,8 @@ std::string SandboxTelemetry::Url() const {
 void SandboxTelemetry::Tick() {
   StepAll(*operating_, world_.clock());
   StepAll(*collecting_, world_.clock());
+  kube::Client client(world_.api());
+  collector_.Follow(collecting_->view(), client, world_.clock());
   if (world_.Now() - measured_ < measure_every_) return;
   measured_ = world_.Now();
   Measure();

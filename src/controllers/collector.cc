@@ -40,13 +40,16 @@ std::vector<std::string_view> CollectorKinds() {
   return {cluster::kElasticQuota, cluster::kCompositeQuota};
 }
 
-Collector::Collector(const gpu::Catalogue& catalogue, Report report)
-    : catalogue_(catalogue), report_(std::move(report)) {}
+Collector::Collector(const gpu::Catalogue& catalogue, Report report, CollectorOptions options)
+    : catalogue_(catalogue), report_(std::move(report)), options_(std::move(options)) {}
 
 bool Collector::Lead(bool leads) {
   if (leads == leads_) return false;
   leads_ = leads;
   told_all_ = false;
+  watch_.reset();
+  jobs_ = JobTally();
+  early_.clear();
   return true;
 }
 
@@ -62,14 +65,14 @@ Outcome Collector::Reconcile(const std::string&, const View& view, kube::Client&
     for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after);
     for (const std::string& node : std::exchange(dirty_nodes_, {})) TellNode(view, node);
   }
-  for (JsonObject& record : jobs_.TakeChanges()) Tell(std::move(record));
-  if (!records_.empty()) report_(std::exchange(records_, {}));
+  TellChanges();
   return Outcome::Done();
 }
 
 void Collector::TellAll(const View& view) {
   pods_.clear();
-  jobs_.Clear();
+  jobs_.ClearPods();
+  told_jobs_ = false;
   nodes_.clear();
   quotas_.clear();
   on_node_.clear();
@@ -80,6 +83,7 @@ void Collector::TellAll(const View& view) {
   dirty_nodes_.clear();
   TellPresent(view);
   told_all_ = true;
+  all_told_at_ = now_;
 }
 
 void Collector::TellPresent(const View& view) {
@@ -87,14 +91,13 @@ void Collector::TellPresent(const View& view) {
   for (const Pod& pod : *view.pods.Snapshot()) pods.emplace_back(pod->meta.uid);
   for (const Node& node : *view.nodes.Snapshot()) nodes.emplace_back(node->meta.name);
   for (const auto& [id, told] : quotas_) quotas.emplace_back(id);
-  const auto tell = [&](const char* what, JsonArray ids) {
-    Tell({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
-  };
-  tell("pod", std::move(pods));
-  tell("node", std::move(nodes));
-  tell("quota", std::move(quotas));
-  tell("job", jobs_.Ids("job"));
-  tell("queue", jobs_.Ids("queue"));
+  TellPresent("pod", std::move(pods));
+  TellPresent("node", std::move(nodes));
+  TellPresent("quota", std::move(quotas));
+}
+
+void Collector::TellPresent(std::string_view what, JsonArray ids) {
+  Tell({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
 }
 
 // Which of them is in force where is a matter of all of them together.

@@ -6,21 +6,26 @@
 // record shows, and once everything when it begins to lead: then, too, who all is there, so that
 // what vanished while nobody told is not believed in for ever. Decisions it reads off what they
 // leave in the cluster, whoever made them: plans off the nodes' annotations, evictions by
-// schedulers off the pods' conditions.
+// schedulers off the pods' conditions. Jobs, Kueue's queues and Workloads, and Events it watches
+// itself (Follow).
 //
 // It writes nothing into the cluster. One owner thread.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "controllers/collector_events.h"
 #include "controllers/collector_jobs.h"
 #include "controllers/collector_records.h"
+#include "controllers/collector_watch.h"
 #include "controllers/reconciler.h"
 #include "gpu/catalogue.h"
 
@@ -29,12 +34,17 @@ namespace nos::controllers {
 // The kinds it watches beside pods and nodes (RunnerOptions::around_kinds).
 std::vector<std::string_view> CollectorKinds();
 
+struct CollectorOptions {
+  bool events = true;  // of Kubernetes, about GPUs
+  WorkWatchOptions watch{};
+};
+
 class Collector final : public Reconciler {
  public:
   using Report = std::function<void(std::vector<Json> records)>;
 
   // The catalogue must outlive it.
-  Collector(const gpu::Catalogue& catalogue, Report report);
+  Collector(const gpu::Catalogue& catalogue, Report report, CollectorOptions options = {});
 
   // Whether it tells anything, from the next look on; at first it does not. Returns whether that is
   // new.
@@ -44,6 +54,11 @@ class Collector final : public Reconciler {
   // Key: kClusterKey. Needs View::changes, and CollectorKinds around.
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;
+  // Takes what has come of Jobs, queues and Events, and tells it. To be called again and again,
+  // with the view that Reconcile gets; does nothing before that has told everything.
+  void Follow(const View& view, kube::Client& client, const Clock& clock);
+  // Events that were not told since the start: there were too many at once.
+  uint64_t events_dropped() const { return events_.dropped(); }
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
@@ -65,6 +80,13 @@ class Collector final : public Reconciler {
 
   void TellAll(const View& view);
   void TellPresent(const View& view);
+  void TellPresent(std::string_view what, JsonArray ids);
+  WorkSink Sink();
+  // Nothing: what it is about is not known (yet).
+  std::optional<bool> Concerns(const View& view, const cluster::KubernetesEvent& event) const;
+  // Whether it is known by now what it is about.
+  bool TakeInEvent(const View& view, const cluster::KubernetesEvent& event);
+  void TellChanges();
   void TakeInQuotas(const View& view);
   void TakeInPod(const Pod& before, const Pod& after);
   void TakeInNode(const View& view, const Node& before, const Node& after);
@@ -81,17 +103,24 @@ class Collector final : public Reconciler {
 
   const gpu::Catalogue& catalogue_;
   const Report report_;
+  const CollectorOptions options_;
   bool leads_ = false, told_all_ = false;
+  bool told_jobs_ = false;  // which jobs and queues there are
+  Time all_told_at_{};
   Time now_{};
   std::vector<Json> records_;
   cluster::Surroundings around_;
   std::map<std::string, std::string, std::less<>> quota_of_;  // by namespace
   std::map<std::string, Known> pods_;                         // by uid
   JobTally jobs_;
-  std::map<std::string, std::string> nodes_, quotas_;          // what was told, by name and id
-  std::map<std::string, std::map<std::string, Pod>> on_node_;  // by node, by uid
+  EventTally events_;
+  std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;  // and when they came
+  const View* following_ = nullptr;                              // while the watch is pumped
+  std::map<std::string, std::string> nodes_, quotas_;            // what was told, by name and id
+  std::map<std::string, std::map<std::string, Pod>> on_node_;    // by node, by uid
   std::set<std::string> dirty_nodes_;
   std::map<std::string, Plan> plans_;  // by node
+  std::unique_ptr<WorkWatch> watch_;   // last: it tells the others
 };
 
 }  // namespace nos::controllers

@@ -12,10 +12,6 @@ namespace {
 
 constexpr double kMebi = 1024.0 * 1024.0;
 
-bool IsOfGpus(std::string_view resource) {
-  return resource.starts_with("nvidia.com/") || resource.starts_with(cluster::kPrefix);
-}
-
 // Cores, MiB of memory, units of anything else.
 double NumberOf(std::string_view resource, const Quantity& quantity) {
   if (resource == "cpu") return static_cast<double>(quantity.MilliValue()) / 1000;
@@ -83,6 +79,10 @@ std::map<int, std::map<std::string, int>> ProfilesOf(const cluster::NodeGpus& gp
 }
 
 }  // namespace
+
+bool IsOfGpus(std::string_view resource) {
+  return resource.starts_with("nvidia.com/") || resource.starts_with(cluster::kPrefix);
+}
 
 std::string_view StateOf(const cluster::Pod& pod) {
   if (pod.phase == "Succeeded") return "succeeded";

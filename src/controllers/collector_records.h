@@ -14,6 +14,8 @@
 
 namespace nos::controllers {
 
+// Whether it is a resource of GPUs, or of slices of them.
+bool IsOfGpus(std::string_view resource);
 // "pending", "starting", "running", "succeeded", "failed", "terminating".
 std::string_view StateOf(const cluster::Pod& pod);
 // "job": who made it in the end (JobOf); "ends": by when it will be gone, of one that is being

@@ -29,6 +29,30 @@ class CollectorTest : public ::testing::Test {
   void Run() {
     told_.clear();
     ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
+    kube::Client client(api_);
+    collector_->Follow(runner_->view(), client, clock_);
+  }
+  void Job(const std::string& name, bool suspended) {
+    api_.Put({{"kind", "Job"},
+              {"metadata", {{"namespace", "team"}, {"name", name}, {"uid", "uid-" + name}}},
+              {"spec",
+               {{"suspend", suspended},
+                {"parallelism", 2},
+                {"template",
+                 {{"spec",
+                   {{"containers",
+                     JsonArray{{{"name", "main"},
+                                {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}}}}}}}}}});
+  }
+  void Event(const std::string& name, const std::string& kind, const std::string& of,
+             const std::string& message, const std::string& reason = "FailedScheduling") {
+    api_.Put({{"kind", "Event"},
+              {"metadata", {{"namespace", "team"}, {"name", name}, {"uid", "uid-" + name}}},
+              {"involvedObject", {{"kind", kind}, {"namespace", "team"}, {"name", of}}},
+              {"type", "Warning"},
+              {"reason", reason},
+              {"message", message},
+              {"lastTimestamp", "2027-01-15T07:00:00Z"}});
   }
   void Node(const std::string& name, const JsonObject& annotations = {}) {
     api_.Put({{"kind", "Node"},
@@ -240,6 +264,140 @@ TEST_F(CollectorTest, WhoHadToGoIsTold) {
             R"([{"namespace":"team","name":"p"}])");
   Run();
   EXPECT_TRUE(Told("decision").empty());
+}
+
+TEST_F(CollectorTest, AJobWithoutPodsIsTold) {
+  Job("train", true);
+  Run();
+  ASSERT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(FindString(Told("job")[0], "state"), "suspended");
+  EXPECT_EQ(FindString(Told("present").back(), "what"), "queue");
+  EXPECT_EQ(WriteJson(*Find(Told("present")[3], "ids")), R"(["team/Job/train"])");
+  Run();
+  EXPECT_TRUE(told_.empty()) << "nothing has changed";
+
+  Job("train", false);
+  Event("e", "Job", "train", "pods \"train-x\" is forbidden: exceeded quota: gpus", "FailedCreate");
+  Run();
+  ASSERT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(FindString(Told("job")[0], "state"), "pending");
+  EXPECT_EQ(FindString(Told("job")[0], "why"),
+            "pods \"train-x\" is forbidden: exceeded quota: gpus");
+  EXPECT_EQ(Told("event").size(), 1u);
+  api_.Remove("jobs", "team/train");
+  Run();
+  ASSERT_EQ(Told("removed").size(), 1u);
+  EXPECT_EQ(FindString(Told("removed")[0], "id"), "team/Job/train");
+}
+
+TEST_F(CollectorTest, WhatMayNotBeReadIsLeftOut) {
+  api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    const bool denied = request.path.ends_with("/jobs") || request.path.ends_with("/events");
+    if (!denied) return std::nullopt;
+    return kube::ApiResponse{403, {{"kind", "Status"}, {"code", 403}, {"message", "forbidden"}}};
+  };
+  Job("train", true);
+  Pod("p");
+  Run();
+  EXPECT_EQ(Told("pod").size(), 1u);
+  EXPECT_TRUE(Told("job").empty());
+  EXPECT_EQ(Told("present").size(), 5u) << "which jobs there are is known all the same";
+  api_.intercept = nullptr;  // it is permitted now
+  clock_.Advance(std::chrono::minutes(2));
+  Run();
+  EXPECT_EQ(Told("job").size(), 1u);
+}
+
+TEST_F(CollectorTest, ANewLeaderTellsAJobOnceAsPodsAndObjectsTellOfIt) {
+  Job("train", false);
+  api_.Put({{"kind", "Pod"},
+            {"metadata",
+             {{"namespace", "team"},
+              {"name", "train-x"},
+              {"uid", "x"},
+              {"ownerReferences",
+               JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
+  Run();
+  ASSERT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(WriteJson(*Find(Told("job")[0], "pods")), R"({"pending":1})");
+  EXPECT_EQ(*Find(Told("job")[0], "parallelism"), Json(2));
+  Start();
+  Run();
+  EXPECT_EQ(Told("job").size(), 1u);
+}
+
+TEST_F(CollectorTest, JobsOfPodsAreToldWhenTheObjectsCannotBeRead) {
+  api_.intercept = [](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (!request.path.ends_with("/jobs")) return std::nullopt;
+    return kube::ApiResponse{500, {{"kind", "Status"}, {"code", 500}, {"message", "down"}}};
+  };
+  api_.Put({{"kind", "Pod"},
+            {"metadata",
+             {{"namespace", "team"},
+              {"name", "train-x"},
+              {"uid", "x"},
+              {"ownerReferences",
+               JsonArray{{{"kind", "Job"}, {"name", "train"}, {"controller", true}}}}}}});
+  Run();
+  EXPECT_TRUE(Told("job").empty()) << "what the objects say may come";
+  clock_.Advance(std::chrono::minutes(1));
+  Run();
+  EXPECT_EQ(Told("job").size(), 1u);
+  EXPECT_TRUE(Told("present").empty()) << "which there are is not known";
+}
+
+TEST_F(CollectorTest, EventsAboutGpusAreTold) {
+  Node("n");
+  Event("of-gpu-node", "Node", "n", "not ready");
+  Event("of-other-node", "Node", "unknown", "not ready");
+  Event("of-configuration", "ConfigMap", "c", "x");
+  Event("of-quota", "ElasticQuota", "q", "not in force");
+  Event("early", "Pod", "p", "no room");
+  Run();
+  ASSERT_EQ(Told("event").size(), 2u);
+  EXPECT_EQ(FindString(Told("event")[0], "object", "kind"), "Node");
+  EXPECT_EQ(FindString(Told("event")[1], "object", "kind"), "ElasticQuota");
+  Pod("p");
+  Run();
+  ASSERT_EQ(Told("event").size(), 1u) << "its pod has come";
+  EXPECT_EQ(FindString(Told("event")[0], "message"), "no room");
+  EXPECT_EQ(*Find(Told("event")[0], "at"), Json(1'800'000'000'000 - 3'600'000));
+  Run();
+  EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(CollectorTest, ManyEventsOfOthersLoseNone) {
+  Pod("p");
+  Event("a", "Pod", "p", "first");
+  for (int i = 0; i < 3000; ++i) Event("b" + std::to_string(i), "Pod", "gone", "of nobody");
+  Run();
+  ASSERT_EQ(Told("event").size(), 1u);
+  EXPECT_EQ(FindString(Told("event")[0], "message"), "first");
+}
+
+TEST_F(CollectorTest, KueuesQueuesAreToldWhereTheyAreServed) {
+  bool served = false;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (request.path != "/apis/kueue.x-k8s.io" || !served) return std::nullopt;
+    return kube::ApiResponse{
+        200, {{"kind", "APIGroup"}, {"versions", JsonArray{{{"version", "v1beta1"}}}}}};
+  };
+  api_.Put({{"kind", "LocalQueue"},
+            {"metadata", {{"namespace", "team"}, {"name", "gpus"}}},
+            {"status", {{"pendingWorkloads", 4}}}});
+  Run();
+  EXPECT_TRUE(Told("queue").empty());
+  served = true;
+  clock_.Advance(std::chrono::minutes(2));
+  Run();
+  ASSERT_EQ(Told("queue").size(), 1u);
+  EXPECT_EQ(*Find(Told("queue")[0], "workloads", "pending"), Json(4));
+  served = false;
+  clock_.Advance(std::chrono::minutes(20));
+  Run();
+  ASSERT_EQ(Told("removed").size(), 1u) << "it was taken away";
+  EXPECT_EQ(FindString(Told("removed")[0], "id"), "LocalQueue/team/gpus");
 }
 
 }  // namespace

@@ -296,8 +296,10 @@ Api::Reply Api::Workloads(const ApiCall& call) {
 }
 
 Api::Reply Api::Jobs(const ApiCall& call) {
-  return AtMoment(
-      call, [&](const State& state, Millis, NodeTexts*) { return JobsJson(state, call.scope()); });
+  NOS_ASSIGN(const int64_t most, call.Number("limit", 1000, 1, 10'000));
+  return AtMoment(call, [&](const State& state, Millis, NodeTexts*) {
+    return JobsJson(state, call.scope(), static_cast<size_t>(most));
+  });
 }
 
 Api::Reply Api::Quotas(const ApiCall& call) {

@@ -153,5 +153,34 @@ TEST_F(ApiTest, HistoryIsOfOneNodeWhereThatIsAsked) {
   EXPECT_EQ(count("kind=layout&node=other"), 0U);
 }
 
+TEST_F(ApiTest, AnEventThatRepeatsIsShownOnce) {
+  Fill();
+  const auto event = [](int64_t count, Millis at) {
+    return Json{{"kind", "event"},
+                {"at", kReportStart + at},
+                {"id", "u"},
+                {"type", "Warning"},
+                {"object", {{"kind", "Pod"}, {"namespace", "team-1"}, {"name", "waits"}}},
+                {"reason", "BackOff"},
+                {"message", "again"},
+                {"count", count}};
+  };
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 2, {event(1, 10), event(2, 20)})).status.ok());
+  // Another one begins to lead, and tells what it finds.
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 3, {event(2, 20), event(4, 40)})).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const auto counts = [&](const Json& answer) {
+    std::string found;
+    for (const Json& each : Find(answer, "events")->get_array()) {
+      if (FindString(each, "id") == "u") found += WriteJson(*Find(each, "count")) + " ";
+    }
+    return found;
+  };
+  EXPECT_EQ(counts(Get("/api/v1/history?kind=event")), "4 2 1 ");
+  EXPECT_EQ(counts(Get("/api/v1/workloads/team-1/waits")), "4 ");
+  reader_ = {"kim", false, {"team-0"}};
+  EXPECT_EQ(counts(Get("/api/v1/history?kind=event")), "") << "it is of another namespace";
+}
+
 }  // namespace
 }  // namespace nos::telemetry

@@ -190,7 +190,11 @@ Api::Reply Api::Workload(const ApiCall& call, const std::string& ns, const std::
   NOS_ASSIGN(const std::vector<Event> decisions,
              archive.Events(id, {created, kFarAway, {"decision"}, "", kMostDecisions}));
   json.Key("events").Begin('[');
-  for (const Event& event : events) json.Value(event.body);
+  std::set<std::string, std::less<>> seen;  // what has happened again is there as it was last
+  for (const Event& event : events) {
+    const std::string_view again = FindString(event.body, "id");
+    if (again.empty() || seen.emplace(again).second) json.Value(event.body);
+  }
   json.End(']').Key("decisions").Begin('[');
   std::set<std::string> told;
   for (const Event& decision : decisions) {

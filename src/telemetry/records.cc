@@ -166,7 +166,8 @@ Object ReadObject(Fields& f, Object::Kind kind) {
     object.key = fmt::format("{}/{}/{}", type, ns, f.Name("name"));
   } else {
     object.key = f.Name("id");
-    if (kind != Object::Kind::kDecision) f.Name("namespace");
+    // A ClusterQueue has none.
+    if (kind != Object::Kind::kDecision) f.Name("namespace", kind == Object::Kind::kJob);
   }
   return object;
 }

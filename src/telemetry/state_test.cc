@@ -207,7 +207,7 @@ TEST_F(StateTest, JobsAndQueuesComeAndGo) {
   Tell({{"kind", "queue"}, {"at", kReportStart}, {"id", "q"}, {"namespace", "b"}, {"name", "q"}});
   ASSERT_EQ(state_.jobs().size(), 1U);
   EXPECT_EQ(*Find(state_.jobs().begin()->second, "completions"), Json(1));
-  const std::string seen = JobsJson(state_, Scope({"kim", false, {"b"}}, ""));
+  const std::string seen = JobsJson(state_, Scope({"kim", false, {"b"}}, ""), 10);
   EXPECT_EQ(seen.find("train"), std::string::npos);
   EXPECT_NE(seen.find("\"id\":\"q\""), std::string::npos);
   // What they are is a state again.
@@ -219,6 +219,31 @@ TEST_F(StateTest, JobsAndQueuesComeAndGo) {
   Tell({{"kind", "removed"}, {"at", kReportStart + 20}, {"what", "queue"}, {"id", "q"}});
   EXPECT_TRUE(state_.jobs().empty());
   EXPECT_TRUE(state_.queues().empty());
+}
+
+TEST_F(StateTest, JobsThatGoOnComeFirst) {
+  const auto job = [&](const std::string& name, int64_t created, int64_t finished) {
+    Tell({{"kind", "job"},
+          {"at", kReportStart},
+          {"id", name},
+          {"namespace", "a"},
+          {"name", name},
+          {"created", created},
+          {"finished", finished}});
+  };
+  job("ended", 9, 10);
+  job("old", 1, 0);
+  job("young", 5, 0);
+  Tell({{"kind", "queue"}, {"at", kReportStart}, {"id", "ClusterQueue/all"}, {"name", "all"}});
+  const Json all = *ParseJson(JobsJson(state_, Scope({"root", true, {}}, ""), 2));
+  EXPECT_EQ(*Find(all, "total"), Json(3));
+  const JsonArray& jobs = Find(all, "jobs")->get_array();
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(FindString(jobs[0], "name"), "young");
+  EXPECT_EQ(FindString(jobs[1], "name"), "old");
+  EXPECT_EQ(Find(all, "queues")->get_array().size(), 1U);
+  const Json some = *ParseJson(JobsJson(state_, Scope({"kim", false, {"a"}}, ""), 10));
+  EXPECT_TRUE(Find(some, "queues")->get_array().empty()) << "a ClusterQueue is of the cluster";
 }
 
 }  // namespace

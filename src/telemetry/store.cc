@@ -127,9 +127,12 @@ Status Store::SetApplied(int64_t journal_id) { return SetMeta(kApplied, journal_
 Result<int64_t> Store::Applied() { return Meta(kApplied); }
 
 Status Store::AddEvent(int64_t cluster, const State::Change& change, bool late) {
+  // Who begins to report tells Events of the last hour that another has told: each counts once.
   NOS_ASSIGN(SqliteStatement * insert,
              Statement("INSERT INTO events(cluster, at, kind, object, late, body) "
-                       "VALUES (?, ?, ?, ?, ?, ?)"));
+                       "SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?3 <> 'event' OR NOT EXISTS (SELECT 1 "
+                       "FROM events WHERE cluster = ?1 AND object = ?4 AND at = ?2 AND kind = ?3 "
+                       "AND body = ?6)"));
   std::string body = WriteJson(change.body);
   if (body.size() >= kLeastGzip) body = Gzip(body, 6);
   return insert->Run(cluster, change.at, std::string_view(change.kind),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "base/text.h"
 #include "telemetry/shares.h"
@@ -322,19 +323,25 @@ bool QuotaIsIn(const Json& quota, const Scope& scope) {
   });
 }
 
-std::string JobsJson(const State& state, const Scope& scope) {
+std::string JobsJson(const State& state, const Scope& scope, size_t most) {
+  using Place = std::tuple<bool, int64_t, std::string_view>;  // ended, age, id
+  std::vector<std::pair<Place, const Json*>> found;
+  for (const auto& [id, job] : state.jobs()) {
+    if (!scope.Has(std::string(FindString(job, "namespace")))) continue;
+    const Place place{IntegerOr(job, "finished", 0) > 0, -IntegerOr(job, "created", 0), id};
+    found.emplace_back(place, &job);
+  }
+  const size_t shown = std::min(found.size(), most);
+  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), found.end());
   JsonText json;
-  json.Begin('{');
-  const auto list = [&](const char* key, const State::Things& things) {
-    json.Key(key).Begin('[');
-    for (const auto& [id, thing] : things) {
-      if (scope.Has(std::string(FindString(thing, "namespace")))) json.Value(thing);
-    }
-    json.End(']');
-  };
-  list("jobs", state.jobs());
-  list("queues", state.queues());
-  json.End('}');
+  json.Begin('{').Key("total").Number(static_cast<int64_t>(found.size()));
+  json.Key("jobs").Begin('[');
+  for (size_t i = 0; i < shown; ++i) json.Value(*found[i].second);
+  json.End(']').Key("queues").Begin('[');
+  for (const auto& [id, queue] : state.queues()) {
+    if (scope.Has(std::string(FindString(queue, "namespace")))) json.Value(queue);
+  }
+  json.End(']').End('}');
   return std::move(json.text());
 }
 

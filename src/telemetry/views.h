@@ -79,7 +79,8 @@ std::string PodsJson(const State& state, const Scope& scope, const PodQuery& que
 std::string ChangedPodsJson(const State& state, const Scope& scope, uint64_t since);
 // One pod, without the last bracket: there is more to come.
 void AppendPod(const State& state, const Pod& pod, JsonText& json);
-std::string JobsJson(const State& state, const Scope& scope);
+// At most so many jobs, those that have not ended first, then the youngest; all queues.
+std::string JobsJson(const State& state, const Scope& scope, size_t most);
 std::string QuotasJson(const State& state, const Scope& scope);
 bool QuotaIsIn(const Json& quota, const Scope& scope);
 

@@ -1,6 +1,7 @@
-// What a scheduler watches beside pods and nodes, as an API server sends it: every reader reads it
+// What schedulers and telemetry watch beside pods and nodes, as an API server sends it: every reader reads it
 // straight from the text and through a tree. Both take it or neither, and what is read is whole.
 #include "cluster/surroundings.h"
+#include "cluster/work.h"
 #include "codec/duplicate_keys.h"
 #include "codec/json.h"
 #include "fuzz.h"
@@ -41,5 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ReadTwice(text, *json, ReadBudget);
   ReadTwice(text, *json, ReadPodGroup);
   ReadTwice(text, *json, ReadWorkload);
+  ReadTwice(text, *json, ReadJob);
+  ReadTwice(text, *json, ReadKueueWorkload);
+  ReadTwice(text, *json, ReadKueueQueue);
+  ReadTwice(text, *json, ReadEvent);
   return 0;
 }

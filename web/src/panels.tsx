@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { api } from "./api/client";
 import type { Gpu, Holder, Node, Pod, PodDetail } from "./api/types";
 import { useCluster, useEvent, useNow, useRange, useResource } from "./lib/data";
-import { ago, clock, duration, memory, metric, metricName, percent, request, writer } from "./lib/format";
+import { ago, clock, count, duration, memory, metric, metricName, percent, request, writer } from "./lib/format";
 import { splitRemedy } from "./lib/pods";
 import { href } from "./lib/route";
 import { useSeries } from "./lib/series";
@@ -129,11 +129,12 @@ function Events({ pod, now }: { pod: PodDetail; now: number }): ReactNode {
     <>
       <h3>Events</h3>
       <ol className="events">
-        {[...pod.events].reverse().slice(0, 50).map((event, place) => (
+        {[...pod.events].sort((a, b) => b.at - a.at).slice(0, 50).map((event, place) => (
           <li key={place} data-tone={event.type === "Warning" ? "warn" : undefined}>
             <time dateTime={new Date(event.at).toISOString()}>{clock(event.at, now)}</time>
             <span>
               <strong>{event.reason}</strong> {event.message}
+              {(event.count ?? 1) > 1 && <span className="muted"> {count(event.count)} times</span>}
             </span>
           </li>
         ))}

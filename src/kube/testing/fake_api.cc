@@ -104,6 +104,9 @@ Result<ApiResponse> FakeApi::Do(const ApiRequest& request) {
   if (intercept) {
     if (std::optional<Result<ApiResponse>> answer = intercept(request)) return *answer;
   }
+  if (std::ranges::count(request.path, '/') == 2) {  // "/apis/GROUP"
+    return Failure(404, "NotFound", request.path + " is not served");
+  }
   const Address address = ParsePath(request.path);
   const auto known = objects_.find({address.plural, address.Key()});
   if (request.method == "GET" && address.name.empty()) return List(address.plural, request);

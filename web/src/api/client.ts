@@ -3,7 +3,7 @@ import type {
   Decision,
   Gpus,
   HistoryEvent,
-  Job,
+  Jobs,
   Overview,
   PodDetail,
   Quota,
@@ -132,7 +132,7 @@ export const api = {
   workloads: (cluster: string, query: WorkloadQuery, signal?: AbortSignal) =>
     get<Workloads>("workloads", { cluster, ...query }, signal),
   jobs: (cluster: string, namespace?: string, at?: number, signal?: AbortSignal) =>
-    get<{ jobs: Job[] }>("jobs", { cluster, namespace, at }, signal),
+    get<Jobs>("jobs", { cluster, namespace, at }, signal),
   workload: (cluster: string, namespace: string, name: string, signal?: AbortSignal) =>
     get<PodDetail>(
       `workloads/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,

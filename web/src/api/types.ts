@@ -143,16 +143,50 @@ export interface Job {
   type: string;
   name: string;
   queue?: string;
+  state?: "suspended" | "queued" | "pending" | "running" | "succeeded" | "failed";
+  /** Why it waits, or has failed. */
+  why?: string;
   pods?: Partial<Record<PodState, number>>;
+  /** Pods that have succeeded, also those that are gone. */
   completions?: number;
   created?: number;
   started?: number;
-  /** 0: not all of its pods have ended. */
+  /** 0: it goes on. */
   finished?: number;
+  /** Pods that have to succeed; as the following, of Jobs alone. */
+  wanted?: number;
+  parallelism?: number;
+  suspended?: boolean;
+  /** GPUs and slices of all its pods at once. */
+  requests?: Record<string, number>;
+  /** Where it stands with Kueue. */
+  admission?: { state: string; cluster_queue?: string; reason?: string; message?: string };
+}
+
+export interface Queue {
+  id: string;
+  namespace?: string;
+  type?: "LocalQueue" | "ClusterQueue";
+  name: string;
+  jobs?: number;
+  pods?: { waiting: number; admitted: number };
+  /** As Kueue counts them. */
+  workloads?: { pending: number; reserving: number; admitted: number };
+  active?: boolean;
+  why?: string;
+  cluster_queue?: string;
+}
+
+export interface Jobs {
+  total: number;
+  jobs: Job[];
+  queues: Queue[];
 }
 
 export interface ClusterEvent {
   at: number;
+  /** How often it has happened. */
+  count?: number;
   kind?: string;
   type?: string;
   reason?: string;

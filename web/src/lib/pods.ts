@@ -1,6 +1,6 @@
 // What lists of pods are made of.
 import { podStates, type Job, type Pod, type PodState } from "../api/types";
-import { duration } from "./format";
+import { count, duration, request } from "./format";
 
 /** The reason and, apart from it, what would help: "... Remedy: ...". */
 export function splitRemedy(why: string): { reason: string; remedy: string } {
@@ -31,12 +31,21 @@ export interface Group {
   title: string;
   summary: string;
   pods: Pod[];
+  /** Of a job without pods. */
+  state?: string;
+  /** Why it waits, or has failed. */
+  why?: string;
   /** What makes a list of its pods alone; undefined: pods of their own. */
   only?: { ns: string; job: string };
 }
 
-/** By whatever made the pods in the end; pods of their own last. What is told of a job counts all its pods. */
-export function groupPods(pods: Pod[], byJob: boolean, jobs: Job[] = [], now = 0): Group[] {
+const mostWaiting = 200;
+
+/**
+ * By whatever made the pods in the end; jobs that wait without pods first, pods of their own last. What is told of a job
+ * counts all its pods. `shows`: which jobs without pods are wanted.
+ */
+export function groupPods(pods: Pod[], byJob: boolean, jobs: Job[] = [], now = 0, shows: (job: Job) => boolean = () => true): Group[] {
   if (!byJob) return [{ key: "all", kind: "", title: "", summary: "", pods }];
   const told = new Map(jobs.map((job) => [`${job.namespace}/${job.type}/${job.name}`, job]));
   const groups = new Map<string, Pod[]>();
@@ -51,10 +60,30 @@ export function groupPods(pods: Pod[], byJob: boolean, jobs: Job[] = [], now = 0
   groups.delete("");
   const made = [...groups].map(([key, members]): Group => {
     const [ns = "", kind = "", name = ""] = key.split("/");
-    return { key, kind, title: `${ns}/${name}`, summary: summaryOf(members, told.get(key), now), pods: members, only: { ns, job: `${kind}/${name}` } };
+    const job = told.get(key);
+    return {
+      key, kind, title: `${ns}/${name}`, summary: summaryOf(members, job, now), why: job?.why, pods: members,
+      only: { ns, job: `${kind}/${name}` },
+    };
   });
+  const waiting = jobs
+    .filter((job) => !job.finished && Object.keys(job.pods ?? {}).length === 0)
+    .filter((job) => !groups.has(`${job.namespace}/${job.type}/${job.name}`) && shows(job))
+    .slice(0, mostWaiting)
+    .map((job): Group => ({
+      key: job.id, kind: job.type, title: `${job.namespace}/${job.name}`, summary: summaryOf([], job, now), pods: [],
+      state: job.state, why: job.why,
+    }));
   if (alone) made.push({ key: "alone", kind: "", title: "Pods of their own", summary: statesText(countStates(alone)), pods: alone });
-  return made;
+  return [...waiting, ...made];
+}
+
+/** Whether the filters of the page leave a job without pods. */
+export function isWanted(job: Job, filter: { state: string; job: string; q: string }): boolean {
+  if (filter.state && filter.state !== "pending") return false;
+  if (filter.job && filter.job !== `${job.type}/${job.name}`) return false;
+  const text = filter.q.toLowerCase();
+  return [job.name, job.namespace, job.queue ?? "", ...Object.keys(job.requests ?? {})].some((each) => each.toLowerCase().includes(text));
 }
 
 function countStates(pods: Pod[]): Partial<Record<PodState, number>> {
@@ -68,9 +97,12 @@ const statesText = (counts: Partial<Record<PodState, number>>): string =>
 
 function summaryOf(pods: Pod[], job: Job | undefined, now: number): string {
   const parts = [statesText(job?.pods ?? countStates(pods))];
+  if (job?.wanted) parts.push(`${count(job.completions ?? 0)} of ${count(job.wanted)} done`);
+  const wanted = pods.length === 0 ? Object.entries(job?.requests ?? {}) : [];
+  if (wanted.length > 0) parts.push(`asks for ${wanted.map(([resource, amount]) => request(resource, amount)).join(", ")}`);
   if (job?.started) parts.push(`${job.finished ? "ran" : "runs"} ${duration(((job.finished || now) - job.started) / 1000)}`);
-  if (job?.queue) parts.push(`queue ${job.queue}`);
-  return parts.join(" · ");
+  if (job?.queue) parts.push(`queue ${job.queue}${job.admission?.cluster_queue ? ` of ${job.admission.cluster_queue}` : ""}`);
+  return parts.filter(Boolean).join(" · ");
 }
 
 /** MiB in all its slices; null where none is measured. */

@@ -1,18 +1,19 @@
 // Jobs and pods: what runs where, what waits and why.
-import { useMemo, useRef, type ReactNode } from "react";
+import { useEffect, useMemo, useRef, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { api } from "../api/client";
-import { podStates, type Job, type Pod, type Workloads } from "../api/types";
+import { podStates, type Jobs, type Pod, type Workloads } from "../api/types";
 import { useAt, useCluster, useEvent, useNow, useOverview, useResource, type Cluster, type Resource } from "../lib/data";
 import { clock, count, counted, duration, memory, percent, request } from "../lib/format";
 import { href, setParams, useRoute } from "../lib/route";
-import { groupPods, memoryOf, mergePods, splitRemedy } from "../lib/pods";
+import { groupPods, isWanted, memoryOf, mergePods, splitRemedy } from "../lib/pods";
 import { PodPanel } from "../panels";
 import { Search, Segments } from "../ui/controls";
 import { Meter } from "../ui/panel";
 import { StateMark } from "../ui/podstate";
 import { Empty, Loaded } from "../ui/states";
 import { useThrottled } from "../lib/throttle";
+import { QueueTable } from "./queues";
 
 const pageSize = 200;
 
@@ -56,8 +57,9 @@ export default function WorkloadsPage(): ReactNode {
     <div className="with-side">
       <div className="main-column">
         <Filters total={workloads.data?.total} />
+        <QueueTable queues={jobs.data?.queues ?? []} />
         <Loaded resource={workloads} what="workloads" rows={10}>
-          {(data) => <List data={data} jobs={jobs.data?.jobs} pages={pages} busy={workloads.loading} />}
+          {(data) => <List data={data} jobs={jobs.data} filter={filter} pages={pages} busy={workloads.loading} />}
         </Loaded>
       </div>
       {open && (
@@ -68,7 +70,9 @@ export default function WorkloadsPage(): ReactNode {
 }
 
 /** Values change at once; what belongs on the list is asked for anew, at most every three seconds. */
-function useLiveList(workloads: Resource<Workloads>, jobs: Resource<{ jobs: Job[] }>, at: number | undefined): void {
+const askEvery = 10_000; // of jobs that have no pods nothing is streamed
+
+function useLiveList(workloads: Resource<Workloads>, jobs: Resource<Jobs>, at: number | undefined): void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEvent("workloads", (data) => {
     const { changed = [], removed = [] } = data as { changed?: Pod[]; removed?: string[] };
@@ -85,6 +89,12 @@ function useLiveList(workloads: Resource<Workloads>, jobs: Resource<{ jobs: Job[
   useEvent("reset", () => {
     if (at === undefined) workloads.reload();
   });
+  const tick = useNow(askEvery);
+  const { data, reload } = jobs;
+  const asks = data !== undefined && at === undefined;
+  useEffect(() => {
+    if (asks) reload();
+  }, [asks, reload, tick]);
 }
 
 function Filters({ total }: { total: number | undefined }): ReactNode {
@@ -121,17 +131,22 @@ function Filters({ total }: { total: number | undefined }): ReactNode {
 
 interface ListProps {
   data: Workloads;
-  jobs: Job[] | undefined;
+  jobs: Jobs | undefined;
+  filter: Filter;
   pages: number;
   busy: boolean;
 }
 
-function List({ data, jobs, pages, busy }: ListProps): ReactNode {
+function List({ data, jobs, filter, pages, busy }: ListProps): ReactNode {
   const { params } = useRoute();
   const now = useNow();
   const minute = Math.floor(now / 60_000) * 60_000; // running times grow by minutes
-  const groups = useMemo(() => groupPods(data.pods, params.group === "job", jobs, minute), [data.pods, jobs, params.group, minute]);
-  if (data.pods.length === 0) {
+  const { state, job, q } = filter;
+  const groups = useMemo(
+    () => groupPods(data.pods, params.group === "job", jobs?.jobs, minute, (each) => isWanted(each, { state, job, q })),
+    [data.pods, jobs, params.group, minute, state, job, q],
+  );
+  if (data.pods.length === 0 && !groups.some((group) => group.state)) {
     const filtered = params.q || params.state || params.ns || params.job;
     return (
       <Empty title={filtered ? "No workload matches" : "No workload asks for a GPU"}>
@@ -162,7 +177,8 @@ function List({ data, jobs, pages, busy }: ListProps): ReactNode {
                   <th scope="rowgroup" colSpan={7}>
                     <span className="muted">{group.kind}</span>{" "}
                     {group.only ? <a href={href("workloads", { group: "job", ...group.only })}>{group.title}</a> : group.title}{" "}
-                    <span className="muted">{group.summary}</span>
+                    {group.state && <span className="tag">{group.state}</span>} <span className="muted">{group.summary}</span>
+                    {group.why && <span className="clamp small" title={group.why}>{group.why}</span>}
                   </th>
                 </tr>
               )}

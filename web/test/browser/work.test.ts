@@ -1,6 +1,6 @@
 // Workloads, decisions and what-if; and names that mean harm.
 import { describe, expect, it } from "vitest";
-import type { Gpus, Overview, Pod, Workloads } from "../../src/api/types";
+import type { Gpus, Jobs, Overview, Pod, Workloads } from "../../src/api/types";
 import { expectAccessible, hash, open, picture, realUrl, settled, unable, useBrowser } from "./browser";
 
 describe.skipIf(unable)("workloads and decisions", () => {
@@ -44,6 +44,28 @@ describe.skipIf(unable)("workloads and decisions", () => {
     expect(await hash(page)).toMatch(/job=/);
     await page.getByRole("button", { name: /remove/ }).last().click();
     expect(await hash(page)).not.toMatch(/job=/);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.skipIf(realUrl)("of jobs without pods say why they wait, and how full their queue is", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/workloads?group=job`);
+    await settled(page);
+    const job = page.locator("tr.group", { hasText: "nightly" });
+    await job.getByText("queued", { exact: true }).waitFor();
+    await job.getByText(/insufficient unused quota/).waitFor();
+    const queues = page.getByRole("region", { name: "Queues" });
+    const row = queues.getByRole("row", { name: /gpus/ });
+    await row.waitFor();
+    const [around, within] = [await queues.boundingBox(), await row.boundingBox()];
+    expect(within!.y + within!.height).toBeLessThanOrEqual(around!.y + around!.height + 1);
+    await expectAccessible(page);
+    await picture(page, "jobs");
+    await page.setViewportSize({ width: 390, height: 800 });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(true);
+    await picture(page, "jobs-narrow");
+    await page.getByRole("searchbox").fill("no such thing");
+    await job.waitFor({ state: "detached" });
     expect(problems).toEqual([]);
     await close();
   });
@@ -138,6 +160,10 @@ describe.skipIf(unable)("workloads and decisions", () => {
       Object.assign(pod, { name: `${evil}\u202E\u0000`, namespace: "javascript:alert(1)//", why: evil, message: evil, owner: { kind: evil, name: evil } });
     };
     await harm("**/api/v1/workloads?*", (data: Workloads) => data.pods.forEach(spoil));
+    await harm("**/api/v1/jobs?*", (data: Jobs) => {
+      for (const job of data.jobs) Object.assign(job, { name: evil, why: evil, queue: evil, type: evil });
+      for (const queue of data.queues) Object.assign(queue, { name: evil, cluster_queue: evil, active: false, why: evil });
+    });
     await harm("**/api/v1/overview?*", (data: Overview) => data.models.forEach((each) => (each.product = evil.repeat(20))));
     await harm("**/api/v1/gpus?*", (data: Gpus) => {
       for (const node of data.nodes) {

@@ -3,7 +3,7 @@ import { accounting, utilization, type Shares, type SimCluster, type SimGpu, typ
 import { teams } from "./hardware";
 import { hash, noise } from "./random";
 import type {
-  Gpu, HistoryEvent, Instance, Job, Metrics, Node, Overview, Pod, PodDetail, PodState, Quota, SeriesAnswer, Slice, WhatIf,
+  Gpu, HistoryEvent, Instance, Job, Jobs, Metrics, Node, Overview, Pod, PodDetail, PodState, Quota, SeriesAnswer, Slice, WhatIf,
 } from "../../src/api/types";
 
 const interval = 10_000;
@@ -179,7 +179,7 @@ export class Answers {
     return { at, total: all.length, pods, next: after + limit < all.length ? String(after + limit) : null };
   }
 
-  jobs(query: URLSearchParams): { jobs: Job[]; queues: [] } {
+  jobs(query: URLSearchParams): Jobs {
     const at = Number(query.get("at")) || this.now;
     const jobs = new Map<string, Job>();
     for (const each of this.recent(at)) {
@@ -194,7 +194,23 @@ export class Answers {
       if (pod.started) job.started = Math.min(job.started || pod.started, pod.started);
       jobs.set(id, job);
     }
-    return { jobs: [...jobs.values()], queues: [] };
+    const team = "vision";
+    const told = [...jobs.values()];
+    if (!query.get("namespace") || query.get("namespace") === team) {
+      told.push({
+        id: `${team}/Job/nightly`, namespace: team, type: "Job", name: "nightly", queue: "gpus", state: "queued",
+        why: "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/mig-3g.20gb in flavor a100, 4 more needed",
+        pods: {}, completions: 0, created: at - 600_000, started: 0, finished: 0, wanted: 8, parallelism: 4, suspended: true,
+        requests: { "nvidia.com/mig-3g.20gb": 4 }, admission: { state: "pending", cluster_queue: "research", reason: "Pending" },
+      });
+    }
+    return {
+      total: told.length, jobs: told,
+      queues: [{
+        id: `LocalQueue/${team}/gpus`, namespace: team, type: "LocalQueue", name: "gpus", jobs: 0, pods: { waiting: 0, admitted: 0 },
+        workloads: { pending: 1, reserving: 0, admitted: 2 }, active: true, why: "", cluster_queue: "research",
+      }],
+    };
   }
 
   workload(namespace: string, name: string): PodDetail | undefined {

@@ -189,7 +189,7 @@ export class Double {
         return json(response, 200, { decisions: knobs.empty ? [] : all.slice(0, limit), next: limit < all.length ? all[limit - 1]!.id : null });
       }
       case "jobs":
-        return json(response, 200, knobs.empty ? { jobs: [], queues: [] } : answers.jobs(query));
+        return json(response, 200, knobs.empty ? { total: 0, jobs: [], queues: [] } : answers.jobs(query));
       case "quotas":
         return json(response, 200, { quotas: knobs.empty ? [] : answers.quotas(at) });
       case "series":

@@ -3,7 +3,7 @@ import type { Decision, Job, Overview, Pod, Series } from "../../src/api/types";
 import { partsOf } from "../../src/lib/capacity";
 import { changesOf, costOf, difference, piecesOf, withDecision } from "../../src/lib/layouts";
 import { contrast, inkOn, markTeams, rampColour, rampStep, rampSteps, teamColours } from "../../src/lib/palette";
-import { groupPods, memoryOf, mergePods, splitRemedy } from "../../src/lib/pods";
+import { groupPods, isWanted, memoryOf, mergePods, splitRemedy } from "../../src/lib/pods";
 import { podText, quoted } from "../../src/lib/podtext";
 import { wordsOf } from "../../src/lib/whatif";
 import { statsOf, tableOf } from "../../src/ui/stats";
@@ -116,6 +116,26 @@ describe("pods", () => {
     const [group] = groupPods([pod("a", { owner: job, job: above })], true, [told], 180_000);
     expect([group?.title, group?.summary]).toEqual(["ns/d", "7 running · runs 2 min · queue gpus"]);
     expect(group?.only).toEqual({ ns: "ns", job: "Deployment/d" });
+  });
+  it("come after the jobs that wait without any", () => {
+    const job: Job = {
+      id: "ns/Job/w", namespace: "ns", type: "Job", name: "w", queue: "gpus", state: "queued", why: "no quota is left", pods: {},
+      completions: 1, finished: 0, wanted: 4, requests: { "nvidia.com/mig-1g.5gb": 8 }, admission: { state: "pending", cluster_queue: "all" },
+    };
+    const ended: Job = { ...job, id: "ns/Job/e", name: "e", finished: 5 };
+    const shown = groupPods([pod("x")], true, [job, ended]);
+    expect(shown.map((group) => [group.title, group.state, group.why, group.summary])).toEqual([
+      ["ns/w", "queued", "no quota is left", "1 of 4 done · asks for 8 × 1g.5gb · queue gpus of all"],
+      ["Pods of their own", undefined, undefined, "1 running"],
+    ]);
+    expect(groupPods([], true, [job], 0, () => false)).toEqual([]);
+    expect(groupPods([pod("x")], false, [job])).toHaveLength(1);
+    const all = { state: "", job: "", q: "" };
+    expect(isWanted(job, all)).toBe(true);
+    expect(isWanted(job, { ...all, state: "running" })).toBe(false);
+    expect(isWanted(job, { ...all, state: "pending", job: "Job/w", q: "GPUS" })).toBe(true);
+    expect(isWanted(job, { ...all, q: "other" })).toBe(false);
+    expect(isWanted(job, { ...all, job: "Job/e" })).toBe(false);
   });
   it("use what their slices use, as far as it is known", () => {
     const slice = (memory_used: number | null): Pod["slices"][number] => ({ node: "n", gpu: 0, profile: "", start: 0, instance: "", utilization: null, memory_used });

@@ -1,0 +1,47 @@
+// Queues of Kueue: what is in them, and whether they are open.
+import type { ReactNode } from "react";
+import type { Queue } from "../api/types";
+import { count } from "../lib/format";
+
+const most = 50;
+
+/** Where it is not Kueue that counts, pods do. */
+function waitingIn(queue: Queue): number {
+  return queue.workloads?.pending ?? queue.pods?.waiting ?? 0;
+}
+
+export function QueueTable({ queues }: { queues: Queue[] }): ReactNode {
+  if (queues.length === 0) return null;
+  const shown = [...queues].sort((a, b) => waitingIn(b) - waitingIn(a)).slice(0, most);
+  return (
+    <div className="table-scroll queues" tabIndex={0} role="region" aria-label="Queues">
+      <table className="table">
+        <caption className="hidden">Queues, those in which most waits first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Queue</th>
+            <th scope="col">Of</th>
+            <th scope="col" className="number">Wait</th>
+            <th scope="col" className="number">Reserve quota</th>
+            <th scope="col" className="number">Admitted</th>
+            <th scope="col">State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((queue) => (
+            <tr key={queue.id}>
+              <th scope="row">
+                <span className="muted">{queue.type === "ClusterQueue" ? "cluster " : `${queue.namespace}/`}</span>{queue.name}
+              </th>
+              <td>{queue.cluster_queue ?? ""}</td>
+              <td className="number">{count(waitingIn(queue))}</td>
+              <td className="number">{queue.workloads ? count(queue.workloads.reserving) : ""}</td>
+              <td className="number">{count(queue.workloads?.admitted ?? queue.pods?.admitted ?? 0)}</td>
+              <td>{queue.active === false ? <span className="clamp" title={queue.why}>closed: {queue.why}</span> : "open"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
