@@ -58,8 +58,9 @@ void Ask(benchmark::State& state, Engine& engine, const Framework& framework,
   const auto unit_of = [](const auto& one) { return EvictionUnit{one}; };
   size_t victims = 0;
   for (auto _ : state) {
-    Reclaim reclaim(engine.ledger(), engine.BalanceFor(*pod), framework.quotas()->options(),
-                    unit_of);
+    Reclaim reclaim(
+        engine.ledger(), [&](std::string_view) { return engine.BalanceFor(*pod); },
+        framework.quotas()->options(), unit_of);
     const auto found = reclaim.Find(framework, engine.snapshot(), pod);
     victims = found ? found->victims.size() : 0;
   }

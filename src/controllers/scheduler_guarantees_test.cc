@@ -166,5 +166,31 @@ TEST_F(SchedulerGuaranteesTest, NobodyGoesInVainBesideAPodOfItsOwnThatDoesNotEnd
   EXPECT_EQ(At("other/o"), "ending") << WhyOf("c/p11");
 }
 
+// Each names one of two resources, and both share what is their parent's own of the other one,
+// which is nothing: neither is due its pod.
+TEST_F(SchedulerGuaranteesTest, WhatIsSharedWithTheParentIsNobodysByRight) {
+  NodeWith("n", {{"cpu", "8"}, {"example.com/g", "8"}}, {{"name", "n"}});
+  Quota("org", {{"cpu", "1"}, {"example.com/g", "1"}});
+  Quota("e", {{"cpu", "1"}}, {}, "org/quota");
+  Quota("b", {{"example.com/g", "1"}}, {}, "org/quota");
+  LetPodsEndSlowly();
+  const Amounts both{{"cpu", "1"}, {"example.com/g", "1"}};
+  PodWith("e", "p", both);
+  Run();
+  PodWith("b", "p", both);
+  int evictions = 0;
+  for (int i = 0; i < 360; ++i) {
+    Run();
+    for (const char* ns : {"e", "b"}) {
+      if (At(std::string(ns) + "/p") != "ending") continue;
+      ++evictions;
+      Remove(ns, {"p"});
+      PodWith(ns, "p", both);
+    }
+    clock_.Advance(seconds(10));
+  }
+  EXPECT_LE(evictions, 1);
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -138,9 +138,12 @@ bool Scheduler::MayTake(const cluster::Pod& pod, const cluster::Pod& bound) cons
   const quota::Balance& balance = engine_.ledger().balance();
   const auto own = balance.AccountOf(pod.meta.ns), theirs = balance.AccountOf(bound.meta.ns);
   if (!own || !theirs || own == theirs) return false;
-  const auto& min = balance.terms(*theirs).min.entries();
-  const bool beyond = std::ranges::any_of(
-      min, [&](const auto& entry) { return balance.IsBeyondMin({*theirs}, entry.first); });
+  const quota::Amounts* charge = engine_.ledger().ChargeOf(bound.Key());
+  if (charge == nullptr) return false;
+  const bool beyond = std::ranges::any_of(charge->entries(), [&](const auto& entry) {
+    const std::vector<quota::Member> path = balance.PathOf(*theirs, entry.first);
+    return !path.empty() && balance.IsBeyondMin(path.front(), entry.first);
+  });
   if (!beyond || quota::DependsOnNode(pod)) return beyond;
   return balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, engine_.charge_rules()));
 }

@@ -393,10 +393,10 @@ bool Balance::IsGuaranteed(size_t account, const Amounts& charge, const Amounts&
   const bool names = std::ranges::any_of(charge.entries(), [&](const Amounts::Entry& entry) {
     return entry.second > 0 && min.Named(entry.first);
   });
-  const Member own = PathOf(account).front();
   return names && std::ranges::all_of(charge.entries(), [&](const Amounts::Entry& entry) {
+           const std::vector<Member> path = PathOf(account, entry.first);
            const Amount asked = entry.second + besides.Get(entry.first);
-           return PartOf(own, entry.first, asked).borrowed == 0;
+           return path.empty() || PartOf(path.front(), entry.first, asked).borrowed == 0;
          });
 }
 

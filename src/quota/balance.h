@@ -121,7 +121,7 @@ class Balance {
   bool IsBeyondShare(Member member, cluster::ResourceId resource) const;
   // Whether the min of the account's own namespaces covers what the charge has of what that names,
   // beside what is used and `besides`, and it has something of it: then it is due to it, wherever
-  // it is.
+  // it is. What is shared with a parent's own namespaces has to be covered there.
   bool IsGuaranteed(size_t account, const Amounts& charge, const Amounts& besides = {}) const;
 
   // The member's share of what is idle on its level and of what its parent gets of what is idle

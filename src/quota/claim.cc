@@ -43,7 +43,7 @@ std::optional<Refusal> Claim::WhyNot() const {
 }
 
 bool Claim::IsGuaranteed() const {
-  return claimant_.account && balance_.IsGuaranteed(*claimant_.account, named_);
+  return claimant_.account && balance_.IsGuaranteed(*claimant_.account, claimant_.charge);
 }
 
 bool Claim::MayTake(const Holding& victim) const {

@@ -15,6 +15,13 @@ const std::vector<gpu::ProfileId>& InstanceLosses::PlainOf(const gpu::Model& mod
   return found->second;
 }
 
+std::optional<gpu::ProfileId> InstanceLosses::ProfileOf(const gpu::Model& model,
+                                                        cluster::ResourceId resource) {
+  const auto [found, fresh] = profiles_.try_emplace({&model, resource});
+  if (fresh) found->second = model.FindProfile(cluster::ResourceName(resource));
+  return found->second;
+}
+
 InstanceLoss InstanceLosses::LossOf(const gpu::Model& model, gpu::LayoutId used,
                                     gpu::LayoutId after) {
   const auto& plain = PlainOf(model);
@@ -49,9 +56,10 @@ InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::Resource
   std::optional<InstanceLoss> cut;  // the least
   int choices = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
-    const auto profile = gpu.model->FindProfile(cluster::ResourceName(resource));
+    const auto profile = ProfileOf(*gpu.model, resource);
+    if (!profile) continue;
     const gpu::LayoutId used = gpu.UsedLayout();
-    if (!profile || used == LayoutTable::kIllegal) continue;
+    if (used == LayoutTable::kIllegal) continue;
     const LayoutTable& table = gpu.model->layouts();
     for (const cluster::Instance& instance : gpu.instances) {
       if (instance.used || instance.placement.profile != *profile) continue;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cluster/snapshot.h"
@@ -35,12 +36,16 @@ class InstanceLosses {
 
  private:
   const std::vector<gpu::ProfileId>& PlainOf(const gpu::Model& model);
+  std::optional<gpu::ProfileId> ProfileOf(const gpu::Model& model, cluster::ResourceId resource);
 
   InstanceLoss LossOf(const gpu::Model& model, gpu::LayoutId used, gpu::LayoutId after);
   const std::optional<InstanceLoss>& BestCut(const gpu::Model& model, gpu::LayoutId used,
                                              gpu::ProfileId profile);
 
   std::map<const gpu::Model*, std::vector<gpu::ProfileId>> plain_;
+  // By name, as often as resources are asked for of models.
+  std::map<std::pair<const gpu::Model*, cluster::ResourceId>, std::optional<gpu::ProfileId>>
+      profiles_;
   // As many as models have layouts and profiles.
   std::map<std::tuple<const gpu::Model*, gpu::LayoutId, gpu::ProfileId>,
            std::optional<InstanceLoss>>
