@@ -110,6 +110,10 @@ Result<Reader> ReaderRights::Ask(const std::string& key, const Json& subject) {
 
 // First what they saw before, then those whose turn it is.
 Status ReaderRights::AskAboutSome(const Json& subject, Known& known) {
+  const auto turn = goes_.Begin();
+  if (turn == nullptr) {
+    return Status(Code::kUnavailable, "many ask what they may see: come again in some seconds");
+  }
   const std::set<std::string> before = std::exchange(known.reader.namespaces, {});
   std::vector<std::string> asked(before.begin(), before.end());
   const std::string last = known.last;

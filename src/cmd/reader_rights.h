@@ -28,6 +28,7 @@
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "telemetry/reader.h"
+#include "telemetry/turns.h"
 
 namespace nos::cmd {
 
@@ -82,7 +83,9 @@ class ReaderRights {
   const Clock& clock_;
   const std::function<std::set<std::string>()> namespaces_;
   const bool ask_create_;
-  SingleFlight<telemetry::Reader> readers_{8, 6};
+  SingleFlight<telemetry::Reader> readers_{12, 6};
+  // Of those who have to be asked about many namespaces: the others do not wait behind them.
+  telemetry::Turns goes_{4, 4};
   SingleFlight<bool> named_{6, 2};
   std::mutex mutex_;
   std::map<std::string, Known> known_;  // by who it is

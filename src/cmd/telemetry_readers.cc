@@ -91,7 +91,7 @@ Status TelemetryReaders::Connect(const Parts& parts) {
   connection_ = *std::move(connection);
   // A reader's rights are some hundred questions at once.
   cluster_ = std::make_unique<kube::HttpTransport>(
-      connection_, kube::HttpOptions{.requests_per_second = 200, .burst = 600});
+      connection_, kube::HttpOptions{.requests_per_second = 400, .burst = 1000});
   ReaderAccess::Options options;
   options.limits = limits_.get();
   options.ask_create = config_.actions.what_if || config_.actions.submit;

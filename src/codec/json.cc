@@ -37,8 +37,10 @@ std::string ForTerminal(std::string_view text) {
       code = (first & 0x1f) << 6 | (byte(1) & 0x3f), bytes = 2;
     } else if (first >= 0xe0 && first < 0xf0) {
       code = (first & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f), bytes = 3;
+    } else if (first >= 0xf0) {
+      code = 0x10000, bytes = 4;
     }
-    if (code >= 0x7f && first < 0xf0 && Steers(code)) {
+    if (code >= 0x7f && Steers(code)) {
       out += fmt::format("\\u{:04x}", code);
     } else {
       out += text.substr(at, bytes);

@@ -72,20 +72,26 @@ bool IsOfName(char c) {
          c == '.' || c == '_' || c == '/';
 }
 
-// "team-b/train-0" names somebody, "nvidia.com/gpu" nobody: namespaces have no dots.
-bool NamesOthers(std::string_view word, const Scope& scope, const std::set<std::string>& others) {
-  while (word.ends_with('.') || word.ends_with('/')) word.remove_suffix(1);
-  const std::string head(word.substr(0, word.find('/')));
-  if (others.contains(std::string(word)) || others.contains(head)) return true;
-  return head.size() < word.size() && head.find('.') == head.npos && !scope.Has(head);
-}
+struct Others {
+  const Scope& scope;
+  const std::set<std::string>& namespaces;  // all that are known, those of the scope included
+  std::set<std::string> names;              // of pods that the decision is about, and theirs
 
-std::string_view TextFor(std::string_view text, const Scope& scope,
-                         const std::set<std::string>& others) {
+  // "team-b/train-0" names somebody, "nvidia.com/gpu" nobody: namespaces have no dots.
+  bool AreNamedBy(std::string_view word) const {
+    while (word.ends_with('.') || word.ends_with('/')) word.remove_suffix(1);
+    const std::string whole(word), head(word.substr(0, word.find('/')));
+    if (names.contains(whole) || names.contains(head)) return true;
+    if (scope.Has(head)) return false;
+    return namespaces.contains(head) || (head.size() < whole.size() && head.find('.') == head.npos);
+  }
+};
+
+std::string_view TextFor(std::string_view text, const Others& others) {
   for (size_t begin = 0; begin < text.size();) {
     const auto* const at = std::find_if(text.begin() + begin, text.end(), IsOfName);
     const auto* const end = std::find_if_not(at, text.end(), IsOfName);
-    if (at != end && NamesOthers({at, end}, scope, others)) return kOfOthers;
+    if (at != end && others.AreNamedBy({at, end})) return kOfOthers;
     begin = static_cast<size_t>(end - text.begin());
   }
   return text;
@@ -96,14 +102,10 @@ std::string_view TextFor(std::string_view text, const Scope& scope,
 std::optional<Json> NarrowedDecision(const Json& decision, const Scope& scope,
                                      const std::set<std::string>& namespaces) {
   if (scope.all()) return decision;
-  std::set<std::string> others;
-  for (const std::string& ns : namespaces) {
-    if (!scope.Has(ns)) others.insert(ns);
-  }
-  JsonArray pods = OwnPods(ArrayAt(decision, "pods"), scope, others);
-  JsonArray victims = OwnPods(ArrayAt(decision, "victims"), scope, others);
+  Others others{scope, namespaces, {}};
+  JsonArray pods = OwnPods(ArrayAt(decision, "pods"), scope, others.names);
+  JsonArray victims = OwnPods(ArrayAt(decision, "victims"), scope, others.names);
   if (pods.empty() && victims.empty()) return std::nullopt;
-  others.erase("");
   JsonObject own{{"kind", "decision"},
                  {"nodes", NodesOf(decision)},
                  {"pods", std::move(pods)},
@@ -111,7 +113,7 @@ std::optional<Json> NarrowedDecision(const Json& decision, const Scope& scope,
   for (const char* key : {"id", "type", "state", "node"}) CopyText(decision, key, own);
   for (const char* key : {"at", "took_ms"}) CopyNumber(decision, key, own);
   for (const char* key : {"summary", "why"}) {
-    own[key] = TextFor(FindString(decision, key), scope, others);
+    own[key] = TextFor(FindString(decision, key), others);
   }
   return Json(std::move(own));
 }

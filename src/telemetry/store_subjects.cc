@@ -11,7 +11,7 @@ namespace nos::telemetry {
 namespace {
 
 constexpr int64_t kSubjectsAtOnce = 5000;
-// After its last hour has been rolled up and that is not kept any more.
+// With the least retention still longer than a window of the last level and what rolls up before it.
 constexpr Millis kLeeway = 2 * kDay;
 
 }  // namespace

@@ -275,10 +275,10 @@ TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
   };
   expire(kBegin + keep.rollups_1h);
   EXPECT_EQ(subjects(), 4);
-  expire(kBegin + keep.rollups_1h + 3 * kDay);
+  expire(kBegin + keep.rollups_1h + 8 * kDay);
   EXPECT_EQ(subjects(" WHERE name = 'gpu/a'"), 1);
   EXPECT_EQ(subjects(), 1);
-  write(1, "gpu/e", kBegin + keep.rollups_1h + 3 * kDay);
+  write(1, "gpu/e", kBegin + keep.rollups_1h + 8 * kDay);
   EXPECT_EQ(store_->TakeUnkept(1), 0);
 }
 

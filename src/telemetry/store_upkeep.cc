@@ -103,7 +103,7 @@ Status Store::RollSubjects(const Rolled& rolled, int64_t first, int64_t last) {
   }
   for (auto& [subject, sum] : sums) {
     NOS_RETURN_IF_ERROR(Replace(rolled, subject, sum));
-    // Once an hour is often enough.
+    // Once in a window of the last level, whose end its row outlives by no more than it is kept.
     if (rolled.level < 2) continue;
     NOS_RETURN_IF_ERROR(MarkSeen(subject, (rolled.window + 1) * level.window));
   }
