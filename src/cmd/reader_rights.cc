@@ -190,7 +190,8 @@ Result<bool> ReaderRights::AskAboutNamed(const std::string& key, const Json& sub
     auto& named = known->second.named;
     std::erase_if(named, [&](const auto& entry) { return entry.second.until <= now; });
     const auto found = named.find(ns);
-    if (found != named.end() && found->second.sees) return *found->second.sees;
+    const std::optional<bool> told = found == named.end() ? std::nullopt : found->second.sees;
+    if (told) return *told;
     if (found == named.end() && named.size() >= kMostNamed) {
       return Status(Code::kExhausted,
                     "too many namespaces were named that you do not see: come again in a minute");

@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "base/function_ref.h"
@@ -44,24 +43,21 @@ class SingleFlight {
       Result<T> answer = ask();
       lock.lock();
       flight->answer = std::move(answer);
+      flight->is_over = true;
       flights_.erase(key);
       flight->over.notify_all();
     } else {
-      flight->over.wait(lock, [&] { return flight->answer.has_value(); });
+      flight->over.wait(lock, [&] { return flight->is_over; });
     }
     --inside_;
-    return *flight->answer;
-  }
-  // Who asks and waits.
-  size_t inside() const {
-    const std::scoped_lock lock(mutex_);
-    return inside_;
+    return flight->answer;
   }
 
  private:
   struct Flight {
     std::condition_variable over;
-    std::optional<Result<T>> answer;
+    bool is_over = false;
+    Result<T> answer = Status(Code::kInternal, "nobody has answered");
     size_t people = 0;
   };
 

@@ -31,7 +31,7 @@ JsonArray OwnPods(const JsonArray& pods, const Scope& scope, std::set<std::strin
   for (const Json& pod : pods) {
     std::string ns(FindString(pod, "namespace")), name(FindString(pod, "name"));
     if (scope.Has(ns)) {
-      own.push_back({{"namespace", std::move(ns)}, {"name", std::move(name)}});
+      own.push_back({{"namespace", ns}, {"name", name}});
     } else {
       others.insert(std::move(ns));
       others.insert(std::move(name));
