@@ -87,8 +87,8 @@ TEST_F(StateTest, ReadingsOfWhatIsInNoLayoutAreBounded) {
   for (int i = 0; i < 20'000; ++i) Tell(reading("invented-" + std::to_string(i)), "node/bad");
   EXPECT_NE(state_.LatestOf("gpu", "invented-0"), nullptr);
   EXPECT_EQ(state_.LatestOf("gpu", "invented-19999"), nullptr);
-  Report({3, 2, 7}, kReportStart + 10'000);  // each with its layout last
-  Report({3, 2, 7}, kReportStart + 20'000);
+  Report({3, 2, 7}, kReportStart + 300'000);  // with layouts
+  Report({3, 2, 7}, kReportStart + 310'000);
   for (int n = 0; n < 3; ++n) {
     EXPECT_NE(state_.LatestOf("gpu", GpuName(n, 1)), nullptr);
     EXPECT_NE(state_.LatestOf("instance", InstanceName(n, 1, 6)), nullptr);
