@@ -11,7 +11,8 @@ namespace nos::telemetry {
 namespace {
 
 constexpr int64_t kSubjectsAtOnce = 5000;
-// With the least retention still longer than a window of the last level and what rolls up before it.
+// With the least retention still longer than a window of the last level and what rolls up before
+// it.
 constexpr Millis kLeeway = 2 * kDay;
 
 }  // namespace
