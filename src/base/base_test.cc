@@ -121,5 +121,20 @@ TEST(TableTest, AlignsAndCuts) {
   EXPECT_EQ(table.ToString(10), "NAME   WHY\ngpü-1  be…\nn      xx…\n");
 }
 
+// Names are others' choice: they neither steer a terminal nor turn the text beside them around.
+TEST(PrintableTest, NothingSteersATerminal) {
+  EXPECT_EQ(Printable("a\x1b[31mb\tc\x7f"), "a?[31mb?c?");
+  EXPECT_EQ(Printable("a\u0085b\u009bc"), "a?b?c");
+  for (const char* turns : {"\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d",
+                            "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"}) {
+    EXPECT_EQ(Printable(std::string("a") + turns + turns + "b"), "a??b");
+  }
+  for (const char* stays :
+       {"é", "\u00a0", "\u061b", "\u061d", "\u200d", "\u2010", "\u2029", "\u202f", "\u2065",
+        "\u206a", "…", "日本", "\xe2", "\xe2\x80", "\xd8", "\xc2"}) {
+    EXPECT_EQ(Printable(stays), stays);
+  }
+}
+
 }  // namespace
 }  // namespace nos

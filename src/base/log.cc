@@ -3,6 +3,10 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <utility>
+
+#include "base/table.h"
+
 namespace nos {
 namespace {
 
@@ -56,7 +60,7 @@ void Log(LogLevel level, std::string_view message, const LogFields& fields) {
       line += value;
     }
   }
-  Logger().log(ToSpdlog(level), line);
+  Logger().log(ToSpdlog(level), Printable(std::move(line)));  // people read it in terminals
 }
 
 }  // namespace nos

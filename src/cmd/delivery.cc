@@ -25,6 +25,7 @@ constexpr MetricFamily kDiskErrors{MetricFamily::Kind::kCounter, "nos_telemetry_
 
 constexpr size_t kMostAnswerBytes = size_t{1} << 20;
 constexpr Duration kSendTimeout = std::chrono::seconds(20);
+constexpr int kMostSharing = 16;
 constexpr Duration kIdle = std::chrono::minutes(1);
 
 Status WrongField(std::string_view field, std::string_view what) {
@@ -56,6 +57,9 @@ void DescribeDelivery(ConfigFields& f, DeliveryConfig& c) {
          "Where what is not delivered waits, over restarts; made if it is not there.");
   f.Number("spoolMiB", c.spool_mib, 1, 1 << 20,
            "How much may wait; then the oldest is dropped and counted.");
+  f.Flag("spoolShared", c.spool_shared,
+         "Several processes have that folder, on a volume that they share: each takes one of those "
+         "in it (0, 1, ...) that no other has, and goes on with what waits there.");
 }
 
 Result<kube::ConnectionConfig> ConnectionOf(const DeliveryConfig& config) {
@@ -103,11 +107,24 @@ Delivery::~Delivery() {
   if (sending_.joinable()) sending_.join();
 }
 
+// Of folders that are shared the first that nobody has; who had it before may have left something.
+Result<std::unique_ptr<telemetry::Spool>> Delivery::OpenSpool() const {
+  telemetry::SpoolOptions options{.folder = config_.spool_folder,
+                                  .most_bytes = static_cast<uint64_t>(config_.spool_mib) << 20};
+  if (!config_.spool_shared) return telemetry::Spool::Open(std::move(options));
+  Status why;
+  for (int i = 0; i < kMostSharing; ++i) {
+    options.folder = fmt::format("{}/{}", config_.spool_folder, i);
+    auto spool = telemetry::Spool::Open(options);
+    if (spool.ok() || spool.status().code() != Code::kUnavailable) return spool;
+    why = spool.status();
+  }
+  return why;
+}
+
 Status Delivery::Open() {
   if (spool_) return Status::Ok();
-  NOS_ASSIGN(spool_, telemetry::Spool::Open(
-                         {.folder = config_.spool_folder,
-                          .most_bytes = static_cast<uint64_t>(config_.spool_mib) << 20}));
+  NOS_ASSIGN(spool_, OpenSpool());
   telemetry::SenderOptions options{.cluster = config_.cluster, .source = source_};
   options.seed = std::hash<std::string>()(spool_->boot());
   sender_ = std::make_unique<telemetry::Sender>(options, *spool_, transport_, metrics_);

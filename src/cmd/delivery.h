@@ -27,6 +27,7 @@ struct DeliveryConfig {
   std::string token_file, ca_file, certificate_file, key_file;
   std::string spool_folder = "/var/lib/nos/telemetry";
   int64_t spool_mib = 64;
+  bool spool_shared = false;  // several processes use the folder, each has one of its own in it
 };
 void DescribeDelivery(ConfigFields& fields, DeliveryConfig& config);
 // Error: kInvalid with the field.
@@ -51,6 +52,7 @@ class Delivery {
  private:
   Delivery(DeliveryConfig config, std::string source, kube::ConnectionConfig connection,
            Metrics& metrics);
+  Result<std::unique_ptr<telemetry::Spool>> OpenSpool() const;
   void SendAgainAndAgain();
   void Show();
 

@@ -47,7 +47,7 @@ Result<History> Read(TelemetryClient& client, const HistoryFlags& flags, int64_t
                                {"limit", std::to_string(left)},
                                {"after", after},
                                {"node", flags.node}});
-    for (const char* kind : {"decision", "event", "layout", "xid"})
+    for (const char* kind : {"decision", "event", "gap", "layout", "xid"})
       query.emplace_back("kind", kind);
     NOS_ASSIGN(Json answer, client.Get("history", query));
     after = FindString(answer, "next");

@@ -110,6 +110,11 @@ HistoryRow RowOf(const Json& body) {
     return {0, "xid", std::string(FindString(body, "gpu")),
             fmt::format("XID {}: {}", NumberAt(body, "xid", 0), FindString(body, "message"))};
   }
+  if (kind == "gap") {
+    return {
+        0, "gap", std::string(FindString(body, "source")),
+        fmt::format("{} records were lost before they were delivered", NumberAt(body, "lost", 0))};
+  }
   if (kind != "event") return {};
   const std::string_view ns = FindString(body, "object", "namespace");
   return {0, "event",

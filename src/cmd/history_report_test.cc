@@ -48,11 +48,14 @@ TEST(History, TellsDecisionsEventsAndXids) {
        Parsed(R"({"kind":"xid","at":4,"gpu":"GPU-1","xid":79,"message":"fell off"})"),
        Parsed(R"({"kind":"pod","at":5})"), Parsed("7"),
        Parsed(R"({"kind":"event","at":6,"object":{"kind":"Node","namespace":"","name":"n"},
-                  "reason":"NodeNotReady","message":""})")},
+                  "reason":"NodeNotReady","message":""})"),
+       Parsed(R"({"kind":"gap","at":6,"source":"node/n-1","lost":42})")},
       {});
-  ASSERT_EQ(rows.size(), 5U);
+  ASSERT_EQ(rows.size(), 6U);
   EXPECT_EQ(rows[2].subject, "Pod a/p");
   EXPECT_EQ(rows[4].subject, "Node n");
+  EXPECT_EQ(rows[5].subject, "node/n-1");
+  EXPECT_EQ(rows[5].what, "42 records were lost before they were delivered");
   EXPECT_EQ(rows[0].what, "applied: cut; for a/p; took 1.5 s");
   EXPECT_EQ(rows[1].subject, "a/v");
   EXPECT_EQ(rows[1].what, "applied: goes; wanted");

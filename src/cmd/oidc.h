@@ -39,6 +39,8 @@ class OidcSignIn {
   // Of an ID token: user and groups as access reviews name them. None: it is no token of this
   // provider. Errors: kPermission, kUnavailable.
   std::optional<Result<Json>> Identify(const std::string& token);
+  // Whether it is for another client of the provider alone, such as the cluster's API server.
+  bool IsForOthers(const std::string& token) const { return issuer_.MayBeForOthers(token); }
   // Of a browser's session.
   std::optional<Json> SubjectOf(const net::HttpRequest& request) const;
   // None: it asks for something else. Thread-safe, as all of it.

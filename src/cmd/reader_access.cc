@@ -16,22 +16,14 @@ using telemetry::Reader;
 constexpr Duration kKeep = std::chrono::minutes(1), kKeepRefusals = std::chrono::seconds(10);
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr size_t kMostKnown = 10'000, kMostTokenBytes = size_t{16} * 1024;
-constexpr size_t kMostNamespaces = 500;  // that one reader is asked about
 
 const kube::Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview",
                                    false};
-const kube::Resource kAccessReviews{"authorization.k8s.io", "v1", "subjectaccessreviews",
-                                    "SubjectAccessReview", false};
 
 std::string HashOf(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
   return {digest.begin(), digest.end()};
-}
-
-Json ReviewOf(const kube::Resource& of, JsonObject spec) {
-  return {
-      {"apiVersion", of.group + "/" + of.version}, {"kind", of.kind}, {"spec", std::move(spec)}};
 }
 
 // The user as an access review wants them named.
@@ -54,45 +46,54 @@ Result<Reader> ReaderAccess::Of(const net::HttpRequest& request, const std::stri
                                            "`kubectl create token NAME` gives"
                                          : "sign in");
   }
-  const std::string token(header.substr(kBearer.size()));
-  const std::string key = "token " + HashOf(token);
-  bool was_good = false;
-  if (auto known = Recall(key, was_good)) return *std::move(known);
-  if (!was_good && HasFailedTooOften(address)) {
-    return Status(Code::kExhausted, "too many failed attempts to sign in: come again in a minute");
-  }
-  Result<Reader> reader = Ask(token);
-  if (!reader.ok() && reader.status().code() == Code::kPermission) CountFailure(address);
-  return Keep(key, std::move(reader));
+  NOS_ASSIGN(const Holder holder, HolderOf(std::string(header.substr(kBearer.size())), address));
+  NOS_ASSIGN(Reader reader, rights_.Of(holder.subject));
+  reader.has_cluster_token = holder.of_cluster;
+  return reader;
 }
 
 Result<Reader> ReaderAccess::OfSubject(const Json& subject) {
-  const std::string key = "subject " + HashOf(WriteJson(subject));
+  NOS_ASSIGN(Reader reader, rights_.Of(subject));
+  reader.has_session = true;
+  return reader;
+}
+
+Result<ReaderAccess::Holder> ReaderAccess::HolderOf(const std::string& token,
+                                                    const std::string& address) {
+  const std::string key = HashOf(token);
   bool was_good = false;
   if (auto known = Recall(key, was_good)) return *std::move(known);
-  Result<Reader> reader = RightsOf(subject);
-  if (reader.ok()) reader->has_session = true;
-  return Keep(key, std::move(reader));
+  return flight_.Do(key, [&]() -> Result<Holder> {
+    if (auto known = Recall(key, was_good)) return *std::move(known);  // just asked
+    if (!was_good && HasFailedTooOften(address)) {
+      return Status(Code::kExhausted,
+                    "too many failed attempts to sign in: come again in a minute");
+    }
+    Result<Holder> holder = Ask(token);
+    if (!holder.ok() && holder.status().code() == Code::kPermission) CountFailure(address);
+    return Keep(key, std::move(holder));
+  });
 }
 
 // `was_good`: it was known, however long ago.
-std::optional<Result<Reader>> ReaderAccess::Recall(const std::string& key, bool& was_good) {
+std::optional<Result<ReaderAccess::Holder>> ReaderAccess::Recall(const std::string& key,
+                                                                 bool& was_good) {
   const std::scoped_lock lock(mutex_);
   const auto known = known_.find(key);
   if (known == known_.end()) return std::nullopt;
-  was_good = known->second.reader.ok();
+  was_good = known->second.holder.ok();
   if (clock_.Now() >= known->second.until) return std::nullopt;
-  return known->second.reader;
+  return known->second.holder;
 }
 
-Result<Reader> ReaderAccess::Keep(const std::string& key, Result<Reader> reader) {
-  const bool refused = !reader.ok() && reader.status().code() == Code::kPermission;
-  if (!reader.ok() && !refused) return reader;
+Result<ReaderAccess::Holder> ReaderAccess::Keep(const std::string& key, Result<Holder> holder) {
+  const bool refused = !holder.ok() && holder.status().code() == Code::kPermission;
+  if (!holder.ok() && !refused) return holder;
   const Time now = clock_.Now();
   const std::scoped_lock lock(mutex_);
   MakeRoom(now);
-  known_.insert_or_assign(key, Known{reader, now + (refused ? kKeepRefusals : kKeep)});
-  return reader;
+  known_.insert_or_assign(key, Known{holder, now + (refused ? kKeepRefusals : kKeep)});
+  return holder;
 }
 
 void ReaderAccess::MakeRoom(Time now) {
@@ -122,22 +123,23 @@ void ReaderAccess::CountFailure(const std::string& address) {
   (void)options_.limits->failures.Take(network, now);
 }
 
-Result<Reader> ReaderAccess::Ask(const std::string& token) {
+Result<ReaderAccess::Holder> ReaderAccess::Ask(const std::string& token) {
   auto identified = options_.identify ? options_.identify(token) : std::nullopt;
   const bool of_cluster = !identified.has_value();
   if (of_cluster && !options_.review_tokens) {
     return Status(Code::kPermission, "nobody here knows this token");
   }
-  NOS_ASSIGN(const Json subject, of_cluster ? Review(token) : *std::move(identified));
-  NOS_ASSIGN(Reader reader, RightsOf(subject));
-  reader.has_cluster_token = of_cluster;
-  return reader;
+  NOS_ASSIGN(Json subject, of_cluster ? Review(token) : *std::move(identified));
+  return Holder{std::move(subject), of_cluster};
 }
 
 Result<Json> ReaderAccess::Review(const std::string& token) {
   kube::Client client = kube::Client(transport_).Within(kPatience);
   const auto reviewed =
-      client.Create(kTokenReviews, "", ReviewOf(kTokenReviews, {{"token", token}}));
+      client.Create(kTokenReviews, "",
+                    {{"apiVersion", kTokenReviews.group + "/" + kTokenReviews.version},
+                     {"kind", kTokenReviews.kind},
+                     {"spec", {{"token", token}}}});
   if (!reviewed.ok()) {
     return Status(Code::kUnavailable,
                   fmt::format("the cluster's API server cannot be asked who you "
@@ -150,52 +152,6 @@ Result<Json> ReaderAccess::Review(const std::string& token) {
     return Status(Code::kPermission, "the cluster does not know this token, or not any more");
   }
   return SubjectOf(*user);
-}
-
-Result<Reader> ReaderAccess::RightsOf(const Json& subject) {
-  Reader reader;
-  reader.user = FindString(subject, "user");
-  reader.subject = subject;
-  NOS_ASSIGN(reader.may_all, May(subject, "list", ""));
-  const bool ask_create = options_.ask_create;
-  if (ask_create) {
-    NOS_ASSIGN(reader.may_create, May(subject, "create", ""));
-  }
-  size_t asked = 0;
-  for (const std::string& ns : namespaces_()) {
-    const bool settled = reader.may_all && (reader.may_create || !ask_create);
-    if (settled || ++asked > kMostNamespaces) break;
-    if (!reader.may_all) {
-      NOS_ASSIGN(const bool sees, May(subject, "list", ns));
-      if (!sees) continue;
-      reader.namespaces.insert(ns);
-    }
-    if (!ask_create || reader.may_create) continue;
-    NOS_ASSIGN(reader.may_create, May(subject, "create", ns));
-  }
-  return reader;
-}
-
-Result<bool> ReaderAccess::MayCreate(const Reader& reader, const std::string& ns) {
-  return May(reader.subject, "create", ns);
-}
-
-// Pods; "": of all namespaces.
-Result<bool> ReaderAccess::May(const Json& subject, std::string_view verb, const std::string& ns) {
-  JsonObject spec = subject.is_object() ? subject.get_object() : JsonObject();
-  JsonObject attributes{{"verb", verb}, {"resource", "pods"}};
-  if (!ns.empty()) attributes["namespace"] = ns;
-  spec["resourceAttributes"] = std::move(attributes);
-  const auto reviewed = kube::Client(transport_)
-                            .Within(kPatience)
-                            .Create(kAccessReviews, "", ReviewOf(kAccessReviews, std::move(spec)));
-  if (!reviewed.ok()) {
-    return Status(Code::kUnavailable, fmt::format("the cluster's API server cannot be asked what "
-                                                  "you may see: {}",
-                                                  reviewed.status().message()));
-  }
-  const Json* allowed = Find(*reviewed, "status", "allowed");
-  return allowed != nullptr && *allowed == Json(true);
 }
 
 }  // namespace nos::cmd

@@ -1,6 +1,5 @@
 // Who reads telemetry, and what of the cluster they may see, as its API server says: whom a bearer
-// token belongs to (TokenReview), and in which namespaces they may list pods
-// (SubjectAccessReview). Whoever may list the pods of all namespaces sees everything.
+// token belongs to (TokenReview), and what is theirs (reader_rights.h).
 //
 //   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); }, {});
 //   NOS_ASSIGN(const telemetry::Reader reader, access.Of(request, address));
@@ -17,6 +16,8 @@
 #include <string>
 
 #include "base/clock.h"
+#include "cmd/reader_rights.h"
+#include "cmd/single_flight.h"
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "net/http.h"
@@ -43,29 +44,37 @@ class ReaderAccess {
                std::function<std::set<std::string>()> namespaces, Options options)
       : transport_(transport),
         clock_(clock),
-        namespaces_(std::move(namespaces)),
-        options_(std::move(options)) {}
+        options_(std::move(options)),
+        rights_(transport, clock, std::move(namespaces), options_.ask_create) {}
 
   // Errors: kPermission (no token, or one that nobody knows), kExhausted (too many failures from
-  // there), kUnavailable and kDeadline (the API server does not answer).
+  // there), kUnavailable and kDeadline (the API server does not answer, or too many ask).
   Result<telemetry::Reader> Of(const net::HttpRequest& request, const std::string& address);
   // Of a browser's session, in which it is known who it is.
   Result<telemetry::Reader> OfSubject(const Json& subject);
-  // Asked anew each time. Errors: kUnavailable.
-  Result<bool> MayCreate(const telemetry::Reader& reader, const std::string& ns);
+  // As ReaderRights.
+  Result<bool> MayCreate(const telemetry::Reader& reader, const std::string& ns) {
+    return rights_.MayCreate(reader.subject, ns);
+  }
+  Result<bool> Sees(const telemetry::Reader& reader, const std::string& ns) {
+    return rights_.Sees(reader.subject, ns);
+  }
 
  private:
+  struct Holder {  // of a token
+    Json subject;
+    bool of_cluster = false;
+  };
   struct Known {
-    Result<telemetry::Reader> reader;
+    Result<Holder> holder;
     Time until{};
   };
 
-  std::optional<Result<telemetry::Reader>> Recall(const std::string& key, bool& was_good);
-  Result<telemetry::Reader> Keep(const std::string& key, Result<telemetry::Reader> reader);
-  Result<telemetry::Reader> Ask(const std::string& token);
+  std::optional<Result<Holder>> Recall(const std::string& key, bool& was_good);
+  Result<Holder> Keep(const std::string& key, Result<Holder> holder);
+  Result<Holder> HolderOf(const std::string& token, const std::string& address);
+  Result<Holder> Ask(const std::string& token);
   Result<Json> Review(const std::string& token);
-  Result<telemetry::Reader> RightsOf(const Json& subject);
-  Result<bool> May(const Json& subject, std::string_view verb, const std::string& ns);
   bool HasFailedTooOften(const std::string& address) const;
   std::string PoolOf(const std::string& network, Time now) const;
   void CountFailure(const std::string& address);
@@ -73,10 +82,11 @@ class ReaderAccess {
 
   kube::Transport& transport_;
   const Clock& clock_;
-  const std::function<std::set<std::string>()> namespaces_;
   const Options options_;
+  ReaderRights rights_;
+  SingleFlight<Holder> flight_{10, 6};
   std::mutex mutex_;
-  std::map<std::string, Known> known_;  // by the token's hash, or the subject's
+  std::map<std::string, Known> known_;  // by the token's hash
 };
 
 }  // namespace nos::cmd

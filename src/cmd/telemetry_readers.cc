@@ -89,13 +89,19 @@ Status TelemetryReaders::Connect(const Parts& parts) {
   auto connection = kube::LoadConnection(config_.kubeconfig, "");
   if (!connection.ok()) return connection.status().Within("readers");
   connection_ = *std::move(connection);
-  cluster_ = std::make_unique<kube::HttpTransport>(connection_, kube::HttpOptions{});
+  // A reader's rights are some hundred questions at once.
+  cluster_ = std::make_unique<kube::HttpTransport>(
+      connection_, kube::HttpOptions{.requests_per_second = 400, .burst = 1000});
   ReaderAccess::Options options;
   options.limits = limits_.get();
   options.ask_create = config_.actions.what_if || config_.actions.submit;
   options.review_tokens = config_.kubernetes;
   if (oidc_ != nullptr) {
-    options.identify = [this](const std::string& token) { return oidc_->Identify(token); };
+    options.identify = [this](const std::string& token) -> std::optional<Result<Json>> {
+      // kubectl's, where the cluster uses the same provider: the cluster knows whether it is good.
+      if (config_.kubernetes && oidc_->IsForOthers(token)) return std::nullopt;
+      return oidc_->Identify(token);
+    };
   }
   access_ =
       std::make_unique<ReaderAccess>(*cluster_, parts.clock, parts.namespaces, std::move(options));

@@ -53,6 +53,10 @@ class TelemetryReaders {
 
   // Thread-safe, as all of it.
   Result<telemetry::Reader> Authenticate(const net::HttpRequest& request);
+  // As ReaderRights.
+  Result<bool> Sees(const telemetry::Reader& reader, const std::string& ns) {
+    return access_ == nullptr ? reader.May(ns) : access_->Sees(reader, ns);
+  }
   // Signing in and out; none: it asks for something else.
   std::optional<net::HttpResponse> Answer(const net::HttpRequest& request);
   // Where browsers sign in, from the dashboard on; "": nowhere.

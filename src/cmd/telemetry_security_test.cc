@@ -68,6 +68,11 @@ class ApiServerDouble {
                         }).value());
   }
   uint16_t port() const { return server_->port(); }
+  // Is that user's, too.
+  void Know(const std::string& token, const std::string& user) {
+    const std::scoped_lock lock(mutex_);
+    users_[token] = user;
+  }
   std::vector<net::HttpRequest> created() const {
     const std::scoped_lock lock(mutex_);
     return created_;
@@ -77,7 +82,8 @@ class ApiServerDouble {
   static bool Allowed(const Json& spec) {
     const std::string_view user = FindString(spec, "user");
     const std::string_view ns = FindString(spec, "resourceAttributes", "namespace");
-    return user == "chief" || (user.ends_with("kim") && ns == "team-a");
+    return user == "chief" || (user.ends_with("kim") && ns == "team-a") ||
+           (user == "zoe" && ns == "zz");
   }
   net::HttpResponse Answer(const net::HttpRequest& request) {
     Json body = ParseJson(request.body).value_or(Json());
@@ -85,9 +91,10 @@ class ApiServerDouble {
     response.code = 201;
     if (request.target.ends_with("/tokenreviews")) {
       const std::string token(FindString(body, "spec", "token"));
-      const bool known = token.starts_with("cluster-");
-      body.get_object()["status"] = {{"authenticated", known},
-                                     {"user", {{"username", known ? token.substr(8) : ""}}}};
+      const std::scoped_lock lock(mutex_);
+      std::string user = token.starts_with("cluster-") ? token.substr(8) : users_[token];
+      body.get_object()["status"] = {{"authenticated", !user.empty()},
+                                     {"user", {{"username", user}}}};
     } else if (request.target.ends_with("/subjectaccessreviews")) {
       body.get_object()["status"] = {{"allowed", Allowed(*Find(body, "spec"))}};
     } else {
@@ -100,7 +107,8 @@ class ApiServerDouble {
 
   mutable std::mutex mutex_;
   std::vector<net::HttpRequest> created_;
-  std::unique_ptr<net::HttpServer> server_;  // last
+  std::map<std::string, std::string> users_;  // by token
+  std::unique_ptr<net::HttpServer> server_;   // last
 };
 
 const std::string kPod =
@@ -165,13 +173,14 @@ class TelemetrySecurityTest : public ::testing::Test {
                envelope);
   }
   // With a pod of team-a and one of team-b.
-  std::string Envelope(const std::string& cluster, int sequence, const std::string& name) {
+  std::string Envelope(const std::string& cluster, int sequence, const std::string& name,
+                       const std::vector<std::string>& namespaces = {"team-a", "team-b"}) {
     const int64_t now = ToMillis(clock_.Now());
     JsonArray records;
-    for (const char* ns : {"team-a", "team-b"}) {
+    for (const std::string& ns : namespaces) {
       records.push_back({{"kind", "pod"},
                          {"at", now},
-                         {"uid", std::string(ns) + name},
+                         {"uid", ns + name},
                          {"namespace", ns},
                          {"name", name},
                          {"node", ""},
@@ -188,10 +197,10 @@ class TelemetrySecurityTest : public ::testing::Test {
                       {"lost", 0},
                       {"records", std::move(records)}});
   }
-  std::string IdToken(const std::string& nonce = "") const {
+  std::string IdToken(const std::string& nonce = "", const std::string& audience = "nos") const {
     const int64_t now = ToMillis(clock_.Now()) / 1000;
     return key_.Sign({{"iss", provider_.url()},
-                      {"aud", "nos"},
+                      {"aud", audience},
                       {"sub", "kim"},
                       {"exp", now + 600},
                       {"nonce", nonce},
@@ -262,6 +271,44 @@ TEST_F(TelemetrySecurityTest, ReadersSeeAndFillTheirOwnNamespaceAlone) {
   }
   EXPECT_TRUE(api_.created().empty());
   EXPECT_EQ(Get("/api/v1/overview", Bearer("cluster-chief")).code, 200);
+}
+
+TEST_F(TelemetrySecurityTest, OfVeryManyNamespacesTheOneThatIsNamedIsAskedAbout) {
+  std::vector<std::string> namespaces = {"zz"};
+  for (int i = 0; i < 600; ++i) namespaces.push_back("aaa-" + std::to_string(1000 + i));
+  ASSERT_EQ(Deliver(Envelope("prod", 2, "p-2", namespaces)).code, 200);
+  ASSERT_TRUE(server_->recorder().Settle().ok());
+  const std::string zoe = Bearer("cluster-zoe");
+  const Answer session = Get("/api/v1/session", zoe);
+  EXPECT_NE(session.body.find(R"("namespaces":[],"unasked_namespaces":103)"), std::string::npos)
+      << session.body;
+  EXPECT_EQ(Get("/api/v1/workloads", zoe).body.find("p-2"), std::string::npos);
+  EXPECT_EQ(Get("/api/v1/workloads/zz/p-2", zoe).code, 200);
+  const Answer pods = Get("/api/v1/workloads?namespace=zz", zoe);
+  EXPECT_NE(pods.body.find("\"zzp-2\""), std::string::npos) << pods.body;
+  EXPECT_NE(Get("/api/v1/session", zoe).body.find(R"("namespaces":["zz"])"), std::string::npos);
+  for (const char* not_theirs : {"workloads/team-a/p-1", "workloads/aaa-1000/p-2",
+                                 "series?metric=used&subject=pod/team-a/p-1",
+                                 "series?metric=used&subject=quota/team-a/q/x"}) {
+    EXPECT_EQ(Get(std::string("/api/v1/") + not_theirs, zoe).code, 403) << not_theirs;
+  }
+  EXPECT_EQ(Get("/api/v1/workloads?namespace=team-a", zoe).body.find("p-1"), std::string::npos);
+}
+
+TEST_F(TelemetrySecurityTest, TokensOfTheSameProviderForTheClusterAreTheClustersToKnow) {
+  const std::string token = IdToken("", "kubernetes");
+  api_.Know(token, "kim");
+  EXPECT_NE(Get("/api/v1/session", Bearer(token)).body.find(R"("user":"kim")"), std::string::npos);
+  ASSERT_EQ(Ask("POST", "/api/v1/submit", kOwn + Bearer(token), kPod).code, 200);
+  EXPECT_EQ(api_.created().back().Header("authorization"), "Bearer " + token) << "with their own";
+  EXPECT_EQ(Get("/api/v1/session", Bearer(IdToken("", "grafana"))).code, 401);
+  // Where the cluster is not to be asked it is nobody's.
+  config_.readers.kubernetes = false;
+  config_.readers.actions = {};
+  Start();
+  const Answer refused = Get("/api/v1/session", Bearer(token));
+  EXPECT_EQ(refused.code, 401);
+  EXPECT_NE(refused.body.find("(aud)"), std::string::npos) << refused.body;
 }
 
 TEST_F(TelemetrySecurityTest, PodsAreCreatedWithTheReadersOwnRights) {

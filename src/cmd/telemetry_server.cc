@@ -12,8 +12,8 @@
 namespace nos::cmd {
 namespace {
 
-// Each envelope holds one until it is on disk.
-constexpr int kThreads = 16;
+// Each envelope holds one until it is on disk; readers whose rights are asked for hold some, too.
+constexpr int kThreads = 40;
 constexpr uint64_t kMostHeld = uint64_t{256} << 20;
 constexpr size_t kMostTokenFile = size_t{4} << 20;
 // A stream ends after that, and its client comes again: so that who may not see any more stops.
@@ -46,14 +46,14 @@ Status CheckSafe(const TelemetryServerConfig& config, const net::HttpServerOptio
   return Status::Ok();
 }
 
-// That anything is known of, in any cluster.
-std::set<std::string> NamespacesOf(const telemetry::Recorder& recorder) {
+// That anything is known of, in the cluster in which readers have their rights.
+std::set<std::string> NamespacesOf(const telemetry::Recorder& recorder, const std::string& home) {
   std::set<std::string> namespaces;
-  for (const std::string& cluster : recorder.Clusters()) {
-    recorder.Look(cluster, [&](const telemetry::Live& live) {
-      for (const auto& [uid, pod] : live.state.pods()) namespaces.insert(pod.ns);
-    });
-  }
+  const std::vector<std::string> clusters = recorder.Clusters();
+  const std::string& cluster = clusters.size() == 1 ? clusters.front() : home;
+  recorder.Look(cluster, [&](const telemetry::Live& live) {
+    for (const auto& [uid, pod] : live.state.pods()) namespaces.insert(pod.ns);
+  });
   return namespaces;
 }
 
@@ -120,7 +120,9 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   readers.sandbox_cluster = config.sandbox_cluster;
   NOS_ASSIGN(server->readers_,
              TelemetryReaders::Make(readers, {clock, catalogue, [self = server.get()] {
-                                                return NamespacesOf(*self->recorder_);
+                                                return NamespacesOf(
+                                                    *self->recorder_,
+                                                    self->config_.readers.actions.cluster);
                                               }}));
   const bool open = config.sandbox && config.token_file.empty();
   server->ingest_ = std::make_unique<telemetry::Ingest>(*server->recorder_,
@@ -140,6 +142,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
       .audit = people.audit(),
       .address = [&](const net::HttpRequest& request) { return people.AddressOf(request); },
       .sign_in = people.sign_in(),
+      .sees = [&](const telemetry::Reader& reader,
+                  const std::string& ns) { return people.Sees(reader, ns); },
       .home = config.readers.actions.cluster});
   NOS_ASSIGN(server->exports_,
              Exports::Start(config.exports, recorder.store.path, *server->recorder_, metrics));
@@ -184,7 +188,9 @@ net::HttpResponse TelemetryServer::Answer(const net::HttpRequest& request) {
   }
   if (auto answer = readers_->Answer(request)) return std::move(*answer);
   net::HttpResponse response = api_->Answer(request);
-  if (response.stream != nullptr) response.stream_limit = kStreamLimit;
+  if (response.stream != nullptr && response.stream_limit == Duration(0)) {
+    response.stream_limit = kStreamLimit;
+  }
   return response;
 }
 

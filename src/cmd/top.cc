@@ -28,15 +28,19 @@ struct TopFlags {
   bool once = false;
 };
 
-Status Load(TelemetryClient& client, TopModel& model) {
+// `note`: what the user should know of it.
+Status Load(TelemetryClient& client, const std::string& ns, TopModel& model, std::string& note) {
+  NOS_ASSIGN(const Json session, client.Get("session", {{"namespace", ns}}));
+  note = UnaskedNote(session, ns);
   auto overview = client.Get("overview");
   const bool hidden = !overview.ok() && overview.status().code() == Code::kPermission;
   if (!overview.ok() && !hidden) return overview.status();
-  NOS_ASSIGN(const Json gpus, client.Get("gpus"));
+  NOS_ASSIGN(const Json gpus, client.Get("gpus", {{"namespace", ns}}));
   std::vector<Json> pages;
   std::string after;
   do {
-    NOS_ASSIGN(Json page, client.Get("workloads", {{"limit", kPageSize}, {"after", after}}));
+    NOS_ASSIGN(Json page, client.Get("workloads",
+                                     {{"namespace", ns}, {"limit", kPageSize}, {"after", after}}));
     after = FindString(page, "next");
     pages.push_back(std::move(page));
   } while (!after.empty() && pages.size() < kMostPages);
@@ -76,8 +80,9 @@ class LiveTop {
         const bool goes_on = model_.Apply(event->name, *data);
         if (loaded && goes_on) continue;
         // What changes from the first event on is told again.
-        const Status read = Load(client_, model_);
-        note_ = read.ok() ? kHint : read.message();
+        const Status read = Load(client_, options_.ns, model_, note_);
+        if (!read.ok()) note_ = read.message();
+        if (note_.empty()) note_ = kHint;
         if (!read.ok()) return false;
         loaded = true;
       }
@@ -121,13 +126,17 @@ int Run(const TopFlags& flags) {
   auto client = TelemetryClient::For(flags.telemetry);
   if (!client.ok()) return Fail("nos top", client.status());
   TopModel model;
-  if (const Status read = Load(*client, model); !read.ok()) return Fail("nos top", read);
+  std::string note;
+  const Status read = Load(*client, flags.options.ns, model, note);
+  if (!read.ok()) return Fail("nos top", read);
+  const Display display = StdoutDisplay();
+  const bool once = flags.once || flags.output == "json" || !display.screen;
+  if (once && !note.empty()) std::cerr << note << "\n";
   if (flags.output == "json") {
     std::cout << WriteJsonPretty(TopJson(model, flags.options)) << "\n";
     return 0;
   }
-  const Display display = StdoutDisplay();
-  if (flags.once || !display.screen) {
+  if (once) {
     std::cout << RenderTop(RowsOf(model, flags.options), {TableWidth(), kUncut}, display.colours,
                            "");
     return 0;

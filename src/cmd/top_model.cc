@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "telemetry/records.h"
 
 namespace nos::cmd {
 namespace {
@@ -280,6 +281,15 @@ Json TopJson(const TopModel& model, const TopOptions& options) {
           {"overview", model.overview()},
           {"nodes", std::move(nodes)},
           {"pods", std::move(pods)}};
+}
+
+std::string UnaskedNote(const Json& session, const std::string& ns) {
+  const int64_t unasked = telemetry::IntegerOr(session, "unasked_namespaces", 0);
+  if (unasked <= 0 || !ns.empty()) return {};
+  return fmt::format(
+      "{} more namespaces have not been asked about yet, and what is yours there is missing; "
+      "-n NAME asks about one at once",
+      unasked);
 }
 
 }  // namespace nos::cmd

@@ -86,4 +86,9 @@ std::string RenderTop(const TopRows& rows, ViewSize size, bool colour, std::stri
 // "1g.5gb", "2 x 3g.20gb, gpu-memory": what a pod record asks for, without cpu and memory.
 std::string AsksOf(const Json& pod);
 
+// That there are namespaces of which nobody has said yet whether the user sees them, by GET
+// session;
+// "": there are none, or the user wants to see one alone.
+std::string UnaskedNote(const Json& session, const std::string& ns);
+
 }  // namespace nos::cmd

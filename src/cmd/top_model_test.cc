@@ -131,5 +131,13 @@ TEST(TopView, SaysItInAFrame) {
             "50 %  1.0G\n");
 }
 
+TEST(TopModel, SaysWhereNamespacesHaveNotBeenAskedAbout) {
+  const Json session{{"namespaces", {"a"}}, {"unasked_namespaces", 103}};
+  EXPECT_TRUE(UnaskedNote(session, "").starts_with("103 more namespaces"));
+  EXPECT_EQ(UnaskedNote(session, "zz"), "");
+  EXPECT_EQ(UnaskedNote({{"unasked_namespaces", 0}}, ""), "");
+  EXPECT_EQ(UnaskedNote({{"unasked_namespaces", "many"}}, ""), "");
+}
+
 }  // namespace
 }  // namespace nos::cmd

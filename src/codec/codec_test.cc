@@ -15,6 +15,15 @@ TEST(JsonTest, RoundTripsAndFindsByPath) {
   EXPECT_EQ(WriteJson(*value), R"({"a":{"b":"x"},"n":[1,2.5E0,null]})");
 }
 
+TEST(JsonTest, WhatIsPrettySteersNoTerminal) {
+  const Json value{{"a\u202eb", "\u061c\u009b31m\x7f\x1b日本é\u2069…😀"}};
+  const std::string text = WriteJsonPretty(value);
+  EXPECT_NE(text.find(R"("a\u202eb": "\u061c\u009b31m\u007f\u001b日本é\u2069…😀")"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(ParseJson(text).value_or(Json()), value);
+}
+
 TEST(JsonTest, RefusesRubbishWithItsPlace) {
   EXPECT_FALSE(ParseJson("").ok());
   EXPECT_FALSE(ParseJson("{} x").ok());

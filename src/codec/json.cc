@@ -15,6 +15,41 @@ std::string Escape(std::string_view text) {
   return boost::json::serialize(boost::json::string_view(text.data(), text.size()));
 }
 
+// What would steer a terminal, of U+0080 to U+FFFF: C1 controls, and what changes the direction of
+// the text beside it.
+bool Steers(unsigned code) {
+  return code < 0xa0 || code == 0x61c || code == 0x200e || code == 0x200f ||
+         (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+// The same JSON without such characters as they are.
+std::string ForTerminal(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const auto byte = [&](size_t i) {
+      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+    };
+    const unsigned first = byte(0);
+    size_t bytes = 1;
+    unsigned code = first;
+    if (first >= 0xc2 && first < 0xe0) {
+      code = (first & 0x1f) << 6 | (byte(1) & 0x3f), bytes = 2;
+    } else if (first >= 0xe0 && first < 0xf0) {
+      code = (first & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f), bytes = 3;
+    } else if (first >= 0xf0) {
+      code = 0x10000, bytes = 4;
+    }
+    if (code >= 0x7f && Steers(code)) {
+      out += fmt::format("\\u{:04x}", code);
+    } else {
+      out += text.substr(at, bytes);
+    }
+    at += bytes;
+  }
+  return out;
+}
+
 void WritePretty(const Json& value, std::string& out, size_t indent) {
   const std::string pad(indent + 2, ' ');
   const auto close = [&](char bracket) {
@@ -82,7 +117,7 @@ std::string WriteJson(const Json& value) { return boost::json::serialize(value);
 std::string WriteJsonPretty(const Json& value) {
   std::string out;
   WritePretty(value, out, 0);
-  return out;
+  return ForTerminal(out);
 }
 
 const Json* Find(const Json& value, std::string_view key) {

@@ -362,6 +362,12 @@ TEST(SeriesNamesTest, HoldersFollowTheLayoutAndEnd) {
   EXPECT_EQ(value("instance/M", "mig"), "M");
   EXPECT_EQ(value("quota/team/eq/nvidia.com/mig-1g.5gb", "resource"), "nvidia.com/mig-1g.5gb");
   EXPECT_EQ(value("quota/team/eq/nvidia.com/mig-1g.5gb", "quota"), "eq");
+  EXPECT_EQ(value("quota/team/eq/nvidia.com/mig-1g.5gb", "type"), "ElasticQuota");
+  EXPECT_EQ(value("composite-quota/team/eq/nvidia.com/mig-1g.5gb", "resource"),
+            "nvidia.com/mig-1g.5gb");
+  EXPECT_EQ(value("composite-quota/team/eq/nvidia.com/mig-1g.5gb", "type"),
+            "CompositeElasticQuota");
+  EXPECT_EQ(SeriesNames::MetricName("composite-quota/team/eq/x", "used"), "nos_quota_used");
 }
 
 TEST(SeriesNamesTest, LabelsThatCannotBeAreRefused) {

@@ -51,13 +51,19 @@ Labels LabelsOfGpu(const Layout& layout, const Gpu& gpu) {
   return labels;
 }
 
+bool IsOfQuota(std::string_view kind) {
+  return kind == telemetry::kQuotaSubject || kind == telemetry::kCompositeQuotaSubject;
+}
+
 // Of what is in no layout: "quota/ns/name/nvidia.com/gpu".
 Labels LabelsOfSubject(std::string_view subject) {
   Labels labels;
   const size_t slash = subject.find('/');
   const std::string_view kind = subject.substr(0, slash);
   std::string_view rest = slash == subject.npos ? std::string_view() : subject.substr(slash + 1);
-  if (kind == "quota") {
+  if (IsOfQuota(kind)) {
+    const bool composite = kind == telemetry::kCompositeQuotaSubject;
+    Add(labels, "type", std::string(composite ? telemetry::kCompositeQuota : "ElasticQuota"));
     for (const char* name : {"namespace", "quota"}) {
       const size_t end = std::min(rest.find('/'), rest.size());
       Add(labels, name, std::string(rest.substr(0, end)));
@@ -91,8 +97,8 @@ Result<Labels> ParseLabels(std::string_view text) {
     Add(labels, name, std::string(Trim(label.substr(equals + 1))));
   }
   static constexpr std::array kOurs = {
-      "UUID", "cluster", "container", "gpu",      "mig",     "modelName", "namespace",
-      "node", "pod",     "quota",     "resource", "subject", "GPU_I_ID",  "GPU_I_PROFILE"};
+      "UUID", "cluster", "container", "gpu",     "mig",  "modelName", "namespace",    "node",
+      "pod",  "quota",   "resource",  "subject", "type", "GPU_I_ID",  "GPU_I_PROFILE"};
   std::ranges::sort(labels);
   for (size_t i = 0; i < labels.size(); ++i) {
     const bool twice = i > 0 && labels[i].first == labels[i - 1].first;
@@ -119,7 +125,9 @@ bool MetricFilter::Takes(std::string_view name) const {
 }
 
 std::string SeriesNames::MetricName(std::string_view subject, std::string_view metric) {
-  std::string name = fmt::format("nos_{}_{}", subject.substr(0, subject.find('/')), metric);
+  std::string_view kind = subject.substr(0, subject.find('/'));
+  if (IsOfQuota(kind)) kind = telemetry::kQuotaSubject;  // the type is a label
+  std::string name = fmt::format("nos_{}_{}", kind, metric);
   for (char& c : name) {
     const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (!fits) c = '_';

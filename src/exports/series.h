@@ -3,7 +3,8 @@
 //   utilization of gpu/GPU-1         nos_gpu_utilization{cluster,UUID,gpu,modelName,node,...}
 //   memory_used of instance/MIG-1    nos_instance_memory_used{...,GPU_I_ID,GPU_I_PROFILE,mig}
 //   allocated of cluster, node/n     nos_cluster_allocated{cluster}, nos_node_allocated{..,node}
-//   used of quota/ns/q/nvidia.com/x  nos_quota_used{cluster,namespace,quota,resource}
+//   used of quota/ns/q/nvidia.com/x, composite-quota/...
+//                                    nos_quota_used{cluster,namespace,quota,type,resource}
 //
 // GPUs and instances have namespace, pod and container of whoever alone holds them, as in the
 // layout that was reported last before the sample. One owner.

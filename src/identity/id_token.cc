@@ -25,15 +25,6 @@ std::optional<double> SecondsOf(const Json& claims, std::string_view name) {
   return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
 }
 
-bool IsFor(const Json& claims, std::string_view client) {
-  const Json* audience = Find(claims, "aud");
-  if (audience == nullptr) return false;
-  if (audience->is_string()) return View(audience->get_string()) == client;
-  return audience->is_array() && std::ranges::any_of(audience->get_array(), [&](const Json& one) {
-           return one.is_string() && View(one.get_string()) == client;
-         });
-}
-
 bool IsName(std::string_view name) {
   return !name.empty() && name.size() <= kMostName && std::ranges::none_of(name, [](char c) {
     return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
@@ -56,6 +47,15 @@ JsonArray GroupsOf(const Json& claims, const IdTokenRules& rules) {
 }
 
 }  // namespace
+
+bool IsFor(const Json& claims, std::string_view client) {
+  const Json* audience = Find(claims, "aud");
+  if (audience == nullptr) return false;
+  if (audience->is_string()) return View(audience->get_string()) == client;
+  return audience->is_array() && std::ranges::any_of(audience->get_array(), [&](const Json& one) {
+           return one.is_string() && View(one.get_string()) == client;
+         });
+}
 
 Status CheckClaims(const Json& claims, const IdTokenRules& rules, Time now,
                    std::string_view nonce) {

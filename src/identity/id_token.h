@@ -20,6 +20,9 @@ struct IdTokenRules {
   std::string groups_claim = "groups", groups_prefix{};
 };
 
+// Whether it is meant for that client (aud). Says nothing of who has signed it.
+bool IsFor(const Json& claims, std::string_view client);
+
 // `nonce` not empty: the token was asked for with it. Clocks may differ by half a minute. Error:
 // kPermission, which claim is wrong.
 Status CheckClaims(const Json& claims, const IdTokenRules& rules, Time now,

@@ -51,6 +51,12 @@ bool Issuer::MayHaveIssued(std::string_view token) const {
   return jwt.ok() && FindString(jwt->claims, "iss") == options_.rules.issuer;
 }
 
+bool Issuer::MayBeForOthers(std::string_view token) const {
+  const auto jwt = ParseJwt(token);
+  return jwt.ok() && FindString(jwt->claims, "iss") == options_.rules.issuer &&
+         !IsFor(jwt->claims, options_.rules.client_id);
+}
+
 Issuer::Shared Issuer::Current() const {
   const std::scoped_lock lock(mutex_);
   return known_;

@@ -47,6 +47,8 @@ class Issuer {
 
   // Whether the token says that it is this issuer's; nothing is checked.
   bool MayHaveIssued(std::string_view token) const;
+  // Whether it says besides that it is for another client of the issuer alone.
+  bool MayBeForOthers(std::string_view token) const;
   // Errors: kPermission; kUnavailable: its keys cannot be had.
   Result<Json> Verify(std::string_view token) { return Verify(token, ""); }
   // Where a browser is sent. Error: kUnavailable.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "codec/gzip.h"
@@ -17,8 +18,26 @@ namespace {
 constexpr std::string_view kPrefix = "/api/v1/";
 constexpr int64_t kLatest = 9'999'999'999'999;  // in the year 2286
 constexpr size_t kMostParameter = 1000;
+constexpr size_t kMostNamed = 30;  // namespaces in one request that have to be asked about
+constexpr Duration kUnaskedStreamLimit = std::chrono::minutes(1);
 // Smaller ones gain nothing, larger ones cost the reader more time than they save.
 constexpr size_t kLeastGzip = 2000, kMostGzip = size_t{2} << 20;
+
+// As a parameter, in the path of a pod, or in the subject of a series.
+std::set<std::string> NamespacesNamed(const net::Target& target,
+                                      const std::vector<std::string_view>& path) {
+  std::set<std::string> names;
+  if (path.size() == 3) names.emplace(path[1]);
+  for (const auto& [key, value] : target.query) {
+    if (key == "namespace") names.insert(value);
+    if (key != "subject") continue;
+    const auto parts = Split(value, '/');
+    const bool namespaced =
+        parts[0] == "pod" || parts[0] == kQuotaSubject || parts[0] == kCompositeQuotaSubject;
+    if (parts.size() > 2 && namespaced) names.emplace(parts[1]);
+  }
+  return names;
+}
 
 void Shrink(const net::HttpRequest& request, net::HttpResponse& response) {
   const std::string accepted(request.Header("accept-encoding"));
@@ -165,7 +184,9 @@ net::HttpResponse Api::Read(const net::HttpRequest& request, const net::Target& 
   if (!cluster.ok()) return ErrorAnswer(HttpCodeOf(cluster.status()), cluster.status().message());
   const Status may = name == "session" ? Status::Ok() : MayLookAt(*cluster, reader);
   if (!may.ok()) return ErrorAnswer(HttpCodeOf(may), may.message());
-  const ApiCall call{reader, *cluster, target, request};
+  const auto asking = WithNamed(NamespacesNamed(target, parts), reader);
+  if (!asking.ok()) return ErrorAnswer(HttpCodeOf(asking.status()), asking.status().message());
+  const ApiCall call{*asking, *cluster, target, request};
   if (stream) return Stream(call);
   if (!one && found->second.all_namespaces && !reader.may_all) {
     return ErrorAnswer(403, fmt::format("{} is about the whole cluster, and {} may see only some "
@@ -179,6 +200,18 @@ net::HttpResponse Api::Read(const net::HttpRequest& request, const net::Target& 
   response.headers.emplace_back("Cache-Control", "no-store");
   response.body = std::move(reply).value();
   return response;
+}
+
+Result<Reader> Api::WithNamed(const std::set<std::string>& names, const Reader& reader) const {
+  Reader with = reader;
+  if (reader.may_all || !parts_.sees) return with;
+  size_t asked = 0;
+  for (const std::string& ns : names) {
+    if (with.May(ns) || ++asked > kMostNamed) continue;
+    NOS_ASSIGN(const bool sees, parts_.sees(reader, ns));
+    if (sees) with.namespaces.insert(ns);
+  }
+  return with;
 }
 
 Status Api::MayLookAt(const std::string& cluster, const Reader& reader) const {
@@ -244,6 +277,7 @@ Api::Reply Api::Session(const ApiCall& call) {
     for (const std::string& ns : reader.namespaces) json.Text(ns);
     json.End(']');
   }
+  json.Key("unasked_namespaces").Number(static_cast<int64_t>(reader.unasked));
   if (reader.has_session) json.Key("sign_out").Text("logout");
   json.Key("now").Number(parts_.recorder.Now()).Key("version").Text(parts_.version).End('}');
   return std::move(json.text());
@@ -317,6 +351,8 @@ net::HttpResponse Api::Stream(const ApiCall& call) {
   response.stream =
       OpenStream(parts_.recorder, parts_.hub, TextsOf(call.cluster), overviews_, parts_.catalogue,
                  call.reader, {call.cluster, std::string(call.request.Header("last-event-id"))});
+  // What they see is more soon.
+  if (call.reader.unasked > 0) response.stream_limit = kUnaskedStreamLimit;
   if (response.stream == nullptr) {
     return TooManyAnswer("too many streams are open: close some", std::chrono::seconds(30));
   }

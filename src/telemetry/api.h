@@ -58,6 +58,9 @@ class Api {
     std::function<std::string(const net::HttpRequest&)> address = {};
     // Where browsers sign in, from the dashboard on: "login"; "": there is no such thing.
     std::string sign_in = {};
+    // Whether they see that namespace, where nobody has said yet (Reader::unasked), or not lately;
+    // empty: they see those that they bring. Errors: as of `authenticate`.
+    std::function<Result<bool>(const Reader&, const std::string& ns)> sees = {};
     // The cluster in which readers have their namespaces, where several report; "": unknown.
     std::string home = {};
   };
@@ -89,6 +92,8 @@ class Api {
   Time Now() const;
   Result<std::string> ClusterOf(const net::Target& target) const;
   Result<std::string> ClusterNamed(const std::string& name) const;
+  // The same reader, with what they see of the namespaces that are named.
+  Result<Reader> WithNamed(const std::set<std::string>& names, const Reader& reader) const;
   // Of somebody who may see some namespaces: of another cluster they are others'.
   Status MayLookAt(const std::string& cluster, const Reader& reader) const;
   Reply Session(const ApiCall& call);

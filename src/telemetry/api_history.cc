@@ -3,40 +3,45 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/text.h"
 #include "telemetry/api.h"
+#include "telemetry/narrow.h"
 
 namespace nos::telemetry {
 namespace {
 
 constexpr Millis kFarAway = 9'999'999'999'999;
 constexpr int64_t kMostHistory = 10'000, kMostDecisions = 1000;
-constexpr std::array<std::string_view, 10> kKinds = {
-    "decision", "event", "job", "layout", "node", "pod", "queue", "quota", "removed", "xid"};
+constexpr std::array<std::string_view, 11> kKinds = {
+    "decision", "event", "gap", "job", "layout", "node", "pod", "queue", "quota", "removed", "xid"};
 // What those get who see some namespaces only: the rest is about the whole cluster.
 constexpr std::array<std::string_view, 6> kKindsOfNamespaces = {"decision", "event", "job",
                                                                 "pod",      "queue", "quota"};
 
-// Leaves only pods of the scope. False: there is none.
-bool Narrow(Json& decision, const Scope& scope) {
-  if (scope.all()) return true;
-  bool any = false;
-  for (const char* key : {"pods", "victims"}) {
-    Json* pods = decision.is_object() ? decision.get_object().if_contains(key) : nullptr;
-    if (pods == nullptr || !pods->is_array()) continue;
-    JsonArray kept;
-    for (Json& pod : pods->get_array()) {
-      if (scope.Has(std::string(FindString(pod, "namespace")))) kept.push_back(std::move(pod));
-    }
-    any = any || !kept.empty();
-    *pods = std::move(kept);
-  }
-  return any;
+// Of which anything is known now; none for a scope that leaves nothing out.
+std::set<std::string> NamespacesOf(const ApiCall& call, const Recorder& recorder,
+                                   const Scope& scope) {
+  std::set<std::string> namespaces;
+  if (scope.all()) return namespaces;
+  recorder.Look(call.cluster, [&](const Live& live) {
+    for (const auto& [uid, pod] : live.state.pods()) namespaces.insert(pod.ns);
+  });
+  return namespaces;
 }
 
-// Whether an event may be told to whoever has the scope.
-bool Tells(Event& event, const Scope& scope) {
+// Leaves what is the scope's. False: there is none.
+bool Narrow(Json& decision, const Scope& scope, const std::set<std::string>& namespaces) {
+  if (scope.all()) return true;
+  auto narrowed = NarrowedDecision(decision, scope, namespaces);
+  if (!narrowed) return false;
+  decision = *std::move(narrowed);
+  return true;
+}
+
+// Whether an event may be told to whoever has the scope; it is made narrower where it has to be.
+bool Tells(Event& event, const Scope& scope, const std::set<std::string>& namespaces) {
   if (scope.all()) return true;
   if (event.kind == "pod" || event.kind == "job" || event.kind == "queue")
     return scope.Has(std::string(FindString(event.body, "namespace")));
@@ -44,8 +49,12 @@ bool Tells(Event& event, const Scope& scope) {
     const std::string ns(FindString(event.body, "object", "namespace"));
     return !ns.empty() && scope.Has(ns);
   }
-  if (event.kind == "quota") return QuotaIsIn(event.body, scope);
-  return event.kind == "decision" && Narrow(event.body, scope);
+  if (event.kind == "quota") {
+    if (!QuotaIsIn(event.body, scope)) return false;
+    event.body = NarrowedQuota(event.body, scope);
+    return true;
+  }
+  return event.kind == "decision" && Narrow(event.body, scope, namespaces);
 }
 
 // Which kinds are asked for, of those that the scope may see. Error: kInvalid.
@@ -123,12 +132,13 @@ Api::Reply Api::History(const ApiCall& call) {
   NOS_ASSIGN(query.kinds, KindsOf(call.All("kind"), scope));
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   const OfNode node = NodeNamed(parts_.recorder, call.cluster, call.Parameter("node"));
+  const std::set<std::string> namespaces = NamespacesOf(call, parts_.recorder, scope);
   JsonText json;
   json.Begin('{').Key("events").Begin('[');
   std::optional<EventPlace> next;
   if (!query.kinds.empty()) {
     NOS_ASSIGN(next, parts_.recorder.archive().Scan(id, query, [&](Event& event) {
-      const bool told = node.Has(event) && Tells(event, scope);
+      const bool told = node.Has(event) && Tells(event, scope, namespaces);
       if (told) json.Value(event.body);
       return told;
     }));
@@ -143,11 +153,12 @@ Api::Reply Api::Decisions(const ApiCall& call) {
   query.kinds = {"decision"};
   query.latest = true;  // a decision has two or three records
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
+  const std::set<std::string> namespaces = NamespacesOf(call, parts_.recorder, scope);
   JsonText json;
   json.Begin('{').Key("decisions").Begin('[');
   NOS_ASSIGN(const std::optional<EventPlace> next,
              parts_.recorder.archive().Scan(id, query, [&](Event& event) {
-               const bool told = Narrow(event.body, scope);
+               const bool told = Narrow(event.body, scope, namespaces);
                if (told) json.Value(event.body);
                return told;
              }));

@@ -137,6 +137,20 @@ TEST_F(ApiTest, PagesAreFullOfWhatTheReaderMaySee) {
   Get("/api/v1/history?kind='", 400);
 }
 
+TEST_F(ApiTest, WhatReportersLostShowsAsAGap) {
+  Json envelope = EnvelopeOf("cluster", 1, {});
+  envelope.get_object()["lost"] = 42;
+  ASSERT_TRUE(Take(envelope).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const Json answer = Get("/api/v1/history?kind=gap");
+  const JsonArray& events = Find(answer, "events")->get_array();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(FindString(events[0], "source"), "cluster");
+  EXPECT_EQ(IntegerOr(events[0], "lost", 0), 42);
+  reader_ = {"kim", false, {"team-1"}};
+  EXPECT_TRUE(Find(Get("/api/v1/history?kind=gap"), "events")->get_array().empty());
+}
+
 TEST_F(ApiTest, HistoryIsOfOneNodeWhereThatIsAsked) {
   Fill();
   JsonArray records;

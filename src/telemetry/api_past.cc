@@ -68,6 +68,24 @@ void AppendSeries(const std::string& subject, const std::vector<Bucket>& buckets
   json.End('}');
 }
 
+bool IsOfQuota(std::string_view subject) {
+  const std::string_view kind = subject.substr(0, subject.find('/'));
+  return kind == kQuotaSubject || kind == kCompositeQuotaSubject;
+}
+
+// A composite quota is also theirs who see one of the namespaces that it is for.
+bool SeesCompositeQuota(const Recorder& recorder, const ApiCall& call,
+                        const std::vector<std::string_view>& parts) {
+  if (parts[0] != kCompositeQuotaSubject || parts.size() < 4) return false;
+  const std::string key = fmt::format("{}/{}/{}", kCompositeQuota, parts[1], parts[2]);
+  bool sees = false;
+  recorder.Look(call.cluster, [&](const Live& live) {
+    const auto quota = live.state.quotas().find(key);
+    sees = quota != live.state.quotas().end() && QuotaIsIn(quota->second, Scope(call.reader, ""));
+  });
+  return sees;
+}
+
 bool NamesPod(const Json& decision, std::string_view key, const std::string& ns,
               const std::string& name) {
   const Json* pods = Find(decision, key);
@@ -96,7 +114,7 @@ Api::Reply Api::Series(const ApiCall& call) {
   Range range{0, to, NiceStep((to - from + points - 1) / points)};
   range.from = FloorTo(from, range.step);
   JsonText json;
-  const bool of_quota = subjects.front().starts_with("quota/");
+  const bool of_quota = IsOfQuota(subjects.front());
   json.Begin('{').Key("metric").Text(metric);
   json.Key("unit").Text(of_quota ? "" : UnitOf(metric));
   json.Key("step").Number(range.step).Key("series").Begin('[');
@@ -113,8 +131,9 @@ Result<std::vector<Bucket>> Api::SeriesOf(const ApiCall& call, const std::string
                                           const std::string& metric, const Range& range) {
   const auto parts = Split(subject, '/');
   const bool namespaced =
-      (parts[0] == "pod" && parts.size() == 3) || (parts[0] == "quota" && parts.size() >= 4);
-  if (namespaced ? !call.reader.May(parts[1]) : !call.reader.may_all) {
+      (parts[0] == "pod" && parts.size() == 3) || (IsOfQuota(parts[0]) && parts.size() >= 4);
+  const bool may = namespaced ? call.reader.May(parts[1]) : call.reader.may_all;
+  if (!may && !SeesCompositeQuota(parts_.recorder, call, parts)) {
     return Status(Code::kPermission,
                   fmt::format("{} may not see {}", call.reader.user, Shortened(subject, 200)));
   }

@@ -30,6 +30,7 @@ Metrics MetricsOf(const Node& node) {
 void AddQuota(const Json& quota, Millis at, JsonArray& records) {
   const Json* resources = Find(quota, "resources");
   if (resources == nullptr || !resources->is_object()) return;
+  const bool composite = FindString(quota, "type") == kCompositeQuota;
   for (const auto& [key, amounts] : resources->get_object()) {
     Metrics metrics;
     for (const char* name : {"min", "max", "used", "guaranteed", "borrowed", "lent"}) {
@@ -39,7 +40,8 @@ void AddQuota(const Json& quota, Millis at, JsonArray& records) {
       }
     }
     const std::string subject =
-        fmt::format("quota/{}/{}/{}", FindString(quota, "namespace"), FindString(quota, "name"),
+        fmt::format("{}/{}/{}/{}", composite ? kCompositeQuotaSubject : kQuotaSubject,
+                    FindString(quota, "namespace"), FindString(quota, "name"),
                     std::string_view(key.data(), key.size()));
     records.push_back(DerivedRecord(at, subject, metrics));
   }

@@ -13,10 +13,10 @@ inline constexpr MetricFamily kRecords{MetricFamily::Kind::kCounter, "nos_teleme
 inline constexpr MetricFamily kLost{MetricFamily::Kind::kCounter,
                                     "nos_telemetry_reported_lost_records_total",
                                     "Records that reporters say they had to drop, by cluster."};
-inline constexpr MetricFamily kLeftOut{MetricFamily::Kind::kCounter,
-                                       "nos_telemetry_unkept_values_total",
-                                       "Values of metrics beyond the names that a cluster or a "
-                                       "subject may have, by cluster."};
+inline constexpr MetricFamily kLeftOut{
+    MetricFamily::Kind::kCounter, "nos_telemetry_unkept_values_total",
+    "Values beyond the subjects that a cluster may have, and the "
+    "metrics of it or of one subject, by cluster."};
 inline constexpr MetricFamily kCommit{MetricFamily::Kind::kDuration,
                                       "nos_telemetry_commit_duration_seconds",
                                       "How long a commit of envelopes to disk takes."};

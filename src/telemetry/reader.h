@@ -15,6 +15,7 @@ struct Reader {
   std::string user;
   bool may_all = false;              // everything, what belongs to no namespace included
   std::set<std::string> namespaces;  // else only what is theirs
+  size_t unasked = 0;                // further ones, of which nobody has said yet
   bool may_create = false;           // pods, in some namespace that is known here
   Json subject = {};                 // user, uid, groups, extra: as access reviews name them
   bool has_cluster_token = false;    // its bearer token is one of the cluster's

@@ -293,6 +293,8 @@ Status Recorder::Flush() {
   Written();
   const std::scoped_lock lock(live_mutex_);
   for (const auto& [name, live] : live_) {
+    const auto unkept = static_cast<double>(store_->TakeUnkept(live->id));
+    if (unkept > 0) metrics_.Count(kLeftOut, {{"cluster", name}}, unkept);
     store_->TakeNumbers(live->id, live->heads);
     live->heads.Clear();
   }

@@ -18,6 +18,11 @@ namespace nos::telemetry {
 
 using Millis = int64_t;  // since the epoch, UTC; or a span
 
+// Both kinds of quotas may have the same name.
+inline constexpr std::string_view kCompositeQuota = "CompositeElasticQuota";  // its type
+inline constexpr std::string_view kQuotaSubject = "quota",
+                                  kCompositeQuotaSubject = "composite-quota";
+
 inline constexpr size_t kMostMetrics = 60;  // of one subject
 
 struct Instance {
@@ -48,7 +53,7 @@ struct Layout {
 };
 
 // Measurements of one subject at one time: "gpu/GPU-...", "instance/MIG-...", and of this server's
-// own making "cluster", "node/...", "quota/...".
+// own making "cluster", "node/...", "quota/...", "composite-quota/...".
 struct Readings {
   std::string subject;
   std::vector<std::pair<std::string, double>> metrics;

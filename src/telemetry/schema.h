@@ -43,6 +43,12 @@ CREATE TABLE rollups_1h(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 -- Windows that were rolled up before a subject's samples came.
 CREATE TABLE late(level INTEGER NOT NULL, window INTEGER NOT NULL, subject INTEGER NOT NULL,
                   PRIMARY KEY(level, window, subject)) WITHOUT ROWID;
+)",
+    // When the last samples of a subject were of, about; of those that there are, nobody knows.
+    R"(
+ALTER TABLE subjects ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
+UPDATE subjects SET seen = CAST(strftime('%s', 'now') AS INTEGER) * 1000;
+CREATE INDEX subjects_by_seen ON subjects(seen);
 )"};
 
 // Keys of meta.

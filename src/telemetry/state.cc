@@ -8,6 +8,8 @@ namespace {
 constexpr size_t kMostPods = 200'000, kMostNodes = 20'000, kMostThings = 50'000;
 constexpr size_t kMostRuns = 200, kMostRunsKeys = 50'000;
 constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000, kMostWaits = 100'000;
+// Of which readings have come and that are in no layout, yet.
+constexpr size_t kMostUnplaced = 10'000;
 
 Json WithoutTime(const Json& body) {
   Json copy = body;
@@ -152,7 +154,8 @@ State::Effects State::Apply(const Record& record, std::string_view source, Milli
 
 void State::ApplyReadings(const Record& record, const Readings& readings) {
   const auto found = latest_.find(readings.subject);
-  if (found == latest_.end() && latest_.size() >= kMostSubjects) return;
+  const size_t most = std::min(kMostSubjects, node_of_.size() + kMostUnplaced);
+  if (found == latest_.end() && latest_.size() >= most) return;
   Latest& latest = found == latest_.end() ? latest_[readings.subject] : found->second;
   if (record.at < latest.at) return;
   latest = {record.at, readings};

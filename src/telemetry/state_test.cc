@@ -78,6 +78,23 @@ TEST_F(StateTest, OldMeasurementsSayNothingAboutNow) {
   EXPECT_DOUBLE_EQ(Now().allocated, 6.0 / 8);
 }
 
+// Who invents names of GPUs takes no room from those that there are.
+TEST_F(StateTest, ReadingsOfWhatIsInNoLayoutAreBounded) {
+  const auto reading = [](const std::string& gpu) {
+    return Json{{"kind", "gpu"}, {"at", kReportStart}, {"gpu", gpu}, {"metrics", {{"power", 1}}}};
+  };
+  Report({1, 1, 7}, kReportStart);
+  for (int i = 0; i < 20'000; ++i) Tell(reading("invented-" + std::to_string(i)), "node/bad");
+  EXPECT_NE(state_.LatestOf("gpu", "invented-0"), nullptr);
+  EXPECT_EQ(state_.LatestOf("gpu", "invented-19999"), nullptr);
+  Report({3, 2, 7}, kReportStart + 300'000);  // with layouts
+  Report({3, 2, 7}, kReportStart + 310'000);
+  for (int n = 0; n < 3; ++n) {
+    EXPECT_NE(state_.LatestOf("gpu", GpuName(n, 1)), nullptr);
+    EXPECT_NE(state_.LatestOf("instance", InstanceName(n, 1, 6)), nullptr);
+  }
+}
+
 TEST_F(StateTest, OnlyChangesAreWrittenDown) {
   const Json running = PodRecord(kReportStart, "a", "p", "running", "nvidia.com/mig-1g.5gb", "n");
   EXPECT_EQ(Tell(running).changes.size(), 1U);

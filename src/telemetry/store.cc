@@ -32,7 +32,7 @@ Result<std::unique_ptr<Store>> Store::Open(const StoreOptions& options) {
     return Status(Code::kUnavailable, options.path + ": another nos telemetry uses this file");
   }
   NOS_ASSIGN(Sqlite db, Sqlite::Open(options.path, Sqlite::Mode::kWrite));
-  std::unique_ptr<Store> store(new Store(std::move(db), std::move(lock)));
+  std::unique_ptr<Store> store(new Store(std::move(db), std::move(lock), options.most_subjects));
   NOS_RETURN_IF_ERROR(store->db_.Execute(fmt::format(
       "PRAGMA page_size={}; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
       "PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit=268435456",
@@ -72,6 +72,8 @@ Status Store::Transaction(FunctionRef<Status()> write) {
   (void)db_.Execute("ROLLBACK");  // fails where SQLite has done it already
   metrics_.clear();               // some of them may be of this transaction
   numbers_.clear();
+  subjects_.clear();
+  unkept_.clear();
   return status;
 }
 
@@ -193,28 +195,16 @@ Result<int64_t> Store::MetricId(const std::string& name) {
   return id;
 }
 
-Result<int64_t> Store::NumberOf(const char* sql, int64_t cluster, const std::string& name) {
-  NOS_ASSIGN(SqliteStatement * select, Statement(sql));
-  int64_t id = 0;
-  NOS_RETURN_IF_ERROR(
-      select->Each([&](SqliteRow& row) { id = row.Integer(0); }, cluster, std::string_view(name)));
-  return id;
-}
-
 Status Store::WriteHead(int64_t flush, int64_t cluster, const std::string& subject,
                         const Head& head) {
   int64_t number = head.subject;
   if (number == 0) {
-    constexpr const char* kSelect = "SELECT id FROM subjects WHERE cluster = ? AND name = ?";
-    NOS_ASSIGN(number, NumberOf(kSelect, cluster, subject));
+    NOS_ASSIGN(number, SubjectId(cluster, subject, std::ranges::max(head.block.times)));
   }
   if (number == 0) {
-    NOS_ASSIGN(SqliteStatement * insert,
-               Statement("INSERT INTO subjects(cluster, name) VALUES (?, ?)"));
-    NOS_RETURN_IF_ERROR(insert->Run(cluster, std::string_view(subject)));
-    number = db_.LastId();
+    unkept_[cluster] += static_cast<int64_t>(head.block.times.size() * head.metrics.size());
+    return Status::Ok();
   }
-  if (number > kMostSubjectId) return Internal("database: too many subjects of samples");
   if (head.subject == 0) numbers_[{cluster, subject}] = number;
   std::vector<int64_t> metrics;
   SampleBlock block = Ordered(head.block);

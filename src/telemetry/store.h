@@ -29,6 +29,9 @@ namespace nos::telemetry {
 struct StoreOptions {
   std::string path = "telemetry.db";
   int64_t most_bytes = 0;  // the file grows no larger; 0: as large as the disk
+  // Of one cluster; kMostClusters have room for so many. They are forgotten with their last
+  // samples.
+  int64_t most_subjects = int64_t{1} << 21;
 };
 
 struct JournalRow {
@@ -69,6 +72,8 @@ class Store {
   Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
   // What a follower of the journal has had.
   Status SetPosition(const std::string& follower, int64_t journal_id);
+  // How many values of the cluster were not written since, as it has too many subjects.
+  int64_t TakeUnkept(int64_t cluster);
   // After the commit: `heads` gets the numbers that its subjects were given.
   void TakeNumbers(int64_t cluster, Heads& heads);
 
@@ -95,7 +100,8 @@ class Store {
   Result<int64_t> UsedBytes();
 
  private:
-  Store(Sqlite db, UniqueFd lock) : lock_(std::move(lock)), db_(std::move(db)) {}
+  Store(Sqlite db, UniqueFd lock, int64_t most_subjects)
+      : lock_(std::move(lock)), db_(std::move(db)), most_subjects_(most_subjects) {}
   Status Migrate();
   Status Limit(int64_t most_bytes);
   Result<int64_t> Meta(const std::string& key, int64_t fallback = 0);
@@ -103,7 +109,11 @@ class Store {
   Status SetMeta(const std::string& key, int64_t value);
   // Prepared once.
   Result<SqliteStatement*> Statement(const char* sql);
-  Result<int64_t> NumberOf(const char* table, int64_t cluster, const std::string& name);
+  // 0: there are too many.
+  Result<int64_t> SubjectId(int64_t cluster, const std::string& name, Millis seen);
+  Result<int64_t> CountSubjects(int64_t cluster);
+  Status MarkSeen(int64_t subject, Millis seen);
+  Result<bool> ExpireSubjects(Millis now, const Retention& retention);
   Result<int64_t> MetricId(const std::string& name);
   Status MarkLate(int64_t subject, const SampleBlock& block);
   Status WriteHeads(int64_t cluster, const HeadsBySubject& heads);
@@ -125,6 +135,9 @@ class Store {
 
   const UniqueFd lock_;  // of the file, while this lives
   Sqlite db_;
+  const int64_t most_subjects_;
+  std::map<int64_t, int64_t> subjects_;  // of clusters: how many; as far as they were counted
+  std::map<int64_t, int64_t> unkept_;    // by cluster
   std::map<std::string, SqliteStatement, std::less<>> statements_;
   std::map<std::string, int64_t> metrics_;
   // Of subjects of clusters, given since the last TakeNumbers.

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "telemetry/archive.h"
+#include "telemetry/schema.h"
 
 namespace nos::telemetry {
 namespace {
@@ -234,6 +235,70 @@ TEST_F(StoreTest, AFileOfANewerVersionIsLeftAlone) {
     ASSERT_TRUE(db->Execute("PRAGMA user_version=99").ok());
   }
   EXPECT_EQ(Store::Open({path_}).status().code(), Code::kInvalid);
+}
+
+// What a cluster's subjects are goes with the last of their samples, and one cluster has no more of
+// them than its share.
+TEST_F(StoreTest, SubjectsAreForgottenAndBounded) {
+  const auto subjects = [&](const std::string& of = "") {
+    const auto db = Sqlite::Open(path_, Sqlite::Mode::kRead);
+    return const_cast<Sqlite&>(*db).Number("SELECT count(*) FROM subjects" + of).value_or(-1);
+  };
+  const auto write = [&](int64_t cluster, const std::string& subject, Millis at) {
+    Heads heads;
+    (void)heads.Add(at, {subject, {{"utilization", 1}, {"power", 2}}, nullptr, nullptr});
+    const auto flush = [&] { return store_->Flush(cluster, heads); };
+    EXPECT_TRUE(store_->Transaction(flush).ok());
+  };
+  store_.reset();
+  auto store = Store::Open({.path = path_, .most_subjects = 3});
+  ASSERT_TRUE(store.ok()) << store.status().ToString();
+  store_ = *std::move(store);
+  for (const char* subject : {"gpu/a", "gpu/b", "gpu/c", "gpu/d", "gpu/e"}) {
+    write(1, subject, kBegin);
+  }
+  EXPECT_EQ(store_->TakeUnkept(1), 4) << "two subjects with two values each";
+  EXPECT_EQ(store_->TakeUnkept(1), 0);
+  write(2, "gpu/other", kBegin);
+  EXPECT_EQ(store_->TakeUnkept(2), 0) << "another cluster has room of its own";
+  EXPECT_EQ(subjects(), 4);
+  // One goes on: it stays, and the others make room in time.
+  const Retention keep;
+  write(1, "gpu/a", kBegin + 100 * kDay);
+  RollUp(kBegin + 101 * kDay);
+  const auto expire = [&](Millis now) {
+    for (int i = 0; i < 1000; ++i) {
+      const auto more = store_->Expire(now, keep);
+      ASSERT_TRUE(more.ok()) << more.status().ToString();
+      if (!*more) return;
+    }
+  };
+  expire(kBegin + keep.rollups_1h);
+  EXPECT_EQ(subjects(), 4);
+  expire(kBegin + keep.rollups_1h + 8 * kDay);
+  EXPECT_EQ(subjects(" WHERE name = 'gpu/a'"), 1);
+  EXPECT_EQ(subjects(), 1);
+  write(1, "gpu/e", kBegin + keep.rollups_1h + 8 * kDay);
+  EXPECT_EQ(store_->TakeUnkept(1), 0);
+}
+
+TEST_F(StoreTest, AFileFromBeforeKeepsItsSubjects) {
+  store_.reset();
+  std::filesystem::remove(path_);
+  {
+    auto db = Sqlite::Open(path_, Sqlite::Mode::kWrite);
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE(db->Execute(kMigrations[0]).ok());
+    ASSERT_TRUE(
+        db->Execute("PRAGMA user_version=1; INSERT INTO subjects VALUES (7, 1, 'gpu/a')").ok());
+  }
+  auto store = Store::Open({path_});
+  ASSERT_TRUE(store.ok()) << store.status().ToString();
+  store_ = *std::move(store);
+  const auto more = store_->Expire(kBegin + 500 * kDay, Retention());
+  ASSERT_TRUE(more.ok()) << more.status().ToString();
+  auto db = Sqlite::Open(path_, Sqlite::Mode::kRead);
+  EXPECT_EQ(db->Number("SELECT id FROM subjects WHERE name = 'gpu/a'").value_or(0), 7);
 }
 
 }  // namespace

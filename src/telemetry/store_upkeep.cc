@@ -101,7 +101,12 @@ Status Store::RollSubjects(const Rolled& rolled, int64_t first, int64_t last) {
         },
         RowId(source, first), RowId(source, last)));
   }
-  for (auto& [subject, sum] : sums) NOS_RETURN_IF_ERROR(Replace(rolled, subject, sum));
+  for (auto& [subject, sum] : sums) {
+    NOS_RETURN_IF_ERROR(Replace(rolled, subject, sum));
+    // Once in a window of the last level, whose end its row outlives by no more than it is kept.
+    if (rolled.level < 2) continue;
+    NOS_RETURN_IF_ERROR(MarkSeen(subject, (rolled.window + 1) * level.window));
+  }
   return Status::Ok();
 }
 
@@ -155,7 +160,8 @@ Result<bool> Store::Expire(Millis now, const Retention& retention) {
   NOS_ASSIGN(const bool fine, ExpireLevel(1, now, retention.rollups_5m));
   NOS_ASSIGN(const bool coarse, ExpireLevel(2, now, retention.rollups_1h));
   NOS_ASSIGN(const bool events, ExpireEvents(now, retention.events));
-  return some || fine || coarse || events;
+  NOS_ASSIGN(const bool subjects, ExpireSubjects(now, retention));
+  return some || fine || coarse || events || subjects;
 }
 
 Result<bool> Store::ExpireRaw(Millis now, Millis keep) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <functional>
 #include <random>
 
 #include "base/text.h"
@@ -12,6 +13,14 @@ namespace {
 std::string NewEpoch() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+// "all", or a text for these namespaces.
+std::string WhatIsSeen(const Reader& reader) {
+  if (reader.may_all) return "all";
+  std::string names;
+  for (const std::string& ns : reader.namespaces) names += ns + "/";
+  return fmt::format("{:016x}", std::hash<std::string>()(names));
 }
 
 // JSON has no line breaks of its own.
@@ -35,6 +44,7 @@ class Stream final : public net::BodyStream {
         catalogue_(catalogue),
         reader_(reader),
         scope_(reader, ""),
+        whose_(WhatIsSeen(reader)),
         options_(options),
         place_(std::move(place)) {}
   ~Stream() override {
@@ -66,7 +76,7 @@ class Stream final : public net::BodyStream {
   // The version from which the client goes on; 0: it has to begin anew.
   uint64_t Resumed(const State& state) const {
     const auto parts = Split(options_.last_event, '.');
-    if (parts.size() != 2 || parts[0] != hub_.epoch()) return 0;
+    if (parts.size() != 3 || parts[0] != hub_.epoch() || parts[2] != whose_) return 0;
     const auto version = ParseInt(parts[1]);
     if (!version || *version <= 0) return 0;
     const auto since = static_cast<uint64_t>(*version);
@@ -79,7 +89,8 @@ class Stream final : public net::BodyStream {
     return forgotten ? 0 : since;
   }
 
-  std::string Id() const { return fmt::format("{}.{}", hub_.epoch(), seen_); }
+  // With it comes back who sees the same.
+  std::string Id() const { return fmt::format("{}.{}.{}", hub_.epoch(), seen_, whose_); }
 
   void Tell(const State& state, std::string& out) {
     const uint64_t since = std::exchange(seen_, state.version());
@@ -109,6 +120,7 @@ class Stream final : public net::BodyStream {
   const gpu::Catalogue& catalogue_;
   const Reader reader_;
   const Scope scope_;
+  const std::string whose_;
   const StreamOptions options_;
   const std::unique_ptr<StreamHub::Place> place_;
   bool begun_ = false;

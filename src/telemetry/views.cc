@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "telemetry/narrow.h"
 #include "telemetry/shares.h"
 
 namespace nos::telemetry {
@@ -349,7 +350,8 @@ std::string QuotasJson(const State& state, const Scope& scope) {
   JsonText json;
   json.Begin('{').Key("quotas").Begin('[');
   for (const auto& [key, quota] : state.quotas()) {
-    if (QuotaIsIn(quota, scope)) json.Value(quota);
+    if (!QuotaIsIn(quota, scope)) continue;
+    scope.all() ? json.Value(quota) : json.Value(NarrowedQuota(quota, scope));
   }
   json.End(']').End('}');
   return std::move(json.text());

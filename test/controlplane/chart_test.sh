@@ -52,6 +52,13 @@ accepted --set telemetry.enabled=true --set telemetry.certificateSecret=c --set 
   --set telemetry.exportSecret=e --set telemetry.config.export.remoteWrite.url=https://mimir.test/api/v1/push \
   --set telemetry.config.export.remoteWrite.tokenFile=/etc/nos-export/token
 accepted --set metrics.dashboards.enabled=true --set metrics.dashboards.annotations.grafana_folder=GPUs
+accepted --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod \
+  --set operator.telemetry.spoolClaim=spool
+spooled() { render -s templates/operator.yaml --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod "$@"; }
+expect 'emptyDir: ' spooled
+expect 'claimName: spool' spooled --set operator.telemetry.spoolClaim=spool
+expect 'spoolShared: true' spooled --set operator.telemetry.spoolClaim=spool
+expect 'maxSurge: 0' spooled --set operator.telemetry.spoolClaim=spool
 # Definitions with the rules that this API server can check.
 out=$(render --kube-version 1.34.0 -s templates/crds.yaml | tee "$dir/definitions.yaml" | dry_run 2>&1) || fail "definitions"
 grep -q x-kubernetes-validations "$dir/definitions.yaml" || fail "definitions for 1.34 have no rule"

@@ -28,7 +28,13 @@ export function App(): ReactNode {
 }
 
 function Entry(): ReactNode {
-  const session = useResource("session", api.session);
+  const namespace = useRoute().params.ns ?? "";
+  const [named, setNamed] = useState("");
+  const session = useResource(`session|${named}`, (signal) => api.session(named, signal));
+  const known = session.data?.namespaces;
+  useEffect(() => {
+    if (known && namespace && !known.includes(namespace)) setNamed(namespace);
+  }, [known, namespace]);
   if (session.error?.status === 401) {
     return <SignIn why={session.error.message} place={session.error.signIn} onToken={session.reload} />;
   }
@@ -51,6 +57,10 @@ function Signed({ session, onRefused }: { session: Session; onRefused: () => voi
       }),
     [live, onRefused],
   );
+
+  // More may have been asked about by the time that the stream begins anew.
+  const unasked = (session.unasked_namespaces ?? 0) > 0;
+  useEffect(() => (unasked ? live?.on("reset", onRefused) : undefined), [live, unasked, onRefused]);
 
   return cluster ? <Pages key={name} cluster={cluster} route={route} /> : <Loading what="the dashboard" />;
 }

@@ -125,7 +125,8 @@ export async function signOut(place: string): Promise<void> {
 }
 
 export const api = {
-  session: (signal?: AbortSignal) => get<Session>("session", {}, signal),
+  /** `namespace`: is asked about, if nobody has said yet whether it is the user's. */
+  session: (namespace: string, signal?: AbortSignal) => get<Session>("session", { namespace }, signal),
   overview: (cluster: string, signal?: AbortSignal) => get<Overview>("overview", { cluster }, signal),
   gpus: (cluster: string, at?: number, namespace?: string, signal?: AbortSignal) =>
     get<Gpus>("gpus", { cluster, at, namespace }, signal),

@@ -10,6 +10,8 @@ export interface Session {
   sign_out?: string;
   /** null: every namespace. */
   namespaces: string[] | null;
+  /** How many further ones there are of which nobody has said yet whether they are the user's. */
+  unasked_namespaces?: number;
   now: number;
   version: string;
 }

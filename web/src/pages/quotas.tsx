@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { api } from "../api/client";
 import type { Quota, QuotaAmounts } from "../api/types";
 import { useAt, useCluster, useEvent, useRange, useResource } from "../lib/data";
-import { amount, percent } from "../lib/format";
+import { amount, counted, percent } from "../lib/format";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
 import { Chart } from "../ui/chart";
@@ -59,6 +59,12 @@ function Body({ quotas }: { quotas: Quota[] }): ReactNode {
 const nameOf = (quota: Quota): string =>
   quota.name === "quota" ? quota.namespace : `${quota.namespace}/${quota.name}`;
 
+const isComposite = (quota: Quota): boolean => quota.type === "CompositeElasticQuota";
+
+/** Both kinds may have the same name. */
+const subjectOf = (quota: Quota, resource: string): string =>
+  `${isComposite(quota) ? "composite-quota" : "quota"}/${quota.namespace}/${quota.name}/${resource}`;
+
 function QuotaTable({ quotas, resource }: { quotas: Quota[]; resource: string }): ReactNode {
   const most = Math.max(1, ...quotas.map((each) => scaleOf(each.resources[resource])));
   const write = (value: number | undefined): string => amount(resource, value);
@@ -84,7 +90,7 @@ function QuotaTable({ quotas, resource }: { quotas: Quota[]; resource: string })
               <tr key={`${quota.type}/${quota.namespace}/${quota.name}`}>
                 <th scope="row">
                   <a href={href("workloads", { ns: quota.namespaces[0] ?? quota.namespace })}>{nameOf(quota)}</a>
-                  {quota.type === "CompositeElasticQuota" && <span className="tag">{quota.namespaces.length} namespaces</span>}
+                  {isComposite(quota) && <span className="tag">{counted(quota.namespaces.length, "namespace")}</span>}
                 </th>
                 <td className="quota-bar-cell"><QuotaBar amounts={amounts} most={most} /></td>
                 <td className="number">{write(amounts.guaranteed)}</td>
@@ -124,7 +130,7 @@ const metrics = ["used", "guaranteed", "borrowed", "lent"] as const;
 
 function QuotaCharts({ quotas, resource }: { quotas: Quota[]; resource: string }): ReactNode {
   const range = useRange();
-  const subjects = quotas.slice(0, 24).map((each) => `quota/${each.namespace}/${each.name}/${resource}`);
+  const subjects = quotas.slice(0, 24).map((each) => subjectOf(each, resource));
   const series = useSeries(metrics, subjects, range);
   return (
     <Loaded resource={series} what="quotas over time" rows={4}>
@@ -134,7 +140,7 @@ function QuotaCharts({ quotas, resource }: { quotas: Quota[]; resource: string }
             const subject = subjects[place] ?? "";
             return (
               <Chart
-                key={subject} title={nameOf(quota)} from={range.from} to={range.to} height={130}
+                key={subject} title={isComposite(quota) ? `${nameOf(quota)}, composite` : nameOf(quota)} from={range.from} to={range.to} height={130}
                 write={(value) => amount(resource, value === null || value === undefined ? value : Math.round(value))}
                 lines={[
                   { label: "Guaranteed", colour: "--muted", dash: [2, 3], series: data.of("guaranteed", subject) },

@@ -9,6 +9,7 @@ import { href, pages, setParams, useRoute, type Page } from "../lib/route";
 import { setTheme, useTheme, type Theme } from "../lib/theme";
 import { Choice, IconButton, type Option } from "./controls";
 import { Icon } from "./icons";
+import { Unasked } from "./unasked";
 
 export const titles: Record<Page, string> = {
   overview: "Overview",
@@ -57,6 +58,7 @@ export function Shell({ page, children }: { page: Page; children: ReactNode }): 
         </div>
       </header>
       <main className="content" id="content" tabIndex={-1}>
+        <Unasked />
         {children}
       </main>
     </div>
@@ -93,7 +95,9 @@ function Mark(): ReactNode {
 function Where({ page }: { page: Page }): ReactNode {
   const { session, name } = useCluster();
   const { params } = useRoute();
-  const namespaces = session.namespaces;
+  const own = session.namespaces;
+  // One that somebody has named stands among them.
+  const namespaces = own && params.ns && !own.includes(params.ns) ? [...own, params.ns] : own;
   return (
     <>
       {session.clusters.length > 1 && (

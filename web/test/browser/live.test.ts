@@ -2,7 +2,7 @@
 // double's knobs make these; against a real server they are skipped.
 import type { Page } from "playwright-core";
 import { afterEach, describe, expect, it } from "vitest";
-import { hash, open, picture, realUrl, serve, settled, unable, useBrowser } from "./browser";
+import { expectAccessible, hash, open, picture, realUrl, serve, settled, unable, useBrowser } from "./browser";
 
 describe.skipIf(unable || realUrl)("live", () => {
   const its = useBrowser();
@@ -116,6 +116,24 @@ describe.skipIf(unable || realUrl)("live", () => {
     expect(await hash(page)).toContain("ns=speech");
     await page.goto(`${its.server.url}#/what-if`);
     await page.getByText("creating pods takes the right to").waitFor();
+    await close();
+  });
+
+  it("namespaces that nobody has asked about are told of, and one that is named is shown", async () => {
+    await turn({ namespaces: ["vision"], unasked: ["speech", "other"] });
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/workloads`);
+    await page.getByText("2 namespaces more have not been asked about yet").waitFor();
+    await expectAccessible(page);
+    await picture(page, "unasked");
+    await page.getByLabel("Ask about").fill("speech");
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await page.getByText("1 namespace more has not been asked about yet").waitFor();
+    await page.getByRole("button", { name: /namespace.*speech/i }).first().waitFor();
+    await page.waitForFunction(() => {
+      const rows = [...document.querySelectorAll("tbody th")];
+      return rows.length > 0 && rows.every((each) => each.textContent?.startsWith("speech/"));
+    });
+    expect(problems).toEqual([]);
     await close();
   });
 

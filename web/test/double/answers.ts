@@ -281,7 +281,7 @@ export class Answers {
     const step = Math.max(interval, Math.ceil((Number(query.get("to")) - from) / points / interval) * interval);
     const unit = metric.startsWith("memory_") ? "MiB" : metric.startsWith("power") ? "W" : metric === "temperature" ? "celsius"
       : metric === "seconds_to_slice" ? "s" : metric.startsWith("pods_") ? "pods"
-      : query.getAll("subject").some((each) => each.startsWith("quota/")) ? "GB" : "fraction";
+      : query.getAll("subject").some((each) => /^(composite-)?quota\//.test(each)) ? "GB" : "fraction";
     return {
       metric, unit, step,
       series: query.getAll("subject").map((subject) => {

@@ -29,9 +29,10 @@ export interface Knobs {
   empty: boolean; // no node, no pod
   submit: boolean;
   namespaces: string[] | null;
+  unasked: string[]; // further ones, which are theirs once they are named
 }
 
-const normal: Knobs = { token: "", signIn: false, forbidden: false, failing: false, empty: false, submit: true, namespaces: null };
+const normal: Knobs = { token: "", signIn: false, forbidden: false, failing: false, empty: false, submit: true, namespaces: null, unasked: [] };
 
 export interface Options {
   port?: number;
@@ -160,7 +161,7 @@ export class Double {
     if (knobs.signIn && !signed) return json(response, 401, { error: "sign in", sign_in: "login" });
     if (request.method === "POST") return this.post(local, request, response);
     const parts = local.split("/").map(decodeURIComponent);
-    if (local === "session") return json(response, 200, this.session());
+    if (local === "session") return json(response, 200, this.session(query.get("namespace") ?? ""));
     if (local === "stream") return this.stream(request, response);
     if (knobs.forbidden && ["overview", "gpus", "decisions", "series", "history"].includes(local)) {
       return json(response, 403, { error: `user casey may not see all of the cluster; it takes the right "get" on nodes/${local}` });
@@ -213,11 +214,16 @@ export class Double {
     return json(response, 200, { namespace: field("namespace") || "default", name: field("name") || "pod" });
   }
 
-  private session(): Session {
-    const { namespaces, submit } = this.knobs;
+  private session(named: string): Session {
+    const { knobs } = this;
+    if (knobs.unasked.includes(named)) {
+      knobs.unasked = knobs.unasked.filter((each) => each !== named);
+      knobs.namespaces = [...(knobs.namespaces ?? []), named];
+    }
+    const { namespaces, submit, unasked } = knobs;
     return {
       user: "casey", sandbox: false, clusters: ["prod", "lab"], can: { submit, all_namespaces: namespaces === null },
-      namespaces, now: this.answers.now, version: "1.4.0", ...(this.knobs.signIn && { sign_out: "logout" }),
+      namespaces, unasked_namespaces: unasked.length, now: this.answers.now, version: "1.4.0", ...(this.knobs.signIn && { sign_out: "logout" }),
     };
   }
 

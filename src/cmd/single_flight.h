@@ -1,0 +1,70 @@
+// Many who want to know the same at once ask once: the first one asks, the others wait for what it
+// hears.
+//
+//   SingleFlight<Reader> flight(8, 6);
+//   Result<Reader> reader = flight.Do(key, [&] { return Ask(token); });
+//
+// Thread-safe. Keeps nothing: whoever comes when the answer is there asks anew.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/function_ref.h"
+#include "base/status.h"
+
+namespace nos::cmd {
+
+template <typename T>
+class SingleFlight {
+ public:
+  // How many may ask and wait at once, and how many of them for the same.
+  SingleFlight(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
+
+  // Errors: those of `ask`; kUnavailable: too many ask and wait.
+  Result<T> Do(const std::string& key, FunctionRef<Result<T>()> ask) {
+    std::unique_lock lock(mutex_);
+    std::shared_ptr<Flight>& place = flights_[key];
+    const bool first = place == nullptr;
+    if (first) place = std::make_shared<Flight>();
+    const std::shared_ptr<Flight> flight = place;
+    if (inside_ >= most_ || flight->people >= most_of_one_) {
+      if (first) flights_.erase(key);
+      return Status(Code::kUnavailable, "many ask for this just now: come again in a second");
+    }
+    ++inside_;
+    ++flight->people;
+    if (first) {
+      lock.unlock();
+      Result<T> answer = ask();
+      lock.lock();
+      flight->answer = std::move(answer);
+      flight->is_over = true;
+      flights_.erase(key);
+      flight->over.notify_all();
+    } else {
+      flight->over.wait(lock, [&] { return flight->is_over; });
+    }
+    --inside_;
+    return flight->answer;
+  }
+
+ private:
+  struct Flight {
+    std::condition_variable over;
+    bool is_over = false;
+    Result<T> answer = Status(Code::kInternal, "nobody has answered");
+    size_t people = 0;
+  };
+
+  const size_t most_, most_of_one_;
+  mutable std::mutex mutex_;
+  size_t inside_ = 0;
+  std::map<std::string, std::shared_ptr<Flight>> flights_;
+};
+
+}  // namespace nos::cmd
