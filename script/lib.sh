@@ -21,7 +21,10 @@ configure_and_build() {
   [ $# -gt 0 ] && targets=(--target "$@")
   log=build/$preset.log
   mkdir -p build
-  script/web || say "nos is built without its dashboard (see above)"
+  script/web || {
+    [ $? -eq 3 ] || die "the dashboard does not build (see above)"
+    say "nos is built without its dashboard (see above)"
+  }
   if [ ! -f "build/$preset/build.ninja" ]; then
     say "configuring the $preset build"
     cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; die "configuring failed (see above)"; }
