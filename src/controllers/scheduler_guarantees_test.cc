@@ -192,5 +192,48 @@ TEST_F(SchedulerGuaranteesTest, WhatIsSharedWithTheParentIsNobodysByRight) {
   EXPECT_LE(evictions, 1);
 }
 
+// A parent's max counts who does not end, whatever its child's min covers.
+TEST_F(SchedulerGuaranteesTest, NobodyGoesInVainForAParentsMax) {
+  Node("n0", "2");
+  Node("lost", "2");
+  Quota("org", {{"cpu", "3"}}, {{"cpu", "3"}});
+  Quota("c", {{"cpu", "2"}}, {}, "org/quota");
+  Quota("s", {{"cpu", "1"}}, {}, "org/quota");
+  On("lost", "s", "stuck", "2");
+  On("n0", "c", "p5", "1");
+  On("n0", "other", "o", "1");
+  Run();
+  EvictedByAnother("s/stuck", true);
+  Lose("lost");
+  Run();
+  LetPodsEndSlowly();
+  On("n0", "c", "p11", "1");
+  Run();
+  EXPECT_EQ(At("other/o"), "n0") << "its end helps nobody";
+}
+
+TEST_F(SchedulerGuaranteesTest, AShareIsClaimedOfWhoeverGoesBeyondTheirs) {
+  Node("n", "4");
+  Node("m", "4");
+  Quota("a", {{"cpu", "2"}});
+  Quota("b", {{"cpu", "2"}});
+  Quota("i", {{"cpu", "4"}});  // idle
+  PodWith("b", "gated", {{"cpu", "3"}}, 0, {},
+          {{"nodeSelector", {{"name", "m"}}}, {"schedulingGates", JsonArray{{{"name", "x"}}}}});
+  On("n", "a", "a1", "2");
+  On("n", "b", "b1", "1");
+  On("n", "b", "b2", "1");
+  Run();
+  On("n", "a", "q", "1");
+  Run();
+  ASSERT_EQ(At("a/q"), "") << "no room, and b has no more than its share";
+  RunFor(seconds(60));
+  Json pod = *api_.Find("pods", "b/gated");
+  MakeObject(pod, "spec").erase("schedulingGates");
+  api_.Put(pod);
+  RunFor(seconds(30));
+  EXPECT_EQ(At("a/q"), "n") << WhyOf("a/q");
+}
+
 }  // namespace
 }  // namespace nos::controllers

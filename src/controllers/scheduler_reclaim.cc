@@ -13,6 +13,21 @@
 
 namespace nos::controllers {
 
+namespace {
+
+// Whether they are one, or something above both has limits.
+bool SharesLimits(const quota::Balance& balance, size_t a, size_t b) {
+  if (a == b) return true;
+  const std::vector<quota::Member> others = balance.PathOf(b);
+  return std::ranges::any_of(balance.PathOf(a), [&](const quota::Member& member) {
+    const quota::Terms& terms = balance.terms(member.account);
+    return (!terms.max.empty() || !terms.borrowing_limit.empty()) &&
+           std::ranges::find(others, member.account, &quota::Member::account) != others.end();
+  });
+}
+
+}  // namespace
+
 bool Scheduler::HasQuota(const Framework& framework, const cluster::Pod& pod) const {
   return framework.quotas() != nullptr &&
          engine_.ledger().balance().AccountOf(pod.meta.ns).has_value();
@@ -33,16 +48,16 @@ std::vector<Scheduler::Pod> Scheduler::Leaving() const {
 }
 
 // What they have of their quotas counts to others as theirs no more than elsewhere; to their own
-// it does until they are gone, which may be never.
+// and to what limits both it does until they are gone, which may be never.
 std::vector<Scheduler::Pod> Scheduler::LeavingLostNodes(const cluster::Pod& seen_by) const {
-  const auto own = engine_.ledger().balance().AccountOf(seen_by.meta.ns);
+  const quota::Balance& balance = engine_.ledger().balance();
+  const auto own = balance.AccountOf(seen_by.meta.ns);
   std::vector<Pod> leaving;
   for (const std::string& key : ending_) {
     const auto* placed = engine_.FindPlaced(key);
     if (placed == nullptr || !IsOnLostNode(*placed)) continue;
-    if (engine_.ledger().balance().AccountOf(placed->pod->meta.ns) != own) {
-      leaving.push_back(placed->pod);
-    }
+    const auto theirs = balance.AccountOf(placed->pod->meta.ns);
+    if (!own || !theirs || !SharesLimits(balance, *own, *theirs)) leaving.push_back(placed->pod);
   }
   return leaving;
 }
@@ -133,19 +148,21 @@ std::optional<Time> Scheduler::GoneFor(const Pod& promised) const {
   return last;
 }
 
-// Of what the other's quota uses beyond its min since that one is bound, perhaps by others of it.
+// Of what the other's quota has too much of since that one is bound, perhaps by others of it.
 bool Scheduler::MayTake(const cluster::Pod& pod, const cluster::Pod& bound) const {
   const quota::Balance& balance = engine_.ledger().balance();
   const auto own = balance.AccountOf(pod.meta.ns), theirs = balance.AccountOf(bound.meta.ns);
-  if (!own || !theirs || own == theirs) return false;
   const quota::Amounts* charge = engine_.ledger().ChargeOf(bound.Key());
-  if (charge == nullptr) return false;
-  const bool beyond = std::ranges::any_of(charge->entries(), [&](const auto& entry) {
+  if (!own || !theirs || own == theirs || charge == nullptr) return false;
+  const quota::Amounts asked = quota::ChargeOf(pod, nullptr, engine_.charge_rules());
+  const bool guaranteed = balance.IsGuaranteed(*own, asked) || quota::DependsOnNode(pod);
+  if (!guaranteed && !balance.WithinShare(balance.PathOf(*own).front(), asked)) return false;
+  return std::ranges::any_of(charge->entries(), [&](const auto& entry) {
     const std::vector<quota::Member> path = balance.PathOf(*theirs, entry.first);
-    return !path.empty() && balance.IsBeyondMin(path.front(), entry.first);
+    if (path.empty()) return false;
+    return guaranteed ? balance.IsBeyondMin(path.front(), entry.first)
+                      : balance.IsBeyondShare(path.front(), entry.first);
   });
-  if (!beyond || quota::DependsOnNode(pod)) return beyond;
-  return balance.IsGuaranteed(*own, quota::ChargeOf(pod, nullptr, engine_.charge_rules()));
 }
 
 std::string Scheduler::WhatItAwaits(const Pod& pod, const std::vector<Pod>& leaving, Time now) {

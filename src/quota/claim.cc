@@ -59,6 +59,17 @@ bool Claim::MayTakeFromOther(const Holding& victim) const {
   if (!claimant_.account || !victim.account) return false;
   const bool guaranteed = IsGuaranteed();
   const std::vector<Member> path = balance_.PathOf(*claimant_.account);
+  const auto within = [&](Member member, const Amounts::Entry& asked) {
+    Amounts one;
+    one.Set(asked.first, asked.second);
+    return guaranteed ? balance_.WithinMin(member, one) : balance_.WithinShare(member, one);
+  };
+  // In all that it asks for, of what is shared with those above, too.
+  const bool own = std::ranges::all_of(claimant_.charge.entries(), [&](const auto& asked) {
+    const std::vector<Member> from = balance_.PathOf(*claimant_.account, asked.first);
+    return from.empty() || within(from.front(), asked);
+  });
+  if (!own) return false;
   return std::ranges::any_of(named_.entries(), [&](const Amounts::Entry& asked) {
     if (victim.charge.Get(asked.first) <= 0) return false;
     std::vector<Member> ours = path;  // without what both are part of
@@ -68,19 +79,13 @@ bool Claim::MayTakeFromOther(const Holding& victim) const {
       ours.pop_back();
       theirs.pop_back();
     }
-    const auto within = [&](Member member) {
-      const bool is_own = member == path.front();
-      Amounts one;
-      one.Set(asked.first, asked.second);
-      const Amounts& all = is_own ? named_ : one;
-      return guaranteed ? balance_.WithinMin(member, all) : balance_.WithinShare(member, all);
-    };
     if (!settled_.IsBeyondMin(theirs.front(), asked.first)) return false;
     const auto too_much = [&](Member member) {
       return guaranteed ? balance_.IsBeyondMin(member, asked.first)
                         : balance_.IsBeyondShare(member, asked.first);
     };
-    return std::ranges::all_of(ours, within) && std::ranges::all_of(theirs, too_much);
+    return std::ranges::all_of(ours, [&](Member member) { return within(member, asked); }) &&
+           std::ranges::all_of(theirs, too_much);
   });
 }
 
