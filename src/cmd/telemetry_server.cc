@@ -16,8 +16,9 @@ namespace {
 constexpr int kThreads = 40;
 constexpr uint64_t kMostHeld = uint64_t{256} << 20;
 constexpr size_t kMostTokenFile = size_t{4} << 20;
-// A stream ends after that, and its client comes again: so that who may not see any more stops.
-constexpr Duration kStreamLimit = std::chrono::hours(1);
+// A stream ends after that, and its client comes again: so that who may not see any more stops,
+// about as soon as elsewhere. In the sandbox all see everything.
+constexpr Duration kStreamLimit = std::chrono::minutes(1), kOpenStreamLimit = std::chrono::hours(1);
 
 bool IsLoopback(const std::string& address) { return address == "127.0.0.1" || address == "::1"; }
 
@@ -189,7 +190,7 @@ net::HttpResponse TelemetryServer::Answer(const net::HttpRequest& request) {
   if (auto answer = readers_->Answer(request)) return std::move(*answer);
   net::HttpResponse response = api_->Answer(request);
   if (response.stream != nullptr && response.stream_limit == Duration(0)) {
-    response.stream_limit = kStreamLimit;
+    response.stream_limit = config_.sandbox ? kOpenStreamLimit : kStreamLimit;
   }
   return response;
 }

@@ -88,7 +88,8 @@ class LiveTop {
       }
       if (stream->Ended()) {
         const Status error = client_.Explain(stream->error());
-        note_ = error.ok() ? "the server has ended the stream" : error.message();
+        if (!error.ok()) note_ = error.message();
+        if (error.ok() && !loaded) note_ = "the server has ended the stream";
         return loaded;
       }
       Draw();

@@ -25,6 +25,16 @@ bool WasPreempted(const cluster::Pod& pod) {
   return target != nullptr && target->status == "True" && target->reason == "PreemptionByScheduler";
 }
 
+// When the kubelet has said that the pod's containers, which were ready, are so no more; else
+// `seen`.
+Time EndOf(const cluster::Pod& pod, Time seen) {
+  const cluster::Condition *ready = pod.FindCondition("Ready"),
+                           *initialized = pod.FindCondition("Initialized");
+  const bool said = ready != nullptr && initialized != nullptr && ready->status == "False" &&
+                    ready->last_transition > initialized->last_transition;
+  return said ? std::min(ready->last_transition, seen) : seen;
+}
+
 JsonObject NameOf(const cluster::Pod& pod) {
   return {{"namespace", pod.meta.ns}, {"name", pod.meta.name}};
 }
@@ -158,7 +168,7 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
 
 void Collector::TellPod(const cluster::Pod& pod) {
   Known& known = pods_[pod.meta.uid];
-  if (pod.Finished() && known.finished == Time()) known.finished = now_;
+  if (pod.Finished() && known.finished == Time()) known.finished = EndOf(pod, now_);
   jobs_.Put(pod, known.finished);
   const auto quota = quota_of_.find(pod.meta.ns);
   TellNew(known.record,

@@ -173,7 +173,19 @@ Node* State::NodeNamed(const std::string& name) {
   return &node;
 }
 
+// A node that is gone does not come back by what its agent tells, but by being told of anew.
+void State::KeepForReturn(const Record& record, const Layout& layout, Effects& effects) {
+  GoneNode& gone = gone_nodes_.at(layout.node);
+  if (record.at < gone.layout_at) return;
+  if (gone.layout_at < 0 || gone.layout != layout) {
+    effects.changes.push_back({record.at, record.kind, layout.node, record.body});
+  }
+  gone.layout_at = record.at;
+  gone.layout = layout;
+}
+
 void State::ApplyLayout(const Record& record, const Layout& layout, Effects& effects) {
+  if (gone_nodes_.contains(layout.node)) return KeepForReturn(record, layout, effects);
   Node* node = NodeNamed(layout.node);
   if (node == nullptr) return;
   const bool same = node->layout_at >= 0 && node->layout == layout;
@@ -287,12 +299,25 @@ void State::ForgetPod(const std::string& uid) {
 }
 
 void State::ApplyNode(const Record& record, const Object& object, Effects& effects) {
+  GoneNode back;
+  if (const auto gone = gone_nodes_.find(object.key); gone != gone_nodes_.end()) {
+    if (record.at < gone->second.at) {
+      effects.changes.push_back({record.at, record.kind, object.key, record.body});
+      return;
+    }
+    back = std::move(gone->second);
+    gone_nodes_.erase(gone);
+  }
   Node* node = NodeNamed(object.key);
   if (node == nullptr) return;
   const bool same = node->record_at >= 0 && SameButTime(node->body, record.body);
   if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
   if (record.at < node->record_at) return;
   node->record_at = record.at;
+  if (back.layout_at >= 0) {
+    ApplyLayout({back.layout_at, "layout", LayoutRecord(back.layout_at, back.layout), {}},
+                back.layout, effects);
+  }
   if (same) return;
   node->version = ++version_;
   node->body = record.body;
@@ -333,7 +358,14 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
     if (found != pods_.end() && found->second.at <= record.at) ForgetPod(removed.key);
   } else if (removed.what == "node") {
     const auto found = nodes_.find(removed.key);
-    if (found == nodes_.end() || found->second.layout_at > record.at) return;
+    if (found != nodes_.end() && found->second.record_at > record.at) return;
+    GoneNode& gone = gone_nodes_[removed.key];
+    gone.at = std::max(gone.at, record.at);
+    if (gone_nodes_.size() > kMostRecent) {
+      gone_nodes_.erase(std::ranges::min_element(gone_nodes_, {},
+                                                 [](const auto& each) { return each.second.at; }));
+    }
+    if (found == nodes_.end()) return;
     Exchange(found->second, {}, record.at, effects);
     nodes_.erase(found);
     fresh_.erase("node/" + removed.key);
@@ -429,6 +461,10 @@ std::vector<Json> State::Records() const {
   for (const auto& [name, node] : nodes_) {
     if (node.layout_at >= 0) records.push_back(LayoutRecord(node.layout_at, node.layout));
     if (node.record_at >= 0) records.push_back(node.body);
+  }
+  for (const auto& [name, gone] : gone_nodes_) {
+    records.push_back({{"kind", "removed"}, {"at", gone.at}, {"what", "node"}, {"id", name}});
+    if (gone.layout_at >= 0) records.push_back(LayoutRecord(gone.layout_at, gone.layout));
   }
   for (const auto& [uid, pod] : pods_) records.push_back(pod.body);
   for (const Things* things : {&quotas_, &jobs_, &queues_}) {

@@ -138,7 +138,8 @@ class State {
   std::vector<Json> Records() const;
   // How many things there are (what Records would give).
   size_t size() const {
-    return nodes_.size() * 2 + pods_.size() + quotas_.size() + jobs_.size() + queues_.size();
+    return nodes_.size() * 2 + gone_nodes_.size() + pods_.size() + quotas_.size() + jobs_.size() +
+           queues_.size();
   }
 
  private:
@@ -157,6 +158,7 @@ class State {
   void ForgetPod(const std::string& uid);
   void MakeRoomForPod();
   Node* NodeNamed(const std::string& name);  // null: there are too many
+  void KeepForReturn(const Record& record, const Layout& layout, Effects& effects);
   void Touch(const std::string& node);
 
   uint64_t version_ = 0, quotas_version_ = 0;
@@ -165,6 +167,14 @@ class State {
   Millis now_ = 0;
   std::map<std::string, Millis, std::less<>> fresh_;  // by source
   std::map<std::string, Node> nodes_;
+  // That were told to be gone, by name, and what their agents, who live a moment longer, have told
+  // since. The last kMostRecent of them.
+  struct GoneNode {
+    Millis at = 0;
+    Millis layout_at = -1;
+    Layout layout = {};
+  };
+  std::map<std::string, GoneNode> gone_nodes_;
   std::map<std::string, Pod> pods_;
   Things quotas_, jobs_, queues_;
   std::unordered_map<std::string, std::deque<Millis>> runs_;

@@ -138,6 +138,31 @@ TEST_F(StateTest, ItsRecordsMakeItAgain) {
   EXPECT_EQ(copy.Records(), state_.Records());
 }
 
+// Its agent lives a moment longer than the node, and what it could not deliver comes later still.
+TEST_F(StateTest, ANodeThatIsGoneComesBackOnlyWhenItIsToldOf) {
+  Report({2, 1, 7}, kReportStart);
+  const std::string name = state_.nodes().begin()->first;
+  const Layout layout = state_.nodes().begin()->second.layout;
+  const auto node = [&](Millis at) {
+    return Json{{"kind", "node"}, {"at", at}, {"node", name}, {"ready", true}};
+  };
+  Tell(node(kReportStart));
+  Tell({{"kind", "removed"}, {"at", kReportStart + 10}, {"what", "node"}, {"id", name}});
+  EXPECT_FALSE(state_.nodes().contains(name));
+  for (const Millis at : {kReportStart + 5, kReportStart + 20}) {
+    Tell(LayoutRecord(at, layout));
+    EXPECT_FALSE(state_.nodes().contains(name)) << at;
+  }
+  Tell(node(kReportStart + 9));
+  EXPECT_FALSE(state_.nodes().contains(name)) << "as it was before";
+  State copy;
+  for (Json& body : state_.Records()) copy.Apply(*ReadRecord(std::move(body)), "");
+  EXPECT_EQ(copy.Records(), state_.Records());
+  Tell(node(kReportStart + 30));
+  ASSERT_TRUE(state_.nodes().contains(name));
+  EXPECT_EQ(state_.nodes().at(name).layout, layout) << "told before the node was";
+}
+
 TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
   Report({2, 1, 7}, kReportStart);
   Tell(PodRecord(kReportStart, "a", "kept", "running", "nvidia.com/mig-1g.5gb"));

@@ -72,11 +72,16 @@ export class Live {
   }
 
   private async run(): Promise<void> {
+    let goesOn = false; // the server ends a stream now and then, to ask anew who may see what
     while (!this.abort.signal.aborted) {
-      this.become({ state: "connecting" });
+      if (!goesOn) this.become({ state: "connecting" });
+      goesOn = false;
+      const began = Date.now();
       let why = "the server ended the connection";
       try {
         await this.connectOnce();
+        goesOn = Date.now() - began > 10_000;
+        if (goesOn) continue;
       } catch (error) {
         if (this.abort.signal.aborted) return;
         if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
