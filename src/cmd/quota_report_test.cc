@@ -71,8 +71,8 @@ TEST_F(QuotaReportTest, TellsTwoOfOneNameApart) {
   composite->namespaces = {"c"};
   Pods("a", 2, "nvidia.com/mig-1g.10gb");
   const Printout report = Report();
-  EXPECT_THAT(report.table.ToString(), HasSubstr("20 (b/eq 10, b/eq (composite) 10)"));
-  EXPECT_THAT(WriteJson(report.json), HasSubstr("{\"b/eq\":\"10\",\"b/eq (composite)\":\"10\"}"));
+  EXPECT_THAT(report.table.ToString(), HasSubstr("20 (b/eq (composite) 10, b/eq 10)"));
+  EXPECT_THAT(WriteJson(report.json), HasSubstr("{\"b/eq (composite)\":\"10\",\"b/eq\":\"10\"}"));
 }
 
 TEST_F(QuotaReportTest, FitsAHundredColumnsAndHasAllInJson) {

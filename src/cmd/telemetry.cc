@@ -1,4 +1,6 @@
 // nos telemetry: takes what agents report, keeps it, and shows it.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -50,7 +52,11 @@ void ReloadTokens(TelemetryServer& server, Metrics& metrics) {
   }
 }
 
+// Each thread that answers would keep the most that it ever needed for itself.
+void ShareMemory() { mallopt(M_ARENA_MAX, 2); }
+
 Status RunTelemetry(const Config& config) {
+  ShareMemory();
   Bell bell;
   std::vector<std::string> files;
   if (!config.server.token_file.empty()) files.push_back(config.server.token_file);

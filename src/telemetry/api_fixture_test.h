@@ -15,16 +15,21 @@ class ApiTest : public RecorderFixture {
     Serve();
     document_ = ParseJson(OpenApiText()).value_or(Json());
   }
-  void Serve() {
+  void Serve(const std::string& home = "") {
     ingest_ = std::make_unique<Ingest>(*recorder_, nullptr, metrics_);
-    api_ = std::make_unique<Api>(Api::Parts{*recorder_, *ingest_, hub_, gpu::Catalogue::Builtin(),
-                                            metrics_,
-                                            [this](const net::HttpRequest&) -> Result<Reader> {
-                                              if (reader_.user.empty())
-                                                return Status(Code::kPermission, "who are you?");
-                                              return reader_;
-                                            },
-                                            false, "test"});
+    Api::Parts parts{*recorder_,
+                     *ingest_,
+                     hub_,
+                     gpu::Catalogue::Builtin(),
+                     metrics_,
+                     [this](const net::HttpRequest&) -> Result<Reader> {
+                       if (reader_.user.empty()) return Status(Code::kPermission, "who are you?");
+                       return reader_;
+                     },
+                     false,
+                     "test"};
+    parts.home = home;
+    api_ = std::make_unique<Api>(std::move(parts));
   }
   void TearDown() override {
     api_.reset();

@@ -278,5 +278,15 @@ TEST_F(ApiTest, AStreamIsWokenByAChange) {
   EXPECT_EQ(woken, 2);
 }
 
+// Their namespaces are those of lab, which has told nothing yet.
+TEST_F(ApiTest, TheOnlyClusterThatReportsIsNotTheirsIfAnotherIs) {
+  Fill();
+  reader_ = {"kim", false, {"team-0"}};
+  Get("/api/v1/workloads", 200);
+  Serve("lab");
+  Get("/api/v1/workloads", 403);
+  EXPECT_TRUE(Find(Get("/api/v1/session"), "clusters")->get_array().empty());
+}
+
 }  // namespace
 }  // namespace nos::telemetry
