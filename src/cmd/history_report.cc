@@ -111,9 +111,10 @@ HistoryRow RowOf(const Json& body) {
             fmt::format("XID {}: {}", NumberAt(body, "xid", 0), FindString(body, "message"))};
   }
   if (kind == "gap") {
-    return {
-        0, "gap", std::string(FindString(body, "source")),
-        fmt::format("{} records were lost before they were delivered", NumberAt(body, "lost", 0))};
+    const double lost = NumberAt(body, "lost", 0);
+    return {0, "gap", std::string(FindString(body, "source")),
+            lost > 0 ? fmt::format("{} records were lost before they were delivered", lost)
+                     : "its spool began anew: what it had not delivered is missing, if anything"};
   }
   if (kind != "event") return {};
   const std::string_view ns = FindString(body, "object", "namespace");
@@ -138,6 +139,19 @@ std::string SlicesText(const Json& gpu) {
   return Join(parts, ", ");
 }
 
+// As ParseDuration, which knows no days: "90d", "1d12h".
+Result<Duration> ParseAgo(std::string_view text) {
+  constexpr int64_t kMostDays = 30'000;
+  const size_t end = text.find('d');
+  if (end == std::string_view::npos) return ParseDuration(text);
+  const auto days = ParseInt(text.substr(0, end));
+  if (!days || *days < 0 || *days > kMostDays) return Invalid("no number of days");
+  const std::string_view rest = text.substr(end + 1);
+  NOS_ASSIGN(const Duration further, rest.empty() ? Duration() : ParseDuration(rest));
+  if (further < Duration()) return Invalid("a part of it is negative");
+  return *days * Duration(std::chrono::hours(24)) + further;
+}
+
 }  // namespace
 
 Result<int64_t> ParseMoment(std::string_view text, int64_t now) {
@@ -145,13 +159,13 @@ Result<int64_t> ParseMoment(std::string_view text, int64_t now) {
   if (const auto time = ParseTime(text); time.ok()) {
     return std::chrono::floor<std::chrono::milliseconds>(*time).time_since_epoch().count();
   }
-  const auto ago = ParseDuration(text);
+  const auto ago = ParseAgo(text);
   if (ago.ok() && *ago >= Duration()) {
     return now - std::chrono::duration_cast<std::chrono::milliseconds>(*ago).count();
   }
   return Invalid(
       fmt::format("'{}' is no time: write 2026-01-02T03:04:05Z, now, or how long ago, "
-                  "as 90m",
+                  "as 90m or 30d",
                   Shortened(text, 60)));
 }
 

@@ -12,7 +12,7 @@
 
 namespace nos::cmd {
 
-// "2026-01-02T03:04:05Z", "now", or how long ago: "90m". Error: kInvalid.
+// "2026-01-02T03:04:05Z", "now", or how long ago: "90m", "1d12h". Error: kInvalid.
 Result<int64_t> ParseMoment(std::string_view text, int64_t now);
 
 struct HistoryRow {

@@ -17,7 +17,11 @@ TEST(Moments, AreTimesOrHowLongAgo) {
   EXPECT_EQ(ParseMoment("now", kNow).value(), kNow);
   EXPECT_EQ(ParseMoment("1h30m", kNow).value(), kNow - 5'400'000);
   EXPECT_EQ(ParseMoment("2025-11-21T21:20:00Z", kNow).value(), kNow);
-  for (const char* bad : {"", "yesterday", "-5m", "5"}) EXPECT_FALSE(ParseMoment(bad, kNow).ok());
+  EXPECT_EQ(ParseMoment("90d", kNow).value(), kNow - int64_t{90} * 86'400'000);
+  EXPECT_EQ(ParseMoment("1d12h", kNow).value(), kNow - 36 * 3'600'000);
+  for (const char* bad :
+       {"", "yesterday", "-5m", "5", "d", "-1d", "1d-1h", "1.5d", "1d1d", "99999d"})
+    EXPECT_FALSE(ParseMoment(bad, kNow).ok()) << bad;
 }
 
 TEST(History, TellsWhatChangedOfALayout) {
@@ -49,13 +53,15 @@ TEST(History, TellsDecisionsEventsAndXids) {
        Parsed(R"({"kind":"pod","at":5})"), Parsed("7"),
        Parsed(R"({"kind":"event","at":6,"object":{"kind":"Node","namespace":"","name":"n"},
                   "reason":"NodeNotReady","message":""})"),
-       Parsed(R"({"kind":"gap","at":6,"source":"node/n-1","lost":42})")},
+       Parsed(R"({"kind":"gap","at":6,"source":"node/n-1","lost":42})"),
+       Parsed(R"({"kind":"gap","at":7,"source":"cluster","boot":"b","lost":0})")},
       {});
-  ASSERT_EQ(rows.size(), 6U);
+  ASSERT_EQ(rows.size(), 7U);
   EXPECT_EQ(rows[2].subject, "Pod a/p");
   EXPECT_EQ(rows[4].subject, "Node n");
   EXPECT_EQ(rows[5].subject, "node/n-1");
   EXPECT_EQ(rows[5].what, "42 records were lost before they were delivered");
+  EXPECT_TRUE(rows[6].what.starts_with("its spool began anew")) << rows[6].what;
   EXPECT_EQ(rows[0].what, "applied: cut; for a/p; took 1.5 s");
   EXPECT_EQ(rows[1].subject, "a/v");
   EXPECT_EQ(rows[1].what, "applied: goes; wanted");

@@ -84,7 +84,7 @@ class ReaderAccess {
   const Clock& clock_;
   const Options options_;
   ReaderRights rights_;
-  SingleFlight<Holder> flight_{16, 12};
+  SingleFlight<Holder> flight_{28, 20};
   std::mutex mutex_;
   std::map<std::string, Known> known_;  // by the token's hash
 };

@@ -83,7 +83,7 @@ class ReaderRights {
   const Clock& clock_;
   const std::function<std::set<std::string>()> namespaces_;
   const bool ask_create_;
-  SingleFlight<telemetry::Reader> readers_{20, 12};  // a page asks nine times at once
+  SingleFlight<telemetry::Reader> readers_{28, 20};  // a page asks nine times at once
   // Of those who have to be asked about many namespaces: the others do not wait behind them.
   telemetry::Turns goes_{4, 4};
   SingleFlight<bool> named_{6, 2};

@@ -175,7 +175,7 @@ TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
   std::atomic<int> came = 0, refused = 0;
   std::condition_variable over;
   std::mutex mutex;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 24; ++i) {
     threads.emplace_back([&] {
       const bool ok = rights_.Of(subject_).ok();
       const std::scoped_lock lock(mutex);
@@ -190,7 +190,7 @@ TEST_F(ReaderRightsTest, WhoComesMeanwhileWaitsForTheSameAnswer) {
   }
   api_.Release();
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(came, 12);
+  EXPECT_EQ(came, 20);
   EXPECT_EQ(api_.asked.size(), 1U + ReaderRights::kAskFirst);
 }
 

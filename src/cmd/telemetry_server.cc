@@ -13,7 +13,7 @@ namespace nos::cmd {
 namespace {
 
 // Each envelope holds one until it is on disk; readers whose rights are asked for hold some, too.
-constexpr int kThreads = 40;
+constexpr int kThreads = 64;
 constexpr uint64_t kMostHeld = uint64_t{256} << 20;
 constexpr size_t kMostTokenFile = size_t{4} << 20;
 // A stream ends after that, and its client comes again: so that who may not see any more stops,

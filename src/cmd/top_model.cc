@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 #include <tuple>
 
 #include "base/text.h"
@@ -214,6 +215,13 @@ bool TopModel::Apply(std::string_view event, const Json& data) {
 }
 
 void TopModel::TakeNodes(const Json& data) {
+  if (const Json* all = Find(data, "all"); all != nullptr && all->is_array()) {
+    std::set<std::string, std::less<>> there;
+    for (const Json& name : all->get_array()) {
+      if (name.is_string()) there.emplace(View(name.get_string()));
+    }
+    std::erase_if(nodes_, [&](const auto& node) { return !there.contains(node.first); });
+  }
   for (const Json& node : ArrayAt(data, "nodes")) {
     if (const std::string name(FindString(node, "node")); !name.empty()) nodes_[name] = node;
   }
@@ -244,6 +252,7 @@ std::string AsksOf(const Json& pod) {
 
 TopRows RowsOf(const TopModel& model, const TopOptions& options) {
   TopRows rows;
+  rows.ns = options.ns;
   int64_t fresh = 0;
   for (const auto& [name, node] : model.nodes()) {
     fresh = std::max(fresh, TimeAt(node, "fresh_at"));
@@ -260,8 +269,10 @@ TopRows RowsOf(const TopModel& model, const TopOptions& options) {
     if (state == "running") ++rows.running;
     if (state == "pending") ++rows.waiting;
   }
-  rows.allocated = NumberAt(model.overview(), "allocated");
-  rows.used = NumberAt(model.overview(), "used");
+  if (options.ns.empty()) {
+    rows.allocated = NumberAt(model.overview(), "allocated");
+    rows.used = NumberAt(model.overview(), "used");
+  }
   if (fresh > 0) rows.silent = std::chrono::milliseconds(std::max<int64_t>(0, model.at() - fresh));
   Sort(options.sort, rows);
   return rows;

@@ -68,8 +68,9 @@ struct TopPod {
 };
 
 struct TopRows {
+  std::string ns;  // only of that namespace; "": all
   size_t nodes = 0;
-  std::optional<double> allocated, used;
+  std::optional<double> allocated, used;  // of the whole cluster; nothing: of a namespace
   size_t running = 0, waiting = 0;
   Duration silent{};  // of what is measured
   std::vector<TopGpu> gpus;

@@ -97,6 +97,8 @@ TEST(TopModel, EventsKeepItCurrent) {
   EXPECT_EQ(rows.allocated, 1);
   ASSERT_EQ(rows.pods.size(), 2U);
   EXPECT_EQ(rows.pods[0].name, "a/new");
+  EXPECT_TRUE(model.Apply("gpus", Parsed(R"({"nodes":[],"all":["n-2",7]})")));
+  EXPECT_EQ(RowsOf(model, {"", TopSort::kName}).gpus.size(), 1U) << "n-1 is gone";
   EXPECT_FALSE(model.Apply("reset", Parsed("{}")));
 }
 
@@ -129,6 +131,14 @@ TEST(TopView, SaysItInAFrame) {
             "starts in ~60s: no room; wait\n"
             "running    a/train                       60s     3g.20gb       n-1 gpu 0           "
             "50 %  1.0G\n");
+}
+
+// What is said of the whole cluster is not beside what is one namespace's.
+TEST(TopView, SaysWhichNamespaceItIsAbout) {
+  const std::string frame = RenderTop(RowsOf(Model(), {.ns = "nosuch"}), {100, 24}, false, "");
+  EXPECT_TRUE(
+      frame.starts_with("nos top   namespace nosuch   0 GPUs on 0 nodes   running 0   waiting 0\n"))
+      << frame;
 }
 
 TEST(TopModel, SaysWhereNamespacesHaveNotBeenAskedAbout) {

@@ -66,7 +66,9 @@ class Lines {
 };
 
 std::string Header(const TopRows& rows) {
-  std::string text = fmt::format("nos top   {} GPUs on {} nodes", rows.gpus.size(), rows.nodes);
+  std::string text = "nos top   ";
+  if (!rows.ns.empty()) text += fmt::format("namespace {}   ", rows.ns);
+  text += fmt::format("{} GPUs on {} nodes", rows.gpus.size(), rows.nodes);
   if (rows.allocated) text += "   allocated " + Percent(rows.allocated);
   if (rows.used) text += "   used " + Percent(rows.used);
   text += fmt::format("   running {}   waiting {}", rows.running, rows.waiting);

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <system_error>
 
+#include "base/argv.h"
 #include "codec/base64.h"
 #include "codec/json.h"
 
@@ -48,14 +49,6 @@ std::vector<std::string> Environment(const ExecPlugin& plugin, const ConnectionC
   return all;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // The child's process id; its stdout is the write end of `pipe`.
 Result<pid_t> Spawn(const ExecPlugin& plugin, const ConnectionConfig& cluster,
                     std::string_view ca_pem, const int (&pipe)[2]) {
@@ -68,7 +61,7 @@ Result<pid_t> Spawn(const ExecPlugin& plugin, const ConnectionConfig& cluster,
   posix_spawn_file_actions_adddup2(&actions, pipe[1], STDOUT_FILENO);
   pid_t child = 0;
   const int fault = posix_spawnp(&child, arguments[0].c_str(), &actions, nullptr,
-                                 Pointers(arguments).data(), Pointers(environment).data());
+                                 ArgvOf(arguments).data(), ArgvOf(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (fault != 0) return Status(Code::kPermission, Words(fault));
   return child;

@@ -107,7 +107,8 @@ class Api {
   Reply History(const ApiCall& call);
   Reply Series(const ApiCall& call);
   Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,
-                                       const std::string& metric, const Range& range);
+                                       const std::string& metric, const Range& range,
+                                       size_t& reads);
   Result<std::vector<Bucket>> Samples(const std::string& cluster, const std::string& subject,
                                       const std::string& metric, const Range& range);
   net::HttpResponse Stream(const ApiCall& call);
@@ -122,6 +123,7 @@ class Api {
   OverviewTexts overviews_;
   // Each past moment is a cluster's state built anew; threads are left for those who deliver.
   Turns pasts_{2, 4};
+  Turns series_{4, 24};  // there are threads for those who deliver
   std::mutex texts_mutex_;
   std::map<std::string, NodeTexts> texts_;  // by cluster
   NodeTexts& TextsOf(const std::string& cluster);

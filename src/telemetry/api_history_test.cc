@@ -137,6 +137,21 @@ TEST_F(ApiTest, PagesAreFullOfWhatTheReaderMaySee) {
   Get("/api/v1/history?kind='", 400);
 }
 
+// Nobody knows what was in a spool that went with its pod, but that it has gone.
+TEST_F(ApiTest, ASpoolThatBeginsAnewShowsAsAGap) {
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, {}, "boot-1")).status.ok());
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 2, {}, "boot-1")).status.ok());
+  ASSERT_TRUE(Take(EnvelopeOf("cluster-2", 1, {}, "boot-3")).status.ok());
+  EXPECT_TRUE(Find(Get("/api/v1/history?kind=gap"), "events")->get_array().empty());
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, {}, "boot-2")).status.ok());
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 2, {}, "boot-2")).status.ok());
+  const Json answer = Get("/api/v1/history?kind=gap");
+  const JsonArray& events = Find(answer, "events")->get_array();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(FindString(events[0], "source"), "cluster");
+  EXPECT_EQ(FindString(events[0], "boot"), "boot-2");
+}
+
 TEST_F(ApiTest, WhatReportersLostShowsAsAGap) {
   Json envelope = EnvelopeOf("cluster", 1, {});
   envelope.get_object()["lost"] = 42;
@@ -194,6 +209,35 @@ TEST_F(ApiTest, AnEventThatRepeatsIsShownOnce) {
   EXPECT_EQ(counts(Get("/api/v1/workloads/team-1/waits")), "4 ");
   reader_ = {"kim", false, {"team-0"}};
   EXPECT_EQ(counts(Get("/api/v1/history?kind=event")), "") << "it is of another namespace";
+}
+
+// However much is decided for others later.
+TEST_F(ApiTest, APodHasWhatWasDecidedForItInItsTime) {
+  constexpr Millis kLater = 3 * 3'600'000;
+  const auto decision = [](Millis at, const std::string& id, const char* role) {
+    Json record{{"kind", "decision"}, {"at", at}, {"id", id}, {"type", "plan"}};
+    record.get_object()[role] = JsonArray{{{"namespace", "a"}, {"name", "p"}}};
+    return record;
+  };
+  const auto others = [](Millis at, JsonArray& records) {
+    for (int i = 0; i < 2500; ++i) {
+      const std::string id = "other-" + std::to_string(at + i);
+      records.push_back({{"kind", "decision"}, {"at", at + i}, {"id", id}, {"type", "plan"}});
+    }
+  };
+  Json pod = PodRecord(kReportStart, "a", "p", "failed", "nvidia.com/mig-1g.5gb", "n");
+  pod.get_object()["created"] = kReportStart - 60'000;
+  pod.get_object()["scheduled"] = kReportStart;
+  pod.get_object()["finished"] = kReportStart + kLater;
+  JsonArray records = {std::move(pod), decision(kReportStart + 5'000, "serves", "pods"),
+                       decision(kReportStart - 70'000, "of a former one", "pods"),
+                       decision(kReportStart + kLater - 1'000, "evicts", "victims")};
+  others(kReportStart + 3'600'000, records);
+  others(kReportStart + 2 * kLater, records);
+  clock_.Set(kReportStart + 3 * kLater);
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, std::move(records))).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  EXPECT_EQ(*Find(Get("/api/v1/workloads/a/p"), "decisions"), (JsonArray{"evicts", "serves"}));
 }
 
 }  // namespace

@@ -211,6 +211,76 @@ std::string LastId(const std::string& events) {
   return events.substr(at, events.find('\n', at) - at);
 }
 
+TEST_F(ApiTest, WhatIsAskedForTwiceIsToldOnce) {
+  Fill();
+  const Json twice = Get("/api/v1/series?metric=allocated&subject=cluster&subject=cluster");
+  EXPECT_EQ(Find(twice, "series")->get_array().size(), 1U);
+}
+
+// A whole GPU beside one in MIG mode counts as many slots, for the node as for the cluster.
+TEST_F(ApiTest, ANodesShareIsItsGpus) {
+  JsonArray records;
+  Json layout = NodeReport({1, 2, 1}, 0, kReportStart, 1).at("records").get_array()[0];
+  Json& whole = layout.get_object()["gpus"].get_array()[1];
+  whole.get_object()["slots"] = 0;
+  whole.get_object()["mig"] = false;
+  whole.get_object()["instances"] = JsonArray();
+  whole.get_object()["holders"] = JsonArray{{{"namespace", "a"}, {"pod", "p"}, {"container", "c"}}};
+  layout.get_object()["gpus"].get_array()[0].get_object()["instances"] = JsonArray();
+  records.push_back(layout);
+  ASSERT_TRUE(Take(EnvelopeOf("node/" + NodeName(0), 1, records)).status.ok());
+  for (int i = 1; i < 4; ++i) {
+    clock_.Set(kReportStart + i * 10'000);
+    ASSERT_TRUE(Take(EnvelopeOf("node/" + NodeName(0), i + 1, {})).status.ok());
+  }
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const std::string window = "&from=1763760000000&to=1763760100000&points=1&subject=";
+  for (const std::string& subject : {std::string("cluster"), "node/" + NodeName(0)}) {
+    const Json series = Get("/api/v1/series?metric=allocated" + window + subject);
+    const JsonArray& max = Find(Find(series, "series")->get_array()[0], "max")->get_array();
+    ASSERT_FALSE(max.empty());
+    EXPECT_DOUBLE_EQ(max[0].to_number<double>(), 0.5) << subject;
+  }
+}
+
+// Restarts, and reports that miss a look, are no second slice.
+TEST_F(ApiTest, WhatAPodHeldAgainCountsOnce) {
+  Json layout = NodeReport({1, 1, 1}, 0, kReportStart, 1).at("records").get_array()[0];
+  const JsonArray holders = {{{"namespace", "a"}, {"pod", "web-0"}, {"container", "c"}}};
+  for (int i = 0; i < 30; ++i) {
+    const Millis at = kReportStart + i * 10'000;
+    clock_.Set(at);
+    Json& gpu = layout.get_object()["gpus"].get_array()[0];
+    gpu.get_object()["instances"].get_array()[0].get_object()["holders"] =
+        i % 10 < 4 ? JsonArray() : holders;  // for 40 s nobody
+    layout.get_object()["at"] = at;
+    JsonArray records;
+    records.push_back(layout);
+    records.push_back({{"kind", "instance"},
+                       {"at", at},
+                       {"instance", InstanceName(0, 0, 0)},
+                       {"gpu", GpuName(0, 0)},
+                       {"metrics", {{"memory_used", 1000}, {"utilization", 0.5}}}});
+    ASSERT_TRUE(Take(EnvelopeOf("node/" + NodeName(0), i + 1, records)).status.ok());
+  }
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const std::string window = "&from=1763760000000&to=1763760300000&subject=pod/a/web-0";
+  for (const char* points : {"30", "4", "1"}) {
+    const Json series =
+        Get("/api/v1/series?metric=memory_used&points=" + std::string(points) + window);
+    const Json& one = Find(series, "series")->get_array()[0];
+    for (const char* column : {"mean", "max"}) {
+      int told = 0;
+      for (const Json& value : Find(one, column)->get_array()) {
+        if (value.is_null()) continue;
+        EXPECT_DOUBLE_EQ(value.to_number<double>(), 1000) << points << column;
+        ++told;
+      }
+      EXPECT_GT(told, 0) << points;
+    }
+  }
+}
+
 TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   Fill();
   auto stream = std::move(Ask("/api/v1/stream").stream);
@@ -243,6 +313,32 @@ TEST_F(ApiTest, TheStreamTellsWhatChanges) {
   EXPECT_EQ(resumed(LastId(told)).find("event: decision\n"), std::string::npos);
   EXPECT_EQ(resumed(LastId(told)).find("event: reset\n"), std::string::npos);
   EXPECT_NE(resumed("0123456789abcdef.7").find("event: reset\n"), std::string::npos);
+}
+
+// Whoever looks on must not keep nodes that are gone, however their stream went on.
+TEST_F(ApiTest, TheStreamTellsWhichNodesAreLeft) {
+  Fill();
+  auto stream = std::move(Ask("/api/v1/stream").stream);
+  const std::string hello = Drain(*stream);
+  const auto tell = [&](int64_t sequence, const char* kind) {
+    JsonArray records;
+    records.push_back({{"kind", kind},
+                       {"at", kReportStart + 80'000},
+                       {"what", "node"},
+                       {"id", kind == std::string("removed") ? NodeName(0) : "plan-9"}});
+    ASSERT_TRUE(Take(EnvelopeOf("cluster", sequence, records)).status.ok());
+    ASSERT_TRUE(recorder_->Settle().ok());
+  };
+  tell(2, "decision");
+  EXPECT_NE(Drain(*stream).find("\"all\":[\"" + NodeName(0) + "\"]"), std::string::npos);
+  tell(3, "decision");
+  EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "they are the same";
+  tell(4, "removed");
+  EXPECT_NE(Drain(*stream).find("\"all\":[]"), std::string::npos);
+  // Whoever comes again may have seen it as well.
+  auto again =
+      std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", LastId(hello)}}).stream);
+  EXPECT_NE(Drain(*again).find("\"all\":[]"), std::string::npos);
 }
 
 TEST_F(ApiTest, OneReadersStreamsLeaveRoomForOthers) {

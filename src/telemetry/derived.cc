@@ -9,10 +9,10 @@ namespace {
 
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-Metrics MetricsOf(const Node& node) {
+Metrics MetricsOf(const Node& node, const gpu::Catalogue& catalogue) {
   double slots = 0, held = 0;
   for (const Gpu& gpu : node.layout.gpus) {
-    const auto size = static_cast<double>(gpu.slots > 0 ? gpu.slots : 1);
+    const auto size = static_cast<double>(SlotsOf(gpu, catalogue.FindByProduct(gpu.product)));
     slots += size;
     if (!gpu.holders.empty()) held += size;
     for (const Instance& instance : gpu.instances) {
@@ -54,7 +54,7 @@ std::string DerivedEnvelope(const std::string& cluster, const State& state,
   JsonArray records;
   records.push_back(DerivedRecord(at, "cluster", MetricsOf(SharesOf(state, catalogue, stale))));
   for (const auto& [name, node] : state.nodes()) {
-    records.push_back(DerivedRecord(at, "node/" + name, MetricsOf(node)));
+    records.push_back(DerivedRecord(at, "node/" + name, MetricsOf(node, catalogue)));
   }
   for (const auto& [key, quota] : state.quotas()) AddQuota(quota, at, records);
   return WriteJson(JsonObject{{"cluster", cluster}, {"records", std::move(records)}});

@@ -155,7 +155,7 @@ class Simulation {
 
   Millis RunOf(const Pod& pod, Millis age) const {
     for (const std::string& key : RunsKeys(pod)) {
-      const auto* runs = state_.RunsOf(key);
+      const auto* runs = state_.durations().RunsOf(key);
       if (runs != nullptr && runs->size() >= kLeastRuns) return TypicalRun(*runs, age);
     }
     return 0;

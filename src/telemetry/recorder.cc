@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "base/millis.h"
 #include "codec/gzip.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr size_t kMostQueued = 1000;
 constexpr size_t kMostQueuedBytes = size_t{256} << 20;
 constexpr size_t kMostClusters = 100;
+constexpr size_t kMostRecalled = 200;  // decisions
 
 double Real(int64_t count) { return static_cast<double>(count); }
 
@@ -75,12 +77,14 @@ Status Recorder::Load() {
     Live& live = LiveOf(id, name);
     NOS_RETURN_IF_ERROR(
         archive_.StateAt(id, std::numeric_limits<Millis>::max(), live.state).Within(name));
+    NOS_RETURN_IF_ERROR(RecallDecisions(live).Within(name));
     NOS_ASSIGN(checkpoint_at_[id], store_->LatestCheckpoint(id));
     NOS_ASSIGN(events_since_checkpoint_[id], store_->EventsSinceCheckpoint(id));
   }
   NOS_RETURN_IF_ERROR(store_->EachSource(
       [&](int64_t cluster, const std::string& source, const std::string& boot, int64_t sequence) {
         sequences_[{names[cluster], source, boot}] = sequence;
+        ++sources_of_[names[cluster]];
       }));
   for (const std::string& follower : options_.followers) {
     NOS_ASSIGN(positions_[follower], store_->Position(follower));
@@ -94,6 +98,17 @@ Status Recorder::Load() {
   }));
   flushed_at_ = Now();
   return damaged;
+}
+
+// The last ones say how long plans take here.
+Status Recorder::RecallDecisions(Live& live) {
+  const EventQuery query{0, std::numeric_limits<Millis>::max(), {"decision"}, "", kMostRecalled};
+  NOS_ASSIGN(std::vector<Event> decisions, archive_.Events(live.id, query));
+  for (Event& decision : std::views::reverse(decisions)) {
+    const auto record = ReadRecord(std::move(decision.body));
+    if (record.ok()) live.state.Apply(*record, "");
+  }
+  return Status::Ok();
 }
 
 Status Recorder::Replay(const JournalRow& row, int64_t applied) {
@@ -155,6 +170,7 @@ bool Recorder::Look(const std::string& cluster, FunctionRef<void(const Live&)> v
 std::vector<std::string> Recorder::Clusters() const {
   const std::shared_lock lock(live_mutex_);
   std::vector<std::string> names;
+  names.reserve(live_.size());
   for (const auto& [name, live] : live_) names.push_back(name);
   return names;
 }

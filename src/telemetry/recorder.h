@@ -46,6 +46,8 @@ struct RecorderOptions {
   // Who takes over what is journaled (JournalReader), by name, and how much is kept for them.
   std::vector<std::string> followers;
   int64_t most_backlog = int64_t{1} << 30;  // bytes
+  // Boots of sources of one cluster within 90 days: so that none takes what others need.
+  size_t most_sources = 50'000;
 };
 
 class Recorder {
@@ -105,6 +107,7 @@ class Recorder {
   Recorder(const RecorderOptions& options, const gpu::Catalogue& catalogue, const Clock& clock,
            Metrics& metrics, std::function<void()> changed);
   Status Load();
+  Status RecallDecisions(Live& live);
   Status Replay(const JournalRow& row, int64_t applied);
   void Run();
   bool Await(Batch& batch);
@@ -114,6 +117,7 @@ class Recorder {
   Status WriteCheckpoint(const Live& live);
   void Written();
   Status WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& sequences);
+  Status WriteNewBoot(const Waiting& waiting);
   void Answer(const Batch& batch, const Status& status);
   void SetHealth(const Status& status);
   void Fold(Live& live, const Envelope& envelope);
@@ -137,6 +141,7 @@ class Recorder {
 
   // The thread's own.
   std::map<SourceKey, int64_t> sequences_;
+  std::map<std::string, size_t> sources_of_;  // by cluster: how many of them
   std::vector<Pending> pending_;
   std::map<int64_t, int64_t> events_since_checkpoint_;
   std::map<int64_t, Millis> checkpoint_at_;

@@ -55,6 +55,22 @@ TEST_F(RecorderTest, ARepeatedEnvelopeIsAcknowledgedAndChangesNothing) {
   EXPECT_EQ(Raw("gpu/" + GpuName(0, 0), "power").size(), 5U);
 }
 
+TEST_F(RecorderTest, OneClustersSourcesLeaveRoomForOthers) {
+  options_.most_sources = 2;
+  Open();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(Take(NodeReport({1, 1, 1}, 0, kReportStart, 1, "boot-1")).status.ok());
+    EXPECT_TRUE(Take(NodeReport({1, 1, 1}, 0, kReportStart, 1, "boot-2")).status.ok());
+    EXPECT_EQ(Take(NodeReport({1, 1, 1}, 0, kReportStart, 1, "boot-3")).status.code(),
+              Code::kExhausted);
+    Json other = NodeReport({1, 1, 1}, 0, kReportStart, 1);
+    other.get_object()["cluster"] = "other";
+    EXPECT_TRUE(Take(other).status.ok());
+    if (round == 0) Crash();
+    if (round == 0) Open();
+  }
+}
+
 TEST_F(RecorderTest, ClustersAreKeptApart) {
   Open();
   for (int i = 0; i < 70; ++i) {  // 700 s: a flush and the rest
@@ -145,6 +161,60 @@ TEST_F(RecorderTest, AnyMomentCanBeSeenAgain) {
     ASSERT_NE(pod, nullptr);
     EXPECT_EQ(pod->state, state_of(moment)) << moment;
   }
+}
+
+// Those that it is made of are gone, and a checkpoint has been made since.
+TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
+  Open();
+  JsonArray records;
+  for (int i = 0; i < 20; ++i) {
+    Json pod = PodRecord(kReportStart, "a", "job-" + std::to_string(i), "succeeded",
+                         "nvidia.com/mig-1g.5gb");
+    pod.get_object()["created"] = kReportStart - 300'000;
+    pod.get_object()["scheduled"] = kReportStart - 200'000;
+    pod.get_object()["started"] = kReportStart - 150'000;
+    pod.get_object()["finished"] = kReportStart - 50'000;
+    const Json uid = *Find(pod, "uid");
+    records.push_back(std::move(pod));
+    records.push_back(
+        {{"kind", "removed"}, {"at", kReportStart + 1}, {"what", "pod"}, {"id", uid}});
+  }
+  records.push_back({{"kind", "decision"},
+                     {"at", kReportStart},
+                     {"id", "plan-1"},
+                     {"type", "plan"},
+                     {"state", "applied"},
+                     {"took_ms", 7000}});
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, std::move(records))).status.ok());
+  JsonArray many;  // more than there are between checkpoints
+  for (int i = 0; i < 6000; ++i) {
+    many.push_back(PodRecord(kReportStart + 10 + i, "b", "p", i % 2 == 0 ? "pending" : "running",
+                             "nvidia.com/mig-1g.5gb"));
+  }
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 2, std::move(many))).status.ok());
+  for (const char* when : {"at first", "after a restart", "after another"}) {
+    ASSERT_TRUE(recorder_->Settle().ok());
+    recorder_->Look("prod", [&](const Live& live) {
+      const Durations& durations = live.state.durations();
+      ASSERT_NE(durations.RunsOf("a//job"), nullptr) << when;
+      EXPECT_EQ(*durations.RunsOf("a//job"), std::deque<Millis>(20, 100'000)) << when;
+      EXPECT_EQ(durations.WaitsSince(kReportStart - 200'000), std::vector<Millis>(20, 100'000))
+          << when;
+      ASSERT_EQ(live.state.decisions().size(), 1U) << when;
+      EXPECT_EQ(IntegerOr(live.state.decisions().front().second, "took_ms", 0), 7000);
+    });
+    Open();
+  }
+}
+
+TEST_F(RecorderTest, ReportersTellNoDurations) {
+  Open();
+  Durations durations;
+  durations.AddRun({"a"}, 1000);
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, {durations.ToJson(kReportStart)})).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  recorder_->Look(
+      "prod", [&](const Live& live) { EXPECT_EQ(live.state.durations().RunsOf("a"), nullptr); });
 }
 
 TEST_F(RecorderTest, APodsSlicesAreKnownAfterwards) {

@@ -16,7 +16,7 @@ namespace nos::telemetry {
 namespace {
 
 constexpr size_t kMostBatch = 256;
-constexpr size_t kMostSources = 200'000;  // boots of sources
+constexpr size_t kMostSources = 400'000;  // boots of sources, of all clusters
 // Of all clusters: written early; and no more are taken.
 constexpr size_t kManySamples = 25'000'000, kMostSamples = 100'000'000;
 constexpr Millis kFlushRetry = 10'000, kUpkeepEvery = 60'000;
@@ -115,7 +115,9 @@ Status Recorder::Write(const Batch& batch) {
   NOS_RETURN_IF_ERROR(store_->Transaction(write));
   folded_ = last;
   Written();
-  for (const auto& [key, sequence] : sequences) sequences_[key] = sequence;
+  for (const auto& [key, sequence] : sequences) {
+    if (sequences_.insert_or_assign(key, sequence).second) ++sources_of_[std::get<0>(key)];
+  }
   return Status::Ok();
 }
 
@@ -168,18 +170,39 @@ Status Recorder::WriteEnvelope(Waiting& waiting, std::map<SourceKey, int64_t>& s
   waiting.receipt.sequence = std::max(known, envelope.sequence);
   waiting.journal = 0;
   if (envelope.sequence <= known) return Status::Ok();
-  if (known == 0 && sequences_.size() + sequences.size() >= kMostSources) {
+  if (known == 0 && (sequences_.size() + sequences.size() >= kMostSources ||
+                     sources_of_[envelope.cluster] >= options_.most_sources)) {
     // Of this one alone: the others of the batch are written.
-    waiting.receipt.status = {Code::kExhausted, "there are too many sources already"};
+    waiting.receipt.status = {Code::kExhausted, "cluster " + envelope.cluster +
+                                                    " has too many sources already: each " +
+                                                    "spool that began anew within 90 days is one"};
     return Status::Ok();
   }
   NOS_ASSIGN(waiting.cluster, store_->ClusterId(envelope.cluster));
   JournalRow row{0,     waiting.cluster, envelope.source, envelope.boot, envelope.sequence,
                  Now(), waiting.body};
   NOS_RETURN_IF_ERROR(store_->Journal(row));
+  if (known == 0) NOS_RETURN_IF_ERROR(WriteNewBoot(waiting));
   waiting.journal = row.id;
   sequences[key] = envelope.sequence;
   return Status::Ok();
+}
+
+// A source whose spool began anew has lost what was in the one before.
+Status Recorder::WriteNewBoot(const Waiting& waiting) {
+  const Envelope& envelope = waiting.envelope;
+  const auto before = sequences_.lower_bound({envelope.cluster, envelope.source, ""});
+  if (before == sequences_.end() || std::get<0>(before->first) != envelope.cluster ||
+      std::get<1>(before->first) != envelope.source) {
+    return Status::Ok();
+  }
+  const Millis now = Now();
+  JsonObject body = {{"kind", "gap"},
+                     {"at", now},
+                     {"source", envelope.source},
+                     {"boot", envelope.boot},
+                     {"lost", 0}};
+  return store_->AddEvent(waiting.cluster, {now, "gap", envelope.source, std::move(body)}, false);
 }
 
 void Recorder::Answer(const Batch& batch, const Status& status) {

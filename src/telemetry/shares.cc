@@ -7,7 +7,6 @@
 namespace nos::telemetry {
 namespace {
 
-constexpr Millis kHour = 3'600'000;
 constexpr double kIdleBelow = 0.05;
 constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
 
@@ -52,9 +51,9 @@ Demand DemandOf(const State& state, Shares& shares) {
   Demand demand;
   std::vector<Need> running;
   for (const auto& [uid, pod] : state.pods()) {
+    if (!pod.WantsGpu()) continue;
     if (pod.state == "running" || pod.state == "starting") ++shares.pods_running;
     if (pod.state == "pending") ++shares.pods_pending;
-    if (!pod.WantsGpu()) continue;
     const Need need{pod.Request("cpu"), pod.Request("memory")};
     if (pod.state == "running") running.push_back(need);
     if (pod.state != "pending") continue;
@@ -93,7 +92,8 @@ bool FitsSomething(const Gpu& gpu, const gpu::Model* model, const Demand& demand
   }
   const auto layout = model->layouts().FromPlacements(placements);
   if (!layout.ok()) return true;  // the catalogue knows less than the node
-  for (gpu::ProfileId id = 0; id < model->profiles().size(); ++id) {
+  for (size_t p = 0; p < model->profiles().size(); ++p) {
+    const auto id = static_cast<gpu::ProfileId>(p);
     if (model->layouts().Copies(*layout, id) > 0 && demand.Wants(model->profile(id).name)) {
       return true;
     }
@@ -218,7 +218,7 @@ Shares SharesOf(const State& state, const gpu::Catalogue& catalogue, Millis stal
     for (const Gpu& gpu : node.layout.gpus) count.Add(node, gpu);
   }
   count.Finish();
-  std::vector<Millis> waits = state.WaitsSince(state.now() - kHour);
+  std::vector<Millis> waits = state.durations().WaitsSince(state.now() - Durations::kWaitsKept);
   if (!waits.empty()) {
     const auto middle = waits.begin() + static_cast<std::ptrdiff_t>(waits.size() / 2);
     std::ranges::nth_element(waits, middle);

@@ -6,8 +6,7 @@ namespace nos::telemetry {
 namespace {
 
 constexpr size_t kMostPods = 200'000, kMostNodes = 20'000, kMostThings = 50'000;
-constexpr size_t kMostRuns = 200, kMostRunsKeys = 50'000;
-constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000, kMostWaits = 100'000;
+constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000;
 // Of which readings have come and that are in no layout, yet.
 constexpr size_t kMostUnplaced = 10'000;
 
@@ -81,6 +80,7 @@ void Remember(std::deque<std::pair<uint64_t, T>>& recent, uint64_t version, T wh
 }
 
 bool HasEnded(const Pod& pod) { return pod.state == "succeeded" || pod.state == "failed"; }
+bool HasRun(const Pod& pod) { return pod.started > 0 && pod.finished >= pod.started; }
 
 }  // namespace
 
@@ -97,7 +97,7 @@ std::vector<std::string> RunsKeys(const Pod& pod) {
 
 bool Pod::WantsGpu() const {
   return std::ranges::any_of(requests, [](const auto& request) {
-    return request.second > 0 && request.first != "cpu" && request.first != "memory";
+    return request.second > 0 && request.first.find('/') != std::string::npos;  // extended ones
   });
 }
 
@@ -238,10 +238,11 @@ void State::ApplyPod(const Record& record, const Object& object, Effects& effect
   if (known && record.at < found->second.at) return;
   Pod pod = PodOf(record, object.key);
   if (pod.scheduled > 0 && pod.WantsGpu() && (!known || found->second.scheduled == 0)) {
-    waits_.emplace_back(pod.scheduled, std::max<Millis>(0, pod.scheduled - pod.created));
-    if (waits_.size() > kMostWaits) waits_.pop_front();
+    durations_.AddWait(pod.scheduled, std::max<Millis>(0, pod.scheduled - pod.created));
   }
-  if (pod.finished > 0 && (!known || found->second.finished == 0)) RememberRun(pod);
+  if (HasRun(pod) && (!known || found->second.finished == 0)) {
+    durations_.AddRun(RunsKeys(pod), pod.finished - pod.started);
+  }
   if (known) pod.estimate = found->second.estimate;
   Touch(pod.node);
   if (!known) MakeRoomForPod();
@@ -250,21 +251,6 @@ void State::ApplyPod(const Record& record, const Object& object, Effects& effect
   if (other == pods_.end() || other->second.created <= pod.created) uid = pod.uid;
   pod.version = ++version_;
   pods_[object.key] = std::move(pod);
-}
-
-void State::RememberRun(const Pod& pod) {
-  if (pod.started <= 0 || pod.finished < pod.started) return;
-  for (const std::string& key : RunsKeys(pod)) {
-    if (!runs_.contains(key) && runs_.size() >= kMostRunsKeys) continue;
-    std::deque<Millis>& runs = runs_[key];
-    runs.push_back(pod.finished - pod.started);
-    if (runs.size() > kMostRuns) runs.pop_front();
-  }
-}
-
-const std::deque<Millis>* State::RunsOf(const std::string& key) const {
-  const auto found = runs_.find(key);
-  return found == runs_.end() ? nullptr : &found->second;
 }
 
 // Who follows the state hears of those that have become another.
@@ -369,6 +355,7 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
     Exchange(found->second, {}, record.at, effects);
     nodes_.erase(found);
     fresh_.erase("node/" + removed.key);
+    ++version_;
   } else if (Things* things = ThingsOf(removed.what)) {
     things->erase(removed.key);
     ++version_;
@@ -446,14 +433,6 @@ std::vector<Slice> State::SlicesOf(const std::string& ns, const std::string& nam
     }
   }
   return slices;
-}
-
-std::vector<Millis> State::WaitsSince(Millis from) const {
-  std::vector<Millis> waits;
-  for (const auto& [scheduled, waited] : waits_) {
-    if (scheduled >= from) waits.push_back(waited);
-  }
-  return waits;
 }
 
 std::vector<Json> State::Records() const {

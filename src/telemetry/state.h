@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "telemetry/durations.h"
 #include "telemetry/records.h"
 
 namespace nos::telemetry {
@@ -123,8 +124,10 @@ class State {
   const Things& quotas() const { return quotas_; }  // by type/ns/name
   const Things& jobs() const { return jobs_; }      // by id
   const Things& queues() const { return queues_; }  // by id
-  // How long pods that are alike (RunsKeys) ran until they ended; the last ones, in order.
-  const std::deque<Millis>* RunsOf(const std::string& key) const;
+  // How long pods that are alike (RunsKeys) ran until they ended, and how long they waited.
+  const Durations& durations() const { return durations_; }
+  // `record`: as durations().ToJson wrote it.
+  void Recall(const Json& record) { durations_.Read(record); }
   // Of the pods that wait, by uid; those that are not named are not known.
   void SetEstimates(const std::map<std::string, Estimate>& estimates);
   // `kind`: "gpu" or "instance". Null: nothing has come.
@@ -132,8 +135,6 @@ class State {
   // The newest of that name; null: none.
   const Pod* FindPod(const std::string& ns, const std::string& name) const;
   std::vector<Slice> SlicesOf(const std::string& ns, const std::string& name) const;
-  // Of pods that were scheduled since `from`: how long they had waited, in milliseconds.
-  std::vector<Millis> WaitsSince(Millis from) const;
   // All that is, as records.
   std::vector<Json> Records() const;
   // How many things there are (what Records would give).
@@ -152,7 +153,6 @@ class State {
   static bool ApplyThing(const Record& record, const Object& object, Things& things,
                          Effects& effects);
   Things* ThingsOf(std::string_view what);  // null: none of these
-  void RememberRun(const Pod& pod);
   void ApplyRemoved(const Record& record, const Removed& removed, Effects& effects);
   void ApplyPresent(const Record& record, const Present& present, Effects& effects);
   void ForgetPod(const std::string& uid);
@@ -177,12 +177,11 @@ class State {
   std::map<std::string, GoneNode> gone_nodes_;
   std::map<std::string, Pod> pods_;
   Things quotas_, jobs_, queues_;
-  std::unordered_map<std::string, std::deque<Millis>> runs_;
+  Durations durations_;
   std::unordered_map<std::string, std::string> uid_of_;              // by ns/name
   std::unordered_map<std::string, std::set<std::string>> nodes_of_;  // by ns/name of a holder
   std::unordered_map<std::string, Latest> latest_;                   // by subject
   std::unordered_map<std::string, std::string> node_of_;             // by subject
-  std::deque<std::pair<Millis, Millis>> waits_;                      // (scheduled, waited)
 };
 
 }  // namespace nos::telemetry

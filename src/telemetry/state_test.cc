@@ -51,6 +51,8 @@ TEST_F(StateTest, AFreeSliceThatNobodyWaitsForIsFragmented) {
   Tell(PodRecord(kReportStart, "a", "small", "pending", "nvidia.com/mig-1g.5gb"));
   EXPECT_DOUBLE_EQ(Now().free, 1.0 / 8);
   EXPECT_EQ(Now().pods_pending, 2);
+  Tell(PodRecord(kReportStart, "a", "web", "pending", "ephemeral-storage"));
+  EXPECT_EQ(Now().pods_pending, 2) << "it asks for no GPU";
 }
 
 TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {

@@ -25,8 +25,8 @@ Result<std::unique_ptr<Store>> Store::Open(const StoreOptions& options) {
   // SQLite would let two write in turn: each would cut what the other has in its journal alone.
   UniqueFd lock(open((options.path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid()) {
-    return Status(Code::kUnavailable,
-                  fmt::format("open {}.lock: {}", options.path, std::strerror(errno)));
+    const char* why = std::strerror(errno);  // NOLINT(concurrency-*)
+    return Status(Code::kUnavailable, fmt::format("open {}.lock: {}", options.path, why));
   }
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return Status(Code::kUnavailable, options.path + ": another nos telemetry uses this file");
@@ -157,6 +157,7 @@ Status Store::AddHold(int64_t cluster, const State::Hold& hold) {
 Status Store::AddCheckpoint(int64_t cluster, const State& state) {
   JsonArray records;
   for (Json& record : state.Records()) records.push_back(std::move(record));
+  records.push_back(state.durations().ToJson(state.now()));
   const std::string body = Gzip(WriteJson(records), 3);
   NOS_ASSIGN(const int64_t event, db_.Number("SELECT coalesce(max(id), 0) FROM events"));
   NOS_ASSIGN(SqliteStatement * insert,

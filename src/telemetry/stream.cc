@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <functional>
+#include <optional>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 
@@ -95,7 +98,11 @@ class Stream final : public net::BodyStream {
   void Tell(const State& state, std::string& out) {
     const uint64_t since = std::exchange(seen_, state.version());
     const std::string id = Id();
-    AppendEvent("gpus", "", ChangedGpusJson(state, scope_, since, &texts_), out);
+    std::vector<std::string> shown = ShownNodes(state, scope_);
+    const bool same = shown_ == shown;
+    AppendEvent("gpus", "", ChangedGpusJson(state, scope_, since, &texts_, same ? nullptr : &shown),
+                out);
+    shown_ = std::move(shown);
     AppendEvent("workloads", "", ChangedPodsJson(state, scope_, since), out);
     if (state.quotas_version() > since) {
       AppendEvent("quotas", "", QuotasJson(state, scope_), out);
@@ -124,6 +131,8 @@ class Stream final : public net::BodyStream {
   const StreamOptions options_;
   const std::unique_ptr<StreamHub::Place> place_;
   bool begun_ = false;
+  // Nodes that the client was told of last; none: whoever comes again may have others.
+  std::optional<std::vector<std::string>> shown_;
   uint64_t seen_ = 0, subscription_ = 0, changes_ = 0;
 };
 

@@ -108,11 +108,15 @@ void AppendNode(const State& state, const Node& node, const Scope& scope, JsonTe
   json.End(']').End('}');
 }
 
+bool IsShown(const Node& node, const Scope& scope) {
+  return node.layout_at >= 0 && Sees(node, scope);
+}
+
 void AppendNodes(const State& state, const Scope& scope, uint64_t since, NodeTexts* texts,
                  JsonText& json) {
   json.Key("nodes").Begin('[');
   for (const auto& [name, node] : state.nodes()) {
-    if (node.layout_at < 0 || node.version <= since || !Sees(node, scope)) continue;
+    if (node.version <= since || !IsShown(node, scope)) continue;
     if (texts != nullptr && scope.all()) {
       texts->Append(state, node, json);
     } else {
@@ -209,7 +213,9 @@ std::string OverviewJson(const State& state, const gpu::Catalogue& catalogue, Mi
     if (now - FreshAt(state, node) > stale) ++stale_nodes;
   }
   std::map<std::string, int64_t> pods = {{"pending", 0}, {"running", 0}};
-  for (const auto& [uid, pod] : state.pods()) ++pods[pod.state];
+  for (const auto& [uid, pod] : state.pods()) {
+    if (pod.WantsGpu()) ++pods[pod.state];
+  }
   JsonText json;
   json.Begin('{').Key("at").Number(now).Key("fresh_at").Number(FreshestOf(state));
   json.Key("gpus").Number(shares.gpus).Key("slots").Number(shares.slots);
@@ -251,11 +257,24 @@ std::string GpusJson(const State& state, const Scope& scope, Millis at, NodeText
   return std::move(json.text());
 }
 
+std::vector<std::string> ShownNodes(const State& state, const Scope& scope) {
+  std::vector<std::string> names;
+  for (const auto& [name, node] : state.nodes()) {
+    if (IsShown(node, scope)) names.push_back(name);
+  }
+  return names;
+}
+
 std::string ChangedGpusJson(const State& state, const Scope& scope, uint64_t since,
-                            NodeTexts* texts) {
+                            NodeTexts* texts, const std::vector<std::string>* all) {
   JsonText json;
   json.Begin('{');
   AppendNodes(state, scope, since, texts, json);
+  if (all != nullptr) {
+    json.Key("all").Begin('[');
+    for (const std::string& name : *all) json.Text(name);
+    json.End(']');
+  }
   json.End('}');
   return json.text() == "{\"nodes\":[]}" ? std::string() : std::move(json.text());
 }

@@ -72,8 +72,11 @@ std::string OverviewJson(const State& state, const gpu::Catalogue& catalogue, Mi
 // `texts`: null for a state that is not the one now. `since`: only nodes that changed after that
 // version.
 std::string GpusJson(const State& state, const Scope& scope, Millis at, NodeTexts* texts);
+// {"nodes":[..],"all":[name,..]}; "" when there is nothing. `all`: the names of all nodes that the
+// reader sees, for whom some may have gone; null: none have.
 std::string ChangedGpusJson(const State& state, const Scope& scope, uint64_t since,
-                            NodeTexts* texts);
+                            NodeTexts* texts, const std::vector<std::string>* all);
+std::vector<std::string> ShownNodes(const State& state, const Scope& scope);
 std::string PodsJson(const State& state, const Scope& scope, const PodQuery& query, Millis at);
 // {"changed":[..],"removed":[uid,..]}; "" when there is nothing.
 std::string ChangedPodsJson(const State& state, const Scope& scope, uint64_t since);

@@ -148,10 +148,14 @@ export function useAt(): number | undefined {
   return Number.isFinite(at) && at > 0 ? at : undefined;
 }
 
-/** Nodes that changed take the place of those of the same name; the order of names is kept. */
-export function mergeNodes(nodes: Node[], changed: Node[]): Node[] {
-  if (changed.length === 0) return nodes;
-  const byName = new Map(nodes.map((node) => [node.node, node]));
+/**
+ * Nodes that changed take the place of those of the same name; the order of names is kept. `all`: the
+ * names of those that are left, where some may have gone.
+ */
+export function mergeNodes(nodes: Node[], changed: Node[], all?: string[]): Node[] {
+  if (changed.length === 0 && !all) return nodes;
+  const left = all && new Set(all);
+  const byName = new Map(nodes.filter((node) => !left || left.has(node.node)).map((node) => [node.node, node]));
   for (const node of changed) byName.set(node.node, node);
   return [...byName.values()].sort((a, b) => compareNames(a.node, b.node));
 }
@@ -168,9 +172,9 @@ export function useGpus(at: number | undefined, namespace: string): Resource<Gpu
     return { ...gpus, nodes: [...gpus.nodes].sort((a, b) => compareNames(a.node, b.node)) };
   });
   useEvent("gpus", (data) => {
-    const changed = (data as { nodes?: Node[] }).nodes;
+    const { nodes: changed, all } = data as { nodes?: Node[]; all?: string[] };
     if (at !== undefined || !Array.isArray(changed)) return;
-    resource.set((gpus) => ({ ...gpus, at: live.now(), nodes: mergeNodes(gpus.nodes, changed) }));
+    resource.set((gpus) => ({ ...gpus, at: live.now(), nodes: mergeNodes(gpus.nodes, changed, all) }));
     for (const node of changed) live.sawDataOf(node.fresh_at);
   });
   useEvent("reset", () => {

@@ -126,7 +126,7 @@ describe.skipIf(unable)("the GPU map", () => {
   });
 
   it("shows the same by a shared link", async () => {
-    const first = await open(its.browser, `${its.server.url}#/map?by=state&zoom=l`);
+    const first = await open(its.browser, `${its.server.url}#/map?by=state&zoom=l&range=1h`);
     await settled(first.page);
     await first.page.getByRole("button", { name: "A step back" }).click();
     await first.page.getByText(/^As of /).waitFor();

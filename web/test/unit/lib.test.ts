@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Decision, Job, Overview, Pod, Series } from "../../src/api/types";
+import type { Decision, Job, Node, Overview, Pod, Series } from "../../src/api/types";
 import { partsOf } from "../../src/lib/capacity";
+import { mergeNodes } from "../../src/lib/data";
 import { changesOf, costOf, difference, piecesOf, withDecision } from "../../src/lib/layouts";
 import { contrast, inkOn, markTeams, rampColour, rampStep, rampSteps, teamColours } from "../../src/lib/palette";
 import { groupPods, isWanted, memoryOf, mergePods, splitRemedy } from "../../src/lib/pods";
@@ -11,6 +12,17 @@ import { statsOf, tableOf } from "../../src/ui/stats";
 const overview = (shares: Partial<Overview>): Overview => ({
   at: 0, fresh_at: 0, gpus: 1, slots: 8, allocated: 0.7, used: 0.4, idle: 0.1, free: 0.2, fragmented: 0.06, stranded: 0.04,
   pods: {}, seconds_to_slice: null, nodes: 1, stale_nodes: 0, models: [], ...shares,
+});
+
+describe("nodes", () => {
+  const node = (name: string): Node => ({ node: name, gpus: [] }) as unknown as Node;
+  const names = (nodes: Node[]): string[] => nodes.map((each) => each.node);
+  it("go when they are no more among all", () => {
+    const nodes = [node("n1"), node("n2"), node("n10")];
+    expect(names(mergeNodes(nodes, [node("n3")]))).toEqual(["n1", "n2", "n3", "n10"]);
+    expect(names(mergeNodes(nodes, [], ["n1", "n10"]))).toEqual(["n1", "n10"]);
+    expect(mergeNodes(nodes, [])).toBe(nodes);
+  });
 });
 
 describe("the capacity bar", () => {

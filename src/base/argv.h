@@ -1,0 +1,18 @@
+// Arguments and environments for exec and posix_spawn.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace nos {
+
+// Ends with a null pointer. Valid while the texts are there and unchanged.
+inline std::vector<char*> ArgvOf(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace nos
