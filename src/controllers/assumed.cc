@@ -6,19 +6,13 @@ namespace nos::controllers {
 namespace {
 
 void AssumeLayout(const std::vector<gpu::Placement>& wanted, cluster::Gpu& gpu) {
-  const gpu::LayoutTable& table = gpu.model->layouts();
   std::erase_if(gpu.instances, [](const cluster::Instance& instance) { return !instance.used; });
-  gpu::LayoutId layout = gpu.UsedLayout();
+  auto on = gpu.Used();
   for (const gpu::Placement& placement : wanted) {
-    const auto id = table.Find(placement);
-    if (!id || layout == gpu::LayoutTable::kIllegal) continue;
-    const gpu::LayoutId with = table.Add(layout, *id);
-    if (with == gpu::LayoutTable::kIllegal) continue;  // a used instance is in the way, or is it
-    layout = with;
+    if (!on || !on->Add(placement)) continue;  // a used instance is in the way, or is it
     gpu.instances.push_back({placement, false, ""});
   }
-  std::sort(gpu.instances.begin(), gpu.instances.end(),
-            [](const auto& left, const auto& right) { return left.placement < right.placement; });
+  std::ranges::sort(gpu.instances, {}, &cluster::Instance::placement);
 }
 
 int64_t CountFree(const cluster::NodeInfo& info, std::string_view resource) {
@@ -59,7 +53,7 @@ bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod) {
 
 bool AsksForSlices(const cluster::Pod& pod) {
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    if (amount.Value() > 0 && resource.starts_with(cluster::kMigResourcePrefix)) return true;
+    if (amount.Value() > 0 && cluster::IsSliceResource(resource)) return true;
   }
   return false;
 }

@@ -61,6 +61,10 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
     profiles_.insert_or_assign(std::move(name), std::move(profile));
   }
   shared_->wake = threads_.wake;
+  engine_.OnNodeChange([this](std::string_view node) {
+    const auto on = preparing_on_.find(node);
+    if (on != preparing_on_.end()) due_.insert(on->second.begin(), on->second.end());
+  });
 }
 
 // Nobody waits here any more.
@@ -71,12 +75,10 @@ Outcome Scheduler::Reconcile(const std::string&, const View& view, kube::Client&
   const Time now = clock.Now();
   TakeIn(view, now);
   TakeAnswers(now);
-  if (retired_) {
-    Expire(client, now);
-    return Rest(now);
-  }
-  PrepareAll(view, client, now);
   Expire(client, now);
+  if (retired_) return Rest(now);
+  answered_ = false;
+  PrepareDue(client, now);
   LookAtGangs(client, now);
   HeedRests(now);
   HeedPatience(now);
@@ -99,13 +101,6 @@ bool Scheduler::HasRoomForDecisions() const {
   return bindings_.size() - preparing_.size() < config_.most_bindings;
 }
 
-bool Scheduler::IsBinding() const {
-  return std::ranges::any_of(bindings_, [](const auto& binding) {
-    return binding.second.stage == Binding::Stage::kSent ||
-           binding.second.stage == Binding::Stage::kDoubtful;
-  });
-}
-
 Outcome Scheduler::Rest(Time now) const {
   if (!retired_ &&
       (answered_ || !stirred_.empty() || (queue_.ready() > 0 && HasRoomForDecisions()))) {
@@ -113,9 +108,7 @@ Outcome Scheduler::Rest(Time now) const {
   }
   std::optional<Time> next = retired_ ? std::nullopt : queue_.NextDue();
   const auto consider = [&](Time when) { next = next ? std::min(*next, when) : when; };
-  for (const auto& [key, binding] : bindings_) {
-    if (binding.until != Time::max()) consider(binding.until);
-  }
+  if (!deadlines_.empty()) consider(deadlines_.begin()->first);
   if (retired_) return next ? Outcome::Again(*next - now) : Outcome::Done();
   if (const auto untold = untold_.NextDue(); untold && !telling_) consider(*untold);
   if (!unexplained_.empty() && !telling_) consider(WhenToExplain(now));
@@ -154,6 +147,7 @@ void Scheduler::TakeIn(const View& view, Time now) {
     take_in(false);
     return;
   }
+  if (!view.changes->around.empty()) due_.insert(due_around_.begin(), due_around_.end());
   for (const AroundChange& change : view.changes->around) {
     engine_.ChangeAround(change.apply);
     Happened(
@@ -167,15 +161,19 @@ void Scheduler::TakeIn(const View& view, Time now) {
   for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after, now);
 }
 
+// Unless it has a node already, whatever becomes of that.
+void Scheduler::TryAgain(const std::string& key, Time now) {
+  if (bindings_.contains(key)) return;
+  if (const auto pod = queue_.TakeThis(key)) queue_.Return(*pod, now);
+}
+
 void Scheduler::Happened(const ClusterEvent& event, Time now) { queue_.Happened(event, now); }
 
 void Scheduler::TakeInNode(const Node& before, const Node& after, Time now) {
   // Who was promised a place there need not wait for the end of others on it.
   if (before != nullptr && (after == nullptr || scheduling::IsLost(*after)) &&
       !scheduling::IsLost(*before)) {
-    for (const Pod& pod : engine_.Nominated(before->meta.name)) {
-      if (const auto taken = queue_.TakeThis(pod->Key())) queue_.Return(*taken, now);
-    }
+    for (const Pod& pod : engine_.Nominated(before->meta.name)) TryAgain(pod->Key(), now);
   }
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
@@ -203,6 +201,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     Promise(known, "", now);
     patience_.erase(key);
     saw_to_it_.erase(key);
+    unsure_.erase(key);
     foreign_.erase(key);
   }
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
@@ -368,7 +367,7 @@ void Scheduler::Commit(Binding& binding, kube::Client& client, Time now) {
       WriteNominee(binding.pod, binding.node, client);
     }
   }
-  preparing_.insert(binding.pod->Key());
+  BeginPreparing(binding);
   Prepare(binding, client, now);
 }
 

@@ -136,7 +136,6 @@ class Scheduler final : public Reconciler {
     enum class Stage { kPreparing, kSent, kBound, kDoubtful } stage = Stage::kPreparing;
     // The node as it was when this was last looked at, and when the pod was last found to fit.
     std::shared_ptr<const cluster::NodeInfo> seen = {}, fits = {};
-    bool answered = false;      // something that was written for it, since
     std::string why = {};       // of kDoubtful: the answer to the binding
     int asked = 0;              // times, since
     uint64_t attempt = 0;       // no other binding has it, of whatever pod
@@ -147,8 +146,8 @@ class Scheduler final : public Reconciler {
     bool ready = false;         // nothing is left to be done before it is bound
     std::string gang = {};      // bound together with at least so many of it
     size_t least = 0;
-    bool arrived = false;  // it is bound, and that was told
-    Time until = Time::max();
+    bool arrived = false;      // it is bound, and that was told
+    Time until = Time::max();  // set by SetUntil
   };
   struct Answer {
     std::string key;
@@ -203,6 +202,7 @@ class Scheduler final : public Reconciler {
   void Ask(Binding& binding, kube::Client& client);
   // Why the pod may not be bound to its node any more; empty: it may.
   std::string WhyNotThere(Binding& binding) const;
+  void TryAgain(const std::string& key, Time now);
   void Happened(const scheduling::ClusterEvent& event, Time now);
   const SchedulerProfile* ProfileFor(const cluster::Pod& pod) const;
 
@@ -225,7 +225,7 @@ class Scheduler final : public Reconciler {
   void HeedRests(Time now);
   bool HasRoomForDecisions() const;
   // The API server is asked for a binding, or is to be asked what became of one.
-  bool IsBinding() const;
+  bool IsBinding() const { return !asked_.empty(); }
   void Send(Binding& binding, kube::Client& client);
   // Takes the assumption back and tries the pod again after its pause.
   enum class AfterThat { kAnyPlace, kSamePlace };
@@ -234,7 +234,12 @@ class Scheduler final : public Reconciler {
   void DropBinding(const std::string& key, bool unreserve, Time now);
   void Settle(const Pod& pod, Time now);
   void Arrived(Binding& binding, Time now);
-  void PrepareAll(const View& view, kube::Client& client, Time now);
+  // It is looked at when that has come, whatever happens. Time::max(): only when something does.
+  void SetUntil(Binding& binding, Time until);
+  void SetStage(Binding& binding, Binding::Stage stage);
+  void BeginPreparing(Binding& binding);
+  void EndPreparing(const Binding& binding);
+  void PrepareDue(kube::Client& client, Time now);
   void Expire(kube::Client& client, Time now);
   void LearnIfDue();
   bool DecideWithGang(const Pod& pod, kube::Client& client, Time now);
@@ -285,7 +290,7 @@ class Scheduler final : public Reconciler {
   std::vector<Pod> LeavingLostNodes(const cluster::Pod& seen_by) const;
   bool IsOnLostNode(const scheduling::Engine::Placed& placed) const;
   std::vector<Pod> RestOfGangs(const std::vector<Pod>& leaving) const;
-  // As nodes will be when what their agents do now is done.
+  // As nodes will be when what their agents do now is done and told.
   static void FinishPlans(cluster::ClusterSnapshot& snapshot);
   static bool IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
                              cluster::ClusterSnapshot snapshot, const Pod& pod);
@@ -309,6 +314,7 @@ class Scheduler final : public Reconciler {
   void TakeBackPromises(const std::vector<Pod>& pods, kube::Client& client, Time now);
   void WriteNominee(const Pod& pod, const std::string& node, kube::Client& client);
   std::optional<kube::Workers::Call> Evict(const Pod& victim, const Pod& preemptor, Time now);
+  void EvictAgain(const Pod& preemptor, kube::Client& client, Time now);
   static void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
   void Tell(Telling telling, Time now);
   void TellSome(kube::Client& client, Time now);
@@ -333,8 +339,13 @@ class Scheduler final : public Reconciler {
   std::map<std::string, Binding> bindings_;  // by pod key
   // Evicted pods that the watch does not show so, and whether that was for a quota.
   std::map<std::string, bool> going_;
-  std::set<std::string> ending_;                // those that it shows so, and that still run
-  std::set<std::string> preparing_;             // of them
+  std::set<std::string> ending_;  // those that it shows so, and that still run
+  // Of those that have a node, by key: who is prepared, also by node; of these, who is to be looked
+  // at, and who when something around changes; when others are.
+  std::set<std::string> preparing_, due_, due_around_;
+  std::map<std::string, std::set<std::string>, std::less<>> preparing_on_;
+  std::set<std::pair<Time, std::string>> deadlines_;
+  std::set<std::string> asked_;                 // see IsBinding
   std::map<std::string, std::string> stirred_;  // gangs to be looked at, and why
   // How long pods, by key, wait for GPUs to be cut or for the nominated node's agent to tell that
   // the instances of evicted ones are free. None: that has not begun, the others are still there.
@@ -350,6 +361,8 @@ class Scheduler final : public Reconciler {
   std::map<std::string, ForeignPromise> foreign_;  // by pod key
   // Those that were promised something and have had others go for that, as far as it takes.
   std::set<std::string> saw_to_it_;
+  // Whose evictions were not answered, by the keys of those for whom they are.
+  std::map<std::string, std::vector<Pod>> unsure_;
   HopelessKinds hopeless_;                      // since Engine::openings
   HopelessKinds hopeless_claims_;               // for quotas, since Engine::changes
   std::vector<Pod> unpromised_;                 // whose nominated node is to be taken back
@@ -360,7 +373,7 @@ class Scheduler final : public Reconciler {
   bool telling_ = false;  // some are being told
   bool retired_ = false;
   uint64_t attempts_ = 0;  // at bindings
-  bool answered_ = false;  // what a pre-bind plugin wrote, since it was asked
+  bool answered_ = false;  // since those that are due were looked at
   size_t changes_since_learning_ = 1, pods_known_ = 0;
   std::shared_ptr<Shared> shared_;
 };

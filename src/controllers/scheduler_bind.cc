@@ -35,18 +35,41 @@ Result<std::string> NodeOf(const cluster::Pod& pod, kube::Client& client) {
 
 }  // namespace
 
+void Scheduler::SetUntil(Binding& binding, Time until) {
+  const std::string key = binding.pod->Key();
+  if (binding.until != Time::max()) deadlines_.erase({binding.until, key});
+  binding.until = until;
+  if (until != Time::max()) deadlines_.emplace(until, key);
+}
+
+void Scheduler::SetStage(Binding& binding, Binding::Stage stage) {
+  binding.stage = stage;
+  const bool asked = stage == Binding::Stage::kSent || stage == Binding::Stage::kDoubtful;
+  const std::string key = binding.pod->Key();
+  asked ? void(asked_.insert(key)) : void(asked_.erase(key));
+}
+
+void Scheduler::BeginPreparing(Binding& binding) {
+  const std::string key = binding.pod->Key();
+  preparing_.insert(key);
+  preparing_on_[binding.node].insert(key);
+}
+
+void Scheduler::EndPreparing(const Binding& binding) {
+  const std::string key = binding.pod->Key();
+  if (preparing_.erase(key) == 0) return;
+  due_.erase(key);
+  due_around_.erase(key);
+  const auto on = preparing_on_.find(binding.node);
+  on->second.erase(key);
+  if (on->second.empty()) preparing_on_.erase(on);
+}
+
 // Those for which something may be otherwise than when they were last looked at.
-void Scheduler::PrepareAll(const View& view, kube::Client& client, Time now) {
-  answered_ = false;
-  const bool all = view.changes->everything || !view.changes->around.empty();
-  for (const std::string& key : std::vector(preparing_.begin(), preparing_.end())) {
-    const auto found = bindings_.find(key);
-    if (found == bindings_.end()) continue;
-    Binding& binding = found->second;
-    if (all || binding.answered || binding.until <= now ||
-        binding.seen != engine_.snapshot().Share(binding.node)) {
-      Prepare(binding, client, now);
-    }
+void Scheduler::PrepareDue(kube::Client& client, Time now) {
+  while (!due_.empty()) {
+    const std::string key = due_.extract(due_.begin()).value();
+    Prepare(bindings_.at(key), client, now);
   }
 }
 
@@ -55,13 +78,13 @@ void Scheduler::PrepareAll(const View& view, kube::Client& client, Time now) {
 void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
   if (binding.writes > 0) return;
   const std::string key = binding.pod->Key();
-  binding.answered = false;
   binding.seen = engine_.snapshot().Share(binding.node);
   if (binding.seen == nullptr) return GiveUp(key, "the node is gone", now);
-  binding.until = Time::max();
+  SetUntil(binding, Time::max());
   scheduling::Progress progress = LookAtCuts(binding, now);
   if (progress.kind == scheduling::Progress::Kind::kReady) {
     if (binding.held_back) return Stir(binding.gang, "");
+    due_around_.insert(key);
     progress = AskPreBinders(binding, now);
   }
   if (progress.kind == scheduling::Progress::Kind::kFailed) {
@@ -69,7 +92,7 @@ void Scheduler::Prepare(Binding& binding, kube::Client& client, Time now) {
     return GiveUp(key, progress.message, now,
                   is_cut ? AfterThat::kSamePlace : AfterThat::kAnyPlace);
   }
-  if (progress.until) binding.until = *progress.until;
+  if (progress.until) SetUntil(binding, *progress.until);
   const bool writes = !progress.writes.empty();
   binding.ready = progress.kind == scheduling::Progress::Kind::kReady && !writes;
   const std::string why = binding.ready || writes ? WhyNotThere(binding) : "";
@@ -145,9 +168,9 @@ std::string Scheduler::WhyNotThere(Binding& binding) const {
 }
 
 void Scheduler::Send(Binding& binding, kube::Client& client) {
-  preparing_.erase(binding.pod->Key());
-  binding.stage = Binding::Stage::kSent;
-  binding.until = Time::max();
+  EndPreparing(binding);
+  SetStage(binding, Binding::Stage::kSent);
+  SetUntil(binding, Time::max());
   auto call = [shared = shared_, pod = binding.pod, node = binding.node,
                attempt = binding.attempt](kube::Client& with) {
     Status bound = with.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
@@ -167,7 +190,8 @@ void Scheduler::TakeAnswers(Time now) {
       TakeAskAnswer(found->second, answer, now);
     } else {
       --found->second.writes;
-      found->second.answered = answered_ = true;
+      answered_ = true;
+      if (preparing_.contains(answer.key)) due_.insert(answer.key);
       if (!answer.status.ok()) GiveUp(answer.key, answer.status.ToString(), now);
     }
   }
@@ -175,12 +199,14 @@ void Scheduler::TakeAnswers(Time now) {
     cuts_.Written(write, status);
     answered_ = true;
     for (const std::string& key : write.pods) {
-      if (const auto found = bindings_.find(key); found != bindings_.end()) {
-        found->second.answered = true;
-      }
+      if (preparing_.contains(key)) due_.insert(key);
     }
   }
-  for (const auto& [victim, preemptor] : shared_->not_evicted.TakeAll()) {
+  for (const auto& [victim, preemptor, perhaps] : shared_->not_evicted.TakeAll()) {
+    const auto* placed = engine_.FindPlaced(victim);
+    if (perhaps && going_.contains(victim) && placed != nullptr) {
+      unsure_[preemptor].push_back(placed->pod);
+    }
     going_.erase(victim);
     engine_.SetLeaving(victim, ending_.contains(victim));
     saw_to_it_.erase(preemptor);
@@ -205,13 +231,13 @@ void Scheduler::TakeAnswers(Time now) {
 void Scheduler::TakeBindAnswer(Binding& binding, const Status& answer, Time now) {
   const std::string key = binding.pod->Key();
   if (answer.ok()) {
-    binding.stage = Binding::Stage::kBound;
+    SetStage(binding, Binding::Stage::kBound);
     Arrived(binding, now);
   } else if (IsUncertain(answer) || answer.code() == Code::kConflict) {
-    binding.stage = Binding::Stage::kDoubtful;
+    SetStage(binding, Binding::Stage::kDoubtful);
     binding.why = answer.ToString();
     const bool answered = answer.code() == Code::kConflict;
-    binding.until = answered ? now : now + config_.asks.After(++binding.asked);
+    SetUntil(binding, answered ? now : now + config_.asks.After(++binding.asked));
   } else if (answer.code() == Code::kNotFound) {
     queue_.Remove(key);
     DropBinding(key, true, now);
@@ -226,9 +252,9 @@ void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) 
   if (!answer.status.ok() && !gone) {  // nothing is known of the pod, and so it is kept
     Log(LogLevel::kWarn, "what became of a binding is not known",
         {{"pod", key}, {"node", binding.node}, {"error", answer.status.ToString()}});
-    binding.until = now + config_.asks.After(++binding.asked);
+    SetUntil(binding, now + config_.asks.After(++binding.asked));
   } else if (!gone && answer.node == binding.node) {
-    binding.stage = Binding::Stage::kBound;
+    SetStage(binding, Binding::Stage::kBound);
     Arrived(binding, now);
   } else if (!gone && answer.node.empty()) {
     GiveUp(key, std::string(binding.why), now, AfterThat::kSamePlace);
@@ -240,7 +266,6 @@ void Scheduler::TakeAskAnswer(Binding& binding, const Answer& answer, Time now) 
 
 // What became of a binding that was not answered.
 void Scheduler::Ask(Binding& binding, kube::Client& client) {
-  binding.until = Time::max();
   auto call = [shared = shared_, pod = binding.pod, attempt = binding.attempt](kube::Client& with) {
     Answer answer{pod->Key(), attempt, Answer::Of::kAsk, {}, {}};
     const Result<std::string> node = NodeOf(*pod, with);
@@ -252,8 +277,11 @@ void Scheduler::Ask(Binding& binding, kube::Client& client) {
 }
 
 void Scheduler::Expire(kube::Client& client, Time now) {
-  for (auto& [key, binding] : bindings_) {
-    if (binding.stage == Binding::Stage::kDoubtful && binding.until <= now) Ask(binding, client);
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    Binding& binding = bindings_.at(deadlines_.begin()->second);
+    SetUntil(binding, Time::max());
+    const bool doubtful = binding.stage == Binding::Stage::kDoubtful;
+    doubtful ? Ask(binding, client) : void(due_.insert(binding.pod->Key()));
   }
 }
 
@@ -280,9 +308,11 @@ void Scheduler::Arrived(Binding& binding, Time now) {
 void Scheduler::DropBinding(const std::string& key, bool unreserve, Time now) {
   const auto found = bindings_.find(key);
   if (found == bindings_.end()) return;
+  EndPreparing(found->second);
+  asked_.erase(key);
+  SetUntil(found->second, Time::max());
   Binding binding = std::move(found->second);
   bindings_.erase(found);
-  preparing_.erase(key);
   if (binding.cuts) {
     cuts_.Drop(binding.node, *binding.pod, unreserve ? Cuts::End::kGivenUp : Cuts::End::kServed);
   }

@@ -1,8 +1,10 @@
 // Between the choice of a node and the binding that the watch shows.
 #include <algorithm>
+#include <semaphore>
 #include <string>
 
 #include "controllers/scheduler_fixture_test.h"
+#include "controllers/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -48,6 +50,50 @@ class SchedulerBindTest : public SchedulerFixture {
   }
 };
 
+// Answers each binding when it is told to.
+class HeldBindings final : public kube::Transport {
+ public:
+  ~HeldBindings() override { Answer(); }
+  Result<kube::ApiResponse> Do(const kube::ApiRequest&) override {
+    may_go_.acquire();
+    return kube::ApiResponse{201, JsonObject{}, {}, {}};
+  }
+  Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest&) override {
+    return Status(Code::kUnavailable, "it only binds");
+  }
+  void Answer() { may_go_.release(); }
+
+ private:
+  std::counting_semaphore<> may_go_{0};
+};
+
+TEST_F(SchedulerBindTest, AnAnswerThatComesLateIsNotTheSuccessors) {
+  HeldBindings held;
+  std::counting_semaphore<> answers{0};
+  kube::Workers binder(held, 1);
+  scheduler_ = std::make_unique<Scheduler>(
+      config_, std::vector<SchedulerProfile>{{"default-scheduler", &framework_}},
+      gpu::Catalogue::Builtin(), SchedulerThreads{&binder, nullptr, [&] { answers.release(); }});
+  runner_ = std::make_unique<Runner>(*scheduler_, watches_, RunnerOptions{.watch_around = true});
+  Node("n", "1");
+  Pod("p");
+  RunFor(seconds(1));
+  api_.Remove("pods", "ml/p");
+  RunFor(seconds(1));
+  ASSERT_EQ(scheduler_->bindings(), 0U);
+  Pod("p");
+  ChangePod("p", [](Json& pod) { MakeObject(pod, "metadata")["uid"] = "successor"; });
+  RunFor(seconds(1));
+  ASSERT_EQ(scheduler_->bindings(), 1U);
+  for (const bool own : {false, true}) {
+    held.Answer();
+    answers.acquire();
+    runner_->Poke(clock_.Now());
+    RunFor(seconds(1));
+    EXPECT_EQ(testing::EventsOf(api_).find("Successfully assigned") != std::string::npos, own);
+  }
+}
+
 TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
   Node("n", "1");
   Pod("first", "1", 9);
@@ -62,6 +108,29 @@ TEST_F(SchedulerBindTest, WhatWasBoundCountsHoweverLateTheWatchIs) {
   Run();
   EXPECT_EQ(NodeOf("first"), "n");
   EXPECT_EQ(NodeOf("second"), "");
+}
+
+// It was promised that node; but the binding may have been made.
+TEST_F(SchedulerBindTest, WhoWasSentToANodeThatIsLostThenIsNotPlacedOnceMore) {
+  Node("n", "1");
+  Pod("p");
+  ChangePod("p", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
+  AnswerBindings(Status(Code::kDeadline, "no answer"), true);
+  while (Bindings() == 0) ASSERT_TRUE(runner_->Step(clock_));
+  watches_.pods_silent = true;
+  const int64_t sent = Bindings();
+  Node("other", "1");
+  Json lost = *api_.Find("nodes", "n");
+  MakeObject(lost, "spec")["taints"] =
+      JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}}};
+  api_.Put(lost);
+  RunFor(std::chrono::minutes(1));
+  EXPECT_EQ(Bindings(), sent);
+  EXPECT_EQ(scheduler_->bindings(), 1U);
+  watches_.pods_silent = false;
+  Run();
+  EXPECT_EQ(NodeOf("p"), "n");
+  EXPECT_EQ(scheduler_->bindings(), 0U);
 }
 
 TEST_F(SchedulerBindTest, ASuccessorWaitsUntilTheWatchShowsWhatWasBound) {
@@ -106,9 +175,20 @@ TEST_F(SchedulerBindTest, AMomentOfErrorsCostsAMoment) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(NodeOf("p" + std::to_string(i)), "n");
 }
 
+// A successor of the same name may stand there when the request arrives.
+TEST_F(SchedulerBindTest, OnlyThePodItselfIsBound) {
+  Node("n", "1");
+  Pod("p");
+  RunFor(seconds(1));
+  const auto bind = std::ranges::find_if(api_.writes, Binds);
+  ASSERT_NE(bind, api_.writes.end());
+  EXPECT_EQ(FindString(bind->body, "metadata", "uid"), "p-uid");
+}
+
 TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
   Node("n", "1");
   Pod("p");
+  Pod("second");
   watches_.pods_silent = true;
   Restart();
   int asked = 0;
@@ -121,9 +201,10 @@ TEST_F(SchedulerBindTest, APodThatCannotBeAskedForIsAskedForAgain) {
   };
   RunFor(seconds(10));
   EXPECT_GT(asked, 1);
+  EXPECT_EQ(Bindings(), 1) << "meanwhile it holds its place";
   api_.intercept = nullptr;
   RunFor(std::chrono::minutes(2));
-  EXPECT_EQ(NodeOf("p"), "n");
+  EXPECT_EQ(NodeOf("p") + NodeOf("second"), "n");
 }
 
 TEST_F(SchedulerBindTest, SomebodyElseMayBeFaster) {

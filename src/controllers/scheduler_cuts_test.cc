@@ -190,6 +190,27 @@ TEST_F(SchedulerCutsTest, AConflictIsNoFailure) {
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
 }
 
+TEST_F(SchedulerCutsTest, AConflictWithSomebodyElsesPlanIsNotForgotten) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos) {
+      answer = Result<kube::ApiResponse>(Status(Code::kConflict, "the object has been modified"));
+    }
+    return answer;
+  };
+  Run();
+  api_.intercept = nullptr;
+  Tell("n", {{kSpecPlan, "77"}, {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"}});
+  Run();
+  EXPECT_EQ(Annotation("n", kSpecPlan), "77") << "it is under way";
+  EXPECT_EQ(Spec("n", 0), "1g.5gb@0");
+  Cut("n", 0, "1g.5gb@0:free", {{"nvidia.com/mig-1g.5gb", "1"}});
+  Run();
+  EXPECT_NE(Spec("n", 0).find("3g.20gb@4"), std::string::npos) << Spec("n", 0);
+}
+
 // Kubelets write into their nodes all the time, which nothing that is decided depends on.
 TEST_F(SchedulerCutsTest, TheNodeIsAskedAsItIsNow) {
   Node("n", 1);

@@ -17,6 +17,16 @@ namespace nos::controllers {
 
 namespace {
 
+// How many are there is told of no larger gang: it would be told anew of all with each that comes.
+constexpr int kMostCounted = 100;
+
+std::string WhyTooFew(size_t there, int least) {
+  if (least > kMostCounted) {
+    return fmt::format("fewer than the {} pods that are placed together are there", least);
+  }
+  return fmt::format("{} of the {} pods that are placed together are there", there, least);
+}
+
 size_t AtLeast(const GangSize& size) { return static_cast<size_t>(std::max(size.least, 1)); }
 
 }  // namespace
@@ -43,10 +53,7 @@ bool Scheduler::DecideWithGang(const Pod& pod, kube::Client& client, Time now) {
     PlaceGang({gang, AtLeast(size), placed, std::move(waiting)}, client, now);
     return true;
   }
-  const std::string why =
-      size.problem.empty()
-          ? fmt::format("{} of the {} pods that are placed together are there", there, size.least)
-          : size.problem;
+  const std::string why = size.problem.empty() ? WhyTooFew(there, size.least) : size.problem;
   LetSleep(waiting, {&gang_scheduling_}, now);
   TakeBackPromises(waiting, client, now);
   RefuseGang(waiting, fmt::format("{}: {}", gang, why), now);
@@ -118,6 +125,7 @@ void Scheduler::RefuseGang(const std::vector<Pod>& pods, const std::string& why,
 
 // Room for all that are needed, or none at all: then nothing is kept for those that wait, either.
 std::string Scheduler::PreemptForGang(const Gang& gang, kube::Client& client, Time now) {
+  for (const Pod& member : gang.waiting) EvictAgain(member, client, now);
   const GangRoom room = FindRoom(gang, now);
   if (!room.why_not.empty()) return room.why_not;
   const bool waits = room.victims.empty() && room.waits;

@@ -1,4 +1,5 @@
 // Gangs: placed together or not at all, slices included, without holding anything while they wait.
+#include <algorithm>
 #include <string>
 
 #include "controllers/scheduler_fixture_test.h"
@@ -48,6 +49,21 @@ class GangTest : public SchedulerFixture {
     Run();
     ASSERT_EQ(Spec("a"), "7g.40gb@0");
   }
+  // As its provisioner and the controller of volumes do.
+  void Provision(const std::string& claim) {
+    api_.Put({{"kind", "PersistentVolume"},
+              {"metadata", {{"name", "made"}}},
+              {"spec",
+               {{"capacity", {{"storage", "1Gi"}}},
+                {"storageClassName", "local"},
+                {"claimRef", {{"namespace", "ml"}, {"name", claim}, {"uid", claim}}}}},
+              {"status", {{"phase", "Bound"}}}});
+    Json bound = *api_.Find("persistentvolumeclaims", "ml/" + claim);
+    MakeObject(bound, "spec")["volumeName"] = "made";
+    MakeObject(bound, "metadata", "annotations")["pv.kubernetes.io/bind-completed"] = "yes";
+    MakeObject(bound, "status")["phase"] = "Bound";
+    api_.Put(bound);
+  }
   void Cut(const std::string& node) {
     Tell(node,
          {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
@@ -90,6 +106,23 @@ TEST_F(GangTest, WaitsForItsPodsAndItsGroup) {
   Pod("p3", "g");  // enough of it run: one more is like any pod
   Run();
   EXPECT_EQ(Bound("p", 4), 4);
+}
+
+TEST_F(GangTest, WhoComesToALargeOneIsToldOfAlone) {
+  Node("n", "999");
+  Group("g", 101);
+  Pod("p0", "g");
+  Run();
+  EXPECT_EQ(Why("p0"),
+            "pod group ml/g: fewer than the 101 pods that are placed together are there");
+  api_.writes.clear();
+  Pod("p1", "g");
+  Run();
+  EXPECT_EQ(Why("p1"), Why("p0"));
+  EXPECT_EQ(std::ranges::count_if(
+                api_.writes,
+                [](const kube::ApiRequest& request) { return request.path.ends_with("/status"); }),
+            1);
 }
 
 TEST_F(GangTest, AGroupThatAsksForLessGoesAhead) {
@@ -207,6 +240,20 @@ TEST_F(GangTest, ClaimsAreToldTheirNodesWhenAllSlicesAreThere) {
   Cut("a");
   Run();
   EXPECT_EQ(ClaimsNode("p0") + ClaimsNode("p1"), "na");
+}
+
+TEST_F(GangTest, IsBoundWhenAllItsVolumesAreThere) {
+  Node("n", "2");
+  Group("g", 2);
+  Pod("p0", "g");
+  Pod("p1", "g");
+  GiveClaim("p1");
+  Run();
+  ASSERT_EQ(ClaimsNode("p1"), "n");
+  EXPECT_EQ(NodeOf("p0") + NodeOf("p1"), "") << "one of them cannot run yet";
+  Provision("p1");
+  Run();
+  EXPECT_EQ(NodeOf("p0") + NodeOf("p1"), "nn");
 }
 
 TEST_F(GangTest, SlicesOfMoreThanAreNeededAreNotWaitedFor) {

@@ -21,8 +21,12 @@ struct Scheduler::Shared {
   };
   kube::Inbox<Answer> answers;
   kube::Inbox<std::vector<Told>> told;
-  kube::Inbox<std::pair<std::string, std::string>> not_evicted;  // keys: who, for whom
-  kube::Inbox<Telling> evicted;                                  // what is to be told of it
+  struct NotEvicted {
+    std::string victim, preemptor;  // keys
+    bool perhaps = false;           // nobody knows: it was not answered
+  };
+  kube::Inbox<NotEvicted> not_evicted;
+  kube::Inbox<Telling> evicted;  // what is to be told of it
   kube::Inbox<std::pair<CutWrite, Status>> cut;
   kube::EventRecorder events{"nos-scheduler"};  // of whoever tells
   std::function<void()> wake;

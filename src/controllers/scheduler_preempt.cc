@@ -51,6 +51,7 @@ std::string KindOfPreemptor(const cluster::Pod& pod) {
 
 std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
                                kube::Client& client, Time now) {
+  EvictAgain(pod, client, now);
   if (HasQuota(*profile.framework, *pod)) return ReclaimFor(profile, pod, client, now);
   if (profile.preemption) measures_.LooksForVictims();
   std::string why = WhatItAwaits(*profile.framework, pod, now);
@@ -175,7 +176,7 @@ void Scheduler::HeedPatience(Time now) {
     const auto end = patience_ends_.extract(patience_ends_.begin()).value();
     const auto made = patience_.find(end.second);
     if (made == patience_.end() || made->second != end.first) continue;
-    if (const auto pod = queue_.TakeThis(end.second)) queue_.Return(*pod, now);
+    TryAgain(end.second, now);
   }
 }
 
@@ -345,10 +346,23 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
           {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
       shared->evicted.Put(telling);
     } else {
-      shared->not_evicted.Put({key, preemptor->Key()});
+      shared->not_evicted.Put({key, preemptor->Key(), deleted.code() == Code::kDeadline});
     }
     shared->Wake();
   };
+}
+
+// Those of whom nobody knows whether they go for it: as long as that is so, nobody else has to.
+void Scheduler::EvictAgain(const Pod& preemptor, kube::Client& client, Time now) {
+  const auto unsure = unsure_.extract(preemptor->Key());
+  if (unsure.empty()) return;
+  for (const Pod& victim : unsure.mapped()) {
+    const auto* placed = engine_.FindPlaced(victim->Key());
+    if (placed == nullptr || placed->pod->meta.uid != victim->meta.uid) continue;
+    if (auto eviction = Evict(placed->pod, preemptor, now)) {
+      Post(threads_.binders, client, *std::move(eviction));
+    }
+  }
 }
 
 }  // namespace nos::controllers

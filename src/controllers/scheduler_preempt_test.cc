@@ -40,6 +40,32 @@ TEST_F(SchedulerPreemptTest, APromiseThatIsOutrankedIsTakenBack) {
   EXPECT_EQ(Nominee("mid"), "");
 }
 
+// Somebody goes for it already, although the watch does not show that yet.
+TEST_F(SchedulerPreemptTest, NobodyElseIsEvictedWhileTheWatchIsLate) {
+  CpuNode("a", "1");
+  CpuNode("b", "1");
+  Pod("low", 1);
+  Run();
+  Pod("lesser", 0);
+  Run();
+  ASSERT_EQ(NodeOf("low") + NodeOf("lesser"), "ab");
+  Cordon("b");
+  LetPodsEndSlowly();
+  Pod("high", 9);
+  while (!IsEnding("low")) ASSERT_TRUE(runner_->Step(clock_));
+  watches_.pods_silent = true;
+  Json open = *api_.Find("nodes", "b");
+  MakeObject(open, "spec")["unschedulable"] = false;
+  api_.Put(open);
+  Run();
+  EXPECT_FALSE(IsEnding("lesser"));
+  watches_.pods_silent = false;
+  Run();
+  api_.Remove("pods", "ml/low");
+  Run();
+  EXPECT_EQ(NodeOf("high"), "a");
+}
+
 TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
   CpuNode("n", "1");
   Pod("low", 1);

@@ -26,6 +26,31 @@ bool SharesLimits(const quota::Balance& balance, size_t a, size_t b) {
   });
 }
 
+// Whose instance it is, as the node's agent tells; "": it does not.
+std::string_view HolderOf(const cluster::NodeGpus& told, int gpu, const gpu::Placement& placement) {
+  const auto there = std::ranges::find(told.gpus, gpu, &cluster::Gpu::index);
+  if (there == told.gpus.end()) return "";
+  const auto& instances = there->instances;
+  const auto held = std::ranges::find(instances, placement, &cluster::Instance::placement);
+  return held == instances.end() ? std::string_view() : held->pod;
+}
+
+// What the agent of node(i) says to be held by pods that are there no more.
+void FreeWhatIsLeft(cluster::ClusterSnapshot& snapshot, size_t i) {
+  if (!scheduling::IsBehind(snapshot.node(i))) return;
+  const cluster::Node& node = *snapshot.node(i).node;
+  const cluster::NodeGpus told = cluster::ReadNodeGpus(node, snapshot.catalogue());
+  cluster::NodeGpus gpus = snapshot.node(i).gpus;
+  for (cluster::Gpu& gpu : gpus.gpus) {
+    for (cluster::Instance& instance : gpu.instances) {
+      const bool left =
+          instance.pod.empty() && !HolderOf(told, gpu.index, instance.placement).empty();
+      instance.used = instance.used && !left;
+    }
+  }
+  (void)snapshot.SetGpus(node.meta.name, std::move(gpus));  // the node is there
+}
+
 }  // namespace
 
 bool Scheduler::HasQuota(const Framework& framework, const cluster::Pod& pod) const {
@@ -251,7 +276,7 @@ bool Scheduler::MayNotBeSeenYet(const std::string& node) const {
 }
 
 // Nobody has to go if GPUs are cut that nobody uses: by the partitioner, or when what they are cut
-// for now is done.
+// for now is done, or their agents have told that pods have ended.
 bool Scheduler::IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
                                cluster::ClusterSnapshot snapshot, const Pod& pod) {
   if (!AsksForSlices(*pod)) return false;
@@ -263,12 +288,14 @@ bool Scheduler::IsSparedByCuts(const SchedulerProfile& profile, scheduling::Recl
 
 void Scheduler::FinishPlans(cluster::ClusterSnapshot& snapshot) {
   for (size_t i = 0; i < snapshot.size(); ++i) {
+    if (!snapshot.node(i).gpus.managed) continue;
     const cluster::Node& node = *snapshot.node(i).node;
-    const std::string plan = cluster::SpecPlan(node);
-    if (!snapshot.node(i).gpus.managed || plan == cluster::StatusPlan(node)) continue;
-    auto done = std::make_shared<cluster::Node>(node);
-    done->meta.annotations[std::string(cluster::kStatusPlan)] = plan;
-    snapshot.SetNode(std::move(done));
+    if (const std::string plan = cluster::SpecPlan(node); plan != cluster::StatusPlan(node)) {
+      auto done = std::make_shared<cluster::Node>(node);
+      done->meta.annotations[std::string(cluster::kStatusPlan)] = plan;
+      snapshot.SetNode(std::move(done));
+    }
+    FreeWhatIsLeft(snapshot, i);
   }
 }
 

@@ -141,6 +141,57 @@ TEST_F(SchedulerReclaimTest, AMemberThatEndsElsewhereIsInNobodysWay) {
   EXPECT_NE(At("b/q"), "");
 }
 
+// Its deletion may have been done though it is not answered.
+TEST_F(SchedulerReclaimTest, WhoMayHaveBeenEvictedGoesAndNobodyElse) {
+  CpuNode("n", "8");
+  Quota("a", {{"cpu", "1"}});
+  Quota("b", {{"cpu", "3"}});
+  Pod("a", "p1");
+  Pod("a", "p2");
+  Pod("a", "p3", "1", 0, {{"app", "x"}});
+  Run();
+  bool lost = false;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "DELETE" || std::exchange(lost, true)) return answer;
+    api_.Put({{"kind", "PodDisruptionBudget"},  // from now on it would not be chosen
+              {"metadata", {{"namespace", "a"}, {"name", "x"}}},
+              {"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}},
+              {"status", {{"disruptionsAllowed", 0}}}});
+    answer = Status(Code::kDeadline, "no answer in time");
+    return answer;
+  };
+  Pod("b", "q", "2");
+  Run();
+  EXPECT_TRUE(lost);
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+  EXPECT_EQ(At("a/p3"), "gone");
+  EXPECT_EQ(At("a/p2"), "n");
+}
+
+// Without d/p7, the youngest, d is within its min of cpu; of the other resource nobody may be taken
+// for what b/q has from its parent.
+TEST_F(SchedulerReclaimTest, WhoIsWorthMoreOfWhatLacksNextGoesIfNothingElseHelps) {
+  NodeWith("n", {{"cpu", "16"}, {"example.com/g", "8"}});
+  Quota("a", {{"cpu", "6"}, {"example.com/g", "4"}});
+  Quota("b", {{"cpu", "3"}}, {}, "a/quota");
+  Quota("c", {{"cpu", "1"}}, {}, "b/quota");
+  Quota("d", {{"cpu", "2"}, {"example.com/g", "1"}});
+  PodWith("d", "p0", {{"cpu", "1"}, {"example.com/g", "2"}});
+  PodWith("d", "p4", {{"cpu", "1"}, {"example.com/g", "1"}});
+  PodWith("d", "p7", {{"cpu", "1"}});
+  Run();
+  PodWith("a", "own", {{"cpu", "3"}, {"example.com/g", "1"}});
+  PodWith("b", "own", {{"cpu", "1"}});
+  PodWith("c", "own", {{"cpu", "1"}});
+  Run();
+  ASSERT_EQ(Count({"d/p0", "d/p4", "d/p7", "a/own", "b/own", "c/own"}, "n"), 6) << WhyOf("a/own");
+  PodWith("b", "q", {{"cpu", "1"}, {"example.com/g", "2"}});
+  Run();
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+  EXPECT_EQ(At("d/p4"), "gone");
+  EXPECT_EQ(Count({"d/p0", "d/p7"}, "n"), 2);
+}
 // Only the quota lacks: n2 has room.
 TEST_F(SchedulerReclaimTest, BudgetsAreKept) {
   CpuNode("n1", "4");

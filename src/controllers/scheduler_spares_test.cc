@@ -152,6 +152,82 @@ TEST_F(SchedulerSparesTest, ASilentAgentCostsAGangsClaimOneVictim) {
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "gone"), 1) << WhyOf("b/g1");
 }
 
+// Its agent has yet to say that the slice of a pod that has just ended is free.
+class SchedulerEndsTest : public ClaimsFixture {
+ protected:
+  // c/old ends of its own accord; a pod of its quota waits that could have its slots, or those of
+  // d/borrower.
+  void EndBesideABorrower(const std::string& next) {
+    GpuNode("g", 1);
+    Quota("c", {{"nos.nebuly.com/gpu-memory", "20"}});
+    Quota("d", {{"nos.nebuly.com/gpu-memory", "0"}});
+    Quota("idle", {{"nos.nebuly.com/gpu-memory", "10"}});
+    Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:free"}},
+         {{"nvidia.com/mig-4g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
+    PodOf("c", "old", "nvidia.com/mig-4g.20gb", "1");
+    PodOf("d", "borrower", "nvidia.com/mig-2g.10gb", "1");
+    Run();
+    TellHolders("4g.20gb@0=c/old,2g.10gb@4=d/borrower");
+    ASSERT_EQ(Count({"c/old", "d/borrower"}, "g"), 2);
+    LetPodsEndSlowly();
+    PodOf("c", "next", next, "1");
+    RunFor(seconds(60));
+    Json pod = *api_.Find("pods", "c/old");
+    MakeObject(pod, "status")["phase"] = "Succeeded";
+    api_.Put(pod);
+    Run();
+    ASSERT_EQ(At("d/borrower"), "g") << "4 slots are about to be free: " << WhyOf("c/next");
+  }
+  void TellHolders(const std::string& holders) {
+    Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:used"},
+               {"nos.nebuly.com/status-holders-0", holders}});
+    Run();
+  }
+};
+
+TEST_F(SchedulerEndsTest, NobodyGoesForSlotsThatAreAboutToBeFree) {
+  EndBesideABorrower("nvidia.com/mig-3g.20gb");
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:used"},
+             {"nos.nebuly.com/status-holders-0", "2g.10gb@4=d/borrower"}});
+  Run();
+  EXPECT_EQ(At("d/borrower"), "g");
+  EXPECT_EQ(Spec("g"), "3g.20gb@0,2g.10gb@4");
+}
+
+TEST_F(SchedulerEndsTest, NorWherePartitionersCut) {
+  framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
+  const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);
+  RestartWith(&cutting);
+  EndBesideABorrower("nvidia.com/mig-2g.10gb");
+}
+
+TEST_F(SchedulerEndsTest, AnAgentThatNeverTellsIsNotWaitedFor) {
+  EndBesideABorrower("nvidia.com/mig-3g.20gb");
+  RunFor(seconds(60));
+  EXPECT_EQ(At("d/borrower"), "ending");
+}
+
+// From when the first one has gone 30 s pass before its slots are cut.
+TEST_F(SchedulerEndsTest, NobodyElseGoesWhileTheyAreBeingCut) {
+  GpuNode("g", 1);
+  Quota("c", {{"nos.nebuly.com/gpu-memory", "40"}});
+  Quota("d", {{"nos.nebuly.com/gpu-memory", "0"}});
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:free"}},
+       {{"nvidia.com/mig-4g.20gb", "1"}, {"nvidia.com/mig-2g.10gb", "1"}});
+  PodOf("d", "older", "nvidia.com/mig-4g.20gb", "1");
+  PodOf("d", "younger", "nvidia.com/mig-2g.10gb", "1");
+  Run();
+  TellHolders("4g.20gb@0=d/older,2g.10gb@4=d/younger");
+  PodOf("c", "q", "nvidia.com/mig-3g.20gb", "1");
+  RunFor(seconds(20));
+  ASSERT_EQ(At("d/younger"), "gone");
+  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:free"},
+             {"nos.nebuly.com/status-holders-0", "4g.20gb@0=d/older"}});
+  RunFor(seconds(20));
+  EXPECT_EQ(Spec("g"), "4g.20gb@0,3g.20gb@4");
+  EXPECT_EQ(At("d/older"), "g");
+}
+
 TEST_F(SchedulerSparesTest, NobodyWaitsForCutsForEver) {
   framework_ = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);
   const auto cutting = scheduling::Framework::Default(scheduling::GpusCut::kHere);

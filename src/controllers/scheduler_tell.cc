@@ -19,6 +19,15 @@ kube::ObjectReference Reference(const cluster::Pod& pod) {
 
 constexpr int kMostConflicts = 3;
 
+// For a pod that says more of others it would take seconds to try what helps.
+constexpr size_t kMostTerms = 100;
+
+size_t TermsOf(const cluster::Pod& pod) {
+  return pod.pod_affinity.required.size() + pod.pod_affinity.preferred.size() +
+         pod.pod_anti_affinity.required.size() + pod.pod_anti_affinity.preferred.size() +
+         pod.spread.size();
+}
+
 // What stands between the words of kube-scheduler and what would help.
 constexpr std::string_view kRemedy = " Remedy: ";
 
@@ -112,6 +121,7 @@ void Scheduler::AddRemedies(std::vector<Telling>& tellings) const {
   for (Telling& telling : tellings) {
     const SchedulerProfile* profile = ProfileFor(*telling.pod);
     if (!std::exchange(telling.explain, false) || profile == nullptr) continue;
+    if (TermsOf(*telling.pod) > kMostTerms) continue;
     if (!engine_.NomineeNode(telling.pod->Key()).empty()) continue;  // room is made for it
     const std::pair key(
         fmt::format("{} {}", telling.pod->priority, scheduling::KindOf(*telling.pod)),

@@ -54,6 +54,29 @@ TEST_F(SchedulerTellTest, PodsOfOtherNamespacesAreNotNamed) {
                                    "a, or give it a priority above 0."));
 }
 
+// It would take the scheduler long to try what helps, and others wait for it.
+TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
+  CpuNode("a", "3");
+  const auto put = [&](const std::string& name, int terms) {
+    PutPod(name, "cpu", "4", 0);
+    JsonArray list;
+    for (int i = 0; i < terms; ++i) {
+      list.push_back({{"topologyKey", "kubernetes.io/hostname"},
+                      {"labelSelector", {{"matchLabels", {{"app", std::to_string(i)}}}}}});
+    }
+    Change(name, "spec",
+           {{"affinity",
+             {{"podAntiAffinity",
+               {{"requiredDuringSchedulingIgnoredDuringExecution", std::move(list)}}}}}});
+  };
+  put("some", 100);
+  put("many", 101);
+  Run();
+  EXPECT_THAT(Said("some"), HasSubstr("Remedy: add a node with at least 4 cpu"));
+  EXPECT_THAT(Said("many"), HasSubstr("0/1 nodes are available"));
+  EXPECT_THAT(Said("many"), Not(HasSubstr("Remedy")));
+}
+
 // Its profile leaves the cutting to the partitioner, which can do it.
 TEST_F(SchedulerTellTest, WhatThePartitionerCanCutIsNotToBeFreed) {
   const auto waiting = scheduling::Framework::Default(scheduling::GpusCut::kElsewhere);

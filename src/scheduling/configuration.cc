@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/names.h"
 #include "base/text.h"
 #include "scheduling/config_value.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
@@ -57,6 +58,14 @@ void ReadLeaderElection(const ConfigValue& from, Configuration::LeaderElection& 
   if (!to.elect) return;  // nobody looks at the rest
   if (lock != "leases") {
     from.FailAt(from.PathOf("resourceLock"), fmt::format("must be leases, not '{}'", lock));
+  }
+  if (!IsDnsSubdomain(to.name)) {
+    from.FailAt(from.PathOf("resourceName"),
+                fmt::format("must be the name of a Lease, not '{}'", to.name));
+  }
+  if (!to.ns.empty() && !IsDnsLabel(to.ns)) {
+    from.FailAt(from.PathOf("resourceNamespace"),
+                fmt::format("must be the name of a namespace, not '{}'", to.ns));
   }
   if (to.retry < Duration::zero()) {
     from.FailAt(from.PathOf("retryPeriod"), "must be more than nothing");

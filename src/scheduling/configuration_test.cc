@@ -201,7 +201,7 @@ parallelism: 0
 percentageOfNodesToScore: 101
 podInitialBackoffSeconds: 20
 percentageOfNodes: 5
-leaderElection: {resourceLock: endpoints, renewDeadline: 20s}
+leaderElection: {resourceLock: endpoints, resourceName: ../x, resourceNamespace: a/b, renewDeadline: 20s}
 extenders: [{urlPrefix: "http://here"}]
 profiles:
 - schedulerName: a
@@ -224,6 +224,8 @@ profiles:
             "percentageOfNodesToScore: must be from 0 to 100, not 101; "
             "percentageOfNodes: there is no such field; "
             "leaderElection.resourceLock: must be leases, not 'endpoints'; "
+            "leaderElection.resourceName: must be the name of a Lease, not '../x'; "
+            "leaderElection.resourceNamespace: must be the name of a namespace, not 'a/b'; "
             "leaderElection.renewDeadline: must be shorter than leaseDuration; "
             "extenders: nos calls no extenders: remove them; "
             "podMaxBackoffSeconds: must be at least podInitialBackoffSeconds; "

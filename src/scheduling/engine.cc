@@ -39,7 +39,12 @@ bool HasSameImages(const cluster::Node& a, const cluster::Node& b) {
 Engine::Engine(const gpu::Catalogue& catalogue)
     : snapshot_(cluster::ClusterSnapshot::Build({}, {}, catalogue)) {}
 
+void Engine::Touch(std::string_view node) const {
+  if (on_node_) on_node_(node);
+}
+
 void Engine::Note(std::string_view node, Pod pod, bool came) {
+  Touch(node);
   openings_ += came ? 0 : 1;
   ++changes_;
   tables_.Note(snapshot_, node, std::move(pod), came);
@@ -60,6 +65,7 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   ++openings_;
   ++changes_;
   const std::string name = node->meta.name;
+  Touch(name);
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
     const bool alike = SameToOthers(*before->node, *node);
@@ -91,6 +97,7 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
 void Engine::RemoveNode(const std::string& name) {
   const NodeInfo* info = snapshot_.Find(name);
   if (info == nullptr) return;
+  Touch(name);
   const std::vector<Pod> pods(info->pods.begin(), info->pods.end());
   for (const Pod& pod : pods) homeless_[name].insert(pod->Key());
   snapshot_.RemoveNode(name);
@@ -170,6 +177,7 @@ void Engine::SetPod(const Pod& pod) {
     Bind(pod, pod->node_name);
   } else if (SameToOthers(*placed.pod, *pod)) {
     (void)snapshot_.UpdatePod(pod);  // homeless pods are in no snapshot
+    Touch(placed.node);
     Count(pod, placed.node);
   } else {
     Count(pod, placed.node);

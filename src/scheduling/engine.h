@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,10 @@ class Engine {
   explicit Engine(const gpu::Catalogue& catalogue);
 
   const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
+
+  // `call` is told the name of each node that is another one from then on, or on which something
+  // is. It may not ask the engine.
+  void OnNodeChange(std::function<void(std::string_view)> call) { on_node_ = std::move(call); }
 
   void SetNode(std::shared_ptr<const cluster::Node> node);
   // Its pods are remembered for the case that it comes back.
@@ -162,6 +167,7 @@ class Engine {
 
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
+  void Touch(std::string_view node) const;
   void Note(std::string_view node, Pod pod, bool came);
   void CountPriority(int32_t priority, int sign);
   quota::Amounts ChargeOn(const cluster::Pod& pod, std::string_view node) const;
@@ -191,6 +197,7 @@ class Engine {
   void Count(const Pod& pod, const std::string& node);
 
   cluster::ClusterSnapshot snapshot_;
+  std::function<void(std::string_view)> on_node_;
   quota::Ledger ledger_;
   quota::ChargeRules charge_rules_;
   cluster::Table<cluster::ElasticQuota> quotas_, composite_quotas_;  // that the ledger has

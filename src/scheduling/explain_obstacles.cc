@@ -19,14 +19,14 @@ using Lack = Explanation::Lack;
 
 // What the empty node could offer, however its GPUs are cut.
 int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
-  if (!cluster::IsMigResource(shortfall.resource) || !node.gpus.managed) {
+  if (!cluster::IsSliceResource(shortfall.resource) || !node.gpus.managed) {
     return shortfall.allocatable;
   }
   int64_t most = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     const auto profile = gpu.model->FindProfile(cluster::ResourceName(shortfall.resource));
     if (!profile || !gpu.model->Allows(*profile)) continue;
-    most += gpu.model->layouts().Copies(gpu::LayoutTable::kEmpty, *profile);
+    most += gpu::Occupancy(*gpu.model).Copies(*profile);
   }
   return most;
 }
@@ -41,7 +41,7 @@ int64_t LastinglyHeld(const NodeInfo& node, cluster::ResourceId resource) {
 }
 
 int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const std::string& resource) {
-  if (resource.starts_with(cluster::kMigResourcePrefix)) return std::numeric_limits<int64_t>::max();
+  if (cluster::IsSliceResource(resource)) return std::numeric_limits<int64_t>::max();
   int64_t held = 0;
   const cluster::ResourceId id = cluster::InternResource(resource);
   for (const auto& other : node.pods) {
@@ -62,22 +62,15 @@ Lack LackOf(const NodeInfo& node, const Shortfall& shortfall) {
 
 }  // namespace
 
-bool IsMig(const Lack& lack) { return lack.resource.starts_with(cluster::kMigResourcePrefix); }
+bool IsSlice(const Lack& lack) { return cluster::IsSliceResource(lack.resource); }
 
 std::optional<Cut> CutOn(const NodeInfo& node, const ResourceVector& requests) {
   const auto promised = cluster::FindCut(node, requests);
   if (!promised) return std::nullopt;
   Cut cut;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
-    const gpu::LayoutTable& table = gpu.model->layouts();
-    gpu::LayoutId layout = gpu.UsedLayout();
-    const auto add = [&](const gpu::Placement& placement) {
-      const auto id = table.Find(placement);
-      const auto with = id && layout != gpu::LayoutTable::kIllegal ? table.Add(layout, *id)
-                                                                   : gpu::LayoutTable::kIllegal;
-      if (with != gpu::LayoutTable::kIllegal) layout = with;
-      return with != gpu::LayoutTable::kIllegal;
-    };
+    auto on = gpu.Used();
+    const auto add = [&](const gpu::Placement& placement) { return on && on->Add(placement); };
     std::vector<gpu::Placement> here;
     for (const cluster::PromisedInstance& one : *promised) {
       if (one.gpu != gpu.index) continue;
@@ -108,12 +101,12 @@ Obstacles::Obstacles(const Cycle& cycle, const cluster::Pod& pod, const NodeInfo
   give_way_ = std::ranges::all_of(nearest_.lacks, [&](const Lack& lack) {
     return lack.asked - lack.free <= HeldByLesser(pod, node, lack.resource);
   });
-  if (std::ranges::any_of(nearest_.lacks, IsMig)) nearest_.cut = CutOn(node, requests_);
+  if (std::ranges::any_of(nearest_.lacks, IsSlice)) nearest_.cut = CutOn(node, requests_);
 }
 
 size_t Obstacles::lacks() const {
   return static_cast<size_t>(std::ranges::count_if(
-      nearest_.lacks, [&](const Lack& lack) { return !nearest_.cut || !IsMig(lack); }));
+      nearest_.lacks, [&](const Lack& lack) { return !nearest_.cut || !IsSlice(lack); }));
 }
 
 std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {

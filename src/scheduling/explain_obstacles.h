@@ -14,7 +14,7 @@ namespace nos::scheduling {
 std::optional<Explanation::Cut> CutOn(const cluster::NodeInfo& node,
                                       const cluster::ResourceVector& requests);
 
-bool IsMig(const Explanation::Lack& lack);
+bool IsSlice(const Explanation::Lack& lack);
 
 class Obstacles {
  public:

@@ -46,7 +46,7 @@ std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
   auto asked = Asked(*node);
   std::vector<PromisedInstance> promised;
   for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsMigResource(id)) continue;
+    if (!cluster::IsSliceResource(id)) continue;
     const std::string& resource = cluster::ResourceName(id);
     for (int64_t i = 0; i < amount; ++i) {
       const auto found = std::ranges::find_if(asked, [&](const auto& one) {

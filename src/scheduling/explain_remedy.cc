@@ -104,7 +104,7 @@ class Changes {
   void AddLacks() {
     std::vector<std::string> held, missing;
     for (const Lack& lack : left_.lacks) {
-      if (left_.cut && IsMig(lack)) continue;
+      if (left_.cut && IsSlice(lack)) continue;
       const int64_t amount = lack.asked - lack.free;
       (lack.held < amount ? missing : held).push_back(AmountText(lack.resource, amount));
     }
@@ -231,7 +231,7 @@ std::string RemedyOf(const Explanation& why, const Liftable& liftable, const Exp
   if (why.diagnosis.nodes == 0) return "add a node: the cluster has none";
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
-  if (nearest.cut && nearest.objections.empty() && std::ranges::all_of(nearest.lacks, IsMig)) {
+  if (nearest.cut && nearest.objections.empty() && std::ranges::all_of(nearest.lacks, IsSlice)) {
     return Changes(nearest.node, input).Text() +
            ": the partitioner does so, or nos scheduler if the pod names it";
   }

@@ -12,7 +12,7 @@ using quota::Amount;
 namespace {
 
 bool IsOfGpus(ResourceId id) {
-  return cluster::IsMigResource(id) || cluster::ResourceName(id) == cluster::kWholeGpuResource;
+  return cluster::IsSliceResource(id) || cluster::ResourceName(id) == cluster::kWholeGpuResource;
 }
 
 bool HasGpuMemory(const quota::Amounts& charge) {

@@ -29,6 +29,11 @@ double ExcessOf(const quota::Balance& balance, std::optional<size_t> account,
 // Of what the refusal is about.
 Amount LackOf(const quota::Refusal& refusal) { return std::max<Amount>(refusal.Lack(), 1); }
 
+// What it has of what lacks.
+Amount PartOf(const quota::Amounts& charge, const std::optional<quota::Refusal>& refusal) {
+  return refusal ? std::min(charge.Get(refusal->resource), LackOf(*refusal)) : 0;
+}
+
 bool IsAsBad(const quota::Refusal& after, const quota::Refusal& before) {
   return after.kind == before.kind && after.quota == before.quota &&
          after.resource == before.resource && LackOf(after) >= LackOf(before);
@@ -356,19 +361,23 @@ bool Reclaim::MayGoInTurn(const std::vector<Taken>& order) {
 
 // Those that are taken stay counted; none if all of them are not enough. Those come first that
 // violate no budget, then those that are worth the most of what lacks, then those of who borrows
-// the most for its size.
+// the most for its size. Where that ends with another resource of which nobody may be taken any
+// more, it begins anew, and those come before others that are worth more of that, too.
 std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budgets) {
+  const Budgets all_budgets = budgets;
   std::vector<Taken> taken;
   std::vector<Head> heads = Heads();
-  std::set<const Group*> useless;  // to what lacks now
+  std::set<const Group*> useless;        // to what lacks now
+  std::optional<quota::Refusal> end;     // with which it ended before
+  std::set<cluster::ResourceId> lacked;  // of all refusals that were met
   while (const auto refusal = claim_->WhyNot()) {
     const auto is_guarded = [&](const Head& head) {
       if (head.unit.size() == 1) return budgets.Guard(head.group->budgets);
       return std::ranges::any_of(head.unit, [&](const Pod& pod) { return budgets.Guards(*pod); });
     };
     const auto worth = [&](const Head& head) {
-      return std::tuple(!is_guarded(head),
-                        std::min(head.holding.charge.Get(refusal->resource), LackOf(*refusal)),
+      return std::tuple(!is_guarded(head), PartOf(head.holding.charge, refusal),
+                        PartOf(head.holding.charge, end),
                         ExcessOf(claim_->balance(), head.holding.account, refusal->resource));
     };
     const auto may_help = [&](const Head& head) {
@@ -384,8 +393,13 @@ std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budge
       if (may_help(head) && (best == nullptr || is_better(head, *best))) best = &head;
     }
     if (best == nullptr) {
-      for (const Taken& one : taken) Count(one.unit, false);
-      return std::nullopt;
+      for (const Taken& one : std::exchange(taken, {})) Count(one.unit, false);
+      if (lacked.empty() || !lacked.insert(refusal->resource).second) return std::nullopt;
+      end = refusal;
+      budgets = all_budgets;
+      heads = Heads();
+      useless.clear();
+      continue;
     }
     Count(best->unit, true);
     if (const auto still = claim_->WhyNot(); still && IsAsBad(*still, *refusal)) {
@@ -393,6 +407,7 @@ std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budge
       useless.insert(best->group);
       continue;
     }
+    lacked.insert(refusal->resource);
     taken.push_back({best->unit, false});
     for (const Pod& pod : best->unit) taken.back().violates |= budgets.Take(*pod);
     std::erase_if(heads, [&](Head& head) { return IsGone(head.unit) && !Advance(head); });

@@ -27,17 +27,10 @@ NOS_FLAGS_KUBE_CONTROLLER_MANAGER+=",persistentvolume-binder-controller"
 NOS_FLAGS_KUBE_CONTROLLER_MANAGER+=" --kube-api-qps=2000 --kube-api-burst=2000 --pvclaimbinder-sync-period=500ms"
 export NOS_FLAGS_KUBE_CONTROLLER_MANAGER
 export NOS_FLAGS_KUBE_SCHEDULER="--config=$config --vmodule=schedule_one=10"
-cat >"$config" <<EOF
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-clientConnection: {kubeconfig: $dir/kube-scheduler.kubeconfig, qps: 2000, burst: 2000}
-leaderElection: {leaderElect: false}
-percentageOfNodesToScore: 100
-podMaxBackoffSeconds: 1
-profiles: [{schedulerName: differential}]
-EOF
+of_both=$(dirname "$(readlink -f "$0")")/scheduler_differential/kube-scheduler.yaml
+sed "s|KUBECONFIG|$dir/kube-scheduler.kubeconfig|" "$of_both" >"$config"
 "$controlplane" up --nodes 0 --dir "$dir" >"$work/up" 2>&1
 rc=$?
 [ "$rc" -eq 77 ] && cat "$work/up" && exit 77
 [ "$rc" -eq 0 ] || fail "no control plane: $(cat "$work/up")"
-"$binary" --plane "$dir" "$@"
+"$binary" --config "$of_both" --plane "$dir" "$@"

@@ -30,10 +30,8 @@ int64_t Free(const NodeInfo& node, cluster::ResourceId id) {
 
 // Thousandths of the GPU whose slots are not in use. One that contradicts itself has none.
 int FreeMilli(const cluster::Gpu& gpu) {
-  const gpu::LayoutId used = gpu.UsedLayout();
-  if (used == gpu::LayoutTable::kIllegal) return 0;
-  const int slots = gpu.model->slots();
-  return kWholeGpu * (slots - std::popcount(gpu.model->layouts().Slots(used))) / slots;
+  const auto used = gpu.Used();
+  return used ? kWholeGpu * used->free_slots() / gpu.model->slots() : 0;
 }
 
 bool IsOfDaemonSet(const cluster::Pod& pod) {
@@ -73,7 +71,7 @@ bool HasGpus(const NodeInfo& node) {
   if (!node.gpus.gpus.empty()) return true;
   return std::ranges::any_of(node.allocatable.entries(), [](const auto& entry) {
     return entry.second > 0 &&
-           (entry.first == WholeGpuResource() || cluster::IsMigResource(entry.first));
+           (entry.first == WholeGpuResource() || cluster::IsSliceResource(entry.first));
   });
 }
 
@@ -154,14 +152,14 @@ void View::Learn(const cluster::Pod& pod, Demand& demand) const {
   PodKind kind = KindOf(pod, requests);
   int64_t slices = 0;
   for (const auto& [id, amount] : requests.entries()) {
-    if (cluster::IsMigResource(id)) slices += Devices(amount);
+    if (cluster::IsSliceResource(id)) slices += Devices(amount);
   }
   if (slices == 0) return demand.Learn(kind);
   kind.cpu_milli /= slices;
   kind.memory_mib /= slices;
   const uint64_t allowed = ModelsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsMigResource(id)) continue;
+    if (!cluster::IsSliceResource(id)) continue;
     const Slice slice = SliceOf(id);
     kind.gpus = 1;
     kind.milli = slice.milli;

@@ -45,7 +45,7 @@ int64_t AskedDevices(cluster::Pod pod, bool running) {
                 [&](const auto& container) { return running && !container.restart_always; });
   int64_t asked = 0;
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    if (resource.starts_with("nvidia.com/mig-")) asked += amount.Value();
+    if (cluster::IsSliceResource(resource)) asked += amount.Value();
   }
   return asked;
 }
@@ -216,7 +216,7 @@ Problems CheckRoom(const cluster::Node& node,
   const auto has = cluster::ResourceVector::From(node.allocatable);
   Problems problems;
   for (const auto& [id, amount] : asked.entries()) {
-    if (cluster::IsMigResource(id) || amount <= has.Get(id)) continue;
+    if (cluster::IsSliceResource(id) || amount <= has.Get(id)) continue;
     problems.push_back(fmt::format("{}: its pods ask for {} of {}, and it has {}", node.meta.name,
                                    amount, cluster::ResourceName(id), has.Get(id)));
   }

@@ -13,8 +13,15 @@ using device::SimAttempt;
 using device::SimFault;
 
 std::string Describe(const SimAttempt& attempt) {
-  if (attempt.kind == SimAttempt::Kind::kEnableMig) {
-    return fmt::format("enable MIG on GPU {}", attempt.gpu);
+  switch (attempt.kind) {
+    case SimAttempt::Kind::kEnableMig:
+      return fmt::format("enable MIG on GPU {}", attempt.gpu);
+    case SimAttempt::Kind::kDisableMig:
+      return fmt::format("disable MIG on GPU {}", attempt.gpu);
+    case SimAttempt::Kind::kSetComputeMode:
+      return fmt::format("set the compute mode of GPU {}", attempt.gpu);
+    default:
+      break;
   }
   const bool create = attempt.kind == SimAttempt::Kind::kCreate;
   return fmt::format("{} {}@{} on GPU {}", create ? "create" : "destroy", attempt.profile,

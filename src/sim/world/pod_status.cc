@@ -17,10 +17,15 @@ std::string_view Phase(PodStage stage) {
   return "Unknown";
 }
 
-Json Condition(std::string_view type, bool holds, const PodStatusInput& input) {
-  JsonObject condition = {{"type", type},
-                          {"status", holds ? "True" : "False"},
-                          {"lastTransitionTime", FormatTime(input.now)}};
+Json Condition(const cluster::Pod& pod, std::string_view type, bool holds,
+               const PodStatusInput& input) {
+  const std::string_view status = holds ? "True" : "False";
+  const cluster::Condition* before = pod.FindCondition(type);
+  const bool stays = before != nullptr && before->status == status;
+  JsonObject condition = {
+      {"type", type},
+      {"status", status},
+      {"lastTransitionTime", FormatTime(stays ? before->last_transition : input.now)}};
   if (!holds && input.stage == PodStage::kSucceeded) condition["reason"] = "PodCompleted";
   return condition;
 }
@@ -62,9 +67,10 @@ JsonArray ContainerStatuses(const cluster::Pod& pod, const PodStatusInput& input
 
 Json PodStatusPatch(const cluster::Pod& pod, const PodStatusInput& input) {
   const bool running = input.stage == PodStage::kRunning;
-  JsonArray conditions = {
-      Condition("PodScheduled", true, input), Condition("Initialized", input.initialized, input),
-      Condition("ContainersReady", running, input), Condition("Ready", running, input)};
+  JsonArray conditions = {Condition(pod, "PodScheduled", true, input),
+                          Condition(pod, "Initialized", input.initialized, input),
+                          Condition(pod, "ContainersReady", running, input),
+                          Condition(pod, "Ready", running, input)};
   JsonObject status = {{"phase", Phase(input.stage)},
                        {"conditions", std::move(conditions)},
                        {"hostIP", input.node_ip}};

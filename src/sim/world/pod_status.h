@@ -20,7 +20,8 @@ struct PodStatusInput {
   std::string node_ip, pod_ip;
 };
 
-// A merge patch for pods/<name>/status; refused when the name belongs to another pod by now.
+// A strategic merge patch for pods/<name>/status: conditions of others' types stay. Refused when
+// the name belongs to another pod by now.
 Json PodStatusPatch(const cluster::Pod& pod, const PodStatusInput& input);
 
 }  // namespace nos::sim

@@ -74,7 +74,7 @@ Status VirtualNode::WritePod(RunningPod& pod) {
   } else {
     pod.status.now = clock_.Now();
     written = client_
-                  .Patch(kube::kPods, meta.ns, meta.name, kube::PatchType::kMerge,
+                  .Patch(kube::kPods, meta.ns, meta.name, kube::PatchType::kStrategic,
                          PodStatusPatch(*pod.pod, pod.status), "status")
                   .status();
   }

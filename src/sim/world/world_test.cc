@@ -96,6 +96,25 @@ TEST_F(WorldTest, APodStartsRunsForItsTimeAndFreesItsDevices) {
   EXPECT_EQ(machine.kubelet().Holder(device), nullptr);
 }
 
+TEST_F(WorldTest, AKubeletKeepsWhatOthersSayOfAPod) {
+  Start({Node({{"1g.5gb@0"}})}, false);
+  PodSpec pod = Pod("a", "1g.5gb");
+  pod.node = "n1";
+  Create(pod);
+  world->RunFor(seconds(1));
+  const Time scheduled = world->FindPod("a")->FindCondition("PodScheduled")->last_transition;
+  const Json patch = {
+      {"status", {{"conditions", JsonArray{{{"type", "DisruptionTarget"}, {"status", "True"}}}}}}};
+  ASSERT_TRUE(kube::Client(world->api())
+                  .Patch(kube::kPods, "default", "a", kube::PatchType::kStrategic, patch, "status")
+                  .ok());
+  world->RunFor(seconds(5));
+  const auto running = world->FindPod("a");
+  ASSERT_EQ(running->phase, "Running");
+  EXPECT_NE(running->FindCondition("DisruptionTarget"), nullptr);
+  EXPECT_EQ(running->FindCondition("PodScheduled")->last_transition, scheduled);
+}
+
 TEST_F(WorldTest, WhatInitContainersHoldNobodyIsTold) {
   Start({Node({{"1g.5gb@0"}, {"1g.5gb@1"}})}, false);
   PodSpec pod = Pod("a", "1g.5gb");

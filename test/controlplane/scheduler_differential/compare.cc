@@ -119,7 +119,7 @@ std::string OnRefusal(const Outcome& kube, const Opinion& nos) {
     return fmt::format("kube-scheduler says {}: {}", kube.reason, kube.message);
   }
   const std::string ours = nos.diagnosis.ToString();
-  if (PartsOf(kube.message) != PartsOf(ours)) {
+  if (!kube.late && PartsOf(kube.message) != PartsOf(ours)) {
     return fmt::format("kube-scheduler says: {}\nnos says: {}", kube.message, ours);
   }
   if (!kube.nominated.empty()) return OnPreemption(kube, nos);

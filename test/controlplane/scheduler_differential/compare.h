@@ -14,6 +14,7 @@ struct Outcome {
   std::string node;             // bound there
   std::string reason, message;  // of its condition PodScheduled=False, before it was bound
   std::string nominated;        // the node that was to be made free for it
+  bool late = false;            // some had gone from there already when `message` was read
   std::vector<std::shared_ptr<const cluster::Pod>> victims;  // that went meanwhile
   KubeScores log;
 };

@@ -14,7 +14,9 @@
 
 namespace nos::differential {
 
-inline constexpr const char* kProfile = "differential";       // schedulerName of the pods to decide
+// The profiles of kube-scheduler.yaml: schedulerNames of the pods to decide.
+inline constexpr const char* kProfile = "differential";
+extern const std::vector<std::string> kOtherProfiles;         // with arguments of their plugins
 inline constexpr const char* kClusterLabel = "differential";  // of nodes, with the cluster's name
 
 inline constexpr const char* kChangeLabel = "changed";  // of a node, with a mark of its change
@@ -29,8 +31,9 @@ struct ClusterObjects {
   std::vector<Json> nodes;
   std::vector<Json> around;  // all that is neither node nor pod
   std::vector<Json> claims;  // for volumes that are there then
-  std::vector<Json> pods;    // that run
+  std::vector<Json> pods;    // that run, or wait for the node that they were promised
   bool volumes = false;      // pods may ask for some
+  bool promises = false;     // some of `pods` were promised a node
 };
 ClusterObjects MakeCluster(Draw& draw, const std::string& name);
 
@@ -58,7 +61,7 @@ Json MakeLabelSelector(Draw& draw);
 JsonObject MakePodLabels(Draw& draw);
 void AddNodeAffinity(Draw& draw, const ClusterObjects& cluster, JsonObject& spec);
 void AddPodAffinity(Draw& draw, JsonObject& spec);
-void AddSpread(Draw& draw, JsonObject& spec);
+void AddSpread(Draw& draw, const ClusterObjects& cluster, JsonObject& spec);
 // The spec that pods that run and pods to decide have in common.
 JsonObject MakeContainers(Draw& draw, bool small);
 // Volumes of the cluster, with claims bound to them and classes; and a pod's.

@@ -3,9 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
-#include "scheduling/plugins/registry.h"
+#include "base/file.h"
+#include "codec/yaml.h"
+#include "scheduling/diagnosis.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::differential {
@@ -16,18 +17,6 @@ using cluster::NodeInfo;
 using cluster::Pod;
 using scheduling::Framework;
 
-// kube-scheduler's default profile: all plugins but nos's own.
-Framework KubeProfile() {
-  std::vector<Framework::Entry> entries;
-  std::vector<std::string> problems;
-  const scheduling::ConfigValue no_arguments(nullptr, "", problems);
-  for (const scheduling::RegisteredPlugin& plugin : scheduling::RegisteredPlugins()) {
-    if (plugin.ours) continue;
-    entries.push_back({plugin.make(no_arguments, {.packs_gpus = false}), plugin.weight});
-  }
-  return Framework(std::move(entries));
-}
-
 ClusterSnapshot SnapshotOf(const Picture& picture) {
   ClusterSnapshot snapshot =
       ClusterSnapshot::Build(picture.nodes, picture.pods, gpu::Catalogue::Builtin());
@@ -37,31 +26,53 @@ ClusterSnapshot SnapshotOf(const Picture& picture) {
 
 }  // namespace
 
-Judge::Judge() : framework_(KubeProfile()), engine_(gpu::Catalogue::Builtin()) {}
+Judge::Judge(std::vector<scheduling::Profile> profiles)
+    : profiles_(std::move(profiles)),
+      engine_(std::make_unique<scheduling::Engine>(gpu::Catalogue::Builtin())) {}
+
+Result<Judge> Judge::Of(const std::string& path) {
+  NOS_ASSIGN(const std::string text, ReadFile(path));
+  NOS_ASSIGN(const std::vector<Json> documents, ParseYaml(text));
+  if (documents.size() != 1) return Invalid(path + ": one document is expected");
+  NOS_ASSIGN(scheduling::Configuration configuration,
+             scheduling::ReadConfiguration(documents.front()));
+  return Judge(std::move(configuration.profiles));
+}
+
+const Framework& Judge::FrameworkOf(const Pod& pod) const {
+  const auto found =
+      std::ranges::find(profiles_, pod.scheduler_name, &scheduling::Profile::scheduler_name);
+  return (found == profiles_.end() ? profiles_.front() : *found).framework;
+}
 
 // Tells the engine what is other than in the last picture.
 void Judge::Follow(const Picture& picture) {
-  engine_.ChangeAround([&](cluster::Surroundings& around) { around = picture.around; });
+  engine_->ChangeAround([&](cluster::Surroundings& around) { around = picture.around; });
+  for (const auto& pod : promised_) engine_->Nominate(pod, "");
+  promised_.clear();
   std::map<std::string, std::string> nodes, pods;
   for (const auto& node : picture.nodes) {
     const std::string& name = node->meta.name;
     nodes[name] = node->meta.uid + node->meta.resource_version;
     if (const auto known = known_nodes_.find(name);
         known == known_nodes_.end() || known->second != nodes[name]) {
-      engine_.SetNode(node);
+      engine_->SetNode(node);
     }
   }
   for (const auto& pod : picture.pods) {
     const std::string key = pod->Key();
     pods[key] = pod->meta.uid + pod->meta.resource_version;
     const auto known = known_pods_.find(key);
-    if (known == known_pods_.end() || known->second != pods[key]) engine_.SetPod(pod);
+    if (known == known_pods_.end() || known->second != pods[key]) engine_->SetPod(pod);
+    if (!pod->node_name.empty() || pod->nominated_node.empty()) continue;
+    promised_.push_back(pod);
+    engine_->Nominate(pod, pod->nominated_node);
   }
   for (const auto& [key, version] : known_pods_) {
-    if (!pods.contains(key)) engine_.RemovePod(key);
+    if (!pods.contains(key)) engine_->RemovePod(key);
   }
   for (const auto& [name, version] : known_nodes_) {
-    if (!nodes.contains(name)) engine_.RemoveNode(name);
+    if (!nodes.contains(name)) engine_->RemoveNode(name);
   }
   known_nodes_ = std::move(nodes);
   known_pods_ = std::move(pods);
@@ -69,6 +80,7 @@ void Judge::Follow(const Picture& picture) {
 
 void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterSnapshot& snapshot,
                   Opinion& opinion) const {
+  const Framework& framework = FrameworkOf(pod);
   std::vector<const NodeInfo*> feasible;
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const NodeInfo& node = snapshot.node(i);
@@ -76,8 +88,8 @@ void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterS
   }
   scheduling::CycleState state = cycle.state;
   const std::shared_ptr<const Pod> waiting[] = {std::make_shared<const Pod>(pod)};
-  state.Merge(framework_.Learn(snapshot, waiting));
-  for (const auto& [plugin, weight] : framework_.scorers()) {
+  state.Merge(framework.Learn(snapshot, waiting));
+  for (const auto& [plugin, weight] : framework.scorers()) {
     if (!plugin->PreScore(pod, snapshot, feasible, state)) continue;
     std::vector<int64_t> raw;
     raw.reserve(feasible.size());
@@ -108,6 +120,8 @@ void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterS
 
 std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
                                  const std::shared_ptr<const Pod>& pod, const Opinion& opinion) {
+  // What the engine says and how it scores where room is promised: docs/scheduler-differences.md.
+  const bool beside = !promised_.empty();
   const auto check = [&](const char* who, const scheduling::Decision& decision) -> std::string {
     if ((decision.node != nullptr) != (opinion.feasible > 0)) {
       return fmt::format("{} decides for {}", who,
@@ -115,42 +129,51 @@ std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
     }
     if (decision.node == nullptr) {
       const std::string text = decision.diagnosis.ToString();
-      return text == opinion.diagnosis.ToString() ? "" : fmt::format("{} says: {}", who, text);
+      return beside || text == opinion.diagnosis.ToString() ? ""
+                                                            : fmt::format("{} says: {}", who, text);
     }
     const std::string& name = decision.node->node->meta.name;
     const Opinion::Node& node = opinion.nodes.at(name);
-    const bool same =
-        node.verdict.fits() && decision.score == opinion.best && node.total == opinion.best;
+    const bool same = node.verdict.fits() &&
+                      (beside || (decision.score == opinion.best && node.total == opinion.best));
     return same ? "" : fmt::format("{} takes {} for {}", who, name, decision.score);
   };
-  std::string contradiction = check("the framework", framework_.Schedule(*pod, snapshot));
-  if (!contradiction.empty()) return contradiction;
-  return check("the engine", engine_.Schedule(framework_, pod));
+  const Framework& framework = FrameworkOf(*pod);
+  if (!beside) {  // of which frameworks know nothing
+    std::string contradiction = check("the framework", framework.Schedule(*pod, snapshot));
+    if (!contradiction.empty()) return contradiction;
+  }
+  return check("the engine", engine_->Schedule(framework, pod));
 }
 
 Opinion Judge::Ask(const Picture& picture, const std::shared_ptr<const Pod>& pod) {
   Opinion opinion;
   opinion.pod_level = !pod->requests.empty() || !pod->limits.empty();
-  for (const scheduling::PreEnqueuePlugin* gate : framework_.gates()) {
+  const Framework& framework = FrameworkOf(*pod);
+  for (const scheduling::PreEnqueuePlugin* gate : framework.gates()) {
     const scheduling::Verdict verdict = gate->PreEnqueue(*pod);
     if (!verdict.fits()) opinion.gate = verdict.message;
   }
   Follow(picture);
   const ClusterSnapshot snapshot = SnapshotOf(picture);
-  const scheduling::Cycle cycle = framework_.PreFilter(*pod, snapshot);
+  const scheduling::Promises promises = engine_->PromisesFor(*pod);
+  const scheduling::Cycle cycle = framework.PreFilter(*pod, snapshot);
+  scheduling::DiagnosisBuilder builder;
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const NodeInfo& node = snapshot.node(i);
-    scheduling::Verdict verdict = framework_.Filter(cycle, *pod, node);
+    scheduling::Verdict verdict = FilterBeside(framework, snapshot, cycle, *pod, node, promises);
+    builder.Add(verdict);
     opinion.nodes[node.node->meta.name] = {std::move(verdict)};
   }
-  opinion.diagnosis = framework_.Diagnose(*pod, snapshot);
+  opinion.diagnosis =
+      cycle.verdict.fits() ? std::move(builder).Finish() : framework.Diagnose(*pod, snapshot);
   Score(cycle, *pod, snapshot, opinion);
   opinion.contradiction = Contradiction(snapshot, pod, opinion);
   if (opinion.feasible > 0) return opinion;
-  opinion.why_not_preempt = WhyNotPreempt(framework_, snapshot, *pod);
+  opinion.why_not_preempt = WhyNotPreempt(framework, snapshot, *pod);
   if (!opinion.why_not_preempt.empty()) return opinion;
-  opinion.candidates = PreemptionCandidates(framework_, snapshot, *pod, {});
-  opinion.preemption = FindPreemption(framework_, snapshot, *pod, {});
+  opinion.candidates = PreemptionCandidates(framework, snapshot, *pod, {}, nullptr, promises);
+  opinion.preemption = FindPreemption(framework, snapshot, *pod, {}, nullptr, promises);
   return opinion;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scheduler_differential/plane.h"
+#include "scheduling/configuration.h"
 #include "scheduling/engine.h"
 #include "scheduling/preemption.h"
 
@@ -36,21 +37,24 @@ struct Opinion {
 
 class Judge {
  public:
-  Judge();
+  // By the profiles of this configuration.
+  static Result<Judge> Of(const std::string& path);
 
   // `pod` is not in the picture.
   Opinion Ask(const Picture& picture, const std::shared_ptr<const cluster::Pod>& pod);
-  const scheduling::Framework& framework() const { return framework_; }
 
  private:
   void Follow(const Picture& picture);
+  explicit Judge(std::vector<scheduling::Profile> profiles);
+  const scheduling::Framework& FrameworkOf(const cluster::Pod& pod) const;
   void Score(const scheduling::Cycle& cycle, const cluster::Pod& pod,
              const cluster::ClusterSnapshot& snapshot, Opinion& opinion) const;
   std::string Contradiction(const cluster::ClusterSnapshot& snapshot,
                             const std::shared_ptr<const cluster::Pod>& pod, const Opinion& opinion);
 
-  const scheduling::Framework framework_;
-  scheduling::Engine engine_;
+  std::vector<scheduling::Profile> profiles_;
+  std::unique_ptr<scheduling::Engine> engine_;
+  std::vector<std::shared_ptr<const cluster::Pod>> promised_;    // a node, and wait for it
   std::map<std::string, std::string> known_nodes_, known_pods_;  // key -> version
 };
 

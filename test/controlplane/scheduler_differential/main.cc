@@ -1,14 +1,15 @@
 // nos_scheduler_differential: kube-scheduler and nos decide on the same pods in the same clusters,
 // made up from a seed.
 //
-//   nos_scheduler_differential --plane DIR [--seed 1] [--scenarios 1000] [--dump DIR]
-//   nos_scheduler_differential --plane DIR --seed 1 --scenario 815 -v   that one again
-//   nos_scheduler_differential --judge FILE      what nos says of a dump, without a control plane
+//   nos_scheduler_differential --config FILE --plane DIR [--seed 1] [--scenarios 1000] [--dump DIR]
+//   ... --seed 1 --scenario 815 -v               that one again
+//   nos_scheduler_differential --config FILE --judge DUMP   what nos says, without a control plane
 //
-// DIR is that of a control plane whose kube-scheduler logs with --vmodule=schedule_one=10 and has a
-// profile "differential" (scheduler_differential_test.sh). A scenario is one pod decided; clusters
-// have kPodsOfCluster each, one after the other. A pod that has found no node is taken away again;
-// one that had several best nodes is moved to the first by name, so that a seed repeats.
+// FILE is kube-scheduler.yaml. DIR is that of a control plane whose kube-scheduler logs with
+// --vmodule=schedule_one=10 and has the same file (scheduler_differential_test.sh). A scenario is
+// one pod decided; clusters have kPodsOfCluster each, one after the other. A pod that has found no
+// node is taken away again; one that had several best nodes is moved to the first by name, so that
+// a seed repeats.
 //
 // What has to be the same: that there is a node; of each node, whether it is feasible; of each
 // feasible node, the weighted score of every plugin; that the chosen node is one of the best; the
@@ -33,7 +34,7 @@ constexpr int kPodsOfCluster = 12;
 constexpr int kAttempts = 3;
 
 struct Flags {
-  std::string plane, dump, judge;
+  std::string plane, config, dump, judge;
   uint64_t seed = 1;
   int scenarios = 1000;
   int scenario = -1;
@@ -67,8 +68,8 @@ const Json* Refusal(const Json& pod) {
 
 class Run {
  public:
-  Run(const Flags& flags, Plane& plane, KubeLog log)
-      : flags_(flags), plane_(plane), log_(std::move(log)) {}
+  Run(const Flags& flags, Plane& plane, KubeLog log, Judge judge)
+      : flags_(flags), plane_(plane), log_(std::move(log)), judge_(std::move(judge)) {}
 
   Status All() {
     NOS_RETURN_IF_ERROR(plane_.Clear());
@@ -222,6 +223,10 @@ class Run {
         outcome.reason = FindString(*refusal, "reason");
         outcome.message = FindString(*refusal, "message");
         outcome.nominated = FindString(*pod, "status", "nominatedNodeName");
+        outcome.late = std::ranges::any_of(attempt.picture.pods, [&](const SharedPod& one) {
+          return !outcome.nominated.empty() && one->node_name == outcome.nominated &&
+                 plane_.Pod(one->Key()) == nullptr;
+        });
       }
       return !outcome.node.empty() || refusal != nullptr;
     };
@@ -319,7 +324,7 @@ class Run {
   Tally tally_;
 };
 
-Status JudgeDump(const std::string& path) {
+Status JudgeDump(Judge& judge, const std::string& path) {
   NOS_ASSIGN(const std::string text, ReadFile(path));
   NOS_ASSIGN(const Json dump, ParseJson(text));
   const Json* pod = Find(dump, "pod");
@@ -327,17 +332,18 @@ Status JudgeDump(const std::string& path) {
   if (pod == nullptr || objects == nullptr) return Invalid(path + ": no dump");
   NOS_ASSIGN(const Picture picture, PictureOf(objects->get_array()));
   NOS_ASSIGN(cluster::Pod decoded, cluster::DecodePod(JsonSource(*pod)));
-  fmt::print("{}", Describe(Judge().Ask(picture, std::make_shared<const cluster::Pod>(decoded))));
+  fmt::print("{}", Describe(judge.Ask(picture, std::make_shared<const cluster::Pod>(decoded))));
   return Status::Ok();
 }
 
 Result<int> Start(const Flags& flags) {
+  NOS_ASSIGN(Judge judge, Judge::Of(flags.config));
   if (!flags.judge.empty()) {
-    NOS_RETURN_IF_ERROR(JudgeDump(flags.judge));
+    NOS_RETURN_IF_ERROR(JudgeDump(judge, flags.judge));
     return 0;
   }
   NOS_ASSIGN(const std::unique_ptr<Plane> plane, Plane::Connect(flags.plane));
-  Run run(flags, *plane, KubeLog(flags.plane + "/kube-scheduler.log"));
+  Run run(flags, *plane, KubeLog(flags.plane + "/kube-scheduler.log"), std::move(judge));
   fmt::print("seed {}, {} scenarios\n", flags.seed, flags.scenarios);
   NOS_RETURN_IF_ERROR(run.All());
   const Tally& t = run.tally();
@@ -354,6 +360,7 @@ Result<int> Start(const Flags& flags) {
 int main(int argc, char** argv) {
   nos::differential::Flags flags;
   CLI::App app("Differential test of nos and kube-scheduler");
+  app.add_option("--config", flags.config, "kube-scheduler.yaml")->required();
   app.add_option("--plane", flags.plane, "folder of the control plane");
   app.add_option("--seed", flags.seed);
   app.add_option("--scenarios", flags.scenarios);

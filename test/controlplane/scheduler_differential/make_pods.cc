@@ -3,6 +3,10 @@
 #include "scheduler_differential/generate.h"
 
 namespace nos::differential {
+
+const std::vector<std::string> kOtherProfiles{"differential-most", "differential-ratio",
+                                              "differential-added", "differential-spread"};
+
 namespace {
 
 JsonObject MakeResources(Draw& draw, bool small) {
@@ -104,6 +108,43 @@ std::string StartTime(int minutes) {
 
 namespace {
 
+// What the node has set aside for containers, of whose processors and memory it is another amount.
+JsonArray MakeAllocations(Draw& draw, const JsonArray& containers) {
+  JsonArray statuses;
+  for (const Json& container : containers) {
+    JsonObject status{{"name", FindString(container, "name")},
+                      {"image", "any"},
+                      {"imageID", "any"},
+                      {"ready", true},
+                      {"restartCount", 0}};
+    const auto amounts = [&] {
+      JsonObject some;
+      // Of these a kubelet tells what is asked for.
+      if (const Json* limits = nos::Find(container, "resources", "limits")) {
+        for (const auto& [name, amount] : limits->get_object()) some[name] = amount;
+      }
+      if (draw.Chance(0.9)) some["cpu"] = draw.Of({"10m", "250m", "1", "1500m"});
+      if (draw.Chance(0.7)) some["memory"] = draw.Of({"16Mi", "300M", "2Gi"});
+      return some;
+    };
+    if (draw.Chance(0.9)) status["resources"] = JsonObject{{"requests", amounts()}};
+    if (draw.Chance(0.7)) status["allocatedResources"] = amounts();
+    statuses.emplace_back(std::move(status));
+  }
+  return statuses;
+}
+
+void Resize(Draw& draw, const JsonObject& spec, JsonObject& status) {
+  status["containerStatuses"] = MakeAllocations(draw, spec.at("containers").get_array());
+  if (const Json* first = spec.if_contains("initContainers")) {
+    status["initContainerStatuses"] = MakeAllocations(draw, first->get_array());
+  }
+  if (!draw.Chance(0.6)) return;
+  status["conditions"] = JsonArray{JsonObject{{"type", "PodResizePending"},
+                                              {"status", "True"},
+                                              {"reason", draw.Of({"Deferred", "Infeasible"})}}};
+}
+
 JsonObject MakeRunningPod(Draw& draw, const ClusterObjects& cluster, int index) {
   JsonObject spec = MakeContainers(draw, draw.Chance(0.6));
   spec.erase("runtimeClassName");
@@ -119,11 +160,27 @@ JsonObject MakeRunningPod(Draw& draw, const ClusterObjects& cluster, int index) 
   AddController(draw, metadata);
   JsonObject status{{"phase", draw.Chance(0.05) ? "Succeeded" : "Running"}};
   status["startTime"] = StartTime(draw.Between(0, 9) * 100 + index);
+  if (draw.Chance(0.15)) Resize(draw, spec, status);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},
           {"spec", std::move(spec)},
           {"status", std::move(status)}};
+}
+
+// One that was promised a node, and waits: its gate keeps it from being decided. It keeps nobody
+// away, which kube-scheduler overlooks where nobody else does: docs/scheduler-differences.md.
+JsonObject MakePromisedPod(Draw& draw, const ClusterObjects& cluster, int index) {
+  JsonObject pod = MakeRunningPod(draw, cluster, index);
+  JsonObject& spec = pod["spec"].get_object();
+  pod["status"] = JsonObject{{"nominatedNodeName", spec["nodeName"]}};
+  spec.erase("nodeName");
+  if (Json* affinity = spec.if_contains("affinity")) {
+    affinity->get_object().erase("podAntiAffinity");
+  }
+  spec["schedulerName"] = kProfile;
+  spec["schedulingGates"] = JsonArray{JsonObject{{"name", "example.com/promised"}}};
+  return pod;
 }
 
 Json MakeBudget(Draw& draw, const std::string& cluster, int index) {
@@ -192,6 +249,10 @@ ClusterObjects MakeCluster(Draw& draw, const std::string& name) {
   for (int i = 0, count = draw.Between(0, 24); i < count; ++i) {
     cluster.pods.emplace_back(MakeRunningPod(draw, cluster, i));
   }
+  for (int i = 0, count = draw.Chance(0.4) ? draw.Between(1, 4) : 0; i < count; ++i) {
+    cluster.pods.emplace_back(MakePromisedPod(draw, cluster, 100 + i));
+    cluster.promises = true;
+  }
   return cluster;
 }
 
@@ -199,13 +260,13 @@ PodObjects MakePod(Draw& draw, const ClusterObjects& cluster, const std::string&
   PodObjects objects;
   JsonObject spec = MakeContainers(draw, draw.Chance(0.5));
   const std::string ns = draw.Of(kNamespaceNames);
-  spec["schedulerName"] = kProfile;
+  spec["schedulerName"] = draw.Chance(0.5) ? kProfile : draw.Of(kOtherProfiles);
   spec["terminationGracePeriodSeconds"] = 0;
   if (draw.Chance(0.07)) MakePodLevel(draw, spec);
   if (draw.Chance(0.3)) spec["tolerations"] = MakeTolerations(draw);
   AddNodeAffinity(draw, cluster, spec);
   AddPodAffinity(draw, spec);
-  AddSpread(draw, spec);
+  AddSpread(draw, cluster, spec);
   if (draw.Chance(0.5))
     spec["priorityClassName"] = draw.Of({"low", "mid", "high", "high", "polite"});
   if (draw.Chance(0.05)) {

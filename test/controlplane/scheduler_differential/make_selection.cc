@@ -183,7 +183,7 @@ void AddPodAffinity(Draw& draw, JsonObject& spec) {
   if (draw.Chance(0.18)) affinity()["podAntiAffinity"] = PodTerms(draw, 0.6);
 }
 
-void AddSpread(Draw& draw, JsonObject& spec) {
+void AddSpread(Draw& draw, const ClusterObjects& cluster, JsonObject& spec) {
   if (!draw.Chance(0.25)) return;
   JsonArray constraints{SpreadConstraint(draw)};
   if (draw.Chance(0.3)) {
@@ -192,6 +192,14 @@ void AddSpread(Draw& draw, JsonObject& spec) {
     const bool same = first.at("topologyKey") == second.at("topologyKey") &&
                       first.at("whenUnsatisfiable") == second.at("whenUnsatisfiable");
     if (!same) constraints.emplace_back(std::move(second));
+  }
+  // An empty selector counts promised pods and no others: docs/scheduler-differences.md.
+  for (Json& constraint : constraints) {
+    Json* selector =
+        cluster.promises ? constraint.get_object().if_contains("labelSelector") : nullptr;
+    if (selector != nullptr && selector->get_object().empty()) {
+      *selector = JsonObject{{"matchLabels", JsonObject{{"app", "a"}}}};
+    }
   }
   spec["topologySpreadConstraints"] = std::move(constraints);
 }

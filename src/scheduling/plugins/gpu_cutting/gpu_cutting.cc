@@ -36,7 +36,7 @@ cluster::ResourceVector InstancesOf(const cluster::Pod& pod) {
   cluster::ResourceVector instances;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (cluster::IsMigResource(id) && amount > 0) instances.Set(id, amount);
+    if (cluster::IsSliceResource(id) && amount > 0) instances.Set(id, amount);
   }
   return instances;
 }
@@ -46,7 +46,7 @@ bool HeldGpus(const cluster::Pod& pod) {
   static const cluster::ResourceId kWhole = cluster::InternResource(cluster::kWholeGpuResource);
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   return std::ranges::any_of(requests.entries(), [](const auto& entry) {
-    return entry.second > 0 && (cluster::IsMigResource(entry.first) || entry.first == kWhole);
+    return entry.second > 0 && (cluster::IsSliceResource(entry.first) || entry.first == kWhole);
   });
 }
 

@@ -79,7 +79,7 @@ bool GpuPacking::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapsho
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   Asked asked{*learnt, (*learnt)->view.KindOf(pod, requests), {}};
   for (const auto& [id, amount] : requests.entries()) {
-    if (cluster::IsMigResource(id) && amount > 0) asked.instances.emplace_back(id, amount);
+    if (cluster::IsSliceResource(id) && amount > 0) asked.instances.emplace_back(id, amount);
   }
   state.Set(std::move(asked));
   return true;

@@ -22,29 +22,33 @@ std::optional<gpu::ProfileId> InstanceLosses::ProfileOf(const gpu::Model& model,
   return found->second;
 }
 
-InstanceLoss InstanceLosses::LossOf(const gpu::Model& model, gpu::LayoutId used,
-                                    gpu::LayoutId after) {
-  const auto& plain = PlainOf(model);
-  const auto potential = [&](gpu::LayoutId layout) {
-    return static_cast<double>(gpu::Potential(model, plain, layout));
-  };
-  return {(potential(used) - potential(after)) / potential(LayoutTable::kEmpty),
-          static_cast<double>(model.slots() - std::popcount(model.layouts().Slots(after)))};
+InstanceLoss InstanceLosses::LossOf(const gpu::Occupancy& used, const gpu::Occupancy& after) {
+  return {gpu::LostGpus(used, after, PlainOf(used.model())),
+          static_cast<double>(after.free_slots())};
 }
 
 // None: it does not fit.
-const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Model& model,
-                                                           gpu::LayoutId used,
+const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Occupancy& used,
                                                            gpu::ProfileId profile) {
-  const auto [found, fresh] = best_cuts_.try_emplace({&model, used, profile});
+  const gpu::Model& model = used.model();
+  const int state = model.counted() ? used.taken_slots() : used.layout();
+  const auto [found, fresh] = best_cuts_.try_emplace({&model, state, used.count(), profile});
   std::optional<InstanceLoss>& best = found->second;
   if (!fresh) return best;
-  const LayoutTable& table = model.layouts();
-  for (uint64_t left = table.Addable(used) & table.PlacementsOf(profile); left != 0;
-       left &= left - 1) {
-    const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(left));
-    const InstanceLoss loss = LossOf(model, used, table.Add(used, placement));
+  const auto consider = [&](gpu::Placement placement) {
+    gpu::Occupancy after = used;
+    if (!after.Add(placement)) return;
+    const InstanceLoss loss = LossOf(used, after);
     if (!best || loss < *best) best = loss;
+  };
+  if (model.counted()) {
+    if (const auto place = used.FirstPlace(profile)) consider(*place);
+    return best;
+  }
+  const LayoutTable& table = model.layouts();
+  for (uint64_t left = table.Addable(used.layout()) & table.PlacementsOf(profile); left != 0;
+       left &= left - 1) {
+    consider(table.placements()[static_cast<size_t>(std::countr_zero(left))]);
   }
   return best;
 }
@@ -58,21 +62,19 @@ InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::Resource
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     const auto profile = ProfileOf(*gpu.model, resource);
     if (!profile) continue;
-    const gpu::LayoutId used = gpu.UsedLayout();
-    if (used == LayoutTable::kIllegal) continue;
-    const LayoutTable& table = gpu.model->layouts();
+    const auto used = gpu.Used();
+    if (!used) continue;
     for (const cluster::Instance& instance : gpu.instances) {
       if (instance.used || instance.placement.profile != *profile) continue;
-      const auto placement = table.Find(instance.placement);
-      const gpu::LayoutId after = placement ? table.Add(used, *placement) : LayoutTable::kIllegal;
-      if (after == LayoutTable::kIllegal) continue;
-      const InstanceLoss loss = LossOf(*gpu.model, used, after);
+      gpu::Occupancy after = *used;
+      if (!after.Add(instance.placement)) continue;
+      const InstanceLoss loss = LossOf(*used, after);
       sum.gpus += loss.gpus;
       sum.free_slots += loss.free_slots;
       ++choices;
     }
     if (choices > 0 || gpu.fixed) continue;
-    const std::optional<InstanceLoss>& best = BestCut(*gpu.model, used, *profile);
+    const std::optional<InstanceLoss>& best = BestCut(*used, *profile);
     if (best && (!cut || *best < *cut)) cut = best;
   }
   const auto wanted = static_cast<double>(count);

@@ -38,17 +38,15 @@ class InstanceLosses {
   const std::vector<gpu::ProfileId>& PlainOf(const gpu::Model& model);
   std::optional<gpu::ProfileId> ProfileOf(const gpu::Model& model, cluster::ResourceId resource);
 
-  InstanceLoss LossOf(const gpu::Model& model, gpu::LayoutId used, gpu::LayoutId after);
-  const std::optional<InstanceLoss>& BestCut(const gpu::Model& model, gpu::LayoutId used,
-                                             gpu::ProfileId profile);
+  InstanceLoss LossOf(const gpu::Occupancy& used, const gpu::Occupancy& after);
+  const std::optional<InstanceLoss>& BestCut(const gpu::Occupancy& used, gpu::ProfileId profile);
 
   std::map<const gpu::Model*, std::vector<gpu::ProfileId>> plain_;
   // By name, as often as resources are asked for of models.
   std::map<std::pair<const gpu::Model*, cluster::ResourceId>, std::optional<gpu::ProfileId>>
       profiles_;
-  // As many as models have layouts and profiles.
-  std::map<std::tuple<const gpu::Model*, gpu::LayoutId, gpu::ProfileId>,
-           std::optional<InstanceLoss>>
+  // By model, layout or memory taken, number of shares, and profile: as many as there can be.
+  std::map<std::tuple<const gpu::Model*, int, int, gpu::ProfileId>, std::optional<InstanceLoss>>
       best_cuts_;
 };
 

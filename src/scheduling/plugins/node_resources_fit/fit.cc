@@ -8,7 +8,7 @@ namespace {
 using cluster::ResourceVector;
 
 bool Skipped(cluster::ResourceId id, int64_t amount, Mig mig) {
-  return amount <= 0 || (mig == Mig::kIgnore && cluster::IsMigResource(id));
+  return amount <= 0 || (mig == Mig::kIgnore && cluster::IsSliceResource(id));
 }
 
 // Without the overflow that allocatable - used can have.
@@ -26,7 +26,7 @@ std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const Resource
     const bool known = id != cluster::kUnknownResource;
     const Shortfall shortfall{
         id, amount, used.Get(id), known ? allocatable.Get(id) : 0,
-        amount > allocatable.Get(id) && id != cluster::kPods && !cluster::IsMigResource(id)};
+        amount > allocatable.Get(id) && id != cluster::kPods && !cluster::IsSliceResource(id)};
     if (Lacks(amount, shortfall.allocatable, shortfall.used)) shortfalls.push_back(shortfall);
   }
   return shortfalls;

@@ -37,7 +37,7 @@ Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
 
 bool AsksForGpus(const ResourceVector& requests) {
   return std::ranges::any_of(requests.entries(), [](const auto& entry) {
-    return entry.first == packing::WholeGpuResource() || cluster::IsMigResource(entry.first);
+    return entry.first == packing::WholeGpuResource() || cluster::IsSliceResource(entry.first);
   });
 }
 
