@@ -32,6 +32,7 @@
 #include "base/status.h"
 #include "cluster/objects.h"
 #include "gpu/catalogue.h"
+#include "gpu/occupancy.h"
 
 namespace nos::cluster {
 
@@ -44,12 +45,22 @@ inline constexpr std::string_view kStatusPlan = "nos.nebuly.com/status-partition
 inline constexpr std::string_view kPlanResult = "nos.nebuly.com/partitioning-result";
 inline constexpr std::string_view kProductLabel = "nvidia.com/gpu.product";
 inline constexpr std::string_view kCountLabel = "nvidia.com/gpu.count";
+inline constexpr std::string_view kMemoryLabel = "nvidia.com/gpu.memory";  // MiB
 
 inline constexpr int kMaxGpusPerNode = 64;  // more are not believed
 // Greater plan ids are none: every JSON reader knows integers up to here, and one more fits still.
 inline constexpr int64_t kMaxPlanId = int64_t{1} << 53;
 
-// Whether it has opted in to MIG partitioning.
+// How nos divides the GPUs of a node, which its owner chooses by kPartitioningLabel.
+enum class Partitioning {
+  kNone,  // not at all
+  kMig,
+  // Shares of memory: "10gb@0" is the first share of a GPU, of 10 GiB (gpu/shares.h). As soon as
+  // the node's agent tells that it does so: the model of a GPU is "MPS-39GB" then.
+  kMps,
+};
+Partitioning PartitioningOf(const Node& node);
+// Whether it has opted in to any.
 bool IsManaged(const Node& node);
 
 struct Instance {
@@ -73,22 +84,25 @@ struct Gpu {
   // taken as empty.
   bool reported = false;
 
-  gpu::LayoutId Layout() const;      // all instances
-  gpu::LayoutId UsedLayout() const;  // used ones only
+  // What lies on it: all instances, used ones only. None: they contradict each other.
+  std::optional<gpu::Occupancy> All() const;
+  std::optional<gpu::Occupancy> Used() const;
+  // The used ones of a GPU whose model has layouts; kIllegal: they contradict each other.
+  gpu::LayoutId UsedLayout() const;
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
-// The MIG GPUs of a node as its labels and status annotations tell: GPUs 0 to count-1 of the labels
-// and any other that the status mentions. `problems` says, in words, what could not be used and why
-// (unknown model, malformed annotation...): the node goes on without it. A GPU whose instances
-// cannot be told is left out, so that nobody plans over them: impossible counts, an unknown
-// profile, an annotation of it that cannot be read, an instance of an exact layout without a state,
-// counts that contradict the exact layout. An
-// annotation that could be about any GPU leaves out all that have no exact layout. Where there is
-// one, starts are as it says. Instances of state "unknown" count as used. A holder that cannot be
-// read, or of an instance that is not in use, is left out.
+// The GPUs of a node that nos divides as its labels and status annotations tell: GPUs 0 to count-1
+// of the labels and any other that the status mentions. `problems` says, in words, what could not
+// be used and why (unknown model, malformed annotation...): the node goes on without it. A GPU
+// whose instances cannot be told is left out, so that nobody plans over them: impossible counts, an
+// unknown profile, an annotation of it that cannot be read, an instance of an exact layout without
+// a state, counts that contradict the exact layout. An annotation that could be about any GPU
+// leaves out all that have no exact layout. Where there is one, starts are as it says. Instances of
+// state "unknown" count as used. A holder that cannot be read, or of an instance that is not in
+// use, is left out.
 struct NodeGpus {
-  bool managed = false;   // opted in to MIG partitioning; otherwise the rest is empty
+  bool managed = false;   // opted in to partitioning; otherwise the rest is empty
   std::vector<Gpu> gpus;  // by index
   std::vector<std::string> problems;
 };

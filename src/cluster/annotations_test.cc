@@ -59,7 +59,7 @@ TEST(ReadNodeGpusTest, ExactLayouts) {
   EXPECT_THAT(gpus.problems, IsEmpty());
   EXPECT_FALSE(gpus.gpus[0].assumed_starts);
   EXPECT_TRUE(gpus.gpus[1].reported);
-  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].Layout())), 2);
+  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].All()->layout())), 2);
   EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].UsedLayout())), 1);
 }
 
@@ -72,8 +72,8 @@ TEST(ReadNodeGpusTest, CountsAloneGetALegalArrangement) {
   ASSERT_THAT(gpus.problems, IsEmpty());
   ASSERT_EQ(gpus.gpus.size(), 1u);
   EXPECT_TRUE(gpus.gpus[0].assumed_starts);
-  EXPECT_NE(gpus.gpus[0].Layout(), gpu::LayoutTable::kIllegal);
-  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].Layout())), 4);
+  ASSERT_TRUE(gpus.gpus[0].All());
+  EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].All()->layout())), 4);
   EXPECT_EQ(std::popcount(A100().layouts().Members(gpus.gpus[0].UsedLayout())), 2);
 }
 
@@ -191,7 +191,7 @@ TEST(ReadNodeGpusTest, WhatIsAboutNoGpuThatANodeCanHaveHurtsNone) {
 
 TEST(ReadNodeGpusTest, OnlyNodesThatOptedIn) {
   Node node = MigNode(1, {{N("status-layout-0"), "7g.40gb@0:used"}});
-  node.meta.labels[std::string(kPartitioningLabel)] = "mps";
+  node.meta.labels[std::string(kPartitioningLabel)] = "something";
   EXPECT_FALSE(ReadNodeGpus(node, Builtin()).managed);
   EXPECT_THAT(ReadNodeGpus(node, Builtin()).gpus, IsEmpty());
   node.meta.labels["n8s.nebuly.ai/auto-mig-enabled"] = "true";
@@ -396,7 +396,7 @@ TEST(AnnotationsTest, AnyStatusAndSpecComeBackAsTheyWere) {
     std::vector<TargetLayout> targets(4);
     for (int i = 0; i < 4; ++i) {
       gpus[i] = RandomGpu(i, random);
-      targets[i] = {i, gpus[i].model, PlacementsOf(*gpus[i].model, gpus[i].Layout())};
+      targets[i] = {i, gpus[i].model, PlacementsOf(*gpus[i].model, gpus[i].All()->layout())};
     }
     Apply(StatusPatch(node, gpus, "6"), node.meta.annotations);
     Apply(SpecPatch(node, targets, "7"), node.meta.annotations);

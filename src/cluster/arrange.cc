@@ -8,6 +8,7 @@ namespace {
 
 using gpu::LayoutId;
 using gpu::LayoutTable;
+using gpu::Placement;
 using gpu::PlacementId;
 using gpu::ProfileId;
 
@@ -47,22 +48,50 @@ class Search {
   std::vector<ProfileId> largest_first_;
 };
 
-}  // namespace
-
-std::optional<LayoutId> Arrange(const gpu::Model& model, ProfileCounts counts, LayoutId kept) {
-  for (const gpu::Placement& placement : PlacementsOf(model, kept)) --counts[placement.profile];
-  const bool covered = std::all_of(counts.begin(), counts.end(), [](int n) { return n >= 0; });
-  if (!covered) return std::nullopt;
-  return Search(model).Complete(kept, counts);
+std::optional<std::vector<Placement>> AddShares(gpu::Occupancy on, const ProfileCounts& missing,
+                                                std::vector<Placement> placements) {
+  for (size_t profile = 0; profile < missing.size(); ++profile) {
+    for (int n = 0; n < missing[profile]; ++n) {
+      const auto place = on.FirstPlace(static_cast<ProfileId>(profile));
+      if (!place) return std::nullopt;
+      on.Add(*place);
+      placements.push_back(*place);
+    }
+  }
+  std::ranges::sort(placements);
+  return placements;
 }
 
-std::vector<gpu::Placement> PlacementsOf(const gpu::Model& model, LayoutId layout) {
-  std::vector<gpu::Placement> placements;
+}  // namespace
+
+std::vector<Placement> PlacementsOf(const gpu::Model& model, LayoutId layout) {
+  std::vector<Placement> placements;
   const LayoutTable& table = model.layouts();
   for (uint64_t members = table.Members(layout); members != 0; members &= members - 1) {
     placements.push_back(table.placements()[static_cast<size_t>(std::countr_zero(members))]);
   }
   return placements;
+}
+
+std::optional<gpu::Occupancy> OccupancyOf(const gpu::Model& model,
+                                          std::span<const Placement> placements) {
+  gpu::Occupancy on(model);
+  for (const Placement& placement : placements) {
+    if (!on.Add(placement)) return std::nullopt;
+  }
+  return on;
+}
+
+std::optional<std::vector<Placement>> Arrange(const gpu::Model& model, ProfileCounts counts,
+                                              std::span<const Placement> kept) {
+  const auto on = OccupancyOf(model, kept);
+  if (!on) return std::nullopt;
+  for (const Placement& placement : kept) --counts[placement.profile];
+  if (std::ranges::any_of(counts, [](int n) { return n < 0; })) return std::nullopt;
+  if (model.counted()) return AddShares(*on, counts, {kept.begin(), kept.end()});
+  const auto layout = Search(model).Complete(on->layout(), counts);
+  if (!layout) return std::nullopt;
+  return PlacementsOf(model, *layout);
 }
 
 }  // namespace nos::cluster

@@ -2,20 +2,27 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "gpu/catalogue.h"
+#include "gpu/occupancy.h"
 
 namespace nos::cluster {
 
 using ProfileCounts = std::vector<int>;  // by gpu::ProfileId
 
-// A legal layout with exactly these instances, `kept` among them; nothing when there is none. Large
-// profiles get the lowest starts. Deterministic; visits every layout of the model at most once.
-std::optional<gpu::LayoutId> Arrange(const gpu::Model& model, ProfileCounts counts,
-                                     gpu::LayoutId kept = gpu::LayoutTable::kEmpty);
+// Legal placements with exactly these instances, `kept` among them, sorted; nothing when there are
+// none. MIG: large profiles get the lowest starts, and every layout of the model is visited at most
+// once; shares get the lowest numbers. Deterministic.
+std::optional<std::vector<gpu::Placement>> Arrange(const gpu::Model& model, ProfileCounts counts,
+                                                   std::span<const gpu::Placement> kept = {});
 
-// The placements of a layout, sorted.
+// The placements of a layout, sorted. REQUIRES: the model has layouts.
 std::vector<gpu::Placement> PlacementsOf(const gpu::Model& model, gpu::LayoutId layout);
+
+// All of them as they lie. Nothing: they may not lie together.
+std::optional<gpu::Occupancy> OccupancyOf(const gpu::Model& model,
+                                          std::span<const gpu::Placement> placements);
 
 }  // namespace nos::cluster

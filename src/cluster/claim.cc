@@ -3,15 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <string>
 
 namespace nos::cluster {
 namespace {
-
-using gpu::LayoutId;
-using gpu::LayoutTable;
 
 Instance* FindInstance(NodeGpus& gpus, std::string_view resource, bool used) {
   for (Gpu& gpu : gpus.gpus) {
@@ -29,24 +25,13 @@ Instance* FindInstance(NodeGpus& gpus, std::string_view resource, bool used) {
 // Adds a used instance at `placement`, giving up free ones that are in its way. False when used
 // ones are.
 bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
-  const LayoutTable& table = gpu.model->layouts();
-  const auto id = table.Find(placement);
-  const LayoutId used = gpu.UsedLayout();
-  if (!id || used == LayoutTable::kIllegal) return false;
-  LayoutId layout = table.Add(used, *id);
-  if (layout == LayoutTable::kIllegal) return false;
+  auto on = gpu.Used();
+  if (!on || !on->Add(placement)) return false;
   std::vector<Instance> kept{{placement, true, pod}};
   for (const Instance& instance : gpu.instances) {
-    if (!instance.used) {
-      const auto free = table.Find(instance.placement);
-      const LayoutId with = free ? table.Add(layout, *free) : LayoutTable::kIllegal;
-      if (with == LayoutTable::kIllegal) continue;
-      layout = with;
-    }
-    kept.push_back(instance);
+    if (instance.used || on->Add(instance.placement)) kept.push_back(instance);
   }
-  std::sort(kept.begin(), kept.end(),
-            [](const Instance& a, const Instance& b) { return a.placement < b.placement; });
+  std::ranges::sort(kept, {}, &Instance::placement);
   gpu.instances = std::move(kept);
   gpu.assumed_starts = true;
   return true;
@@ -90,12 +75,9 @@ bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string
   for (const bool keep_free : {true, false}) {
     for (Gpu& gpu : info.gpus.gpus) {
       const auto profile = gpu.model->FindProfile(resource);
-      const LayoutId layout = keep_free ? gpu.Layout() : gpu.UsedLayout();
-      if (!profile || layout == LayoutTable::kIllegal) continue;
-      const LayoutTable& table = gpu.model->layouts();
-      const uint64_t choices = table.Addable(layout) & table.PlacementsOf(*profile);
-      if (choices == 0) continue;
-      return AddUsed(gpu, table.placements()[static_cast<size_t>(std::countr_zero(choices))], pod);
+      const auto on = keep_free ? gpu.All() : gpu.Used();
+      const auto place = profile && on ? on->FirstPlace(*profile) : std::nullopt;
+      if (place) return AddUsed(gpu, *place, pod);
     }
   }
   return false;
@@ -154,7 +136,7 @@ void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefe
                     WantedLayouts& wanted, NodeInfo& info) {
   if (!info.gpus.managed) return;
   for (const auto& [id, amount] : requests.entries()) {
-    if (!IsMigResource(id)) continue;
+    if (!IsSliceResource(id)) continue;
     const std::string& resource = ResourceName(id);
     for (int64_t i = HeldOf(info.gpus, pod.Key(), resource); i < amount; ++i) {
       if (ClaimOne(resource, pod, prefer, wanted, info)) continue;

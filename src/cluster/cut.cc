@@ -9,23 +9,23 @@
 #include <utility>
 
 #include "gpu/fragmentation.h"
+#include "gpu/shares.h"
 
 namespace nos::cluster {
 namespace {
 
-using gpu::LayoutId;
 using gpu::LayoutTable;
-using gpu::PlacementId;
 using gpu::ProfileId;
 
 constexpr int kMostInstances = 512;       // no node holds more
 constexpr int kMostSteps = 2000;          // of one search
+constexpr int64_t kMostMixtures = 4096;   // of shares that one pod asks for
 constexpr size_t kMostRemembered = 4096;  // nodes, and states of GPUs
 
 std::vector<ResourceId> InstancesIn(const ResourceVector& requests) {
   std::vector<ResourceId> kinds;
   for (const auto& [id, amount] : requests.entries()) {
-    if (IsMigResource(id) && amount > 0) kinds.push_back(id);
+    if (IsSliceResource(id) && amount > 0) kinds.push_back(id);
   }
   std::ranges::sort(kinds, {}, ResourceName);
   return kinds;
@@ -34,8 +34,7 @@ std::vector<ResourceId> InstancesIn(const ResourceVector& requests) {
 std::vector<Board> BoardsOf(const NodeInfo& node) {
   std::vector<Board> boards;
   for (const Gpu& gpu : node.gpus.gpus) {
-    boards.push_back(BoardOf(gpu));
-    if (boards.back().used == LayoutTable::kIllegal) boards.pop_back();
+    if (auto board = BoardOf(gpu)) boards.push_back(*std::move(board));
   }
   return boards;
 }
@@ -51,9 +50,7 @@ struct Choice {
   int changes = 0;  // instances created and destroyed
   double loss = 0;  // of potential, in GPUs
   size_t board = 0;
-  PlacementId placement = 0;
-  LayoutId used = 0;
-  uint64_t free = 0;
+  gpu::Placement placement;
 };
 
 bool Better(const Choice& a, const Choice& b) {
@@ -97,11 +94,9 @@ class Placing {
     for (const Choice& choice : Choices(kind)) {
       Board& board = boards_[choice.board];
       const Board before = board;
-      board.used = choice.used;
-      board.free = choice.free;
+      Take(choice.placement, board);
       if (Keeps(choice.board, kind) || Replans()) {
-        found_.push_back(
-            {board.gpu->index, board.gpu->model->layouts().placements()[choice.placement]});
+        found_.push_back({board.gpu->index, choice.placement});
         return true;
       }
       board = before;
@@ -124,16 +119,20 @@ class Placing {
     return true;
   }
 
+  // False: it does not fit there.
+  static bool Take(gpu::Placement placement, Board& board) {
+    if (!board.used.Add(placement)) return false;
+    const bool there = std::erase(board.free, placement) > 0;
+    if (!there) board.free = Staying(board.used, std::move(board.free));
+    return true;
+  }
+
   std::vector<Choice> Choices(size_t kind) const {
     std::vector<Choice> choices;
     for (size_t i = 0; i < boards_.size(); ++i) {
-      const Board& board = boards_[i];
-      const auto profile = book_.ProfilesOf(*board.gpu->model)[kind];
+      const auto profile = book_.ProfilesOf(*boards_[i].gpu->model)[kind];
       if (!profile) continue;
-      const LayoutTable& table = board.gpu->model->layouts();
-      for (uint64_t left = table.Addable(board.used) & table.PlacementsOf(*profile); left != 0;
-           left &= left - 1) {
-        const auto placement = static_cast<PlacementId>(std::countr_zero(left));
+      for (const gpu::Placement& placement : PlacesFor(boards_[i], *profile)) {
         if (auto choice = ChoiceFor(i, placement)) choices.push_back(*choice);
       }
     }
@@ -141,26 +140,43 @@ class Placing {
     return choices;
   }
 
-  std::optional<Choice> ChoiceFor(size_t i, PlacementId placement) const {
-    const Board& board = boards_[i];
-    const LayoutTable& table = board.gpu->model->layouts();
-    const uint64_t bit = uint64_t{1} << placement;
-    const bool there = (board.free & bit) != 0;
-    if (!there && !board.MayBeCut()) return std::nullopt;
-    Choice choice{0, 0, i, placement, table.Add(board.used, placement), 0};
-    const uint64_t others = board.free & ~bit;
-    choice.free = there ? others : Staying(table, choice.used, others);
-    choice.changes = (there ? 0 : 1) + std::popcount(others & ~choice.free);
-    choice.loss = LossOf(*board.gpu->model, board.used, choice.used);
-    return choice;
+  // Where one may lie beside what is used. Equal shares are all alike: one that is there, else a
+  // new one under a number that no other has.
+  static std::vector<gpu::Placement> PlacesFor(const Board& board, ProfileId profile) {
+    std::vector<gpu::Placement> places;
+    if (!board.used.model().counted()) {
+      const LayoutTable& table = board.used.model().layouts();
+      for (uint64_t left = table.Addable(board.used.layout()) & table.PlacementsOf(profile);
+           left != 0; left &= left - 1) {
+        places.push_back(table.placements()[static_cast<size_t>(std::countr_zero(left))]);
+      }
+      return places;
+    }
+    if (board.used.Copies(profile) == 0) return {};
+    const auto free = std::ranges::find(board.free, profile, &gpu::Placement::profile);
+    if (free != board.free.end()) return {*free};
+    return {{profile, UnusedStart(board)}};
   }
 
-  double LossOf(const gpu::Model& model, LayoutId before, LayoutId after) const {
-    const std::vector<ProfileId>& plain = plain_.at(&model);
-    const auto potential = [&](LayoutId layout) {
-      return static_cast<double>(gpu::Potential(model, plain, layout));
-    };
-    return (potential(before) - potential(after)) / potential(LayoutTable::kEmpty);
+  // One that a free share has, which then gives way, only if there is no other.
+  static uint8_t UnusedStart(const Board& board) {
+    uint64_t taken = board.used.starts();
+    for (const gpu::Placement& placement : board.free) taken |= uint64_t{1} << placement.start;
+    const int unused = std::countr_one(taken);
+    return static_cast<uint8_t>(unused < board.used.model().most_instances()
+                                    ? unused
+                                    : std::countr_one(board.used.starts()));
+  }
+
+  std::optional<Choice> ChoiceFor(size_t i, gpu::Placement placement) const {
+    Board board = boards_[i];
+    const bool there = std::ranges::find(board.free, placement) != board.free.end();
+    if (!there && !board.MayBeCut()) return std::nullopt;
+    const size_t others = board.free.size() - (there ? 1 : 0);
+    if (!Take(placement, board)) return std::nullopt;
+    return Choice{static_cast<int>((there ? 0 : 1) + others - board.free.size()),
+                  gpu::LostGpus(boards_[i].used, board.used, plain_.at(board.gpu->model)), i,
+                  placement};
   }
 
   OfferBook& book_;
@@ -178,10 +194,10 @@ int64_t Capacity(const NodeInfo& node, ResourceId id) {
   int64_t capacity = 0;
   for (const Gpu& gpu : node.gpus.gpus) {
     const auto profile = gpu.model->FindProfile(ResourceName(id));
-    const LayoutId used = gpu.UsedLayout();
-    if (!profile || used == LayoutTable::kIllegal) continue;
+    const auto used = gpu.Used();
+    if (!profile || !used) continue;
     if (!gpu.fixed && gpu.reported) {
-      capacity += gpu.model->layouts().Copies(used, *profile);
+      capacity += used->Copies(*profile);
       continue;
     }
     capacity += std::ranges::count_if(gpu.instances, [&](const Instance& instance) {
@@ -203,23 +219,29 @@ bool MayBeCut(const NodeInfo& node) {
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests) {
   return std::ranges::all_of(requests.entries(), [&](const auto& entry) {
     const auto& [id, amount] = entry;
-    return !IsMigResource(id) || amount <= 0 ||
+    return !IsSliceResource(id) || amount <= 0 ||
            amount <= node.allocatable.Get(id) - node.requested.Get(id);
   });
 }
 
-CutFinder::CutFinder(const ResourceVector& requests) : book_(InstancesIn(requests)) {
-  for (const ResourceId kind : book_.kinds()) {
+CutFinder::CutFinder(const ResourceVector& requests) : CutFinder(InstancesIn(requests), requests) {}
+
+CutFinder::CutFinder(std::vector<ResourceId> kinds, const ResourceVector& requests)
+    : book_({}, {}) {
+  int64_t mixtures = 1;  // of shares
+  for (const ResourceId kind : kinds) {
     const int64_t amount = requests.Get(kind);
-    too_many_ = too_many_ || amount > kMostInstances;
     asked_.push_back(static_cast<int>(std::min<int64_t>(amount, kMostInstances)));
+    if (gpu::IsShareResource(ResourceName(kind)) && !too_many_) mixtures *= asked_.back() + 1;
+    too_many_ = too_many_ || amount > kMostInstances || mixtures > kMostMixtures;
   }
+  book_ = OfferBook(std::move(kinds), asked_);
 }
 
 // Keeps what it remembers within bounds.
 void CutFinder::Forget() {
   if (std::max(book_.size(), known_.size()) < kMostRemembered) return;
-  book_ = OfferBook(book_.kinds());
+  book_ = OfferBook(book_.kinds(), asked_);
   known_.clear();
 }
 

@@ -1,4 +1,5 @@
-// Where the MIG instances that a pod asks for can be had on a node, cutting its GPUs if need be.
+// Where the MIG instances or shares that a pod asks for can be had on a node, cutting its GPUs if
+// need be.
 //
 //   if (CanCut(info, requests)) {
 //     auto promised = FindCut(info, requests);  // "1g.5gb@6 of GPU 0"
@@ -54,6 +55,7 @@ class CutFinder {
   bool Can(const NodeInfo& node);
 
  private:
+  CutFinder(std::vector<ResourceId> kinds, const ResourceVector& requests);
   void Forget();
 
   OfferBook book_;

@@ -239,6 +239,28 @@ TEST(CutFinderTest, RemembersByWhatTheGpusCanHold) {
   }
 }
 
+// However many kinds of shares somebody thinks of: that is refused, not counted out.
+TEST(FindCutTest, TooManyMixturesOfSharesAreRefused) {
+  auto node = std::make_shared<Node>();
+  node->meta.name = "n";
+  node->meta.labels = {{std::string(kPartitioningLabel), "mps"},
+                       {std::string(kCountLabel), "1"},
+                       {std::string(kMemoryLabel), "81920"}};
+  node->meta.annotations = {{"nos.nebuly.com/status-model-0", "MPS-79GB"},
+                            {"nos.nebuly.com/status-layout-0", "10gb@0:used"}};
+  const auto snapshot = ClusterSnapshot::Build({node}, {}, Models());
+  ResourceVector requests;
+  for (int gib = 1; gib <= 3; ++gib) {
+    requests.Set(InternResource("nvidia.com/gpu-" + std::to_string(gib) + "gb"), 2);
+  }
+  EXPECT_EQ(FindCut(snapshot.node(0), requests)->size(), 6U);
+  for (int gib = 1; gib <= 255; ++gib) {
+    requests.Set(InternResource("nvidia.com/gpu-" + std::to_string(gib) + "gb"), 500);
+  }
+  EXPECT_FALSE(FindCut(snapshot.node(0), requests));
+  EXPECT_FALSE(CanCut(snapshot.node(0), requests));
+}
+
 TEST(FindCutTest, APlanOfSomebodyElseGoesFirst) {
   const StringMap under_way = {{std::string(kSpecPlan), "3"}, {std::string(kStatusPlan), "2"}};
   EXPECT_FALSE(MayBeCut(NodeWith({""}, under_way)));

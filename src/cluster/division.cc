@@ -68,6 +68,39 @@ class Filling {
   std::set<Share> full_;
 };
 
+// Walks all that shares of some kinds can be added to a GPU, of each no more than is asked for.
+class Sharing {
+ public:
+  Sharing(const std::vector<std::optional<gpu::ProfileId>>& profiles, const Share& asked)
+      : profiles_(profiles), asked_(asked), count_(profiles.size()) {}
+  std::set<Share> On(const gpu::Occupancy& on) {
+    Visit(0, on);
+    return std::move(full_);
+  }
+
+ private:
+  void Visit(size_t kind, const gpu::Occupancy& on) {
+    if (kind == profiles_.size()) {
+      full_.insert(count_);
+      return;
+    }
+    gpu::Occupancy with = on;
+    for (count_[kind] = 0;; ++count_[kind]) {
+      Visit(kind + 1, with);
+      const auto& profile = profiles_[kind];
+      const auto place = profile ? with.FirstPlace(*profile) : std::nullopt;
+      if (!place || count_[kind] == asked_[kind]) break;
+      with.Add(*place);
+    }
+    count_[kind] = 0;
+  }
+
+  const std::vector<std::optional<gpu::ProfileId>>& profiles_;
+  const Share& asked_;
+  Share count_;
+  std::set<Share> full_;
+};
+
 // Depth-first over GPUs, each with the most that it can still serve first. What could not be served
 // by the GPUs from some on, they cannot serve together with more, either.
 class Division {
@@ -169,25 +202,24 @@ class Division {
 
 }  // namespace
 
-Board BoardOf(const Gpu& gpu) {
-  Board board{&gpu, gpu.UsedLayout(), 0};
+std::optional<Board> BoardOf(const Gpu& gpu) {
+  auto used = gpu.Used();
+  if (!used) return std::nullopt;
+  Board board{&gpu, *used, {}};
   for (const Instance& instance : gpu.instances) {
-    const auto placement = gpu.model->layouts().Find(instance.placement);
-    if (!instance.used && placement) board.free |= uint64_t{1} << *placement;
+    if (!instance.used) board.free.push_back(instance.placement);
   }
   return board;
 }
 
-uint64_t Staying(const LayoutTable& table, LayoutId layout, uint64_t placements) {
-  uint64_t staying = 0;
-  for (; placements != 0; placements &= placements - 1) {
-    const auto placement = static_cast<PlacementId>(std::countr_zero(placements));
-    const LayoutId with = table.Add(layout, placement);
-    if (with == LayoutTable::kIllegal) continue;
-    layout = with;
-    staying |= uint64_t{1} << placement;
+std::vector<gpu::Placement> Staying(gpu::Occupancy used, std::vector<gpu::Placement> placements) {
+  if (used.model().counted()) {  // small ones first: so most can stay
+    std::ranges::stable_sort(placements, {}, [&](gpu::Placement placement) {
+      return used.model().profile(placement.profile).slots;
+    });
   }
-  return staying;
+  std::erase_if(placements, [&](gpu::Placement placement) { return !used.Add(placement); });
+  return placements;
 }
 
 const std::vector<std::optional<gpu::ProfileId>>& OfferBook::ProfilesOf(const gpu::Model& model) {
@@ -199,24 +231,28 @@ const std::vector<std::optional<gpu::ProfileId>>& OfferBook::ProfilesOf(const gp
   return found->second;
 }
 
-std::vector<Share> OfferBook::MostOf(const Board& board) {
-  const gpu::Model& model = *board.gpu->model;
-  const auto& profiles = ProfilesOf(model);
-  if (board.MayBeCut()) return Largest(Filling(model.layouts(), profiles).From(board.used));
+Share OfferBook::FreeOf(const Board& board) {
+  const auto& profiles = ProfilesOf(*board.gpu->model);
   Share share(kinds_.size());
-  for (uint64_t left = Staying(model.layouts(), board.used, board.free); left != 0;
-       left &= left - 1) {
-    const auto kind = std::ranges::find(
-        profiles,
-        model.layouts().placements()[static_cast<size_t>(std::countr_zero(left))].profile);
+  for (const gpu::Placement& placement : Staying(board.used, board.free)) {
+    const auto kind = std::ranges::find(profiles, placement.profile);
     if (kind != profiles.end()) ++share[static_cast<size_t>(kind - profiles.begin())];
   }
-  return {share};
+  return share;
+}
+
+std::vector<Share> OfferBook::MostOf(const Board& board) {
+  if (!board.MayBeCut()) return {FreeOf(board)};
+  const auto& profiles = ProfilesOf(*board.gpu->model);
+  if (board.used.model().counted()) return Largest(Sharing(profiles, asked_).On(board.used));
+  return Largest(Filling(board.used.model().layouts(), profiles).From(board.used.layout()));
 }
 
 size_t OfferBook::OffersOf(const Board& board) {
   const bool may_be_cut = board.MayBeCut();
-  const State state(board.gpu->model, board.used, may_be_cut ? 0 : board.free, may_be_cut);
+  const bool counted = board.used.model().counted();
+  const State state(board.gpu->model, counted ? board.used.taken_slots() : board.used.layout(),
+                    board.used.count(), may_be_cut, may_be_cut ? Share() : FreeOf(board));
   const auto [known, fresh] = known_.try_emplace(state);
   if (!fresh) return known->second;
   const auto [number, is_new] = numbers_.try_emplace(MostOf(board), offers_.size());

@@ -23,20 +23,24 @@ namespace nos::cluster {
 // One GPU while places are looked for.
 struct Board {
   const Gpu* gpu = nullptr;
-  gpu::LayoutId used = gpu::LayoutTable::kIllegal;  // with what has been placed
-  uint64_t free = 0;                                // placements of free instances
+  gpu::Occupancy used;               // with what has been placed
+  std::vector<gpu::Placement> free;  // free instances
   bool MayBeCut() const { return !gpu->fixed && gpu->reported; }
 };
-Board BoardOf(const Gpu& gpu);
-// Those of the placements that can be beside the layout, and beside each other.
-uint64_t Staying(const gpu::LayoutTable& table, gpu::LayoutId layout, uint64_t placements);
+// None: its instances contradict each other.
+std::optional<Board> BoardOf(const Gpu& gpu);
+// Those of the placements that can be beside what is used, and beside each other. Of shares, as
+// many as can be; else what comes first.
+std::vector<gpu::Placement> Staying(gpu::Occupancy used, std::vector<gpu::Placement> placements);
 
 // So many of each kind.
 using Share = std::vector<int>;
 
 class OfferBook {
  public:
-  explicit OfferBook(std::vector<ResourceId> kinds) : kinds_(std::move(kinds)) {}
+  // `asked`: no GPU offers more of a kind of share.
+  OfferBook(std::vector<ResourceId> kinds, Share asked)
+      : kinds_(std::move(kinds)), asked_(std::move(asked)) {}
 
   const std::vector<ResourceId>& kinds() const { return kinds_; }
   // Of each kind; none: the model has no such profile.
@@ -57,10 +61,13 @@ class OfferBook {
   size_t size() const { return known_.size(); }
 
  private:
-  using State = std::tuple<const gpu::Model*, gpu::LayoutId, uint64_t, bool>;
+  // The layout, or slots and shares taken; free instances by kind if it may not be cut.
+  using State = std::tuple<const gpu::Model*, int, int, bool, Share>;
+  Share FreeOf(const Board& board);
   std::vector<Share> MostOf(const Board& board);
 
   std::vector<ResourceId> kinds_;
+  Share asked_;
   std::map<const gpu::Model*, std::vector<std::optional<gpu::ProfileId>>> profiles_;
   std::map<State, size_t> known_;
   std::map<std::vector<Share>, size_t> numbers_;

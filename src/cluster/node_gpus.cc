@@ -8,6 +8,7 @@
 #include "cluster/annotations.h"
 #include "cluster/arrange.h"
 #include "cluster/reported.h"
+#include "gpu/shares.h"
 
 namespace nos::cluster {
 namespace {
@@ -24,10 +25,6 @@ std::string OldKey(std::string_view rest) { return std::string(kOldPrefix) + std
 const gpu::Model* FindModel(const gpu::Catalogue& catalogue, std::string_view name) {
   const gpu::Model* model = catalogue.FindByName(name);
   return model != nullptr ? model : catalogue.FindByProduct(name);
-}
-
-gpu::LayoutId LayoutOf(const gpu::Model& model, std::vector<gpu::Placement> placements) {
-  return model.layouts().FromPlacements(placements).value_or(LayoutTable::kIllegal);
 }
 
 // Whether the instance is used by what stands behind its colon. Error: kInvalid. A spec needs no
@@ -58,7 +55,9 @@ Result<std::vector<Instance>> ParseLayout(const gpu::Model& model, Family family
     placements.push_back(placement);
     instances.push_back({placement, used, ""});
   }
-  NOS_RETURN_IF_ERROR(model.layouts().FromPlacements(placements).status());
+  if (!OccupancyOf(model, placements)) {
+    return Invalid(fmt::format("these instances may not lie on one {}", model.name()));
+  }
   std::sort(instances.begin(), instances.end(),
             [](const Instance& a, const Instance& b) { return a.placement < b.placement; });
   return instances;
@@ -97,12 +96,12 @@ Result<KnownCounts> ResolveCounts(const gpu::Model& model, const ReportedGpu& re
 
 // Error: kInvalid when no legal layout has these counts.
 Result<std::vector<Instance>> AssumeStarts(const gpu::Model& model, KnownCounts counts) {
-  const auto layout = Arrange(model, counts.total);
-  if (!layout) {
+  const auto placements = Arrange(model, counts.total);
+  if (!placements) {
     return Invalid(fmt::format("no layout of {} has the reported instances", model.name()));
   }
   std::vector<Instance> instances;
-  for (const gpu::Placement& placement : PlacementsOf(model, *layout)) {
+  for (const gpu::Placement& placement : *placements) {
     instances.push_back({placement, counts.used[placement.profile]-- > 0, ""});
   }
   return instances;
@@ -122,7 +121,10 @@ bool SameCounts(const gpu::Model& model, const std::vector<Instance>& instances,
 class NodeReader {
  public:
   NodeReader(const Node& node, const gpu::Catalogue& catalogue)
-      : labels_(node.meta.labels), catalogue_(catalogue), reported_(ReadReported(node, kStatus)) {}
+      : labels_(node.meta.labels),
+        mode_(PartitioningOf(node)),
+        catalogue_(catalogue),
+        reported_(ReadReported(node, kStatus)) {}
 
   NodeGpus Read() && {
     out_.managed = true;
@@ -171,6 +173,7 @@ class NodeReader {
 
   const gpu::Model* ModelOf(int index, const ReportedGpu& reported) {
     if (reported.model.empty()) return LabelledModel();
+    if (mode_ == Partitioning::kMps) return SharedModel(index, reported.model);
     const gpu::Model* model = FindModel(catalogue_, reported.model);
     if (model == nullptr) {
       Problem(index, fmt::format("its model '{}' is not in the catalogue of MIG GPUs; add it to "
@@ -180,9 +183,33 @@ class NodeReader {
     return model;
   }
 
+  const gpu::Model* SharedModel(int index, std::string_view name) {
+    const gpu::Model* model = gpu::FindShares(name);
+    if (model == nullptr) {
+      Problem(index,
+              fmt::format("its agent does not share it by MPS yet, but tells of '{}'", name));
+    }
+    return model;
+  }
+
   const gpu::Model* LabelledModel() {
-    if (!labelled_.has_value()) labelled_ = FindLabelledModel();
+    if (!labelled_.has_value()) {
+      labelled_ = mode_ == Partitioning::kMps ? ModelOfMemory() : FindLabelledModel();
+    }
     return *labelled_;
+  }
+
+  const gpu::Model* ModelOfMemory() {
+    const std::string_view label = Lookup(labels_, kMemoryLabel);
+    const auto mib = ParseInt(label);
+    const gpu::Model* model = mib ? gpu::SharesOfMemory(*mib) : nullptr;
+    if (model == nullptr) {
+      Problem(
+          fmt::format("label {}: '{}' is not a GPU's memory in MiB, and no agent has told: is "
+                      "GPU feature discovery running on this node?",
+                      kMemoryLabel, label));
+    }
+    return model;
   }
 
   const gpu::Model* FindLabelledModel() {
@@ -240,6 +267,7 @@ class NodeReader {
   }
 
   const StringMap& labels_;
+  const Partitioning mode_;
   const gpu::Catalogue& catalogue_;
   Reported reported_;
   std::optional<const gpu::Model*> labelled_;
@@ -247,7 +275,7 @@ class NodeReader {
 };
 
 // As many of the GPU's instances as `counts` asks for, used ones first (or only).
-gpu::LayoutId Keepable(const Gpu& gpu, ProfileCounts counts, bool used_only) {
+std::vector<gpu::Placement> Keepable(const Gpu& gpu, ProfileCounts counts, bool used_only) {
   std::vector<gpu::Placement> kept;
   for (const bool used : {true, false}) {
     if (!used && used_only) break;
@@ -257,7 +285,7 @@ gpu::LayoutId Keepable(const Gpu& gpu, ProfileCounts counts, bool used_only) {
       }
     }
   }
-  return LayoutOf(*gpu.model, std::move(kept));
+  return kept;
 }
 
 // Nothing when the spec is damaged: to guess what was meant could cost instances.
@@ -276,12 +304,11 @@ std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const Report
     if (!spec.counts.empty() && total != counts->total) return std::nullopt;
     return placements;
   }
-  for (const gpu::LayoutId kept : {Keepable(gpu, counts->total, false),
-                                   Keepable(gpu, counts->total, true), LayoutTable::kEmpty}) {
-    const auto layout = Arrange(*gpu.model, counts->total, kept);
-    if (layout) return PlacementsOf(*gpu.model, *layout);
+  for (const bool used_only : {false, true}) {
+    const std::vector<gpu::Placement> kept = Keepable(gpu, counts->total, used_only);
+    if (auto placements = Arrange(*gpu.model, counts->total, kept)) return placements;
   }
-  return std::nullopt;
+  return Arrange(*gpu.model, counts->total);
 }
 
 std::string PlanId(const Node& node, std::string_view key) {
@@ -294,27 +321,53 @@ std::string PlanId(const Node& node, std::string_view key) {
 
 }  // namespace
 
-gpu::LayoutId Gpu::Layout() const {
-  std::vector<gpu::Placement> placements;
-  placements.reserve(instances.size());
-  for (const Instance& instance : instances) placements.push_back(instance.placement);
-  return LayoutOf(*model, std::move(placements));
+std::optional<gpu::Occupancy> Gpu::All() const {
+  gpu::Occupancy on(*model);
+  for (const Instance& instance : instances) {
+    if (!on.Add(instance.placement)) return std::nullopt;
+  }
+  return on;
+}
+
+std::optional<gpu::Occupancy> Gpu::Used() const {
+  gpu::Occupancy on(*model);
+  for (const Instance& instance : instances) {
+    if (instance.used && !on.Add(instance.placement)) return std::nullopt;
+  }
+  return on;
 }
 
 gpu::LayoutId Gpu::UsedLayout() const {
-  std::vector<gpu::Placement> placements;
-  for (const Instance& instance : instances) {
-    if (instance.used) placements.push_back(instance.placement);
-  }
-  return LayoutOf(*model, std::move(placements));
+  const auto used = Used();
+  return used ? used->layout() : LayoutTable::kIllegal;
 }
 
-bool IsManaged(const Node& node) {
-  const StringMap& labels = node.meta.labels;
-  if (labels.contains(kPartitioningLabel)) return Lookup(labels, kPartitioningLabel) == "mig";
-  return Lookup(labels, OldKey("gpu-partitioning")) == "mig" ||
-         Lookup(labels, OldKey("auto-mig-enabled")) == "true";
+namespace {
+
+// An agent that shares GPUs says so of each. Others, and those of Nebuly's plugin, do not.
+bool TellsOfShares(const Node& node) {
+  const StringMap& all = node.meta.annotations;
+  const std::string start = fmt::format("{}status-model-", kPrefix);
+  for (auto at = all.lower_bound(start); at != all.end() && at->first.starts_with(start); ++at) {
+    if (gpu::FindShares(Trim(at->second)) != nullptr) return true;
+  }
+  return false;
 }
+
+}  // namespace
+
+Partitioning PartitioningOf(const Node& node) {
+  const StringMap& labels = node.meta.labels;
+  std::string_view mode = Lookup(labels, kPartitioningLabel);
+  if (!labels.contains(kPartitioningLabel)) mode = Lookup(labels, OldKey("gpu-partitioning"));
+  if (mode == "mig") return Partitioning::kMig;
+  if (mode == "mps") return TellsOfShares(node) ? Partitioning::kMps : Partitioning::kNone;
+  const bool old =
+      !labels.contains(kPartitioningLabel) && Lookup(labels, OldKey("auto-mig-enabled")) == "true";
+  return old ? Partitioning::kMig : Partitioning::kNone;
+}
+
+bool IsManaged(const Node& node) { return PartitioningOf(node) != Partitioning::kNone; }
 
 NodeGpus ReadNodeGpus(const Node& node, const gpu::Catalogue& catalogue) {
   if (!IsManaged(node)) return {};

@@ -262,8 +262,8 @@ TEST(ResourceVectorTest, AddsSubtractsAndForgetsZero) {
                      {"cpu", Quantity::FromMilli(1500)},
                      {"pods", Quantity()}}));
   EXPECT_EQ(ResourceName(InternResource("x.com/gpu")), "x.com/gpu");
-  EXPECT_TRUE(IsMigResource(InternResource("nvidia.com/mig-1g.5gb")));
-  EXPECT_FALSE(IsMigResource(InternResource("nvidia.com/gpu")));
+  EXPECT_TRUE(IsSliceResource(InternResource("nvidia.com/mig-1g.5gb")));
+  EXPECT_FALSE(IsSliceResource(InternResource("nvidia.com/gpu")));
 }
 
 TEST(ResourceVectorTest, SumsBeyondTheRangeDoNotWrap) {

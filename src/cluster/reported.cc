@@ -152,8 +152,7 @@ Reported ReadReported(const Node& node, Family family) {
 
 std::string_view ProfileKey(const gpu::Profile& profile) {
   std::string_view key = profile.resource_name;
-  TakePrefix(key, kMigResourcePrefix);
-  return key;
+  return TakePrefix(key, kMigResourcePrefix) ? key : profile.name;
 }
 
 std::optional<gpu::ProfileId> FindProfileByKey(const gpu::Model& model, std::string_view key) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "cluster/resource_names.h"
+#include "gpu/shares.h"
 
 namespace nos::cluster {
 namespace {
@@ -48,7 +49,7 @@ class Names {
     return names_.size();
   }
 
-  bool IsMig(ResourceId id) const { return mig_[id].load(std::memory_order_relaxed); }
+  bool IsSlice(ResourceId id) const { return slice_[id].load(std::memory_order_relaxed); }
 
   const std::string& Name(ResourceId id) {
     static const std::string unknown = "(a resource that no node offers)";
@@ -59,7 +60,7 @@ class Names {
  private:
   ResourceId Append(std::string_view name) {
     const auto id = static_cast<ResourceId>(names_.size());
-    mig_[id].store(name.starts_with(kMigResourcePrefix), std::memory_order_relaxed);
+    slice_[id].store(IsSliceResource(name), std::memory_order_relaxed);
     ids_.emplace(names_.emplace_back(name), id);
     return id;
   }
@@ -68,7 +69,7 @@ class Names {
   std::shared_mutex mutex_;
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, ResourceId> ids_;
-  std::array<std::atomic<bool>, kUnknownResource + 1> mig_{};
+  std::array<std::atomic<bool>, kUnknownResource + 1> slice_{};
 };
 
 Names& AllNames() {
@@ -99,7 +100,10 @@ constexpr auto kById = [](const auto& entry, ResourceId id) { return entry.first
 
 ResourceId InternResource(std::string_view name) { return AllNames().Intern(name); }
 const std::string& ResourceName(ResourceId id) { return AllNames().Name(id); }
-bool IsMigResource(ResourceId id) { return AllNames().IsMig(id); }
+bool IsSliceResource(ResourceId id) { return AllNames().IsSlice(id); }
+bool IsSliceResource(std::string_view name) {
+  return name.starts_with(kMigResourcePrefix) || gpu::IsShareResource(name);
+}
 ResourceId InternAskedResource(std::string_view name) { return AllNames().InternAsked(name); }
 size_t CountOfResourceNames() { return AllNames().Count(); }
 

@@ -29,8 +29,10 @@ inline constexpr std::string_view kWholeGpuResource = "nvidia.com/gpu";
 // nothing a person sees may be ordered by them.
 ResourceId InternResource(std::string_view name);
 const std::string& ResourceName(ResourceId id);
-// Whether it is a MIG instance ("nvidia.com/mig-1g.5gb"). One memory read.
-bool IsMigResource(ResourceId id);
+// Whether it is a part of a GPU that nos cuts: a MIG instance ("nvidia.com/mig-1g.5gb") or a share
+// of its memory ("nvidia.com/gpu-10gb"). By id one memory read.
+bool IsSliceResource(ResourceId id);
+bool IsSliceResource(std::string_view name);
 
 // Sorted by id; absent means 0, and 0 is never stored. Sums stop at the ends of int64_t.
 class ResourceVector {

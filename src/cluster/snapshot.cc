@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cluster/claim.h"
+#include "gpu/shares.h"
 
 namespace nos::cluster {
 namespace {
@@ -60,7 +61,7 @@ void CountPromised(NodeInfo& info) {
   std::map<ResourceId, std::pair<int64_t, int64_t>> counts;  // all of them, and those promised
   const ResourceVector told = ResourceVector::From(info.node->allocatable);
   for (const auto& [id, amount] : told.entries()) {
-    if (IsMigResource(id)) counts[id] = {};
+    if (IsSliceResource(id)) counts[id] = {};
   }
   for (const Gpu& gpu : info.gpus.gpus) {
     for (const Instance& instance : gpu.instances) {
@@ -158,11 +159,23 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
 
 }  // namespace
 
+namespace {
+
+// Whatever pods ask for first.
+void InternSlices(const gpu::Catalogue& catalogue) {
+  const auto intern = [](const gpu::Model& model) {
+    for (const gpu::Profile& profile : model.profiles()) InternResource(profile.resource_name);
+  };
+  for (const auto& model : catalogue.models()) intern(*model);
+  static const bool shares = (intern(gpu::SharesOf(gpu::kMostShareGib)), true);
+  static_cast<void>(shares);
+}
+
+}  // namespace
+
 ClusterSnapshot ClusterSnapshot::Build(const Nodes& nodes, const Pods& pods,
                                        const gpu::Catalogue& catalogue) {
-  for (const auto& model : catalogue.models()) {  // whatever pods ask for first
-    for (const gpu::Profile& profile : model->profiles()) InternResource(profile.resource_name);
-  }
+  InternSlices(catalogue);
   Nodes sorted = nodes;
   SortUnique(sorted, [](const auto& a, const auto& b) { return a->meta.name < b->meta.name; });
   ClusterSnapshot snapshot;
@@ -319,7 +332,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
   }
   if (!(*at)->promised.empty()) {  // others' promises are counted anew
     for (const auto& [id, amount] : node(*i).allocatable.entries()) {
-      if (IsMigResource(id)) info.allocatable.Set(id, told.Get(id));
+      if (IsSliceResource(id)) info.allocatable.Set(id, told.Get(id));
     }
   }
   TakeOff(at, info);
@@ -369,7 +382,7 @@ Status ClusterSnapshot::SetGpus(std::string_view name, NodeGpus gpus) {
   if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
   NodeInfo info = node(*i);
   for (const auto& [id, amount] : node(*i).allocatable.entries()) {
-    if (IsMigResource(id)) info.allocatable.Set(id, 0);
+    if (IsSliceResource(id)) info.allocatable.Set(id, 0);
   }
   for (const Gpu& gpu : gpus.gpus) {
     for (const Instance& instance : gpu.instances) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -15,8 +16,11 @@
 #include "codec/json.h"
 #include "controllers/agent.h"
 #include "controllers/measures.h"
+#include "controllers/mps_grant.h"
 #include "controllers/nvidia_plugin.h"
 #include "device/describe.h"
+#include "device/mps_control.h"
+#include "device/mps_gpus.h"
 #include "device/shared_backend.h"
 #include "kube/metered_transport.h"
 #include "kubelet/device_plugin_server.h"
@@ -51,6 +55,10 @@ struct Config {
   controllers::NvidiaPluginOptions nvidia;
   kubelet::PodResourcesOptions pod_resources;
   AgentTelemetryConfig telemetry;
+  bool mps = false, mps_in_proportion = false;
+  int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMostShares;
+  device::MpsControlOptions mps_control;
+  std::string mps_shm;
 };
 
 void DescribeAgent(ConfigFields& f, Config& c) {
@@ -80,6 +88,27 @@ void DescribeAgent(ConfigFields& f, Config& c) {
             "long schedulers are then given to notice.");
   f.Seconds("drainTimeoutSeconds", c.agent.drain_timeout, seconds(1), minutes(10),
             "The same where the agent is not allowed to write nodes/status.");
+  f.Group("mps", [&] {
+    f.Flag("enabled", c.mps,
+           "Share the GPUs of a node with label nos.nebuly.com/gpu-partitioning=mps by memory "
+           "(nvidia.com/gpu-<N>gb). Needs devicePlugin.mode builtin.");
+    f.Text("program", c.mps_control.program,
+           "NVIDIA's control daemon: a path, or a name in $PATH.");
+    f.Text("folder", c.mps_control.folder,
+           "Of the daemons' pipes; containers get a GPU's at the same path.");
+    f.Text("logFolder", c.mps_control.log_folder, "Of the daemons.");
+    f.Text("shmFolder", c.mps_shm,
+           "The host's folder that the daemons have as /dev/shm, which containers get. Empty: pods "
+           "ask for hostIPC.");
+    f.Flag("multiUser", c.mps_control.multi_user,
+           "All users share a server, and its faults; else pods of other users wait.");
+    f.Flag("computeByMemory", c.mps_in_proportion,
+           "A share may use multiprocessors in proportion to its memory; else all of them.");
+    f.Number("overheadMiB", c.mps_overhead, 0, 16384,
+             "Of each GPU's memory, which the MPS server and its clients' contexts take.");
+    f.Number("clientsPerGpu", c.mps_clients, 1, gpu::kMostShares,
+             "Most shares of a GPU: what its MPS server takes of clients.");
+  });
   f.Group("telemetry", [&] { DescribeAgentTelemetry(f, c.telemetry); });
   DescribeDaemon(f, c.daemon);
   f.Retired("webhook", "no webhook is served here");
@@ -103,9 +132,29 @@ void MeasurePlugin(const kubelet::DevicePluginServer& plugin, Metrics& metrics) 
   }
 }
 
+auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::Backend& backend) {
+  controllers::MpsGrantOptions options;
+  options.pipe_folder = [&](const std::string& uuid) { return daemons.PipeFolder(uuid); };
+  options.shm_folder = config.mps_shm;
+  if (config.mps_in_proportion) {
+    options.share_gib = [&](const std::string& uuid) {
+      const auto infos = backend.ListGpus();
+      if (!infos.ok()) return 0;
+      const auto gpu = std::ranges::find(*infos, uuid, &device::GpuInfo::uuid);
+      return gpu == infos->end() ? 0 : gpu->share_gib;
+    };
+  }
+  return [options](const kubelet::Allocation& allocation) {
+    return controllers::GrantMpsShares(allocation, options);
+  };
+}
+
 Status RunAgent(const AgentFlags& flags, Config& config) {
   if (flags.node.empty()) {
     return Invalid("which node is this? Give --node NAME or set NODE_NAME");
+  }
+  if (config.mps && config.plugin != "builtin") {
+    return Invalid("mps.enabled needs devicePlugin.mode builtin: NVIDIA's plugin offers no shares");
   }
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
@@ -130,8 +179,12 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     Log(LogLevel::kWarn, "errors of GPUs are not noticed", {{"error", started.message()}});
   }
   device::NvmlBackend nvml(*library, catalogue, &watcher);
-  device::SharedBackend backend(nvml);
+  device::MpsGpus shares(nvml, {config.mps_overhead, static_cast<int>(config.mps_clients)});
+  device::SharedBackend backend(config.mps ? static_cast<device::Backend&>(shares) : nvml);
+  config.mps_control.daemon.on_change = [&] { bell.Ring(); };
+  device::MpsControl daemons(config.mps_control, health);
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
+  config.pod_resources.mps_shares = config.mps;
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
 
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
@@ -142,6 +195,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     config.builtin.handover =
         config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
     config.builtin.on_allocate = [&](const kubelet::Allocation&) { bell.Ring(); };
+    if (config.mps) config.builtin.grant = GrantsOf(config, daemons, backend);
     builtin = std::make_unique<kubelet::DevicePluginServer>(config.builtin);
   } else {
     config.nvidia.node = flags.node;
@@ -151,7 +205,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kubelet::DevicePlugin& plugin = builtin ? static_cast<kubelet::DevicePlugin&>(*builtin) : *nvidia;
 
   controllers::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
-                           {&health, &metrics});
+                           {&health, &metrics, config.mps, config.mps ? &daemons : nullptr});
   controllers::MeteredReconciler reconciler(agent, "agent", metrics);
   controllers::RunnerOptions options = controllers::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

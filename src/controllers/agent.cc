@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "controllers/measures.h"
 #include "controllers/node_write.h"
+#include "device/mps_share.h"
 
 namespace nos::controllers {
 namespace {
@@ -38,8 +39,21 @@ std::string NameOf(device::Operation::Kind kind) {
       return "destroy";
     case device::Operation::Kind::kEnableMig:
       return "enable";
+    case device::Operation::Kind::kDisableMig:
+      return "disable";
+    case device::Operation::Kind::kEnableMps:
+      return "share";
+    case device::Operation::Kind::kDisableMps:
+      return "unshare";
   }
   return "";
+}
+
+// Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
+// are.
+bool WantsMps(const cluster::Node& node) {
+  const auto label = node.meta.labels.find(cluster::kPartitioningLabel);
+  return label != node.meta.labels.end() && label->second == "mps";
 }
 
 std::map<std::string, std::string> WithResources(const std::vector<device::GpuInstance>& instances,
@@ -127,6 +141,7 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.on_their_way = OnTheirWay(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty();
   ReadTargets(round);
+  KeepDaemons(round);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
   round.unwanted =
@@ -138,7 +153,62 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   return round;
 }
 
+// What lies on GPUs that are to be divided otherwise goes as it falls free.
+void Agent::LeaveOldModes(Round& round) {
+  const bool to_mps = WantsMps(*round.node);
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (!gpu.mig_enabled || gpu.model->counted() == to_mps) continue;
+    if (!to_mps || extras_.shares_gpus) round.targets.push_back({gpu.index, {}});
+  }
+}
+
+// UUIDs of GPUs that a former agent has shared, and this one not yet: pods hold shares of them, or
+// a daemon is there.
+std::set<std::string> Agent::WereShared(const Round& round) const {
+  std::set<std::string> shared;
+  for (const auto& [id, pod] : round.devices.holders) {
+    if (const auto share = device::ParseMpsShareId(id)) shared.insert(share->gpu_uuid);
+  }
+  for (const device::GpuInfo& info : round.devices.infos) {
+    const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
+    const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
+    if (exclusive && served) shared.insert(info.uuid);
+    if (info.share_gib > 0) shared.erase(info.uuid);
+  }
+  return shared;
+}
+
+// One for each GPU that is shared, until it is to be shared no more and has no shares left. What a
+// former agent has left goes on until this one has taken it over.
+void Agent::KeepDaemons(const Round& round) {
+  if (extras_.daemons == nullptr) return;
+  const bool to_mps = WantsMps(*round.node);
+  std::set<std::string> undecided = WereShared(round);
+  std::vector<device::MpsGpu> served;
+  for (const device::GpuInfo& info : round.devices.infos) {
+    if (info.share_gib == 0) {
+      if (to_mps) undecided.insert(info.uuid);
+      continue;
+    }
+    const auto gpu = std::ranges::find(round.devices.gpus, info.index, &device::ObservedGpu::index);
+    const bool left = !to_mps && gpu != round.devices.gpus.end() && gpu->instances.empty();
+    if (!left) served.push_back({info.index, info.uuid, info.share_gib});
+  }
+  if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
+    Log(LogLevel::kWarn, "a GPU has no MPS daemon", {{"error", kept.message()}});
+  }
+}
+
+// Whether its MPS daemon is still there.
+bool Agent::IsServed(const std::string& gpu_uuid) const {
+  return extras_.daemons != nullptr &&
+         std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
+           return state.gpu_uuid == gpu_uuid;
+         });
+}
+
 void Agent::ReadTargets(Round& round) {
+  LeaveOldModes(round);
   // GPUs that are told of but cannot be reached have targets too: they must not pass for done.
   cluster::NodeGpus gpus = cluster::ReadNodeGpus(*round.node, catalogue_);
   round.managed = gpus.managed;
@@ -148,8 +218,10 @@ void Agent::ReadTargets(Round& round) {
     gpus.gpus.push_back(std::move(observed));
   }
   std::set<int> read;
+  for (const device::Target& target : round.targets) read.insert(target.gpu);
   for (cluster::TargetLayout& target : cluster::ReadSpec(*round.node, gpus)) {
     if (round.devices.broken.contains(target.index)) continue;  // nothing is changed there
+    if (read.contains(target.index)) continue;                  // nor where the mode changes
     read.insert(target.index);
     round.targets.push_back({target.index, std::move(target.placements)});
   }
@@ -310,7 +382,10 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
-  const bool enables = operation.kind == device::Operation::Kind::kEnableMig;
+  const bool enables = operation.Switches();
+  if (operation.kind == device::Operation::Kind::kDisableMps && IsServed(operation.uuid)) {
+    return round.waits = true;
+  }
   if (!enables && Draining(operation.uuid, now)) return true;
   const bool awaited =
       enables ? round.on_their_way.contains(kWholeGpu) : IsAwaited(operation.uuid, round, now);
@@ -327,6 +402,10 @@ device::Progress Agent::Decide(Round& round, Time now) {
   };
   device::Progress progress =
       device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
+  if (!progress.next && extras_.shares_gpus) {
+    progress.next = device::NextSwitch(WantsMps(*round.node), round.devices.infos,
+                                       round.devices.gpus, WereShared(round), round.keep, deferred);
+  }
   if (!progress.next) failures_.Keep(asked);
   return progress;
 }

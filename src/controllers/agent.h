@@ -28,6 +28,7 @@
 #include "device/actuator.h"
 #include "device/backend.h"
 #include "device/health.h"
+#include "device/mps_control.h"
 #include "gpu/catalogue.h"
 #include "kube/event_recorder.h"
 #include "kubelet/device_plugin.h"
@@ -60,6 +61,9 @@ struct AgentConfig {
 struct AgentExtras {
   const device::HealthBoard* health = nullptr;
   Metrics* metrics = nullptr;
+  // The backend shares GPUs by MPS where the node's label asks for that.
+  bool shares_gpus = false;
+  device::MpsControl* daemons = nullptr;  // of GPUs that are shared
 };
 
 // The node's condition that tells whether its GPUs are well: "True", or "False" and what is wrong.
@@ -101,6 +105,10 @@ class Agent final : public Reconciler {
 
   Node NodeNow(const View& view);
   Result<Round> Assess(Node node, const Pods& pods, Time now);
+  void LeaveOldModes(Round& round);
+  std::set<std::string> WereShared(const Round& round) const;
+  void KeepDaemons(const Round& round);
+  bool IsServed(const std::string& gpu_uuid) const;
   void ReadTargets(Round& round);
   Status Offer(Round& round, kube::Client& client, Time now);
   bool InOffer(const std::string& uuid) const;

@@ -92,10 +92,14 @@ std::vector<CutWrite> Cuts::Due(const cluster::ClusterSnapshot& snapshot, const 
   std::vector<CutWrite> writes;
   for (auto it = sites_.begin(); it != sites_.end();) {
     auto& [name, site] = *it;
+    if (site.writing || (!site.dirty && !site.wishes.empty())) {  // most, while agents cut
+      ++it;
+      continue;
+    }
     const NodeInfo* info = snapshot.Find(name);
     const auto node = find(name);
     const bool there = info != nullptr && node != nullptr;
-    if (there && site.dirty && !site.writing && node->meta.resource_version != site.refused) {
+    if (there && site.dirty && node->meta.resource_version != site.refused) {
       if (auto write = WriteFor(*info, *node, site)) writes.push_back(std::move(*write));
     }
     const bool settled =
@@ -196,7 +200,7 @@ Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
 bool Cuts::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node, const Site& site) {
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsMigResource(id)) continue;
+    if (!cluster::IsSliceResource(id)) continue;
     int64_t held = 0;
     for (const auto& other : node.pods) {
       if (site.wishes.contains(other->Key())) continue;

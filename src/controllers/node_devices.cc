@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu/shares.h"
+
 namespace nos::controllers {
 namespace {
 
@@ -20,15 +22,16 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
   };
   if (!info.problem.empty()) return unreadable(info.problem);
-  if (!info.mig_capable) return;
-  const gpu::Model* model = ModelOf(info, catalogue);
+  const bool shared = info.share_gib > 0;
+  if (!info.mig_capable && !shared) return;
+  const gpu::Model* model = shared ? &gpu::SharesOf(info.share_gib) : ModelOf(info, catalogue);
   if (model == nullptr) {
     devices.problems.push_back(fmt::format("GPU {}: model '{}' is not in the catalogue of MIG GPUs",
                                            info.index, info.product));
     return;
   }
-  device::ObservedGpu gpu{info.index, model, info.mig_enabled, {}, info.uuid};
-  if (info.mig_enabled) {
+  device::ObservedGpu gpu{info.index, model, info.mig_enabled || shared, {}, info.uuid};
+  if (gpu.mig_enabled) {
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
     if (!instances.ok()) return unreadable(instances.status().message());
     gpu.instances = std::move(instances).value();
@@ -175,14 +178,24 @@ std::set<std::string> NodeDevices::Held() const {
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
                             const gpu::Catalogue& catalogue) {
   NodeDevices devices;
-  NOS_ASSIGN(const std::vector<device::GpuInfo> infos, backend.ListGpus());
-  for (const device::GpuInfo& info : infos) ObserveGpu(info, backend, catalogue, devices);
+  NOS_ASSIGN(devices.infos, backend.ListGpus());
+  const auto observe = [&](bool shared) {
+    for (const device::GpuInfo& info : devices.infos) {
+      if ((info.share_gib > 0) == shared) ObserveGpu(info, backend, catalogue, devices);
+    }
+  };
+  observe(/*shared=*/false);
   NOS_ASSIGN(const std::vector<kubelet::DeviceAssignment> assignments, pod_resources.List());
+  std::vector<std::string> held;
   for (const kubelet::DeviceAssignment& assignment : assignments) {
     const std::string pod = assignment.ns + "/" + assignment.pod;
     devices.holders[assignment.device_id] = pod;
     ++devices.told[{pod, assignment.resource}];
+    held.push_back(assignment.device_id);
   }
+  for (std::string& problem : backend.Adopt(held)) devices.problems.push_back(std::move(problem));
+  observe(/*shared=*/true);
+  std::ranges::sort(devices.gpus, {}, &device::ObservedGpu::index);
   return devices;
 }
 

@@ -25,6 +25,7 @@ namespace nos::controllers {
 inline constexpr const char* kWholeGpu = "nvidia.com/gpu";
 
 struct NodeDevices {
+  std::vector<device::GpuInfo> infos;     // all that the driver tells of
   std::vector<device::ObservedGpu> gpus;  // those whose model is known and which can be read
   // Others, which cannot be read now: as they were last read, if ever (KeepUnreadable). Nothing is
   // known of them but that they are there.

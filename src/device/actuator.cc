@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
+
+#include "gpu/occupancy.h"
 
 namespace nos::device {
 namespace {
@@ -21,14 +24,14 @@ class GpuWork {
       : gpu_(gpu), used_(used) {
     for (const GpuInstance& instance : gpu.instances) {
       const auto profile = gpu.model->FindProfile(instance.profile);
-      const auto id = profile ? Table().Find({*profile, instance.start}) : std::nullopt;
-      if (!id) foreign_ = &instance;
-      present_.push_back(id.value_or(0));
+      const gpu::Placement placement{profile.value_or(0), instance.start};
+      if (!profile || !MayLie(placement)) foreign_ = &instance;
+      present_.push_back(placement);
     }
     if (target == nullptr) return;
     has_target_ = true;
     for (const gpu::Placement& placement : target->placements) {
-      if (const auto id = Table().Find(placement)) wanted_ |= uint64_t{1} << *id;
+      if (MayLie(placement)) wanted_.insert(placement);
     }
   }
 
@@ -63,9 +66,8 @@ class GpuWork {
     if (!has_target_) return;
     if (!gpu_.mig_enabled) return AddMigDisabled(obstacles);
     if (foreign_ != nullptr) return AddForeign(obstacles);
-    for (size_t id = 0; id < Table().placements().size(); ++id) {
-      const auto placement = static_cast<gpu::PlacementId>(id);
-      if (IsWanted(placement) && !IsPresent(placement)) AddMissing(placement, obstacles);
+    for (const gpu::Placement& placement : wanted_) {
+      if (!IsPresent(placement)) AddMissing(placement, obstacles);
     }
     for (size_t i = 0; i < present_.size(); ++i) {
       if (!IsWanted(present_[i])) AddKept(gpu_.instances[i], obstacles);
@@ -73,18 +75,17 @@ class GpuWork {
   }
 
  private:
-  const gpu::LayoutTable& Table() const { return gpu_.model->layouts(); }
+  bool MayLie(gpu::Placement placement) const { return gpu::Occupancy(*gpu_.model).Add(placement); }
   bool Actionable() const { return has_target_ && gpu_.mig_enabled && foreign_ == nullptr; }
-  bool IsWanted(gpu::PlacementId id) const { return (wanted_ >> id & 1) != 0; }
-  bool IsPresent(gpu::PlacementId id) const {
-    return std::find(present_.begin(), present_.end(), id) != present_.end();
+  bool IsWanted(gpu::Placement placement) const { return wanted_.contains(placement); }
+  bool IsPresent(gpu::Placement placement) const {
+    return std::ranges::find(present_, placement) != present_.end();
   }
-  std::string NameOf(gpu::PlacementId id) const {
-    return gpu_.model->PlacementName(Table().placements()[id]);
+  std::string NameOf(gpu::Placement placement) const {
+    return gpu_.model->PlacementName(placement);
   }
 
-  Operation Make(Operation::Kind kind, gpu::PlacementId id) const {
-    const gpu::Placement placement = Table().placements()[id];
+  Operation Make(Operation::Kind kind, gpu::Placement placement) const {
     return {kind, gpu_.index, gpu_.model->profile(placement.profile).name, placement.start, 0, ""};
   }
   Operation DestroyOf(const GpuInstance& instance) const {
@@ -105,17 +106,15 @@ class GpuWork {
   }
 
   std::vector<Operation> Enable() const {
-    if (gpu_.mig_enabled || wanted_ == 0 || used_.contains(gpu_.uuid)) return {};
+    if (gpu_.mig_enabled || wanted_.empty() || used_.contains(gpu_.uuid)) return {};
     return {{Operation::Kind::kEnableMig, gpu_.index, "", 0, 0, gpu_.uuid}};
   }
 
   std::vector<Operation> Creatable() const {
     std::vector<Operation> operations;
     if (!Actionable()) return operations;
-    const gpu::LayoutId layout = Layout(present_);
-    for (size_t id = 0; id < Table().placements().size(); ++id) {
-      const auto placement = static_cast<gpu::PlacementId>(id);
-      if (IsWanted(placement) && !IsPresent(placement) && Fits(layout, placement)) {
+    for (const gpu::Placement& placement : wanted_) {
+      if (!IsPresent(placement) && Fits(present_, placement)) {
         operations.push_back(Make(Operation::Kind::kCreate, placement));
       }
     }
@@ -130,26 +129,23 @@ class GpuWork {
     return operations;
   }
 
-  gpu::LayoutId Layout(const std::vector<gpu::PlacementId>& ids) const {
-    uint64_t members = 0;
-    for (const gpu::PlacementId id : ids) members |= uint64_t{1} << id;
-    return Table().FromMembers(members);
-  }
-  bool Fits(gpu::LayoutId layout, gpu::PlacementId id) const {
-    return layout != gpu::LayoutTable::kIllegal &&
-           Table().Add(layout, id) != gpu::LayoutTable::kIllegal;
+  // Beside these, which need not all be legal.
+  bool Fits(const std::vector<gpu::Placement>& present, gpu::Placement placement) const {
+    gpu::Occupancy on(*gpu_.model);
+    return std::ranges::all_of(present, [&](gpu::Placement one) { return on.Add(one); }) &&
+           on.Add(placement);
   }
 
-  void AddMissing(gpu::PlacementId id, std::vector<Obstacle>& obstacles) const {
+  void AddMissing(gpu::Placement id, std::vector<Obstacle>& obstacles) const {
     for (size_t i = 0; i < present_.size(); ++i) {
       const GpuInstance& instance = gpu_.instances[i];
-      if (!used_.contains(instance.uuid) || Fits(Layout({present_[i]}), id)) continue;
+      if (!used_.contains(instance.uuid) || Fits({present_[i]}, id)) continue;
       return Add(NameOf(id), "InUse",
                  fmt::format("{} cannot be made: {} ({}) is in use", NameOf(id),
                              NameOf(present_[i]), instance.uuid),
                  obstacles);
     }
-    if (Fits(Layout(present_), id) || !UnwantedInstances().empty()) {
+    if (Fits(present_, id) || !UnwantedInstances().empty()) {
       return Add(NameOf(id), "Deferred", fmt::format("{} could not be made yet", NameOf(id)),
                  obstacles);
     }
@@ -168,7 +164,7 @@ class GpuWork {
   }
 
   void AddMigDisabled(std::vector<Obstacle>& obstacles) const {
-    if (wanted_ == 0) return;
+    if (wanted_.empty()) return;
     if (used_.contains(gpu_.uuid)) {
       return Add("", "InUse", fmt::format("GPU {} is in use as a whole", gpu_.index), obstacles);
     }
@@ -189,9 +185,9 @@ class GpuWork {
 
   const ObservedGpu& gpu_;
   const std::set<std::string>& used_;
-  std::vector<gpu::PlacementId> present_;  // parallel to gpu_.instances
-  const GpuInstance* foreign_ = nullptr;   // of a profile or start the model does not have
-  uint64_t wanted_ = 0;                    // bit set of placement ids
+  std::vector<gpu::Placement> present_;   // parallel to gpu_.instances
+  const GpuInstance* foreign_ = nullptr;  // of a profile or start the model does not have
+  std::set<gpu::Placement> wanted_;
   bool has_target_ = false;
 };
 
@@ -225,9 +221,19 @@ void AddAbsentGpus(std::span<const Target> targets, std::span<const ObservedGpu>
 }  // namespace
 
 std::string Operation::ToString() const {
-  if (kind == Kind::kEnableMig) return fmt::format("enable MIG on GPU {}", gpu);
-  return fmt::format("{} {}@{} on GPU {}", kind == Kind::kCreate ? "create" : "destroy", profile,
-                     start, gpu);
+  switch (kind) {
+    case Kind::kEnableMig:
+      return fmt::format("enable MIG on GPU {}", gpu);
+    case Kind::kDisableMig:
+      return fmt::format("disable MIG on GPU {}", gpu);
+    case Kind::kEnableMps:
+      return fmt::format("share GPU {} by MPS", gpu);
+    case Kind::kDisableMps:
+      return fmt::format("end sharing GPU {} by MPS", gpu);
+    default:
+      return fmt::format("{} {}@{} on GPU {}", kind == Kind::kCreate ? "create" : "destroy",
+                         profile, start, gpu);
+  }
 }
 
 Progress NextOperation(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
@@ -244,6 +250,43 @@ Progress NextOperation(std::span<const Target> targets, std::span<const Observed
   for (const GpuWork& gpu : work) gpu.AddObstacles(progress.obstacles);
   AddAbsentGpus(targets, gpus, progress.obstacles);
   return progress;
+}
+
+namespace {
+
+// None: it is as it shall be, or nobody can switch it.
+std::optional<Operation::Kind> SwitchOf(bool to_mps, const GpuInfo& info, bool was_shared) {
+  if (!info.problem.empty()) return std::nullopt;
+  const bool shared = info.share_gib > 0;
+  if (!to_mps && shared) return Operation::Kind::kDisableMps;
+  if (!to_mps && (!was_shared || info.mig_enabled)) return std::nullopt;
+  if (info.mig_enabled) return Operation::Kind::kDisableMig;
+  const bool forgotten = info.compute_mode && *info.compute_mode != ComputeMode::kExclusiveProcess;
+  return shared && !forgotten ? std::nullopt : std::optional(Operation::Kind::kEnableMps);
+}
+
+bool IsEmpty(const GpuInfo& info, std::span<const ObservedGpu> gpus) {
+  const auto known = std::ranges::find(gpus, info.index, &ObservedGpu::index);
+  const bool divided = info.mig_enabled || info.share_gib > 0;
+  return known == gpus.end() ? !divided : known->instances.empty();
+}
+
+}  // namespace
+
+std::optional<Operation> NextSwitch(bool to_mps, std::span<const GpuInfo> infos,
+                                    std::span<const ObservedGpu> gpus,
+                                    const std::set<std::string>& were_shared,
+                                    const std::set<std::string>& used, const Deferred& deferred) {
+  for (const GpuInfo& info : infos) {
+    const auto kind = SwitchOf(to_mps, info, were_shared.contains(info.uuid));
+    if (!kind || used.contains(info.uuid)) continue;
+    // That the driver has forgotten the mode can be mended while it is used.
+    const bool again = *kind == Operation::Kind::kEnableMps && info.share_gib > 0;
+    if (!again && !IsEmpty(info, gpus)) continue;
+    Operation operation{*kind, info.index, "", 0, 0, info.uuid};
+    if (!deferred || !deferred(operation)) return operation;
+  }
+  return std::nullopt;
 }
 
 std::vector<GpuInstance> Unwanted(std::span<const Target> targets,
@@ -265,6 +308,12 @@ Status Apply(const Operation& operation, Backend& backend) {
       return backend.Destroy(operation.gpu, operation.instance_id);
     case Operation::Kind::kEnableMig:
       return backend.EnableMig(operation.gpu);
+    case Operation::Kind::kDisableMig:
+      return backend.DisableMig(operation.gpu);
+    case Operation::Kind::kEnableMps:
+      return backend.EnableMps(operation.gpu);
+    case Operation::Kind::kDisableMps:
+      return backend.DisableMps(operation.gpu);
   }
   return Internal("unknown device operation");
 }

@@ -33,13 +33,20 @@ struct Target {
 struct ObservedGpu {
   int index = 0;
   const gpu::Model* model = nullptr;
-  bool mig_enabled = true;
+  bool mig_enabled = true;  // or it is shared by MPS: instances can be made and removed
   std::vector<GpuInstance> instances;
   std::string uuid{};  // "GPU-..."
 };
 
 struct Operation {
-  enum class Kind { kCreate, kDestroy, kEnableMig } kind = Kind::kCreate;
+  enum class Kind {
+    kCreate,
+    kDestroy,
+    kEnableMig,
+    kDisableMig,
+    kEnableMps,
+    kDisableMps
+  } kind = Kind::kCreate;
   int gpu = 0;
   std::string profile;  // of what is created or destroyed
   uint8_t start = 0;
@@ -47,6 +54,8 @@ struct Operation {
   std::string uuid;          // of what is destroyed, empty for an incomplete instance; of the GPU
                              // that is switched
 
+  // Whether it changes the mode of the GPU as a whole.
+  bool Switches() const { return kind != Kind::kCreate && kind != Kind::kDestroy; }
   // "create 3g.20gb@4 on GPU 0"; also its identity in tables of failures.
   std::string ToString() const;
   friend bool operator==(const Operation&, const Operation&) = default;
@@ -72,6 +81,16 @@ struct Progress {
 Progress NextOperation(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
                        const std::set<std::string>& used,
                        const std::function<bool(const Operation&)>& deferred = {});
+
+// What to do next so that the node's GPUs are shared by MPS, or no more: those that nobody uses and
+// that have no instances. To be asked when NextOperation has nothing left to do; MIG mode that a
+// target needs NextOperation switches on. `were_shared`, by UUID: what a former agent shared, which
+// has to be known as such before it can be put back. `used`, `deferred`: as there.
+std::optional<Operation> NextSwitch(bool to_mps, std::span<const GpuInfo> infos,
+                                    std::span<const ObservedGpu> gpus,
+                                    const std::set<std::string>& were_shared,
+                                    const std::set<std::string>& used,
+                                    const std::function<bool(const Operation&)>& deferred = {});
 
 // What NextOperation would destroy sooner or later if nothing changed: free instances that the
 // targets do not contain. To be withdrawn from the kubelet before.

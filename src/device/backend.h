@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,13 @@
 #include "device/readings.h"
 
 namespace nos::device {
+
+// Who may use a GPU that is not in MIG mode.
+enum class ComputeMode {
+  kDefault,           // any number of programs
+  kExclusiveProcess,  // one at a time: with MPS its server, hence no program without MPS
+  kOther,             // nobody, or a mode that nos does not know
+};
 
 struct GpuInfo {
   int index = 0;
@@ -25,6 +34,9 @@ struct GpuInfo {
   bool mig_pending = false;
   // Why this GPU cannot be used now ("" when it can); the rest is what was last known of it.
   std::string problem{};
+  // GiB that MPS shares may take of it together; 0: it is not in MPS mode (device/mps_gpus.h).
+  int share_gib = 0;
+  std::optional<ComputeMode> compute_mode{};  // empty: the driver does not tell
 };
 
 struct GpuInstance {
@@ -56,11 +68,29 @@ class Backend {
   // Source: nvml.h nvmlDeviceSetMigMode; Ampere keeps the mode over reboots, Hopper and later lose
   // it and need no reset.
   virtual Status EnableMig(int gpu) = 0;
+  // Switches MIG mode off. Errors: as EnableMig; kUnavailable also while the GPU has instances.
+  virtual Status DisableMig(int gpu) = 0;
+  // Until the next reboot or reset, or until the driver is unloaded: then it is kDefault again.
+  // Programs that run go on. Errors: kInvalid (kOther), kPermission (the agent is not root),
+  // kUnimplemented, kUnavailable.
+  // Source: nvml.h nvmlDeviceSetComputeMode.
+  virtual Status SetComputeMode(int gpu, ComputeMode mode) = 0;
+  // From now on the GPU is shared by MPS, has shares instead of instances, and GpuInfo::share_gib;
+  // and back. device/mps_gpus.h says more. Errors also: kUnimplemented: no MPS here.
+  virtual Status EnableMps(int /*gpu*/) { return NoMps(); }
+  virtual Status DisableMps(int /*gpu*/) { return NoMps(); }
+  // Takes for instances what pods hold of those that exist nowhere but here (device/mps_gpus.h): to
+  // be called with all device ids that the kubelet tells, before they are listed. Returns a
+  // sentence for each that cannot be.
+  virtual std::vector<std::string> Adopt(std::span<const std::string> /*device_ids*/) { return {}; }
   // What is measured of the whole GPU, and of one instance. Never an error: what cannot be read
   // says why, and spoils nothing else. Some rates compare with the last reading of the same GPU or
   // instance, hence the first has none. They mean something 100 ms after the last (nvml.h, GPM).
   virtual Readings MeasureGpu(int gpu) = 0;
   virtual Readings MeasureInstance(const GpuInstance& instance) = 0;
+
+ private:
+  static Status NoMps() { return {Code::kUnimplemented, "this agent does not share GPUs by MPS"}; }
 };
 
 }  // namespace nos::device

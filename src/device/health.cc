@@ -25,6 +25,8 @@ std::string HealthCondition::Reason() const {
       return "GpuLost";
     case Kind::kUnwatched:
       return "HealthNotWatched";
+    case HealthCondition::Kind::kMps:
+      return "MpsNotServed";
   }
   return "Unknown";
 }

@@ -22,6 +22,7 @@ struct HealthCondition {
     kMemoryError,  // an uncorrectable (double bit) error of memory
     kLost,         // the GPU does not answer; gone when it does again
     kUnwatched,    // its errors are not noticed; the GPU itself may be fine
+    kMps,          // it is in MPS mode and no control daemon serves it (device/mps_daemon.h)
   };
   Kind kind = Kind::kXid;
   int gpu = 0;                         // GpuInfo::index
@@ -29,7 +30,8 @@ struct HealthCondition {
   uint64_t xid = 0;                    // kXid
   std::string message{};               // for a person: what, and what to do
 
-  // "Xid79", "MemoryError", "GpuLost", "HealthNotWatched": for conditions and metrics.
+  // "Xid79", "MemoryError", "GpuLost", "HealthNotWatched", "MpsNotServed": for conditions and
+  // metrics.
   std::string Reason() const;
   // Whether its devices must not be given to anybody new.
   bool Disables() const { return kind != Kind::kUnwatched; }

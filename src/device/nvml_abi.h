@@ -52,8 +52,12 @@ enum Return : unsigned {
 inline constexpr size_t kUuidSize = 96;     // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 inline constexpr size_t kNameSize = 96;     // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 inline constexpr size_t kVersionSize = 80;  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
+inline constexpr unsigned kMigDisable = 0;  // NVML_DEVICE_MIG_DISABLE
 inline constexpr unsigned kMigEnable = 1;   // NVML_DEVICE_MIG_ENABLE
 inline constexpr unsigned kNoInstance = 0xFFFFFFFF;
+// nvmlComputeMode_t
+inline constexpr unsigned kComputeDefault = 0;           // NVML_COMPUTEMODE_DEFAULT
+inline constexpr unsigned kComputeExclusiveProcess = 3;  // NVML_COMPUTEMODE_EXCLUSIVE_PROCESS
 // nvmlEventType*
 inline constexpr unsigned long long kEventDoubleBitEcc = 0x2;
 inline constexpr unsigned long long kEventXidCritical = 0x8;
@@ -188,6 +192,7 @@ enum class Feature {
   kDriverVersion,
   kReadings,
   kGpm,
+  kComputeMode,
   kFallback
 };
 
@@ -242,6 +247,8 @@ enum class Feature {
   X(nvmlEventSetWait_v2, kHealthEvents,                                                          \
     (EventSet set, EventData * data, unsigned timeout_milliseconds))                             \
   X(nvmlDeviceGetHandleByUUID, kReadings, (const char* uuid, Device* device))                    \
+  X(nvmlDeviceGetComputeMode, kComputeMode, (Device device, unsigned* mode))                     \
+  X(nvmlDeviceSetComputeMode, kComputeMode, (Device device, unsigned mode))                      \
   X(nvmlDeviceGetUtilizationRates, kReadings, (Device device, Utilization * utilization))        \
   X(nvmlDeviceGetMemoryInfo_v2, kFallback, (Device device, MemoryV2 * memory))                   \
   X(nvmlDeviceGetPowerUsage, kReadings, (Device device, unsigned* milliwatts))                   \

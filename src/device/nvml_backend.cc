@@ -123,6 +123,7 @@ Result<GpuInfo> NvmlBackend::ReadGpu(int gpu) {
   }
   info.memory_mib = static_cast<int64_t>(memory.total >> 20);
   NOS_RETURN_IF_ERROR(ReadMigMode(device, info));
+  info.compute_mode = ReadComputeMode(device);
   return info;
 }
 
@@ -263,27 +264,73 @@ Status NvmlBackend::EnableMig(int gpu) {
   if (!info.mig_capable) {
     return {Code::kUnimplemented, fmt::format("GPU {} ({}) has no MIG", gpu, info.product)};
   }
-  if (info.mig_enabled) return Status::Ok();
+  return info.mig_enabled ? Status::Ok() : SwitchMig(gpu, true);
+}
+
+Status NvmlBackend::DisableMig(int gpu) {
+  NOS_ASSIGN(const GpuInfo info, ReadGpu(gpu));
+  if (!info.mig_enabled) return Status::Ok();
+  NOS_ASSIGN(const std::vector<GpuInstance> instances, ListInstances(gpu));
+  if (!instances.empty()) {
+    return {Code::kUnavailable,
+            fmt::format("GPU {} still has {} MIG instances, {}@{} among them: it stays in MIG mode",
+                        gpu, instances.size(), instances[0].profile, instances[0].start)};
+  }
+  return SwitchMig(gpu, false);
+}
+
+Status NvmlBackend::SwitchMig(int gpu, bool enable) {
   const NvmlEvents::Suspended quiet(events_);
-  const Status set = SetMigMode(gpu);
+  const Status set = SetMigMode(gpu, enable);
   // The mode may have been activated by a reset: nothing known before holds.
   session_ended_ = true;
   NOS_RETURN_IF_ERROR(set);
   NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));
-  if (now.mig_enabled) return Status::Ok();
+  if (now.mig_enabled == enable) return Status::Ok();
   return {Code::kPermission,
-          fmt::format("GPU {} takes MIG mode only after a reset: drain the node, then nvidia-smi "
+          fmt::format("GPU {} {} MIG mode only after a reset: drain the node, then nvidia-smi "
                       "--gpu-reset -i {} or a reboot",
-                      gpu, gpu)};
+                      gpu, enable ? "takes" : "leaves", gpu)};
 }
 
-Status NvmlBackend::SetMigMode(int gpu) {
+Status NvmlBackend::SetMigMode(int gpu, bool enable) {
   NOS_ASSIGN(nvml::Device device, Reach(gpu));
   nvml::Return activation = nvml::kSuccess;
-  NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceSetMigMode(device, nvml::kMigEnable, &activation),
+  NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceSetMigMode(
+                                device, enable ? nvml::kMigEnable : nvml::kMigDisable, &activation),
                             "nvmlDeviceSetMigMode"));
   return ToStatus(activation, "nvmlDeviceSetMigMode (activation)")
       .Within(fmt::format("GPU {}", gpu));
+}
+
+// Nothing where it cannot be read: only MPS depends on it.
+std::optional<ComputeMode> NvmlBackend::ReadComputeMode(nvml::Device device) {
+  unsigned mode = 0;
+  if (!library_.Has(nvml::Feature::kComputeMode)) return std::nullopt;
+  const Status read =
+      Check(call().nvmlDeviceGetComputeMode(device, &mode), "nvmlDeviceGetComputeMode");
+  if (!read.ok()) return std::nullopt;
+  if (mode == nvml::kComputeDefault) return ComputeMode::kDefault;
+  return mode == nvml::kComputeExclusiveProcess ? ComputeMode::kExclusiveProcess
+                                                : ComputeMode::kOther;
+}
+
+Status NvmlBackend::SetComputeMode(int gpu, ComputeMode mode) {
+  if (mode == ComputeMode::kOther) return Invalid("this compute mode is not set by nos");
+  NOS_ASSIGN(nvml::Device device, Reach(gpu));
+  if (!library_.Has(nvml::Feature::kComputeMode)) {
+    return {Code::kUnimplemented, fmt::format("{} has no compute modes", library_.path())};
+  }
+  if (ReadComputeMode(device) == mode) return Status::Ok();
+  const bool exclusive = mode == ComputeMode::kExclusiveProcess;
+  NOS_RETURN_IF_ERROR(
+      Check(call().nvmlDeviceSetComputeMode(
+                device, exclusive ? nvml::kComputeExclusiveProcess : nvml::kComputeDefault),
+            "nvmlDeviceSetComputeMode")
+          .Within(fmt::format("GPU {}", gpu)));
+  if (ReadComputeMode(device) == mode) return Status::Ok();
+  return {Code::kUnavailable,
+          fmt::format("the driver said it set the compute mode of GPU {}, but tells another", gpu)};
 }
 
 Readings NvmlBackend::MeasureGpu(int gpu) {

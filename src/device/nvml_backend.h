@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class NvmlBackend final : public Backend {
   // Further errors: kInvalid when it holds several compute instances: somebody else's.
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
+  Status DisableMig(int gpu) override;
+  Status SetComputeMode(int gpu, ComputeMode mode) override;
   Readings MeasureGpu(int gpu) override;
   Readings MeasureInstance(const GpuInstance& instance) override;
 
@@ -65,12 +68,14 @@ class NvmlBackend final : public Backend {
   Result<nvml::Device> Reach(int gpu);
   Result<GpuInfo> ReadGpu(int gpu);
   Status ReadMigMode(nvml::Device device, GpuInfo& info);
+  std::optional<ComputeMode> ReadComputeMode(nvml::Device device);
   Result<GpuInfo> NeedMig(int gpu);
   Result<const std::vector<DriverProfile>*> Profiles(nvml::Device device, const GpuInfo& info);
   Status CreateComputeInstance(nvml::GpuInstanceRef instance, const DriverProfile& profile);
   Result<GpuInstance> VerifyMade(int gpu, std::string profile, uint8_t start);
   Status DestroyParts(nvml::GpuInstanceRef instance);
-  Status SetMigMode(int gpu);
+  Status SwitchMig(int gpu, bool enable);
+  Status SetMigMode(int gpu, bool enable);
 
   const NvmlLibrary& library_;
   const gpu::Catalogue& catalogue_;

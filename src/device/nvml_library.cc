@@ -28,6 +28,7 @@ constexpr FeatureText kOptional[] = {
     {Feature::kHealthEvents, "errors of GPUs (XIDs) are not noticed"},
     {Feature::kDriverVersion, "the version of the driver is not known"},
     {Feature::kReadings, "not all of what GPUs measure is read"},
+    {Feature::kComputeMode, "GPUs cannot be shared by MPS"},
     {Feature::kGpm, "the utilization of MIG devices is not measured"},
 };
 

@@ -22,7 +22,7 @@ constexpr Meaning kMeanings[] = {
     {nvml::kNotSupported, Code::kUnimplemented, "NOT_SUPPORTED",
      "this GPU does not support it, or MIG mode is off"},
     {nvml::kNoPermission, Code::kPermission, "NO_PERMISSION",
-     "not allowed: it needs root (CAP_SYS_ADMIN) and the MIG capability devices in "
+     "not allowed: it needs root (CAP_SYS_ADMIN) and, for MIG, the capability devices in "
      "/dev/nvidia-caps"},
     {nvml::kNotFound, Code::kNotFound, "NOT_FOUND", "it is not there"},
     {nvml::kInsufficientSize, Code::kInternal, "INSUFFICIENT_SIZE", "a buffer was too small"},

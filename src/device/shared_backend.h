@@ -34,6 +34,26 @@ class SharedBackend final : public Backend {
     const std::scoped_lock lock(mutex_);
     return backend_.EnableMig(gpu);
   }
+  Status DisableMig(int gpu) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.DisableMig(gpu);
+  }
+  Status SetComputeMode(int gpu, ComputeMode mode) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.SetComputeMode(gpu, mode);
+  }
+  Status EnableMps(int gpu) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.EnableMps(gpu);
+  }
+  Status DisableMps(int gpu) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.DisableMps(gpu);
+  }
+  std::vector<std::string> Adopt(std::span<const std::string> device_ids) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.Adopt(device_ids);
+  }
   Readings MeasureGpu(int gpu) override {
     const std::scoped_lock lock(mutex_);
     return backend_.MeasureGpu(gpu);

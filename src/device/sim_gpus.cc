@@ -70,7 +70,8 @@ SimGpus::SimGpus(const std::vector<SimGpuSpec>& gpus, const std::string& seed_na
     if (!spec.model->pci_ids().empty()) gpu.info.pci_device_id = spec.model->pci_ids().front();
     gpu.info.memory_mib = int64_t{spec.model->memory_gib()} * 1024;
     gpu.info.mig_capable = true;
-    gpu.info.mig_enabled = spec.mig_enabled;
+    gpu.info.mig_enabled = gpu.info.mig_pending = spec.mig_enabled;
+    gpu.info.compute_mode = ComputeMode::kDefault;
     gpus_.push_back(std::move(gpu));
   }
 }
@@ -172,15 +173,33 @@ Status SimGpus::Destroy(int gpu, uint32_t instance_id) {
   return FaultStatus(fault);
 }
 
-Status SimGpus::EnableMig(int gpu) {
+Status SimGpus::SwitchMig(int gpu, bool enable) {
   NOS_ASSIGN(SimGpu * found, Reach(gpu));
-  if (found->info.mig_enabled) return Status::Ok();
+  if (found->info.mig_enabled == enable) return Status::Ok();
+  if (!found->instances.empty()) {
+    return {Code::kUnavailable, fmt::format("NVML_ERROR_IN_USE: GPU {} has instances", gpu)};
+  }
+  found->info.mig_pending = enable;
   if (found->model->architecture() == "Ampere") {
     return {Code::kPermission, fmt::format("NVML_ERROR_RESET_REQUIRED: GPU {} needs a reset", gpu)};
   }
-  const SimFault fault = Begin({SimAttempt::Kind::kEnableMig, gpu, "", 0}, latency_.enable_mig);
+  const auto kind = enable ? SimAttempt::Kind::kEnableMig : SimAttempt::Kind::kDisableMig;
+  const SimFault fault = Begin({kind, gpu, "", 0}, latency_.enable_mig);
   if (Prevents(fault)) return FaultStatus(fault);
-  found->info.mig_enabled = true;
+  found->info.mig_enabled = enable;
+  return FaultStatus(fault);
+}
+
+Status SimGpus::EnableMig(int gpu) { return SwitchMig(gpu, true); }
+Status SimGpus::DisableMig(int gpu) { return SwitchMig(gpu, false); }
+
+Status SimGpus::SetComputeMode(int gpu, ComputeMode mode) {
+  if (mode == ComputeMode::kOther) return Invalid("this compute mode is not set by nos");
+  NOS_ASSIGN(SimGpu * found, Reach(gpu));
+  const SimFault fault =
+      Begin({SimAttempt::Kind::kSetComputeMode, gpu, "", 0}, std::chrono::milliseconds(1));
+  if (Prevents(fault)) return FaultStatus(fault);
+  found->info.compute_mode = mode;
   return FaultStatus(fault);
 }
 
@@ -221,7 +240,9 @@ void SimGpus::Reboot() {
   for (SimGpu& gpu : gpus_) {
     gpu.instances.clear();
     gpu.lost = false;
-    if (gpu.model->architecture() != "Ampere") gpu.info.mig_enabled = false;
+    gpu.info.compute_mode = ComputeMode::kDefault;
+    if (gpu.model->architecture() != "Ampere") gpu.info.mig_pending = false;
+    gpu.info.mig_enabled = gpu.info.mig_pending;
   }
 }
 

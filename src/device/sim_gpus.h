@@ -43,7 +43,13 @@ enum class SimFault {
 };
 
 struct SimAttempt {
-  enum class Kind { kCreate, kDestroy, kEnableMig } kind = Kind::kCreate;
+  enum class Kind {
+    kCreate,
+    kDestroy,
+    kEnableMig,
+    kDisableMig,
+    kSetComputeMode
+  } kind = Kind::kCreate;
   int gpu = 0;
   std::string profile;
   uint8_t start = 0;
@@ -67,7 +73,7 @@ struct SimHooks {
 struct SimLatency {
   Duration create = std::chrono::milliseconds(350);
   Duration destroy = std::chrono::milliseconds(600);
-  Duration enable_mig = std::chrono::milliseconds(6460);
+  Duration enable_mig = std::chrono::milliseconds(6460);  // and off
 };
 
 class SimGpus final : public Backend {
@@ -81,12 +87,14 @@ class SimGpus final : public Backend {
   Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override;
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
+  Status DisableMig(int gpu) override;
+  Status SetComputeMode(int gpu, ComputeMode mode) override;
   // As Hooks::busy or held says who works; without them nobody does. Each reading is a turn.
   Readings MeasureGpu(int gpu) override;
   Readings MeasureInstance(const GpuInstance& instance) override;
 
-  // The node restarts: every instance vanishes, lost GPUs are back; Ampere keeps MIG mode, later
-  // architectures lose it.
+  // The node restarts: every instance vanishes, lost GPUs are back, and none is used exclusively;
+  // Ampere keeps MIG mode, or changes as it was told to, later architectures lose it.
   void Reboot();
   void Lose(int gpu);
   void Restore(int gpu);
@@ -104,6 +112,7 @@ class SimGpus final : public Backend {
     bool lost = false;
   };
 
+  Status SwitchMig(int gpu, bool enable);
   SimFault Begin(const SimAttempt& attempt, Duration cost);
   Result<SimGpu*> Reach(int gpu);
   double LoadOf(const std::string& uuid) const;

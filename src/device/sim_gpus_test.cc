@@ -125,5 +125,31 @@ TEST(SimGpus, LoadFollowsHolders) {
   EXPECT_TRUE(gpus.MeasureGpu(0).metrics.empty());
 }
 
+TEST(SimGpus, MigIsSwitchedOffWhereThatNeedsNoResetAndNothingIsThere) {
+  const gpu::Model& h200 = *gpu::Catalogue::Builtin().FindByName("H200-141GB");
+  SimGpus gpus({{&A100()}, {&h200}, {&h200}}, "n");
+  EXPECT_EQ(gpus.DisableMig(0).code(), Code::kPermission);
+  ASSERT_TRUE(gpus.ListGpus()->at(0).mig_enabled);
+  EXPECT_FALSE(gpus.ListGpus()->at(0).mig_pending);
+  ASSERT_TRUE(gpus.Create(1, "1g.18gb", 0).ok());
+  EXPECT_EQ(gpus.DisableMig(1).code(), Code::kUnavailable);
+  EXPECT_TRUE(gpus.DisableMig(2).ok());
+  EXPECT_TRUE(gpus.DisableMig(2).ok()) << "again";
+  EXPECT_EQ(gpus.ListInstances(2).status().code(), Code::kUnimplemented);
+  gpus.Reboot();
+  EXPECT_FALSE(gpus.ListGpus()->at(0).mig_enabled) << "as it was told to";
+  EXPECT_FALSE(gpus.ListGpus()->at(1).mig_enabled) << "Hopper forgets";
+}
+
+TEST(SimGpus, AComputeModeIsForgottenAtReboot) {
+  SimGpus gpus = Node();
+  EXPECT_EQ(gpus.ListGpus()->at(0).compute_mode, ComputeMode::kDefault);
+  ASSERT_TRUE(gpus.SetComputeMode(0, ComputeMode::kExclusiveProcess).ok());
+  EXPECT_EQ(gpus.ListGpus()->at(0).compute_mode, ComputeMode::kExclusiveProcess);
+  EXPECT_EQ(gpus.SetComputeMode(0, ComputeMode::kOther).code(), Code::kInvalid);
+  gpus.Reboot();
+  EXPECT_EQ(gpus.ListGpus()->at(0).compute_mode, ComputeMode::kDefault);
+}
+
 }  // namespace
 }  // namespace nos::device

@@ -41,6 +41,11 @@ std::string Model::PlacementName(Placement placement) const {
   return profiles_[placement.profile].name + "@" + std::to_string(placement.start);
 }
 
+bool Model::IsPlace(Placement placement) const {
+  if (counted()) return placement.start < most_instances_;
+  return placement.start < slots_ && layouts().Find(placement).has_value();
+}
+
 Result<Placement> Model::ParsePlacement(std::string_view text) const {
   const std::string shown = "placement \"" + std::string(text.substr(0, 64)) + "\" on " + name_;
   const size_t at = text.rfind('@');
@@ -48,9 +53,9 @@ Result<Placement> Model::ParsePlacement(std::string_view text) const {
   const auto profile = FindProfile(text.substr(0, at));
   if (!profile) return Invalid(shown + ": the model has no such profile");
   const auto start = ParseInt(text.substr(at + 1));
-  if (start && *start >= 0 && *start < slots_) {
+  if (start && *start >= 0 && *start <= UINT8_MAX) {
     const Placement placement{*profile, static_cast<uint8_t>(*start)};
-    if (layouts().Find(placement)) return placement;
+    if (IsPlace(placement)) return placement;
   }
   return Invalid(shown + ": the profile cannot start there");
 }

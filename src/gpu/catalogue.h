@@ -58,7 +58,12 @@ class Model {
   int slots() const { return slots_; }
   const std::vector<Profile>& profiles() const { return profiles_; }
   const Profile& profile(ProfileId id) const { return profiles_[id]; }
-  // Models of equal shape share one table, so its address may key further tables.
+  // Whether instances lie anywhere and fit while there are slots and fewer than most_instances()
+  // (gpu/shares.h). Otherwise layouts() says what fits.
+  bool counted() const { return layouts_ == nullptr; }
+  int most_instances() const { return most_instances_; }
+  // Models of equal shape share one table, so its address may key further tables. REQUIRES:
+  // !counted().
   const LayoutTable& layouts() const { return *layouts_; }
   const std::vector<uint32_t>& pci_ids() const { return pci_ids_; }
 
@@ -66,7 +71,9 @@ class Model {
   // Resources are named canonically only: an agent offers no device under an alias.
   std::optional<ProfileId> FindProfile(std::string_view name) const;
   // Whether a GPU may hold it at all: a user's list of geometries may name it nowhere.
-  bool Allows(ProfileId id) const { return layouts_->Copies(LayoutTable::kEmpty, id) > 0; }
+  bool Allows(ProfileId id) const {
+    return counted() || layouts_->Copies(LayoutTable::kEmpty, id) > 0;
+  }
   // "3g.20gb@4".
   std::string PlacementName(Placement placement) const;
   // Error: kInvalid: unknown profile, or a start the profile does not have.
@@ -74,8 +81,12 @@ class Model {
 
  private:
   friend class CatalogueBuilder;
+  friend std::unique_ptr<const Model> BuildCounted(struct CountedSpec spec);
+  bool IsPlace(Placement placement) const;
+
   std::string name_, architecture_;
   int memory_gib_ = 0, compute_slices_ = 0, slots_ = 0;
+  int most_instances_ = 0;  // of a counted model
   std::vector<uint32_t> pci_ids_;
   std::vector<Profile> profiles_;
   std::map<std::string, ProfileId, std::less<>> profile_by_name_;

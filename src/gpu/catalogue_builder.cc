@@ -272,6 +272,21 @@ std::unique_ptr<const Model> CatalogueBuilder::BuildModel(const ModelSpec& spec)
   return model;
 }
 
+std::unique_ptr<const Model> BuildCounted(CountedSpec spec) {
+  auto model = std::make_unique<Model>();
+  model->name_ = std::move(spec.name);
+  model->memory_gib_ = model->slots_ = spec.slots;
+  model->compute_slices_ = spec.compute_slices;
+  model->most_instances_ = spec.most_instances;
+  model->profiles_ = std::move(spec.profiles);
+  for (size_t i = 0; i < model->profiles_.size(); ++i) {
+    for (const std::string& name : {model->profiles_[i].name, model->profiles_[i].resource_name}) {
+      model->profile_by_name_.emplace(name, static_cast<ProfileId>(i));
+    }
+  }
+  return model;
+}
+
 Catalogue CatalogueBuilder::Build() && {
   Catalogue catalogue;
   for (const ModelSpec& spec : specs_) {

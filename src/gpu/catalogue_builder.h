@@ -35,6 +35,15 @@ struct ModelSpec {
   std::vector<Geometry> allowed, forbidden;
 };
 
+// A model whose instances lie anywhere.
+struct CountedSpec {
+  std::string name;
+  int slots = 0;  // GiB, too
+  int compute_slices = 0, most_instances = 0;
+  std::vector<Profile> profiles;
+};
+std::unique_ptr<const Model> BuildCounted(CountedSpec spec);
+
 class CatalogueBuilder {
  public:
   // Adds the model, or replaces the one of that name.

@@ -16,6 +16,13 @@ bool Plainer(const Profile& a, const Profile& b) {
 
 std::vector<ProfileId> PlainProfiles(const Model& model) {
   std::vector<ProfileId> plain;
+  if (model.counted()) {
+    const auto sizes = static_cast<int>(model.profiles().size());
+    for (int size = model.slots(); size > 0; size /= 2) {
+      if (size <= sizes) plain.insert(plain.begin(), static_cast<ProfileId>(size - 1));
+    }
+    return plain;
+  }
   for (int size = 1; size <= model.compute_slices(); ++size) {
     const Profile* best = nullptr;
     for (const Profile& profile : model.profiles()) {
@@ -32,6 +39,18 @@ int Potential(const Model& model, std::span<const ProfileId> plain, LayoutId lay
     sum += model.profile(p).compute * model.layouts().Copies(layout, p);
   }
   return sum;
+}
+
+int Potential(const Occupancy& on, std::span<const ProfileId> plain) {
+  if (!on.model().counted()) return Potential(on.model(), plain, on.layout());
+  int sum = 0;
+  for (const ProfileId p : plain) sum += on.model().profile(p).slots * on.Copies(p);
+  return sum;
+}
+
+double LostGpus(const Occupancy& before, const Occupancy& after, std::span<const ProfileId> plain) {
+  const int lost = Potential(before, plain) - Potential(after, plain);
+  return static_cast<double>(lost) / Potential(Occupancy(before.model()), plain);
 }
 
 Fragmentation::Fragmentation(const Model& model) : layouts_(&model.layouts()) {

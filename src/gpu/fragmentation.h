@@ -20,17 +20,22 @@
 
 #include "gpu/catalogue.h"
 #include "gpu/layout.h"
+#include "gpu/occupancy.h"
 
 namespace nos::gpu {
 
 // One profile per compute size, smallest first: of each size the one that fits most often, then the
 // one with fewest slots, then the first of the catalogue. A100-40GB: 1g.5gb 2g.10gb 3g.20gb 4g.20gb
-// 7g.40gb.
+// 7g.40gb. Of shares: the whole GPU, half of it, a quarter...
 std::vector<ProfileId> PlainProfiles(const Model& model);
 
 // g0 of a layout, for callers that look at few layouts and so want no tables. `plain`:
 // PlainProfiles(model).
 int Potential(const Model& model, std::span<const ProfileId> plain, LayoutId layout);
+// The same of either kind of model; shares count by their memory instead of compute.
+int Potential(const Occupancy& on, std::span<const ProfileId> plain);
+// How many GPUs' worth of potential an instance costs that makes `after` of `before`.
+double LostGpus(const Occupancy& before, const Occupancy& after, std::span<const ProfileId> plain);
 
 class Fragmentation {
  public:

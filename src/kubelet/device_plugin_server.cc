@@ -60,6 +60,25 @@ void HandOver(const DevicePluginOptions& options, const std::vector<std::string>
   }
 }
 
+// What the owner says of the devices, else that they are visible.
+Status Give(const DevicePluginOptions& options, const Allocation& allocation,
+            v1beta1::ContainerAllocateResponse& container) {
+  std::optional<ContainerGrant> grant;
+  if (options.grant) {
+    NOS_ASSIGN(grant, options.grant(allocation));
+  }
+  if (!grant) grant = ContainerGrant{allocation.device_ids, {}, {}};
+  HandOver(options, grant->visible, container);
+  for (const auto& [name, value] : grant->environment) (*container.mutable_envs())[name] = value;
+  for (const ContainerGrant::Mount& mount : grant->mounts) {
+    v1beta1::Mount& told = *container.add_mounts();
+    told.set_host_path(mount.host_path);
+    told.set_container_path(mount.container_path);
+    told.set_read_only(mount.read_only);
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 DevicePluginServer::DevicePluginServer(DevicePluginOptions options)
@@ -170,12 +189,40 @@ std::map<std::string, PluginCounts> DevicePluginServer::Counts() const {
 GrpcAnswer DevicePluginServer::Answer(const std::string& resource, std::string_view method,
                                       const std::string& request) {
   if (method.starts_with(kService)) method.remove_prefix(kService.size());
-  // Options all false: neither PreStartContainer nor GetPreferredAllocation is to be called.
+  // PreStartContainer is never to be called.
   if (method == "GetDevicePluginOptions") {
-    return {GrpcCode::kOk, v1beta1::DevicePluginOptions().SerializeAsString()};
+    v1beta1::DevicePluginOptions told;
+    told.set_get_preferred_allocation_available(options_.prefer != nullptr);
+    return {GrpcCode::kOk, told.SerializeAsString()};
   }
+  if (method == "GetPreferredAllocation" && options_.prefer) return Prefer(resource, request);
   if (method == "Allocate") return Allocate(resource, request);
   return {GrpcCode::kUnimplemented, fmt::format("no method {} here", method)};
+}
+
+GrpcAnswer DevicePluginServer::Prefer(const std::string& resource,
+                                      const std::string& request) const {
+  v1beta1::PreferredAllocationRequest asked;
+  if (!asked.ParseFromString(request)) {
+    return {GrpcCode::kInvalidArgument, "the request is not readable"};
+  }
+  v1beta1::PreferredAllocationResponse answer;
+  for (const auto& container : asked.container_requests()) {
+    const Choice choice{
+        resource,
+        {container.available_deviceids().begin(), container.available_deviceids().end()},
+        {container.must_include_deviceids().begin(), container.must_include_deviceids().end()},
+        container.allocation_size()};
+    v1beta1::ContainerPreferredAllocationResponse& told = *answer.add_container_responses();
+    for (const std::string& id : options_.prefer(choice)) told.add_deviceids(id);
+  }
+  return {GrpcCode::kOk, answer.SerializeAsString()};
+}
+
+// REQUIRES: mutex_ is held.
+GrpcAnswer DevicePluginServer::Refuse(Plugin& plugin, GrpcCode code, std::string message) {
+  ++plugin.refusals;
+  return {code, std::move(message)};
 }
 
 GrpcAnswer DevicePluginServer::Allocate(const std::string& resource, const std::string& request) {
@@ -198,12 +245,13 @@ GrpcAnswer DevicePluginServer::Allocate(const std::string& resource, const std::
           plugin.taken_late.insert(id);
           continue;
         }
-        ++plugin.refusals;
-        return {GrpcCode::kFailedPrecondition,
-                fmt::format("device {} of {} is not offered any more: the GPU is being cut anew",
-                            id, resource)};
+        return Refuse(plugin, GrpcCode::kFailedPrecondition,
+                      fmt::format("device {} of {} is not offered any more: the GPU is being cut "
+                                  "anew",
+                                  id, resource));
       }
-      HandOver(options_, ids, *answer.add_container_responses());
+      const Status given = Give(options_, {resource, ids}, *answer.add_container_responses());
+      if (!given.ok()) return Refuse(plugin, GrpcCode::kInvalidArgument, given.message());
       allocation.device_ids.insert(allocation.device_ids.end(), ids.begin(), ids.end());
     }
     ++plugin.allocations;

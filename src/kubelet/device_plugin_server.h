@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,6 +41,26 @@ struct Allocation {
   std::vector<std::string> device_ids;
 };
 
+// What one container is given for the devices that the kubelet has chosen for it.
+struct ContainerGrant {
+  struct Mount {
+    std::string host_path, container_path;
+    bool read_only = false;
+    friend bool operator==(const Mount&, const Mount&) = default;
+  };
+  // Handed over as Handover says, in place of the ids.
+  std::vector<std::string> visible;
+  std::map<std::string, std::string> environment;
+  std::vector<Mount> mounts;
+};
+
+// Of which devices the kubelet is about to choose some for a container.
+struct Choice {
+  std::string resource;
+  std::vector<std::string> available, must_include;  // all that may be chosen; those among them
+  int size = 0;                                      // how many it takes
+};
+
 struct DevicePluginOptions {
   std::string folder = "/var/lib/kubelet/device-plugins";
   Handover handover = Handover::kEnvironment;
@@ -51,6 +72,13 @@ struct DevicePluginOptions {
   // Between attempts to register; doubled from first to longest.
   Duration first_pause = std::chrono::milliseconds(200);
   Duration longest_pause = std::chrono::seconds(10);
+  // What the owner of the devices says of them; nothing, or empty: their ids are visible, and that
+  // is all. Called for each container with devices that it may have. An error refuses the pod, and
+  // its message is what the pod's Event shows. Must not block, nor call this plugin server.
+  std::function<Result<std::optional<ContainerGrant>>(const Allocation&)> grant{};
+  // Which devices go best together. The kubelet asks where it has a choice, and need not follow;
+  // fewer than it takes: it chooses itself. Must not block, nor call this plugin server.
+  std::function<std::vector<std::string>(const Choice&)> prefer{};
   // After a container has been given devices. Must not block, nor call this plugin server.
   std::function<void(const Allocation&)> on_allocate{};
 };
@@ -90,7 +118,9 @@ class DevicePluginServer final : public DevicePlugin {
   std::string Behind() const;
   GrpcAnswer Answer(const std::string& resource, std::string_view method,
                     const std::string& request);
+  GrpcAnswer Prefer(const std::string& resource, const std::string& request) const;
   GrpcAnswer Allocate(const std::string& resource, const std::string& request);
+  GrpcAnswer Refuse(Plugin& plugin, GrpcCode code, std::string message);
 
   const DevicePluginOptions options_;
   std::mutex offer_mutex_;  // one Offer at a time; taken before all others

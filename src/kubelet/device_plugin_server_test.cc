@@ -78,6 +78,111 @@ TEST_F(DevicePluginServerTest, HandsOverByCdi) {
   EXPECT_EQ(container.cdi_devices(0).name(), "nvidia.com/gpu=MIG-a");
 }
 
+// Devices whose owner has more to say of them than their ids.
+class DevicePluginGrantTest : public DevicePluginServerTest {
+ protected:
+  void StartWith(Handover handover, const Result<std::optional<ContainerGrant>>& grant) {
+    kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+    DevicePluginOptions options = Options();
+    options.handover = handover;
+    options.grant = [this, grant](const Allocation& allocation) {
+      asked_ = allocation.resource;
+      return grant;
+    };
+    Start(std::move(options));
+    Offer({{kSmall, "GPU-a::10::0"}});
+  }
+  static ContainerGrant Grant() { return {{"GPU-a"}, {{"CUDA_X", "1"}}, {{"/run/x", "/x", true}}}; }
+  std::string asked_;
+};
+
+TEST_F(DevicePluginGrantTest, TheOwnerSaysWhatAContainerGets) {
+  StartWith(Handover::kEnvironment, std::optional(Grant()));
+  const auto answer = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  EXPECT_EQ(asked_, kSmall);
+  const auto& container = answer->container_responses(0);
+  EXPECT_EQ(container.envs().at("NVIDIA_VISIBLE_DEVICES"), "GPU-a");
+  EXPECT_EQ(container.envs().at("CUDA_X"), "1");
+  ASSERT_EQ(container.mounts_size(), 1);
+  EXPECT_EQ(container.mounts(0).host_path(), "/run/x");
+  EXPECT_EQ(container.mounts(0).container_path(), "/x");
+  EXPECT_TRUE(container.mounts(0).read_only());
+}
+
+TEST_F(DevicePluginGrantTest, WhatIsVisibleIsHandedOverByCdiToo) {
+  StartWith(Handover::kCdi, std::optional(Grant()));
+  const auto answer = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  const auto& container = answer->container_responses(0);
+  EXPECT_EQ(container.cdi_devices(0).name(), "nvidia.com/gpu=GPU-a");
+  EXPECT_FALSE(container.envs().contains("NVIDIA_VISIBLE_DEVICES"));
+  EXPECT_EQ(container.envs().at("CUDA_X"), "1");
+}
+
+TEST_F(DevicePluginGrantTest, WithoutAWordOfTheOwnerIdsAreVisible) {
+  StartWith(Handover::kEnvironment, std::optional<ContainerGrant>());
+  const auto answer = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  const auto& container = answer->container_responses(0);
+  EXPECT_EQ(container.envs().at("NVIDIA_VISIBLE_DEVICES"), "GPU-a::10::0");
+  EXPECT_EQ(container.envs().size(), 1U);
+}
+
+TEST_F(DevicePluginGrantTest, TheOwnerMayRefuse) {
+  StartWith(Handover::kEnvironment, Invalid("shares of two GPUs cannot be one container's"));
+  const auto refused = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.status().message(), HasSubstr("shares of two GPUs"));
+  EXPECT_EQ(plugin_->Counts().at(kSmall).refusals, 1U);
+  EXPECT_EQ(plugin_->Counts().at(kSmall).allocations, 0U);
+}
+
+TEST_F(DevicePluginGrantTest, TheOwnerIsNotAskedForWhatIsNotOffered) {
+  StartWith(Handover::kEnvironment, std::optional(Grant()));
+  EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"GPU-a::10::1"}).ok());
+  EXPECT_EQ(asked_, "");
+}
+
+TEST_F(DevicePluginServerTest, SaysWhichDevicesGoTogether) {
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  const auto call = [&](const char* method, const std::string& request) {
+    return UnaryCall(folder_ / kSmallSocket, std::string("/v1beta1.DevicePlugin/") + method,
+                     request, {});
+  };
+  const auto asks = [&] {
+    v1beta1::DevicePluginOptions options;
+    options.ParseFromString(call("GetDevicePluginOptions", "").value());
+    return options.get_preferred_allocation_available();
+  };
+  v1beta1::PreferredAllocationRequest request;
+  auto& container = *request.add_container_requests();
+  for (const char* id : {"MIG-a", "MIG-b", "MIG-c"}) container.add_available_deviceids(id);
+  container.add_must_include_deviceids("MIG-c");
+  container.set_allocation_size(2);
+
+  Start(Options());
+  Offer({{kSmall, "MIG-a"}});
+  EXPECT_FALSE(asks());
+  EXPECT_FALSE(call("GetPreferredAllocation", request.SerializeAsString()).ok());
+  plugin_.reset();
+
+  DevicePluginOptions options = Options();
+  options.prefer = [](const Choice& choice) {
+    EXPECT_EQ(choice.resource, kSmall);
+    EXPECT_EQ(choice.size, 2);
+    return std::vector{choice.available[1], choice.must_include[0]};
+  };
+  Start(options);
+  Offer({{kSmall, "MIG-a"}});
+  EXPECT_TRUE(asks());
+  v1beta1::PreferredAllocationResponse answer;
+  answer.ParseFromString(call("GetPreferredAllocation", request.SerializeAsString()).value());
+  ASSERT_EQ(answer.container_responses_size(), 1);
+  EXPECT_THAT(answer.container_responses(0).deviceids(), testing::ElementsAre("MIG-b", "MIG-c"));
+  EXPECT_FALSE(call("GetPreferredAllocation", "\xff\xff").ok());
+}
+
 TEST_F(DevicePluginServerTest, RefusesWhatIsNotOffered) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-sick", false}});

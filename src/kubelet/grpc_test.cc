@@ -236,6 +236,25 @@ TEST_F(PodResourcesTest, AReplicaOfADeviceIsTheDevice) {
   EXPECT_EQ(allocatable->front().device_id, "MIG-a");
 }
 
+TEST_F(PodResourcesTest, AShareIsToldAsSuchToWhoMakesThem) {
+  Serve([](std::string_view, const std::string&) {
+    v1::ListPodResourcesResponse list;
+    v1::ContainerDevices& devices = *list.add_pod_resources()->add_containers()->add_devices();
+    devices.set_resource_name("nvidia.com/gpu-10gb");
+    for (const char* id : {"GPU-a::10::3", "GPU-a::0", "GPU-b"}) devices.add_device_ids(id);
+    return GrpcAnswer{GrpcCode::kOk, list.SerializeAsString()};
+  });
+  const auto ids = [](PodResourcesClient& client) {
+    std::vector<std::string> told;
+    const auto held = client.List();
+    for (const DeviceAssignment& one : *held) told.push_back(one.device_id);
+    return told;
+  };
+  EXPECT_EQ(ids(client_), (std::vector<std::string>{"GPU-a", "GPU-a", "GPU-b"}));
+  PodResourcesClient own({.socket = socket_, .mps_shares = true});
+  EXPECT_EQ(ids(own), (std::vector<std::string>{"GPU-a::10::3", "GPU-a", "GPU-b"}));
+}
+
 TEST_F(PodResourcesTest, TellsAllocatableDevices) {
   Serve([](std::string_view, const std::string&) {
     v1::AllocatableResourcesResponse answer;

@@ -12,7 +12,7 @@ namespace nos::kubelet {
 struct DeviceAssignment {
   std::string ns, pod, container;
   std::string resource;   // "nvidia.com/mig-1g.5gb"
-  std::string device_id;  // "MIG-..."; of a replica, too
+  std::string device_id;  // "MIG-..."; of a replica, too; of an MPS share "GPU-...::10::3"
 };
 
 class PodResources {

@@ -12,10 +12,6 @@ namespace {
 constexpr const char* kList = "/v1.PodResourcesLister/List";
 constexpr const char* kAllocatable = "/v1.PodResourcesLister/GetAllocatableResources";
 
-// NVIDIA's plugin, told to share devices, offers each as several: "MIG-...::0", "MIG-...::1".
-// Source: NVIDIA/k8s-device-plugin, internal/rm/devices.go (AnnotatedID).
-std::string WithoutReplica(const std::string& id) { return id.substr(0, id.find("::")); }
-
 template <typename Message>
 Result<Message> Parse(const std::string& bytes, const char* method) {
   Message message;
@@ -25,6 +21,15 @@ Result<Message> Parse(const std::string& bytes, const char* method) {
 }
 
 }  // namespace
+
+// NVIDIA's plugin, told to share devices, offers each as several: "MIG-...::0", "MIG-...::1". A
+// share's id has its size, too.
+// Source: NVIDIA/k8s-device-plugin, internal/rm/devices.go (AnnotatedID).
+std::string PodResourcesClient::DeviceOf(const std::string& id) const {
+  const size_t first = id.find("::");
+  const bool share = first != std::string::npos && id.rfind("::") > first;
+  return share && options_.mps_shares ? id : id.substr(0, first);
+}
 
 Result<std::string> PodResourcesClient::Call(const char* method) const {
   // Both requests are empty messages, which are no bytes.
@@ -42,7 +47,7 @@ Result<std::vector<DeviceAssignment>> PodResourcesClient::List() {
         if (!devices.resource_name().starts_with(options_.resource_prefix)) continue;
         for (const std::string& id : devices.device_ids()) {
           assignments.push_back({pod.namespace_(), pod.name(), container.name(),
-                                 devices.resource_name(), WithoutReplica(id)});
+                                 devices.resource_name(), DeviceOf(id)});
         }
       }
     }
@@ -57,7 +62,7 @@ Result<std::vector<OfferedDevice>> PodResourcesClient::Allocatable() {
   for (const v1::ContainerDevices& devices : answer.devices()) {
     if (!devices.resource_name().starts_with(options_.resource_prefix)) continue;
     for (const std::string& id : devices.device_ids()) {
-      offered.push_back({devices.resource_name(), WithoutReplica(id)});
+      offered.push_back({devices.resource_name(), DeviceOf(id)});
     }
   }
   return SortedOffer(std::move(offered));

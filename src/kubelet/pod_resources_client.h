@@ -23,6 +23,9 @@ struct PodResourcesOptions {
   size_t max_bytes = 4 << 20;
   // Only devices of resources that begin with this are told.
   std::string resource_prefix = "nvidia.com/";
+  // MPS shares ("GPU-...::10::3") are told as such: for an agent that makes them. Else they are the
+  // GPU that they are of, as replicas of any device are that device: somebody else's plugin.
+  bool mps_shares = false;
 };
 
 class PodResourcesClient final : public PodResources {
@@ -38,6 +41,7 @@ class PodResourcesClient final : public PodResources {
 
  private:
   Result<std::string> Call(const char* method) const;
+  std::string DeviceOf(const std::string& id) const;
 
   PodResourcesOptions options_;
 };

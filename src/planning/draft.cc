@@ -1,7 +1,6 @@
 #include "planning/draft.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace nos::planning {
 namespace {
@@ -36,10 +35,7 @@ Draft::Draft(const Problem& problem, GpuStates& states, Free free)
   }
   original_.reserve(problem.gpus.size());
   for (const ProblemGpu& g : problem.gpus) {
-    const uint64_t kept = states.KeptFree(g.model, g.used, g.free);
-    const uint64_t usable = (g.recut ? ~uint64_t{0} : kept) & ~g.blocked;
-    const bool ignore = free == Free::kIgnore && g.recut;
-    original_.push_back(states.Intern({g.model, g.used, ignore ? 0 : kept, usable}));
+    original_.push_back(states.Start(g, free == Free::kIgnore && g.recut));
   }
   gpu_ = original_;
 }
@@ -140,7 +136,7 @@ bool Draft::FindGreedily(const Shape& shape, const ProblemNode& node, bool node_
       const Choice best = BestGpu(node, want.slice, node_open);
       if (best.gpu < 0) return false;
       scratch_[best.gpu - node.first_gpu] = best.step.next;
-      devices->push_back({best.gpu, want.slice, best.step.placement, best.step.created});
+      devices->push_back({{want.slice, best.step.placement, best.step.created}, best.gpu});
       *cost += best.cost & ~kOpensNode;
       *cost |= best.cost & kOpensNode;
       node_open |= best.step.created;
@@ -168,10 +164,7 @@ std::optional<bool> Draft::FindExactly(int shape_index, int node_index,
   for (size_t i = 0; i < gpus.size(); ++i) {
     const auto& arranged = states_->Arrange(gpu_[gpus[i]], (*packed)[i]);
     if (!arranged) return false;
-    const uint64_t free = states_->Get(gpu_[gpus[i]]).free;
-    for (const auto& [slice, placement] : arranged->placements) {
-      devices->push_back({gpus[i], slice, placement, (free >> placement & 1) == 0});
-    }
+    for (const Taking& taking : arranged->takings) devices->push_back({taking, gpus[i]});
   }
   return true;
 }
@@ -201,29 +194,21 @@ void Draft::Place(int cls, int node, std::span<const Device> devices) {
   for (const Device& d : devices) {
     devices_.push_back(d);
     undo_.emplace_back(d.gpu, gpu_[d.gpu]);
-    const GpuState state = states_->Get(gpu_[d.gpu]);
-    const gpu::LayoutId occupied = states_->Table(state.model).Add(state.occupied, d.placement);
-    const uint64_t others = state.free & ~(uint64_t{1} << d.placement);
-    gpu_[d.gpu] = states_->Intern(
-        {state.model, occupied, states_->KeptFree(state.model, occupied, others), state.usable});
+    gpu_[d.gpu] = states_->After(gpu_[d.gpu], {{d}});
   }
   pods_on_[node].push_back(index);
   Charge(pods_.back(), 1);
 }
 
 GpuStateId Draft::Recompute(int gpu) const {
-  GpuState state = states_->Get(original_[gpu]);
-  const gpu::LayoutTable& table = states_->Table(state.model);
+  std::vector<Taking> takings;
   for (const uint32_t index : pods_on_[problem_->gpus[gpu].node]) {
     if (!pods_[index].alive) continue;
     for (const Device& d : DevicesOf(pods_[index])) {
-      if (d.gpu != gpu) continue;
-      state.occupied = table.Add(state.occupied, d.placement);
-      state.free &= ~(uint64_t{1} << d.placement);
+      if (d.gpu == gpu) takings.push_back(d);
     }
   }
-  state.free = states_->KeptFree(state.model, state.occupied, state.free);
-  return states_->Intern(state);
+  return states_->After(original_[gpu], takings);
 }
 
 void Draft::Remove(uint32_t index) {
@@ -265,8 +250,7 @@ ChangeCost Draft::CostOn(int node) const {
     cost.loss += states_->Potential(before.model, before.occupied) -
                  states_->Potential(after.model, after.occupied);
     if (created_[g] == 0) continue;
-    const uint64_t reused = before.free & states_->Table(before.model).Members(after.occupied);
-    cost.instances += created_[g] + std::popcount(before.free & ~after.free & ~reused);
+    cost.instances += created_[g] + states_->Destroyed(original_[g], gpu_[g], created_[g]);
     ++cost.gpus;
     cost.nodes = 1;
   }

@@ -20,11 +20,8 @@
 
 namespace nos::planning {
 
-struct Device {
+struct Device : Taking {
   int gpu = 0;  // index of Problem::gpus
-  uint16_t slice = 0;
-  gpu::PlacementId placement = 0;
-  bool created = false;  // false: an instance that is there already
 };
 
 struct PlacedPod {

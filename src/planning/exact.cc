@@ -74,15 +74,19 @@ class ExactSolver {
     return limits;
   }
 
-  // Which vectors of slices the GPUs of the node can give together.
+  // Which vectors of slices the GPUs of the node can give together. Empty: too many to tell.
   std::vector<bool> SlicesOf(int node) {
+    std::vector<int> most;
+    for (size_t s = 0; s < problem_.slices.size(); ++s) most.push_back(slices_.limit(s));
     std::vector<bool> can(slices_.size());
     can[0] = true;
     std::vector<size_t> front = {0};
     const ProblemNode& where = problem_.nodes[node];
     for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
       std::vector<bool> next(slices_.size());
-      for (const Counts& set : draft_.states().MaximalSets(draft_.gpu(g))) {
+      const auto sets = draft_.states().MaximalSetsWithin(draft_.gpu(g), most);
+      if (!sets) return {};
+      for (const Counts& set : *sets) {
         size_t number = 0;
         for (size_t s = 0; s < set.size(); ++s) {
           number += std::min<size_t>(set[s], slices_.limit(s)) * slices_.stride(s);
@@ -115,6 +119,7 @@ class ExactSolver {
 
   bool AddNode(int node) {
     can_ = SlicesOf(node);
+    if (can_.empty()) return false;
     holds_.assign(pods_.size(), false);
     std::vector<int64_t> asked(problem_.dimensions);
     Enumerate(node, 0, 0, 0, asked);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <tuple>
 
 #include "gpu/fragmentation.h"
@@ -12,6 +13,9 @@ namespace {
 
 // How much more a profile weighs when pods ask for it now.
 constexpr int kDemandWeight = 16;
+constexpr int kMostAsked = 1'000'000;    // of one slice
+constexpr int kMostFreeSlots = 255;      // that a step tells of
+constexpr size_t kMostShareSets = 1000;  // largest sets of shares of one GPU
 
 uint64_t Bit(int placement) { return uint64_t{1} << placement; }
 
@@ -40,17 +44,33 @@ size_t GpuStates::Hash::operator()(const GpuState& s) const {
 }
 
 GpuStates::GpuStates(const Problem& problem)
-    : problem_(problem), node_value_(problem.packing.demand) {
-  for (size_t m = 0; m < problem.models.size(); ++m) {
-    const gpu::Model& model = *problem.models[m];
-    std::vector<int>& weight = weight_.emplace_back(model.profiles().size());
-    for (const gpu::ProfileId p : gpu::PlainProfiles(model)) weight[p] = model.profile(p).compute;
-    for (const Slice& slice : problem.slices) {
-      const gpu::ProfileId p = slice.profile[m];
-      if (p != kNoProfile) weight[p] += model.profile(p).compute * kDemandWeight;
+    : problem_(problem), node_value_(problem.packing.demand), asked_(problem.slices.size()) {
+  for (const PodClass& cls : problem.classes) {
+    for (const SliceCount& s : cls.slices) {
+      const int64_t asked = asked_[s.slice] + int64_t{s.count} * cls.count;
+      asked_[s.slice] = static_cast<int>(std::min<int64_t>(asked, kMostAsked));
     }
-    potential_.emplace_back(model.layouts().size(), -1);
   }
+  for (size_t m = 0; m < problem.models.size(); ++m) LearnWeights(*problem.models[m], m);
+}
+
+void GpuStates::LearnWeights(const gpu::Model& model, size_t index) {
+  const auto worth = [&](gpu::ProfileId p) {
+    return model.counted() ? model.profile(p).slots : model.profile(p).compute;
+  };
+  std::vector<int>& weight = weight_.emplace_back(model.profiles().size());
+  for (const gpu::ProfileId p : gpu::PlainProfiles(model)) weight[p] = worth(p);
+  for (const Slice& slice : problem_.slices) {
+    const gpu::ProfileId p = slice.profile[index];
+    if (p != kNoProfile) weight[p] += worth(p) * kDemandWeight;
+  }
+  std::vector<gpu::ProfileId>& weighty = weighty_.emplace_back();
+  for (size_t p = 0; p < weight.size(); ++p) {
+    if (weight[p] > 0) weighty.push_back(static_cast<gpu::ProfileId>(p));
+  }
+  const size_t layouts =
+      model.counted() ? size_t{Taken{model.slots() + 1, 0}.Pack()} : model.layouts().size();
+  potential_.emplace_back(layouts, -1);
 }
 
 GpuStateId GpuStates::Intern(const GpuState& state) {
@@ -67,15 +87,78 @@ GpuStateId GpuStates::Intern(const GpuState& state) {
 int GpuStates::Potential(uint16_t model, gpu::LayoutId layout) {
   int& known = potential_[model][layout];
   if (known >= 0) return known;
-  const gpu::LayoutTable& table = Table(model);
   known = 0;
-  for (size_t p = 0; p < table.profile_count(); ++p) {
-    known += weight_[model][p] * table.Copies(layout, static_cast<gpu::ProfileId>(p));
+  for (const gpu::ProfileId p : weighty_[model]) {
+    const int copies = IsCounted(model)
+                           ? CopiesOfShare(*problem_.models[model], Taken::Of(layout), {}, p)
+                           : Table(model).Copies(layout, p);
+    known += weight_[model][p] * copies;
   }
   return known;
 }
 
-uint64_t GpuStates::KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free) const {
+GpuStateId GpuStates::Start(const ProblemGpu& gpu, bool empty) {
+  if (!IsCounted(gpu.model)) {
+    const uint64_t kept = KeptFree(gpu.model, gpu.used, gpu.free);
+    const uint64_t usable = gpu.broken ? 0 : (gpu.recut ? ~uint64_t{0} : kept) & ~gpu.blocked;
+    return Intern({gpu.model, gpu.used, empty ? 0 : kept, usable});
+  }
+  const gpu::Model& model = *problem_.models[gpu.model];
+  Taken taken{0, static_cast<int>(gpu.used_shares.size())};
+  for (const gpu::ProfileId profile : gpu.used_shares) taken.slots += model.profile(profile).slots;
+  const uint64_t kept = shares_.Kept(model, taken, shares_.Intern(gpu.free_shares));
+  const Open open{gpu.recut, gpu.broken ? model.slots() : gpu.kept_slots};
+  return Intern({gpu.model, taken.Pack(), empty ? 0 : kept, open.Pack()});
+}
+
+GpuState GpuStates::AfterShares(GpuState state, std::span<const Taking> takings) {
+  const gpu::Model& model = *problem_.models[state.model];
+  Taken taken = Taken::Of(state.occupied);
+  for (const Taking& one : takings) {
+    taken.slots += model.profile(one.placement).slots;
+    ++taken.shares;
+    if (!one.created && shares_.Has(state.free, one.placement)) {
+      state.free = shares_.Without(state.free, one.placement);
+    }
+  }
+  state.occupied = taken.Pack();
+  state.free = shares_.Kept(model, taken, state.free);
+  return state;
+}
+
+GpuStateId GpuStates::After(GpuStateId id, std::span<const Taking> takings) {
+  GpuState state = states_[id];
+  if (IsCounted(state.model)) return Intern(AfterShares(state, takings));
+  const gpu::LayoutTable& table = Table(state.model);
+  for (const Taking& one : takings) {
+    state.occupied = table.Add(state.occupied, one.placement);
+    state.free &= ~Bit(one.placement);
+  }
+  state.free = KeptFree(state.model, state.occupied, state.free);
+  return Intern(state);
+}
+
+int GpuStates::Destroyed(GpuStateId before_id, GpuStateId after_id, int created) const {
+  const GpuState &before = states_[before_id], &after = states_[after_id];
+  if (!IsCounted(before.model)) {
+    const uint64_t there = after.free | Table(before.model).Members(after.occupied);
+    return std::popcount(before.free & ~there);
+  }
+  const int taken = Taken::Of(after.occupied).shares - Taken::Of(before.occupied).shares;
+  const auto gone = shares_.Get(before.free).size() - shares_.Get(after.free).size();
+  return static_cast<int>(gone) - (taken - created);
+}
+
+int GpuStates::TakenSlots(GpuStateId id) const {
+  const GpuState& state = states_[id];
+  if (IsCounted(state.model)) return Taken::Of(state.occupied).slots;
+  return std::popcount(Table(state.model).Slots(state.occupied));
+}
+
+uint64_t GpuStates::KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free) {
+  if (IsCounted(model)) {
+    return shares_.Kept(*problem_.models[model], Taken::Of(occupied), free);
+  }
   const gpu::LayoutTable& table = Table(model);
   uint64_t kept = 0;
   for (uint64_t rest = free; rest != 0; rest &= rest - 1) {
@@ -102,6 +185,7 @@ Step GpuStates::FindStep(GpuStateId id, uint16_t slice) {
   const GpuState state = states_[id];
   const gpu::ProfileId profile = problem_.slices[slice].profile[state.model];
   if (profile == kNoProfile) return {};
+  if (IsCounted(state.model)) return FindShareStep(state, profile);
   const gpu::LayoutTable& table = Table(state.model);
   const uint64_t can = table.PlacementsOf(profile) & state.usable & table.Addable(state.occupied);
   const bool reuse = (can & state.free) != 0;
@@ -131,9 +215,52 @@ Step GpuStates::FindStep(GpuStateId id, uint16_t slice) {
   return best;
 }
 
-const std::vector<Counts>& GpuStates::MaximalSets(GpuStateId id) {
-  if (maximal_[id].empty()) maximal_[id] = FindMaximalSets(states_[id]);
-  return maximal_[id];
+Step GpuStates::FindShareStep(const GpuState& state, gpu::ProfileId profile) {
+  const gpu::Model& model = *problem_.models[state.model];
+  const Open open = Open::Of(state.usable);
+  const bool there = shares_.Has(state.free, profile);
+  if (!there && !open.recut) return {};
+  if (CopiesOfShare(model, Taken::Of(state.occupied), open, profile) == 0) return {};
+  const GpuState next = AfterShares(state, {{Taking{0, profile, !there}}});
+  const size_t others = FreeSharesOf(state).size() - (there ? 1 : 0);
+  const int left = model.slots() - Taken::Of(next.occupied).slots;
+  return {.next = Intern(next),
+          .loss = Potential(state.model, state.occupied) - Potential(state.model, next.occupied),
+          .placement = profile,
+          .destroyed = static_cast<uint8_t>(others - FreeSharesOf(next).size()),
+          .free_slots = static_cast<uint8_t>(std::min(left, kMostFreeSlots)),
+          .created = !there,
+          .possible = true};
+}
+
+const std::vector<Counts>* GpuStates::MaximalSets(GpuStateId id) {
+  if (!maximal_[id]) {
+    auto found = MaximalSetsWithin(id, asked_);
+    maximal_[id] = std::move(found);
+  }
+  return *maximal_[id] ? &**maximal_[id] : nullptr;
+}
+
+std::optional<std::vector<Counts>> GpuStates::MaximalSetsWithin(GpuStateId id,
+                                                                std::span<const int> most) {
+  const GpuState& state = states_[id];
+  if (!IsCounted(state.model)) return FindMaximalSets(state);
+  const gpu::Model& model = *problem_.models[state.model];
+  const Open open = Open::Of(state.usable);
+  std::vector<std::optional<gpu::ProfileId>> profiles;
+  for (const Slice& slice : problem_.slices) {
+    const gpu::ProfileId profile = slice.profile[state.model];
+    profiles.push_back(profile == kNoProfile ? std::nullopt : std::optional(profile));
+  }
+  if (open.recut) {
+    return LargestShareSets(model, Taken::Of(state.occupied), open, profiles, most, kMostShareSets);
+  }
+  Counts counts(profiles.size());
+  for (size_t s = 0; s < counts.size(); ++s) {
+    const auto there = profiles[s] ? std::ranges::count(FreeSharesOf(state), *profiles[s]) : 0;
+    counts[s] = static_cast<uint8_t>(std::min<int64_t>(there, most[s]));
+  }
+  return std::vector<Counts>{counts};
 }
 
 std::vector<Counts> GpuStates::FindMaximalSets(const GpuState& state) const {
@@ -166,11 +293,25 @@ MostOnGpu GpuStates::WorthOf(std::span<const SliceCount> slices) const {
 }
 
 const MostOnGpu& GpuStates::MostOn(GpuStateId id) {
-  const std::vector<Counts>& sets = MaximalSets(id);
-  MostOnGpu& most = most_[id];
-  if (!most.each.empty()) return most;
+  if (!most_[id].each.empty() || problem_.slices.empty()) return most_[id];
+  MostOnGpu most;
   most.each.resize(problem_.slices.size());
-  for (const Counts& set : sets) {
+  const GpuState& state = states_[id];
+  if (IsCounted(state.model)) {
+    const gpu::Model& model = *problem_.models[state.model];
+    const Taken taken = Taken::Of(state.occupied);
+    for (size_t s = 0; s < most.each.size(); ++s) {
+      const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
+      if (profile == kNoProfile) continue;
+      most.each[s] =
+          static_cast<uint8_t>(CopiesOfShare(model, taken, Open::Of(state.usable), profile));
+      most.compute += int64_t{most.each[s]} * problem_.slices[s].compute;
+    }
+    // No slice takes less of a GPU than on the model where it takes most.
+    most.size = std::numeric_limits<int>::max();
+    return most_[id] = std::move(most);
+  }
+  for (const Counts& set : *MaximalSets(id)) {
     std::vector<SliceCount> slices;
     for (size_t s = 0; s < set.size(); ++s) {
       most.each[s] = std::max(most.each[s], set[s]);
@@ -180,7 +321,7 @@ const MostOnGpu& GpuStates::MostOn(GpuStateId id) {
     most.size = std::max(most.size, worth.size);
     most.compute = std::max(most.compute, worth.compute);
   }
-  return most;
+  return most_[id] = std::move(most);
 }
 
 namespace {
@@ -188,8 +329,13 @@ namespace {
 // Tries every way to put the slices on the GPU, equal slices by rising placement.
 class Arranger {
  public:
-  Arranger(GpuStates& states, const Problem& problem, const GpuState& start)
-      : states_(states), problem_(problem), start_(start), table_(states.Table(start.model)) {}
+  using Kept = std::function<uint64_t(gpu::LayoutId, uint64_t)>;  // GpuStates::KeptFree
+  Arranger(GpuStates& states, const Problem& problem, const GpuState& start, Kept kept)
+      : states_(states),
+        problem_(problem),
+        start_(start),
+        kept_(std::move(kept)),
+        table_(states.Table(start.model)) {}
 
   std::optional<Arrangement> Find(const Counts& counts) {
     left_ = counts;
@@ -224,17 +370,21 @@ class Arranger {
     uint64_t taken = 0;
     for (const auto& [slice, placement] : chosen_) taken |= Bit(placement);
     const uint64_t others = start_.free & ~taken;
-    const int destroyed = std::popcount(others & ~states_.KeptFree(start_.model, layout, others));
+    const int destroyed = std::popcount(others & ~kept_(layout, others));
     const int changes = std::popcount(taken & ~start_.free) + destroyed;
     const int potential = states_.Potential(start_.model, layout);
     if (best_ && std::pair(changes, -potential) >= std::pair(best_->changes, -potential_)) return;
-    best_ = Arrangement{chosen_, changes};
+    best_ = Arrangement{{}, changes};
+    for (const auto& [slice, placement] : chosen_) {
+      best_->takings.push_back({slice, placement, (start_.free & Bit(placement)) == 0});
+    }
     potential_ = potential;
   }
 
   GpuStates& states_;
   const Problem& problem_;
   const GpuState start_;
+  const Kept kept_;
   const gpu::LayoutTable& table_;
   Counts left_;
   std::vector<std::pair<uint16_t, gpu::PlacementId>> chosen_;
@@ -244,10 +394,44 @@ class Arranger {
 
 }  // namespace
 
+std::optional<Arrangement> GpuStates::ArrangeShares(const GpuState& start, const Counts& counts) {
+  Arrangement arrangement;
+  GpuState state = start;
+  for (size_t s = 0; s < counts.size(); ++s) {
+    const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
+    if (counts[s] > 0 && profile == kNoProfile) return std::nullopt;
+    for (int n = 0; n < counts[s]; ++n) {
+      const Open open = Open::Of(state.usable);
+      const bool there = shares_.Has(state.free, profile);
+      const Taken taken = Taken::Of(state.occupied);
+      if (!there && !open.recut) return std::nullopt;
+      if (CopiesOfShare(*problem_.models[state.model], taken, open, profile) == 0) {
+        return std::nullopt;
+      }
+      // Free ones that give way to some may serve others: none goes before all are dealt with.
+      const Taken with{taken.slots + problem_.models[state.model]->profile(profile).slots,
+                       taken.shares + 1};
+      state.occupied = with.Pack();
+      if (there) state.free = shares_.Without(state.free, profile);
+      arrangement.takings.push_back({static_cast<uint16_t>(s), profile, !there});
+      arrangement.changes += there ? 0 : 1;
+    }
+  }
+  const uint64_t kept = KeptFree(state.model, state.occupied, state.free);
+  arrangement.changes +=
+      static_cast<int>(shares_.Get(state.free).size() - shares_.Get(kept).size());
+  return arrangement;
+}
+
 const std::optional<Arrangement>& GpuStates::Arrange(GpuStateId id, const Counts& counts) {
   const auto [it, fresh] = arrangements_.try_emplace({id, counts});
-  if (fresh) it->second = Arranger(*this, problem_, states_[id]).Find(counts);
-  return it->second;
+  if (!fresh) return it->second;
+  const GpuState state = states_[id];
+  if (IsCounted(state.model)) return it->second = ArrangeShares(state, counts);
+  const auto kept = [&](gpu::LayoutId layout, uint64_t free) {
+    return KeptFree(state.model, layout, free);
+  };
+  return it->second = Arranger(*this, problem_, state, kept).Find(counts);
 }
 
 namespace {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "planning/problem.h"
+#include "planning/share_states.h"
 #include "scheduling/packing/node_value.h"
 
 namespace nos::planning {
@@ -27,6 +28,7 @@ using GpuStateId = uint32_t;
 // How many of each slice, by slice index.
 using Counts = std::vector<uint8_t>;
 
+// Of a model that is counted() the three are packed otherwise (share_states.h).
 struct GpuState {
   uint16_t model = 0;
   gpu::LayoutId occupied = gpu::LayoutTable::kEmpty;  // used and planned instances
@@ -47,10 +49,17 @@ struct Step {
   bool possible = false;
 };
 
+// An instance that a slice gets. Of shares the placement says which profile it has.
+struct Taking {
+  uint16_t slice = 0;
+  gpu::PlacementId placement = 0;
+  bool created = false;  // false: one that is there already
+};
+
 // Slices put on one GPU together.
 struct Arrangement {
-  std::vector<std::pair<uint16_t, gpu::PlacementId>> placements;  // slice, where
-  int changes = 0;                                                // instances created and destroyed
+  std::vector<Taking> takings;
+  int changes = 0;  // instances created and destroyed
 };
 
 // The most that one GPU can give, each counted as if nothing else did.
@@ -66,9 +75,21 @@ class GpuStates {
 
   GpuStateId Intern(const GpuState& state);
   const GpuState& Get(GpuStateId id) const { return states_[id]; }
+  // How the GPU is before anything is planned. `empty`: free instances count as empty space.
+  GpuStateId Start(const ProblemGpu& gpu, bool empty);
+  // What it becomes by these takings, in any order.
+  GpuStateId After(GpuStateId id, std::span<const Taking> takings);
+  // Of the free instances before, how many are gone afterwards without anybody having taken them.
+  // `created`: how many instances were made between the two.
+  int Destroyed(GpuStateId before, GpuStateId after, int created) const;
+  int TakenSlots(GpuStateId id) const;
+  bool IsCounted(uint16_t model) const { return problem_.models[model]->counted(); }
   Step Next(GpuStateId id, uint16_t slice);
-  // Every largest set of slices that can be added, in the sense that none contains another.
-  const std::vector<Counts>& MaximalSets(GpuStateId id);
+  // Every largest set of slices that can be added, in the sense that none contains another; of
+  // shares no more than all pods ask for. Null: there are too many, of shares alone.
+  const std::vector<Counts>* MaximalSets(GpuStateId id);
+  // The same, of shares none beyond `most` (by slice).
+  std::optional<std::vector<Counts>> MaximalSetsWithin(GpuStateId id, std::span<const int> most);
   // The arrangement of these slices with fewest changes, then most potential left; none if they
   // cannot lie on the GPU together.
   const std::optional<Arrangement>& Arrange(GpuStateId id, const Counts& counts);
@@ -96,25 +117,35 @@ class GpuStates {
   int Potential(uint16_t model, gpu::LayoutId layout);
   // Weighs nodes for pods without slices (packing_cost.h). Here because it, too, is a cache.
   scheduling::packing::NodeValue& node_value() { return node_value_; }
-  // Those of the free instances that can stay beside this layout.
-  uint64_t KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free) const;
+  // REQUIRES: the model is not counted().
   const gpu::LayoutTable& Table(uint16_t model) const { return problem_.models[model]->layouts(); }
+  // Of a counted one: the profiles of the free shares that a state has.
+  const std::vector<gpu::ProfileId>& FreeSharesOf(const GpuState& state) const {
+    return shares_.Get(state.free);
+  }
 
  private:
   struct Hash {
     size_t operator()(const GpuState& s) const;
   };
+  // Those of the free instances that can stay beside this layout.
+  uint64_t KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free);
   Step FindStep(GpuStateId id, uint16_t slice);
+  Step FindShareStep(const GpuState& state, gpu::ProfileId profile);
   std::vector<Counts> FindMaximalSets(const GpuState& state) const;
+  GpuState AfterShares(GpuState state, std::span<const Taking> takings);
+  std::optional<Arrangement> ArrangeShares(const GpuState& state, const Counts& counts);
+  void LearnWeights(const gpu::Model& model, size_t index);
 
   const Problem& problem_;
   scheduling::packing::NodeValue node_value_;
   std::vector<GpuState> states_;
   std::unordered_map<GpuState, GpuStateId, Hash> ids_;
-  std::vector<Step> steps_;                   // state x slice
-  std::vector<bool> steps_known_;             // state x slice
-  std::vector<std::vector<Counts>> maximal_;  // by state; empty: not asked yet
-  std::vector<MostOnGpu> most_;               // by state; each is empty: not asked yet
+  std::vector<Step> steps_;        // state x slice
+  std::vector<bool> steps_known_;  // state x slice
+  // By state; unset: not asked yet, none: there are too many.
+  std::vector<std::optional<std::optional<std::vector<Counts>>>> maximal_;
+  std::vector<MostOnGpu> most_;  // by state; each is empty: not asked yet
   std::map<std::pair<GpuStateId, Counts>, std::optional<Arrangement>> arrangements_;
   std::map<std::vector<GpuStateId>, int> gpus_ids_;
   std::vector<const std::vector<GpuStateId>*> gpus_;
@@ -123,8 +154,11 @@ class GpuStates {
   // By both numbers.
   std::unordered_map<uint64_t, bool> fits_;
   std::unordered_map<uint64_t, std::optional<std::vector<Counts>>> packings_;
-  std::vector<std::vector<int>> potential_;  // model x layout; -1: not asked yet
-  std::vector<std::vector<int>> weight_;     // model x profile
+  FreeShares shares_;
+  std::vector<int> asked_;                            // by slice: by all pods together
+  std::vector<std::vector<int>> potential_;           // model x layout; -1: not asked yet
+  std::vector<std::vector<int>> weight_;              // model x profile
+  std::vector<std::vector<gpu::ProfileId>> weighty_;  // by model: those that weigh anything
   std::function<bool()> stop_ = [] { return false; };
   int64_t work_ = 0;
 };

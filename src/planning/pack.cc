@@ -14,6 +14,31 @@ constexpr int kMostTreeNodes = 20'000;  // of a branch and bound that ends at th
 constexpr uint16_t kUnseen = 0xffff;
 constexpr size_t kAskEvery = 16'384;  // steps of the dynamic program
 
+// The largest sets of slices of GPUs, each state's found once.
+class SetBook {
+ public:
+  SetBook(GpuStates& states, std::span<const SliceCount> need, size_t slices)
+      : states_(states), most_(slices) {
+    for (const SliceCount& n : need) most_[n.slice] = n.count;
+  }
+
+  // Null: there are too many.
+  const std::vector<Counts>* Of(GpuStateId gpu) {
+    if (!states_.IsCounted(states_.Get(gpu).model)) return states_.MaximalSets(gpu);
+    const auto [at, fresh] = shares_.try_emplace(gpu);
+    if (fresh) at->second = states_.MaximalSetsWithin(gpu, most_);
+    return at->second ? &*at->second : nullptr;
+  }
+  bool KnowsAll(std::span<const GpuStateId> gpus) {
+    return std::ranges::all_of(gpus, [&](GpuStateId gpu) { return Of(gpu) != nullptr; });
+  }
+
+ private:
+  GpuStates& states_;
+  std::vector<int> most_;  // by slice
+  std::map<GpuStateId, std::optional<std::vector<Counts>>> shares_;
+};
+
 // Which largest set led from what was left before a GPU to what is left after it.
 struct Origin {
   uint32_t before = 0;
@@ -22,9 +47,9 @@ struct Origin {
 
 class Packer {
  public:
-  Packer(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const SliceCount> need,
+  Packer(SetBook& sets, std::span<const GpuStateId> gpus, std::span<const SliceCount> need,
          const std::function<bool()>& stop)
-      : states_(states), gpus_(gpus), need_(need), radix_(Limits(need), kMostStates), stop_(stop) {}
+      : sets_(sets), gpus_(gpus), need_(need), radix_(Limits(need), kMostStates), stop_(stop) {}
 
   bool IsSmall() const { return radix_.size() > 0; }
 
@@ -59,7 +84,7 @@ class Packer {
   std::vector<uint32_t> Serve(GpuStateId gpu, const std::vector<uint32_t>& left) {
     std::vector<Origin>& origin = origins_.emplace_back(radix_.size());
     std::vector<uint32_t> after;
-    const std::vector<Counts>& sets = states_.MaximalSets(gpu);
+    const std::vector<Counts>& sets = *sets_.Of(gpu);
     for (size_t s = 0; s < sets.size() && !TimeIsUp(left.size()); ++s) {
       const size_t taken = Number(sets[s]);
       for (const uint32_t before : left) {
@@ -93,7 +118,7 @@ class Packer {
     return result;
   }
 
-  GpuStates& states_;
+  SetBook& sets_;
   const std::span<const GpuStateId> gpus_;
   const std::span<const SliceCount> need_;
   const Radix radix_;
@@ -121,7 +146,7 @@ bool MayFit(GpuStates& states, std::span<const GpuStateId> gpus, std::span<const
 }
 
 // Columns: GPUs in a state that take a set.
-Packed PackByProgram(GpuStates& states, std::span<const GpuStateId> gpus,
+Packed PackByProgram(SetBook& sets, std::span<const GpuStateId> gpus,
                      std::span<const SliceCount> need, size_t slices,
                      const std::function<bool()>& stop) {
   std::map<GpuStateId, std::vector<size_t>> by_state;
@@ -132,7 +157,7 @@ Packed PackByProgram(GpuStates& states, std::span<const GpuStateId> gpus,
   for (const auto& [state, members] : by_state) {
     const auto count = static_cast<double>(members.size());
     const int row = program.AddRow(count);
-    for (const Counts& set : states.MaximalSets(state)) {
+    for (const Counts& set : *sets.Of(state)) {
       const int column = program.AddColumn(count);
       program.Set(row, column, 1);
       for (size_t i = 0; i < need.size(); ++i) {
@@ -151,7 +176,7 @@ Packed PackByProgram(GpuStates& states, std::span<const GpuStateId> gpus,
   size_t column = 0;
   for (const auto& [state, members] : by_state) {
     size_t next = 0;
-    for (const Counts& set : states.MaximalSets(state)) {
+    for (const Counts& set : *sets.Of(state)) {
       for (int n = static_cast<int>(columns[column++]); n > 0; --n, ++next) {
         for (size_t i = 0; i < need.size(); ++i) {
           const int taken = std::min<int>(left[i], set[need[i].slice]);
@@ -172,8 +197,10 @@ Packed PackSlices(GpuStates& states, std::span<const GpuStateId> gpus,
   if (need.empty()) return {.counts = std::vector<Counts>(gpus.size(), Counts(slices))};
   if (!MayFit(states, gpus, need)) return {};
   if (stop()) return {.known = false, .counts = std::nullopt};
-  Packer packer(states, gpus, need, stop);
-  return packer.IsSmall() ? packer.Run(slices) : PackByProgram(states, gpus, need, slices, stop);
+  SetBook sets(states, need, slices);
+  if (!sets.KnowsAll(gpus)) return {.known = false, .counts = std::nullopt};
+  Packer packer(sets, gpus, need, stop);
+  return packer.IsSmall() ? packer.Run(slices) : PackByProgram(sets, gpus, need, slices, stop);
 }
 
 }  // namespace nos::planning

@@ -11,7 +11,7 @@
 namespace nos::planning {
 
 struct Packed {
-  bool known = true;  // false: stopped before it was found out
+  bool known = true;  // false: stopped before it was found out, or too many shares of many sizes
   // How many of each slice every GPU takes, in the order of `gpus`; none if they do not fit
   // together.
   std::optional<std::vector<Counts>> counts;

@@ -1,7 +1,6 @@
 #include "planning/packing_cost.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "scheduling/packing/packer.h"
 #include "scheduling/packing/view.h"
@@ -39,10 +38,9 @@ Node NodeNow(const Draft& draft, int index) {
   if (packing.memory >= 0) node.memory_mib = free[packing.memory] / kMebibyte;
   for (int i = 0; i < place.gpu_count; ++i) {
     const int gpu = place.first_gpu + i;
-    if (problem.gpus[gpu].blocked == ~uint64_t{0}) continue;  // takes no pod
-    const GpuState& state = draft.states().Get(draft.gpu(gpu));
-    const int slots = problem.models[state.model]->slots();
-    const int taken = std::popcount(draft.states().Table(state.model).Slots(state.occupied));
+    if (problem.gpus[gpu].broken) continue;
+    const int slots = problem.models[problem.gpus[gpu].model]->slots();
+    const int taken = draft.states().TakenSlots(draft.gpu(gpu));
     node.gpu_milli[i] = kWholeGpu * (slots - taken) / slots;
   }
   if (packing.gpu < 0) return node;

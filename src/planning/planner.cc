@@ -7,6 +7,7 @@
 #include "planning/explain.h"
 #include "planning/gangs.h"
 #include "planning/live_filters.h"
+#include "planning/share_places.h"
 #include "planning/stages.h"
 #include "planning/translate.h"
 #include "scheduling/pod_state.h"
@@ -40,27 +41,58 @@ class PlanWriter {
     const int node = t_.problem.gpus[gpu].node;
     return t_.nodes[node]->gpus.gpus[gpu - t_.problem.nodes[node].first_gpu];
   }
-  static gpu::Placement PlacementOf(const cluster::Gpu& info, gpu::PlacementId id) {
-    return info.model->layouts().placements()[id];
-  }
-
   void WritePlaced(Plan& plan) {
     plan.pods.resize(t_.pending.size());
     for (size_t i = 0; i < plan.pods.size(); ++i) plan.pods[i].pod = t_.pending[i];
+    FindPlaces();
     for (size_t i = 0; i < draft_.pods().size(); ++i) {
       const PlacedPod& placed = draft_.pods()[i];
       const int pending = t_.members[placed.cls][result_.members[i]];
       PodOutcome& outcome = plan.pods[pending];
       outcome.placed = true;
       outcome.node = t_.nodes[placed.node]->node->meta.name;
-      for (const Device& d : draft_.DevicesOf(placed)) {
-        const cluster::Gpu& info = InfoOf(d.gpu);
-        const gpu::Placement placement = PlacementOf(info, d.placement);
+      for (uint32_t d = 0; d < placed.device_count; ++d) {
+        const Device& device = draft_.DevicesOf(placed)[d];
+        const cluster::Gpu& info = InfoOf(device.gpu);
+        const gpu::Placement placement = place_of_[placed.first_device + d];
         outcome.devices.push_back(
-            {info.index, placement, info.model->profile(placement.profile).name, !d.created});
-        planned_for_[{d.gpu, d.placement}] = pending;
+            {info.index, placement, info.model->profile(placement.profile).name, !device.created});
+        planned_for_[{device.gpu, placement}] = pending;
       }
     }
+  }
+
+  // Where every device lies. Shares are numbered: those that are there first, then those that are
+  // made.
+  void FindPlaces() {
+    for (const PlacedPod& placed : draft_.pods()) {
+      const size_t end = placed.first_device + placed.device_count;
+      if (place_of_.size() < end) place_of_.resize(end);
+    }
+    std::map<int, SharePlaces> shares;
+    const auto each = [&](const auto& visit) {
+      for (const PlacedPod& placed : draft_.pods()) {
+        for (uint32_t d = 0; d < placed.device_count; ++d) {
+          visit(draft_.DevicesOf(placed)[d], place_of_[placed.first_device + d]);
+        }
+      }
+    };
+    each([&](const Device& device, gpu::Placement& place) {
+      const cluster::Gpu& info = InfoOf(device.gpu);
+      if (!info.model->counted()) {
+        place = info.model->layouts().placements()[device.placement];
+        return;
+      }
+      SharePlaces& here = shares.try_emplace(device.gpu, info).first->second;
+      if (!device.created) place = here.TakeFree(device.placement);
+    });
+    for (auto& [g, here] : shares) {
+      kept_shares_[g] = here.KeepFree(states_.FreeSharesOf(states_.Get(draft_.gpu(g))));
+    }
+    each([&](const Device& device, gpu::Placement& place) {
+      const auto here = shares.find(device.gpu);
+      if (here != shares.end() && device.created) place = here->second.Make(device.placement);
+    });
   }
 
   void WriteWaiting(Plan& plan, const std::vector<Explanation>& explanations) const {
@@ -102,37 +134,51 @@ class PlanWriter {
 
   PlannedGpu WriteGpu(int g) const {
     const cluster::Gpu& info = InfoOf(g);
-    const ProblemGpu& before = t_.problem.gpus[g];
-    const GpuState& after = states_.Get(draft_.gpu(g));
-    const gpu::LayoutTable& table = info.model->layouts();
     PlannedGpu gpu{info.index, info.model, {}, 0, 0};
-    const uint64_t used = table.Members(before.used);
-    const uint64_t target = table.Members(after.occupied) | after.free;
-    for (uint64_t rest = target; rest != 0; rest &= rest - 1) {
-      const auto id = static_cast<gpu::PlacementId>(std::countr_zero(rest));
-      gpu.layout.push_back(WriteInstance(g, id, (used >> id & 1) != 0));
+    for (const gpu::Placement& placement : TargetOf(g)) {
+      gpu.layout.push_back(WriteInstance(g, placement));
       gpu.created += gpu.layout.back().state == PlannedInstance::State::kNew;
     }
-    gpu.destroyed = std::popcount(before.free & ~target);
-    std::sort(gpu.layout.begin(), gpu.layout.end(),
-              [](const PlannedInstance& a, const PlannedInstance& b) {
-                return a.placement.start < b.placement.start;
-              });
+    gpu.destroyed =
+        draft_.states().Destroyed(draft_.Original(g), draft_.gpu(g), draft_.CreatedOn(g));
+    std::ranges::sort(gpu.layout, {}, [](const PlannedInstance& i) { return i.placement.start; });
     return gpu;
   }
 
-  PlannedInstance WriteInstance(int g, gpu::PlacementId id, bool used) const {
+  // All that lies on it in the end.
+  std::vector<gpu::Placement> TargetOf(int g) const {
     const cluster::Gpu& info = InfoOf(g);
-    PlannedInstance instance{PlacementOf(info, id), PlannedInstance::State::kUsed, ""};
-    if (used) {
-      for (const cluster::Instance& i : info.instances) {
-        if (i.placement == instance.placement) instance.pod = i.pod;
+    const GpuState& after = states_.Get(draft_.gpu(g));
+    std::vector<gpu::Placement> target;
+    if (!info.model->counted()) {
+      const gpu::LayoutTable& table = info.model->layouts();
+      for (uint64_t rest = table.Members(after.occupied) | after.free; rest != 0;
+           rest &= rest - 1) {
+        target.push_back(table.placements()[static_cast<size_t>(std::countr_zero(rest))]);
       }
-      return instance;
+      return target;
     }
-    const bool there = (t_.problem.gpus[g].free >> id & 1) != 0;
-    instance.state = there ? PlannedInstance::State::kFree : PlannedInstance::State::kNew;
-    const auto planned = planned_for_.find({g, id});
+    for (const cluster::Instance& instance : info.instances) {
+      if (instance.used) target.push_back(instance.placement);
+    }
+    const std::vector<gpu::Placement>& kept = kept_shares_.at(g);
+    target.insert(target.end(), kept.begin(), kept.end());
+    for (auto at = planned_for_.lower_bound({g, {}});
+         at != planned_for_.end() && at->first.first == g; ++at) {
+      target.push_back(at->first.second);
+    }
+    return target;
+  }
+
+  PlannedInstance WriteInstance(int g, gpu::Placement placement) const {
+    PlannedInstance instance{placement, PlannedInstance::State::kNew, ""};
+    const auto& there = InfoOf(g).instances;
+    const auto known = std::ranges::find(there, placement, &cluster::Instance::placement);
+    if (known != there.end()) {
+      instance.state = known->used ? PlannedInstance::State::kUsed : PlannedInstance::State::kFree;
+      instance.pod = known->used ? known->pod : "";
+    }
+    const auto planned = planned_for_.find({g, placement});
     if (planned != planned_for_.end()) instance.pod = t_.pending[planned->second]->Key();
     return instance;
   }
@@ -141,7 +187,9 @@ class PlanWriter {
   const StagedResult& result_;
   const Draft& draft_;
   GpuStates& states_;
-  std::map<std::pair<int, gpu::PlacementId>, int> planned_for_;  // GPU and placement -> pod
+  std::map<std::pair<int, gpu::Placement>, int> planned_for_;  // GPU and placement -> pod
+  std::vector<gpu::Placement> place_of_;                       // by device of the draft
+  std::map<int, std::vector<gpu::Placement>> kept_shares_;     // free ones that stay, by GPU
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMostIntegers = 600;  // columns; beyond, the relaxation is rounded down
 constexpr int kMostTreeNodes = 300;
+constexpr size_t kMostShareSets = 100;    // of one GPU, told one by one
 constexpr double kGap = 0.99;             // in units of value
 constexpr double kPodItself = 1e-4;       // what a pod counts beside its value
 constexpr int kMostLevels = 8;            // solved one by one; those beyond together
@@ -128,8 +129,14 @@ void PooledProgram::LimitSlices(int pool) {
   }
   for (const auto& [state, gpus] : pools_[pool].gpus) {
     const auto count = static_cast<double>(gpus.size());
+    const std::vector<Counts>* sets = states_.MaximalSets(state);
+    const bool counted = states_.IsCounted(states_.Get(state).model);
+    if (sets == nullptr || (counted && sets->size() > kMostShareSets)) {
+      LimitShares(pool, state, count, slice_row);
+      continue;
+    }
     const int gpu_row = program_.AddRow(count);
-    for (const Counts& set : states_.MaximalSets(state)) {
+    for (const Counts& set : *sets) {
       const int column = program_.AddColumn(count);
       program_.Set(gpu_row, column, 1);
       for (size_t s = 0; s < set.size(); ++s) {
@@ -138,6 +145,26 @@ void PooledProgram::LimitSlices(int pool) {
       }
       sets_.push_back({pool, state, &set});
     }
+  }
+}
+
+// Of many mixtures of shares: no more memory, and no more shares, than the GPUs have together.
+void PooledProgram::LimitShares(int pool, GpuStateId state, double gpus,
+                                const std::vector<int>& slice_row) {
+  const GpuState& now = states_.Get(state);
+  const gpu::Model& model = *problem_.models[now.model];
+  const Taken taken = Taken::Of(now.occupied);
+  const int left = model.slots() - taken.slots - Open::Of(now.usable).kept;
+  const int memory = program_.AddRow(gpus * std::max(0, left));
+  const int number = program_.AddRow(gpus * (model.most_instances() - taken.shares));
+  const MostOnGpu& most = states_.MostOn(state);
+  for (size_t s = 0; s < slice_row.size(); ++s) {
+    if (slice_row[s] < 0 || most.each[s] == 0) continue;
+    const int column = program_.AddColumn(gpus * most.each[s]);
+    program_.Set(memory, column, model.profile(problem_.slices[s].profile[now.model]).slots);
+    program_.Set(number, column, 1);
+    program_.Set(slice_row[s], column, -1);
+    sets_.push_back({pool, state, nullptr});
   }
 }
 
@@ -239,16 +266,23 @@ Problem PooledProgram::Cut(const std::vector<double>& columns) const {
   std::map<std::pair<int, GpuStateId>, size_t> taken;
   for (size_t i = 0; i < sets_.size(); ++i) {
     const SetColumn& column = sets_[i];
+    if (column.set == nullptr) continue;
     const std::vector<int>& gpus = pools_[column.pool].gpus.at(column.state);
     const auto& arranged = states_.Arrange(column.state, *column.set);
     size_t& next = taken[{column.pool, column.state}];
     for (auto n = static_cast<int64_t>(columns[pods_.size() + i]); n > 0 && arranged; --n) {
       ProblemGpu& gpu = cut.gpus[gpus[next++]];
       if (!gpu.recut) continue;
-      gpu.free = 0;
       gpu.recut = false;
-      for (const auto& [slice, placement] : arranged->placements)
-        gpu.free |= uint64_t{1} << placement;
+      gpu.free = 0;
+      gpu.free_shares.clear();
+      for (const Taking& taking : arranged->takings) {
+        if (states_.IsCounted(gpu.model)) {
+          gpu.free_shares.push_back(taking.placement);
+        } else {
+          gpu.free |= uint64_t{1} << taking.placement;
+        }
+      }
     }
   }
   return cut;

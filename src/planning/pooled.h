@@ -51,12 +51,13 @@ class PooledProgram {
   struct SetColumn {
     int pool = 0;
     GpuStateId state = 0;
-    const Counts* set = nullptr;
+    const Counts* set = nullptr;  // null: of a slice of shares (LimitShares)
   };
 
   void AddPods(int pool);
   void LimitPods(int pool);
   void LimitSlices(int pool);
+  void LimitShares(int pool, GpuStateId state, double gpus, const std::vector<int>& slice_row);
   void LimitResource(int pool, size_t dimension);
   void LimitClasses();
   double MostAlone(const PodClass& cls, const Pool& pool) const;

@@ -19,9 +19,7 @@ class Pooler {
             std::clamp<size_t>(kMostColumns / std::max<size_t>(classes.size(), 1), 1, kMostPools)) {
     for (const int c : classes) rows_.insert(problem.classes[c].allowed);
     for (const ProblemGpu& gpu : problem.gpus) {
-      const uint64_t kept = states.KeptFree(gpu.model, gpu.used, gpu.free);
-      const uint64_t usable = (gpu.recut ? ~uint64_t{0} : kept) & ~gpu.blocked;
-      gpu_.push_back(states.Intern({gpu.model, gpu.used, 0, usable}));
+      gpu_.push_back(states.Start(gpu, gpu.recut));
     }
   }
 

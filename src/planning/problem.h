@@ -72,6 +72,11 @@ struct ProblemGpu {
   gpu::LayoutId used = gpu::LayoutTable::kEmpty;
   uint64_t free = 0;     // bit per placement: instances that are there and unused
   uint64_t blocked = 0;  // bit per placement: kept for a pod that waits too long
+  // Of a model that is counted(), instead of the three above: the profiles of its shares, by start,
+  // and how many slots are kept for a pod that waits too long.
+  std::vector<gpu::ProfileId> used_shares = {}, free_shares = {};
+  int kept_slots = 0;
+  bool broken = false;  // nobody knows what is used of it: takes no pod
 };
 
 struct ProblemNode {

@@ -1,7 +1,6 @@
 #include "planning/realise.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "planning/greedy.h"
 #include "planning/pack.h"
@@ -29,10 +28,7 @@ bool ArrangeDevices(const Draft& draft, int node, const std::vector<Counts>& cou
     const int gpu = where.first_gpu + i;
     const auto& arranged = draft.states().Arrange(draft.gpu(gpu), counts[i]);
     if (!arranged) return false;
-    const uint64_t free = draft.states().Get(draft.gpu(gpu)).free;
-    for (const auto& [slice, placement] : arranged->placements) {
-      pool.push_back({gpu, slice, placement, (free >> placement & 1) == 0});
-    }
+    for (const Taking& taking : arranged->takings) pool.push_back({taking, gpu});
   }
   return true;
 }
@@ -131,9 +127,7 @@ bool PlaceAsBefore(Draft& draft, int node, const Load& load) {
 // Of the free instances of a GPU, how many the draft destroys.
 int DestroyedOn(const Draft& draft, int gpu) {
   if (draft.CreatedOn(gpu) == 0) return 0;
-  const GpuState& after = draft.states().Get(draft.gpu(gpu));
-  const uint64_t there = after.free | draft.states().Table(after.model).Members(after.occupied);
-  return std::popcount(draft.states().Get(draft.Original(gpu)).free & ~there);
+  return draft.states().Destroyed(draft.Original(gpu), draft.gpu(gpu), draft.CreatedOn(gpu));
 }
 
 bool Destroys(const Draft& draft, int node) {

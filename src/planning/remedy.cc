@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "cluster/selectors.h"
+#include "gpu/shares.h"
 #include "planning/wording.h"
 #include "scheduling/pod_names.h"
 
@@ -95,13 +96,40 @@ class RemedyFinder {
     if (!input_.obstacles[node].empty() || product == labels.end()) return;
     if (!LackingDimensions(node).empty() || !IsBetter(1, Kind::kOptIn)) return;
     const gpu::Model* model = t_.catalogue->FindByProduct(product->second);
+    std::string_view mode = "mig";
+    if (AsksForShares()) {
+      const auto memory = labels.find(cluster::kMemoryLabel);
+      const auto mib = memory == labels.end() ? std::nullopt : ParseInt(memory->second);
+      model = mib ? gpu::SharesOfMemory(*mib) : nullptr;
+      mode = "mps";
+    }
     if (model == nullptr || !Serves(*model)) return;
     const auto count = labels.find(cluster::kCountLabel);
     const auto gpus = count == labels.end() ? std::nullopt : ParseInt(count->second);
     if (GpusFor(*model) > gpus.value_or(1)) return;
     Offer(1, Kind::kOptIn,
-          fmt::format("opt node {} in to partitioning (label {}=mig): it has GPUs {}", NameOf(node),
-                      cluster::kPartitioningLabel, product->second));
+          fmt::format("opt node {} in to partitioning (label {}={}): it has GPUs {}", NameOf(node),
+                      cluster::kPartitioningLabel, mode, product->second));
+  }
+
+  bool AsksForShares() const {
+    return std::ranges::any_of(cls_.slices, [&](const SliceCount& s) {
+      return gpu::IsShareResource(t_.slice_names[s.slice]);
+    });
+  }
+
+  // Whose GPUs have room for the largest share. "": there can be no such share.
+  std::string AddSharedNode() const {
+    int most = 0;
+    const gpu::Model& model = gpu::SharesOf(gpu::kMostShareGib);
+    for (const SliceCount& s : cls_.slices) {
+      const auto profile = model.FindProfile(t_.slice_names[s.slice]);
+      if (!profile) return "";
+      most = std::max(most, model.profile(*profile).slots);
+    }
+    return fmt::format(
+        "add a node that the pod may use, with label {}=mps and {} GiB of a GPU's memory free",
+        cluster::kPartitioningLabel, most);
   }
 
   bool Serves(const gpu::Model& model) const {
@@ -125,10 +153,25 @@ class RemedyFinder {
     const auto is_left = [](const auto& slice) { return slice.second > 0; };
     int64_t gpus = 0;
     for (; gpus <= kMostGpus && std::ranges::any_of(left, is_left); ++gpus) {
+      if (model.counted()) {
+        FillShared(model, left);
+        continue;
+      }
       FillGpu(model.layouts(), left);
       allowance_.Spend(static_cast<int64_t>(model.layouts().size()));
     }
     return gpus;
+  }
+
+  static void FillShared(const gpu::Model& model,
+                         std::vector<std::pair<gpu::ProfileId, int64_t>>& left) {
+    gpu::Occupancy on(model);
+    for (auto& [profile, count] : left) {
+      for (auto place = on.FirstPlace(profile); place && count > 0; --count) {
+        on.Add(*place);
+        place = on.FirstPlace(profile);
+      }
+    }
   }
 
   static void FillGpu(const gpu::LayoutTable& table,
@@ -281,6 +324,9 @@ class RemedyFinder {
       if (!Serves(*model) || GpusFor(*model) > kMostGpus) continue;
       return fmt::format("add a node that the pod may use, with GPUs for {} such as {}",
                          SlicesText(t_, cls_), model->name());
+    }
+    if (AsksForShares()) {
+      if (std::string shared = AddSharedNode(); !shared.empty()) return shared;
     }
     std::string renamed = AskByOfferedName();
     if (!renamed.empty()) return renamed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <tuple>
 
 namespace nos::planning {
@@ -22,6 +23,53 @@ uint64_t Against(const gpu::LayoutTable& table, gpu::LayoutId layout, gpu::Place
   return against;
 }
 
+// A GPU that is shared, as shares on it are assumed gone.
+struct SharedGpu {
+  struct InUse {
+    int slots = 0;
+    SlotInTheWay slot;
+  };
+  int left = 0, numbers = 0;  // slots, and how many more shares there may be
+  std::vector<InUse> in_use;  // the largest last
+
+  // Which of them must go so that there is room: as few as possible. None: that is not enough.
+  std::optional<std::vector<InUse>> InTheWayOf(int slots) const {
+    std::vector<InUse> going;
+    int room = left, more = numbers;
+    for (auto at = in_use.rbegin(); room < slots || more < 1; ++at) {
+      if (at == in_use.rend()) return std::nullopt;
+      room += at->slots;
+      ++more;
+      going.push_back(*at);
+    }
+    return going;
+  }
+};
+
+SharedGpu ShareOut(const Draft& draft, int gpu) {
+  const Problem& problem = draft.problem();
+  const ProblemGpu& facts = problem.gpus[gpu];
+  const gpu::Model& model = *problem.models[facts.model];
+  std::vector<gpu::ProfileId> profiles = facts.used_shares;
+  for (const uint32_t index : draft.PodsOn(facts.node)) {
+    const PlacedPod& pod = draft.pods()[index];
+    if (!pod.alive) continue;
+    for (const Device& device : draft.DevicesOf(pod)) {
+      if (device.gpu == gpu) profiles.push_back(device.placement);
+    }
+  }
+  SharedGpu shared{model.slots() - facts.kept_slots, model.most_instances(), {}};
+  std::map<gpu::ProfileId, int> seen;
+  for (const gpu::ProfileId profile : profiles) {
+    const int slots = model.profile(profile).slots;
+    shared.left -= slots;
+    --shared.numbers;
+    shared.in_use.push_back({slots, {gpu, profile, seen[profile]++}});
+  }
+  std::ranges::stable_sort(shared.in_use, {}, &SharedGpu::InUse::slots);
+  return shared;
+}
+
 // How one node's GPUs could serve a pod: what is left of them as instances are assumed gone.
 class NodePlan {
  public:
@@ -31,14 +79,22 @@ class NodePlan {
       const GpuState& state = draft.states().Get(draft.gpu(node_.first_gpu + i));
       layout_.push_back(state.occupied);
       usable_.push_back(state.usable);
+      const bool counted = draft.states().IsCounted(state.model);
+      shared_.push_back(counted ? ShareOut(draft, node_.first_gpu + i) : SharedGpu());
     }
   }
 
   // Takes the slice where fewest instances are in the way; false: no GPU here could ever serve it.
   bool Take(uint16_t slice) {
     Choice best;
-    for (int i = 0; i < node_.gpu_count; ++i) Consider(i, slice, best);
+    for (int i = 0; i < node_.gpu_count; ++i) {
+      IsCounted(i) ? ConsiderShare(i, slice, best) : Consider(i, slice, best);
+    }
     if (best.gpu < 0) return false;
+    if (IsCounted(best.gpu)) {
+      TakeShare(best, slice);
+      return true;
+    }
     const gpu::LayoutTable& table = Table(best.gpu);
     const gpu::LayoutId rest = table.FromMembers(table.Members(layout_[best.gpu]) & ~best.against);
     layout_[best.gpu] = table.Add(rest, best.placement);
@@ -48,7 +104,7 @@ class NodePlan {
     }
     // What is planned for this pod may not be taken away for its next slice.
     usable_[best.gpu] &= ~Conflicts(table, best.placement);
-    place_.devices.push_back({gpu, slice, best.placement, true});
+    place_.devices.push_back({{slice, best.placement, true}, gpu});
     return true;
   }
 
@@ -72,10 +128,38 @@ class NodePlan {
     gpu::PlacementId placement = 0;
     uint64_t against = 0;
     int start = 0;
+    int in_the_way = 0;  // how many
   };
 
-  const gpu::LayoutTable& Table(int i) const {
-    return draft_.states().Table(draft_.problem().gpus[node_.first_gpu + i].model);
+  const ProblemGpu& Facts(int i) const { return draft_.problem().gpus[node_.first_gpu + i]; }
+  bool IsCounted(int i) const { return draft_.states().IsCounted(Facts(i).model); }
+  const gpu::LayoutTable& Table(int i) const { return draft_.states().Table(Facts(i).model); }
+  int SlotsOf(int i, gpu::ProfileId profile) const {
+    return draft_.problem().models[Facts(i).model]->profile(profile).slots;
+  }
+
+  void ConsiderShare(int i, uint16_t slice, Choice& best) const {
+    const gpu::ProfileId profile = draft_.problem().slices[slice].profile[Facts(i).model];
+    if (profile == kNoProfile || !Facts(i).recut) return;
+    const auto going = shared_[i].InTheWayOf(SlotsOf(i, profile));
+    if (!going) return;
+    const int count = static_cast<int>(going->size());
+    if (best.gpu < 0 || count < best.in_the_way) best = {i, profile, 0, 0, count};
+  }
+
+  void TakeShare(const Choice& best, uint16_t slice) {
+    SharedGpu& shared = shared_[best.gpu];
+    const int slots = SlotsOf(best.gpu, best.placement);
+    const std::vector<SharedGpu::InUse> in_the_way = *shared.InTheWayOf(slots);
+    for (const SharedGpu::InUse& going : in_the_way) {
+      place_.in_the_way.push_back(going.slot);
+      shared.in_use.pop_back();
+      shared.left += going.slots;
+      ++shared.numbers;
+    }
+    shared.left -= slots;
+    --shared.numbers;
+    place_.devices.push_back({{slice, best.placement, true}, node_.first_gpu + best.gpu});
   }
 
   void Consider(int i, uint16_t slice, Choice& best) const {
@@ -89,9 +173,10 @@ class NodePlan {
       const gpu::LayoutId left = table.FromMembers(table.Members(layout_[i]) & ~against);
       if (table.Add(left, placement) == gpu::LayoutTable::kIllegal) continue;
       const int start = table.placements()[placement].start;
-      const bool better = best.gpu < 0 || std::pair(std::popcount(against), -start) <
-                                              std::pair(std::popcount(best.against), -best.start);
-      if (better) best = {i, placement, against, start};
+      const int count = std::popcount(against);
+      const bool better =
+          best.gpu < 0 || std::pair(count, -start) < std::pair(best.in_the_way, -best.start);
+      if (better) best = {i, placement, against, start, count};
     }
   }
 
@@ -99,6 +184,7 @@ class NodePlan {
   const ProblemNode& node_;
   std::vector<gpu::LayoutId> layout_;
   std::vector<uint64_t> usable_;
+  std::vector<SharedGpu> shared_;  // of counted models
   FuturePlace place_;
 };
 
@@ -167,6 +253,12 @@ class LeastInTheWay {
   int Find(const GpuState& state, uint16_t slice) const {
     const gpu::ProfileId profile = draft_.problem().slices[slice].profile[state.model];
     if (profile == kNoProfile) return kNever;
+    if (draft_.states().IsCounted(state.model)) {
+      const gpu::Model& model = *draft_.problem().models[state.model];
+      const Open open = Open::Of(state.usable);
+      if (CopiesOfShare(model, Taken::Of(state.occupied), open, profile) > 0) return 0;
+      return CopiesOfShare(model, {}, open, profile) > 0 ? 1 : kNever;
+    }
     const gpu::LayoutTable& table = draft_.states().Table(state.model);
     int least = kNever;
     for (uint64_t rest = table.PlacementsOf(profile) & state.usable; rest != 0; rest &= rest - 1) {
@@ -205,11 +297,36 @@ std::optional<FuturePlace> SoonestPlace(const Draft& draft, int cls) {
   return best;
 }
 
+namespace {
+
+int SlotsOn(const Problem& problem, const ProblemGpu& gpu, gpu::ProfileId profile) {
+  return problem.models[gpu.model]->profile(profile).slots;
+}
+
+// What shares in use that are in the way will leave need not be kept besides.
+void KeepForShares(Problem& problem, const FuturePlace& place) {
+  std::map<int, int> more;  // by GPU
+  for (const Device& d : place.devices) {
+    const ProblemGpu& gpu = problem.gpus[d.gpu];
+    if (problem.models[gpu.model]->counted()) more[d.gpu] += SlotsOn(problem, gpu, d.placement);
+  }
+  for (const SlotInTheWay& slot : place.in_the_way) {
+    const ProblemGpu& gpu = problem.gpus[slot.gpu];
+    if (std::ranges::count(gpu.used_shares, slot.placement) <= slot.nth) continue;  // planned
+    if (more.contains(slot.gpu)) more[slot.gpu] -= SlotsOn(problem, gpu, slot.placement);
+  }
+  for (const auto& [gpu, slots] : more) problem.gpus[gpu].kept_slots += std::max(0, slots);
+}
+
+}  // namespace
+
 void Block(Problem& problem, const FuturePlace& place, int cls) {
   for (const Device& d : place.devices) {
     ProblemGpu& gpu = problem.gpus[d.gpu];
+    if (problem.models[gpu.model]->counted()) continue;
     gpu.blocked |= NodePlan::Conflicts(problem.models[gpu.model]->layouts(), d.placement);
   }
+  KeepForShares(problem, place);
   int64_t* free = &problem.free[static_cast<size_t>(place.node) * problem.dimensions];
   for (size_t r = 0; r < problem.dimensions; ++r) {
     free[r] = std::max(free[r] - problem.classes[cls].requests[r], -kPlenty);

@@ -12,7 +12,8 @@ namespace nos::planning {
 
 struct SlotInTheWay {
   int gpu = 0;
-  gpu::PlacementId placement = 0;  // of an instance that must fall free
+  gpu::PlacementId placement = 0;  // of an instance that must fall free; of shares the profile
+  int nth = 0;                     // of equal shares: those in use come before planned ones
   friend auto operator<=>(const SlotInTheWay&, const SlotInTheWay&) = default;
 };
 

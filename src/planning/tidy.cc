@@ -45,10 +45,11 @@ int64_t Worth(const std::vector<int>& prices, const Counts& counts) {
 }
 
 int64_t MostWorth(const std::vector<int>& prices, Draft& draft, int gpu) {
+  GpuStates& states = draft.states();
+  const std::vector<Counts>* sets = states.MaximalSets(draft.Original(gpu));
+  if (sets == nullptr) return Worth(prices, states.MostOn(draft.Original(gpu)).each);
   int64_t most = 0;
-  for (const Counts& set : draft.states().MaximalSets(draft.Original(gpu))) {
-    most = std::max(most, Worth(prices, set));
-  }
+  for (const Counts& set : *sets) most = std::max(most, Worth(prices, set));
   return most;
 }
 

@@ -68,7 +68,7 @@ class Translator {
     std::set<ResourceId> plain = {cluster::kPods}, mig;  // every pod counts as one
     for (const PodGroup& group : groups_) {
       for (const auto& [id, amount] : group.requests.entries()) {
-        if (amount > 0) (cluster::IsMigResource(id) ? mig : plain).insert(id);
+        if (amount > 0) (cluster::IsSliceResource(id) ? mig : plain).insert(id);
       }
     }
     std::map<std::string, ResourceId> by_name;  // ids depend on history, names do not
@@ -129,7 +129,7 @@ class Translator {
     problem.nodes.back().gpu_count =
         static_cast<int>(problem.gpus.size()) - problem.nodes.back().first_gpu;
     for (const ResourceId id : out_.dimensions) {
-      const bool cut_here = node.gpus.managed && cluster::IsMigResource(id);
+      const bool cut_here = node.gpus.managed && cluster::IsSliceResource(id);
       const int64_t capacity = cut_here ? kPlenty : std::min(node.allocatable.Get(id), kPlenty);
       problem.capacity.push_back(capacity);
       problem.free.push_back(
@@ -141,25 +141,33 @@ class Translator {
   // A GPU whose used instances contradict each other is left alone: it takes no pod.
   void AddGpu(const cluster::Gpu& gpu, int node) {
     ProblemGpu g{.node = node, .model = model_index_.at(gpu.model), .recut = !gpu.fixed};
-    g.used = gpu.UsedLayout();
-    const gpu::LayoutTable& table = gpu.model->layouts();
-    if (g.used == gpu::LayoutTable::kIllegal) {
-      g.used = gpu::LayoutTable::kEmpty;
-      g.recut = false;
-      g.blocked = ~uint64_t{0};
+    const auto used = gpu.Used();
+    g.broken = !used;
+    if (g.broken) g.recut = false;
+    if (gpu.model->counted()) {
+      AddShares(gpu, g);
+    } else if (used) {
+      g.used = used->layout();
+      for (const cluster::Instance& instance : gpu.instances) {
+        const auto id = gpu.model->layouts().Find(instance.placement);
+        if (!instance.used && id) g.free |= uint64_t{1} << *id;
+      }
     }
+    out_.problem.gpus.push_back(std::move(g));
+  }
+
+  static void AddShares(const cluster::Gpu& gpu, ProblemGpu& g) {
+    if (g.broken) return;
     for (const cluster::Instance& instance : gpu.instances) {
-      const auto id = table.Find(instance.placement);
-      if (!instance.used && id) g.free |= uint64_t{1} << *id;
+      (instance.used ? g.used_shares : g.free_shares).push_back(instance.placement.profile);
     }
-    out_.problem.gpus.push_back(g);
   }
 
   void AddClass(PodGroup& group) {
     PodClass cls;
     std::map<uint16_t, int64_t> counts;
     for (const auto& [id, amount] : group.requests.entries()) {
-      if (cluster::IsMigResource(id) && amount > 0) {
+      if (cluster::IsSliceResource(id) && amount > 0) {
         int64_t& count = counts[slice_of_.at(id)];
         count = std::min(count + std::min(amount, kPlenty), kPlenty);
       }

@@ -20,8 +20,11 @@ const cluster::Gpu& GpuInfo(const Translation& t, int gpu) {
 
 std::string SlotText(const Translation& t, const SlotInTheWay& slot) {
   const cluster::Gpu& info = GpuInfo(t, slot.gpu);
-  const gpu::Placement placement = info.model->layouts().placements()[slot.placement];
-  return fmt::format("{} of GPU {}", info.model->PlacementName(placement), info.index);
+  const std::string name =
+      info.model->counted()
+          ? info.model->profile(slot.placement).name
+          : info.model->PlacementName(info.model->layouts().placements()[slot.placement]);
+  return fmt::format("{} of GPU {}", name, info.index);
 }
 
 }  // namespace
@@ -69,15 +72,24 @@ std::string InsufficientText(cluster::ResourceId id) {
 
 std::string HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {
   const Draft& draft = result.draft;
+  const cluster::Gpu& info = GpuInfo(t, slot.gpu);
+  const bool counted = info.model->counted();
+  int before = slot.nth;  // equal shares that come first
+  for (const cluster::Instance& instance : info.instances) {
+    if (counted && instance.used && instance.placement.profile == slot.placement && before-- == 0) {
+      return instance.pod;
+    }
+  }
   for (const uint32_t index : draft.PodsOn(t.problem.gpus[slot.gpu].node)) {
     const PlacedPod& pod = draft.pods()[index];
     if (!pod.alive) continue;
     for (const Device& d : draft.DevicesOf(pod)) {
       if (d.gpu != slot.gpu || d.placement != slot.placement) continue;
+      if (counted && before-- > 0) continue;
       return t.pending[t.members[pod.cls][result.members[index]]]->Key();
     }
   }
-  const cluster::Gpu& info = GpuInfo(t, slot.gpu);
+  if (counted) return "";
   const gpu::Placement placement = info.model->layouts().placements()[slot.placement];
   for (const cluster::Instance& instance : info.instances) {
     if (instance.placement == placement) return instance.pod;

@@ -1,5 +1,6 @@
-// Node annotations, one "key=value" a line below the prefix: whatever they say, GPUs come out
-// legal, and their status written and read again is the same.
+// Node annotations, one "key=value" a line below the prefix, of a node that is shared by MPS when
+// the first line is "mps": whatever they say, GPUs come out legal, and their status written and
+// read again is the same.
 #include "cluster/annotations.h"
 
 #include <algorithm>
@@ -18,6 +19,10 @@ Node NodeOf(std::string_view text) {
   node.meta.labels = {{std::string(kPartitioningLabel), "mig"},
                       {std::string(kCountLabel), "2"},
                       {std::string(kProductLabel), "NVIDIA-A100-SXM4-40GB"}};
+  if (text.starts_with("mps\n")) {
+    node.meta.labels[std::string(kPartitioningLabel)] = "mps";
+    node.meta.labels[std::string(kMemoryLabel)] = "40960";
+  }
   for (const std::string_view line : Split(text, '\n')) {
     const size_t at = line.find('=');
     if (at == std::string_view::npos) continue;
@@ -35,12 +40,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Node node = NodeOf(FuzzText(data, size));
   const NodeGpus gpus = ReadNodeGpus(node, gpu::Catalogue::Builtin());
   for (const Gpu& gpu : gpus.gpus) {
-    Require(gpu.Layout() != gpu::LayoutTable::kIllegal, "layouts are legal");
-    Require(gpu.UsedLayout() != gpu::LayoutTable::kIllegal, "used instances are legal");
+    Require(gpu.All().has_value(), "layouts are legal");
+    Require(gpu.Used().has_value(), "used instances are legal");
   }
   const std::vector<TargetLayout> spec = ReadSpec(node, gpus);
   for (const TargetLayout& target : spec) {
-    Require(target.model->layouts().FromPlacements(target.placements).ok(), "targets are legal");
+    gpu::Occupancy on(*target.model);
+    for (const gpu::Placement& placement : target.placements) {
+      Require(on.Add(placement), "targets are legal");
+    }
   }
   Apply(SpecPatch(node, spec, "1"), node.meta.annotations);
   Apply(StatusPatch(node, gpus.gpus, "1"), node.meta.annotations);

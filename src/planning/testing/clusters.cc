@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "gpu/shares.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
 namespace nos::planning::testing {
@@ -22,7 +23,8 @@ std::unique_ptr<cluster::Pod> PodWith(const std::string& name,
   pod->phase = "Pending";
   for (const std::string& profile : profiles) {
     cluster::Container& c = pod->containers.emplace_back();
-    c.requests["nvidia.com/mig-" + profile] = Quantity::FromValue(1);
+    const bool share = profile.find('.') == std::string::npos;
+    c.requests[(share ? "nvidia.com/gpu-" : "nvidia.com/mig-") + profile] = Quantity::FromValue(1);
   }
   if (pod->containers.empty()) pod->containers.emplace_back();
   if (!cpu.empty()) pod->containers[0].requests["cpu"] = Amount(cpu);
@@ -46,6 +48,17 @@ cluster::Node& ClusterBuilder::Node(const std::string& name, const std::string& 
                       {std::string(cluster::kCountLabel), std::to_string(layouts.size())}};
   for (size_t i = 0; i < layouts.size(); ++i) {
     node.meta.annotations[fmt::format("{}status-layout-{}", cluster::kPrefix, i)] = layouts[i];
+  }
+  return node;
+}
+
+cluster::Node& ClusterBuilder::SharedNode(const std::string& name, int gib,
+                                          const std::vector<std::string>& layouts) {
+  cluster::Node& node = Node(name, "Tesla-V100-SXM2-32GB", layouts);
+  node.meta.labels[std::string(cluster::kPartitioningLabel)] = "mps";
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    node.meta.annotations[fmt::format("{}status-model-{}", cluster::kPrefix, i)] =
+        gpu::SharesOf(gib).name();
   }
   return node;
 }
@@ -158,7 +171,10 @@ std::string GpuFault(const PlannedGpu& gpu, const Instances& before, bool serves
     if (it->second != (i.state == PlannedInstance::State::kUsed)) return "used and free confused";
     kept.insert(i.placement);
   }
-  if (!gpu.model->layouts().FromPlacements(target).ok()) return "illegal layout";
+  gpu::Occupancy on(*gpu.model);
+  for (const gpu::Placement& placement : target) {
+    if (!on.Add(placement)) return "illegal layout";
+  }
   int destroyed = 0;
   for (const auto& [placement, used] : before) {
     if (kept.contains(placement)) continue;

@@ -19,9 +19,13 @@ class ClusterBuilder {
   // in the status annotation: "3g.20gb@4:used,1g.5gb@0:free".
   cluster::Node& Node(const std::string& name, const std::string& product,
                       const std::vector<std::string>& layouts);
+  // The same with GPUs that are shared by memory, so many GiB each: "10gb@0:used".
+  cluster::Node& SharedNode(const std::string& name, int gib,
+                            const std::vector<std::string>& layouts);
   // A node without GPUs.
   cluster::Node& PlainNode(const std::string& name);
-  // A pending pod that asks for the profiles and for cpu; several slices: one container each.
+  // A pending pod that asks for the profiles ("3g.20gb", or a share: "10gb") and for cpu; several
+  // slices: one container each.
   cluster::Pod& Pod(const std::string& name, const std::vector<std::string>& profiles,
                     int priority = 0, const std::string& cpu = "");
   // A running one.

@@ -42,23 +42,33 @@ void DeviceLedger::MarkUnhealthy(const std::string& resource) {
 
 void DeviceLedger::Forget(const std::string& resource) { devices_.erase(resource); }
 
-Result<Ids> DeviceLedger::Reserve(const std::string& resource, int64_t count) {
+Ids DeviceLedger::Free(const std::string& resource) const {
+  Ids free;
+  const auto known = devices_.find(resource);
+  if (known == devices_.end()) return free;
+  for (const std::string& id : known->second.healthy) {
+    if (!reserved_.contains(id)) free.insert(id);
+  }
+  return free;
+}
+
+Result<Ids> DeviceLedger::Reserve(const std::string& resource, int64_t count,
+                                  const Ids& preferred) {
   const auto known = devices_.find(resource);
   if (known == devices_.end()) {
     return Status(Code::kExhausted,
                   fmt::format("cannot allocate unregistered device {}", resource));
   }
-  Ids free;
-  for (const std::string& id : known->second.healthy) {
-    if (!reserved_.contains(id)) free.insert(id);
-  }
+  const Ids free = Free(resource);
   if (std::cmp_less(free.size(), count)) {
     return Status(Code::kExhausted,
                   fmt::format("requested number of devices unavailable for {}. Requested: {}, "
                               "Available: {}",
                               resource, count, free.size()));
   }
-  Ids taken(free.begin(), std::next(free.begin(), count));
+  const bool follow = std::cmp_equal(preferred.size(), count) &&
+                      std::includes(free.begin(), free.end(), preferred.begin(), preferred.end());
+  Ids taken = follow ? preferred : Ids(free.begin(), std::next(free.begin(), count));
   reserved_.insert(taken.begin(), taken.end());
   return taken;
 }

@@ -37,7 +37,10 @@ class DeviceLedger {
 
   // Takes devices for a container; they are held from here on, so that another pod does not get
   // them while the plugin is asked. Error: kExhausted, in the kubelet's words.
-  Result<Ids> Reserve(const std::string& resource, int64_t count);
+  // `preferred` are taken if they are so many, and free.
+  Result<Ids> Reserve(const std::string& resource, int64_t count, const Ids& preferred = {});
+  // Healthy ones that nobody holds.
+  Ids Free(const std::string& resource) const;
   void Release(const Ids& ids);
   // What was reserved belongs to this container.
   void Record(Holding holding);

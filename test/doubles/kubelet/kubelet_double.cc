@@ -60,6 +60,7 @@ struct Endpoint {
   std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
   grpc::ClientContext watch;
   std::thread thread;
+  bool has_preferences = false;
   bool ended = false;
   std::chrono::steady_clock::time_point ended_at{};
 };
@@ -110,6 +111,7 @@ struct KubeletDouble::Impl {
   grpc::Status Register(const v1beta1::RegisterRequest& request);
   grpc::Status List(v1::ListPodResourcesResponse& answer);
   void Watch(Endpoint& endpoint);
+  Ids Preferred(const std::string& resource, int64_t count);
   Result<Admission> Allocate(const std::string& resource, const Ids& ids);
   std::shared_ptr<Endpoint> Current(const std::string& resource);
   void Changed();
@@ -203,6 +205,7 @@ grpc::Status KubeletDouble::Impl::Register(const v1beta1::RegisterRequest& reque
   const grpc::Status answered =
       endpoint->stub->GetDevicePluginOptions(&context, {}, &plugin_options);
   if (!answered.ok()) return {grpc::StatusCode::UNKNOWN, answered.error_message()};
+  endpoint->has_preferences = plugin_options.get_preferred_allocation_available();
   const Lock lock(mutex);
   if (!running) return {grpc::StatusCode::UNAVAILABLE, "the kubelet is stopping"};
   ++registrations;
@@ -265,6 +268,26 @@ std::shared_ptr<Endpoint> KubeletDouble::Impl::Current(const std::string& resour
   return found == endpoints.end() || found->second->ended ? nullptr : found->second;
 }
 
+// As the kubelet: asked where there is a choice; an answer of another size is not followed.
+Ids KubeletDouble::Impl::Preferred(const std::string& resource, int64_t count) {
+  const auto endpoint = Current(resource);
+  if (endpoint == nullptr || !endpoint->has_preferences) return {};
+  v1beta1::PreferredAllocationRequest request;
+  v1beta1::ContainerPreferredAllocationRequest& container = *request.add_container_requests();
+  container.set_allocation_size(static_cast<int>(count));
+  {
+    const Lock lock(mutex);
+    for (const std::string& id : ledger.Free(resource)) container.add_available_deviceids(id);
+  }
+  if (std::cmp_less_equal(container.available_deviceids_size(), count)) return {};
+  grpc::ClientContext context;
+  v1beta1::PreferredAllocationResponse answer;
+  const grpc::Status status = endpoint->stub->GetPreferredAllocation(&context, request, &answer);
+  if (!status.ok() || answer.container_responses_size() != 1) return {};
+  const auto& ids = answer.container_responses(0).deviceids();
+  return {ids.begin(), ids.end()};
+}
+
 Result<Admission> KubeletDouble::Impl::Allocate(const std::string& resource, const Ids& ids) {
   if (faults.before_allocate) faults.before_allocate();
   const auto endpoint = Current(resource);
@@ -284,8 +307,11 @@ Result<Admission> KubeletDouble::Impl::Allocate(const std::string& resource, con
                               static_cast<int>(status.error_code()), status.error_message()));
   }
   const v1beta1::ContainerAllocateResponse& told = answer.container_responses(0);
-  Admission admission{ids, {told.envs().begin(), told.envs().end()}, {}};
+  Admission admission{ids, {told.envs().begin(), told.envs().end()}, {}, {}};
   for (const auto& device : told.cdi_devices()) admission.cdi_devices.insert(device.name());
+  for (const auto& mount : told.mounts()) {
+    admission.mounts[mount.container_path()] = mount.host_path();
+  }
   return admission;
 }
 
@@ -306,8 +332,9 @@ Result<Admission> KubeletDouble::Admit(const PodName& pod,
                                        const std::map<std::string, int64_t>& requests) {
   Admission all;
   for (const auto& [resource, count] : requests) {
+    const Ids preferred = impl_->Preferred(resource, count);
     Lock lock(impl_->mutex);
-    const Result<Ids> reserved = impl_->ledger.Reserve(resource, count);
+    const Result<Ids> reserved = impl_->ledger.Reserve(resource, count, preferred);
     lock.unlock();
     // The kubelet asks the plugin without its lock, and tells of the pod only afterwards.
     Result<Admission> allocated =
@@ -324,6 +351,7 @@ Result<Admission> KubeletDouble::Admit(const PodName& pod,
     all.ids.insert(reserved->begin(), reserved->end());
     all.envs.merge(allocated->envs);
     all.cdi_devices.merge(allocated->cdi_devices);
+    all.mounts.merge(allocated->mounts);
   }
   return all;
 }

@@ -47,6 +47,7 @@ struct Admission {
   Ids ids;
   std::map<std::string, std::string> envs;
   std::set<std::string> cdi_devices;
+  std::map<std::string, std::string> mounts{};  // container's path -> host's
 };
 
 class KubeletDouble {

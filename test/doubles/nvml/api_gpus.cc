@@ -24,7 +24,7 @@ bool IsGpu(nvml::Device device) { return FromHandle(Handle::kGpu, device).gpu >=
 // Ampere has to be reset for it; later architectures only have to be idle (nvml.h, MIG User Guide).
 nvml::Return Activate(Gpu& gpu) {
   if (gpu.mig == gpu.mig_pending) return nvml::kSuccess;
-  if (gpu.in_use) return nvml::kInUse;
+  if (gpu.in_use || (gpu.mig && !gpu.instances.empty())) return nvml::kInUse;
   if (gpu.model->architecture() == "Ampere") return nvml::kResetRequired;
   gpu.mig = gpu.mig_pending;
   gpu.instances.clear();
@@ -100,11 +100,31 @@ EXPORTED nvml::Return nvmlDeviceGetMigMode(nvml::Device device, unsigned* curren
 
 EXPORTED nvml::Return nvmlDeviceSetMigMode(nvml::Device device, unsigned mode,
                                            nvml::Return* activation) {
-  return OnGpu("nvmlDeviceSetMigMode", device, [&](const Context&, Gpu& gpu) {
+  return OnGpu("nvmlDeviceSetMigMode", device, [&](const Context& context, Gpu& gpu) {
     if (gpu.model == nullptr) return nvml::kNotSupported;
     if (mode > 1 || !IsGpu(device)) return nvml::kInvalidArgument;
+    if (!context.state.root) return nvml::kNoPermission;
     gpu.mig_pending = mode == 1;
     *activation = Activate(gpu);
+    return nvml::kSuccess;
+  });
+}
+
+EXPORTED nvml::Return nvmlDeviceGetComputeMode(nvml::Device device, unsigned* mode) {
+  return OnGpu("nvmlDeviceGetComputeMode", device, [&](const Context&, Gpu& gpu) {
+    if (!IsGpu(device)) return nvml::kInvalidArgument;
+    *mode = gpu.compute_mode;
+    return nvml::kSuccess;
+  });
+}
+
+// Takes effect at once; programs that run go on. EXCLUSIVE_THREAD (1) is not supported any more.
+EXPORTED nvml::Return nvmlDeviceSetComputeMode(nvml::Device device, unsigned mode) {
+  return OnGpu("nvmlDeviceSetComputeMode", device, [&](const Context& context, Gpu& gpu) {
+    if (mode > 3 || !IsGpu(device)) return nvml::kInvalidArgument;
+    if (mode == 1) return nvml::kNotSupported;
+    if (!context.state.root) return nvml::kNoPermission;
+    gpu.compute_mode = mode;
     return nvml::kSuccess;
   });
 }

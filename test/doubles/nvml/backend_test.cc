@@ -205,5 +205,84 @@ TEST(NvmlBackend, MigIsSwitchedOnWhereThatNeedsNoReset) {
   EXPECT_EQ(m.backend.EnableMig(3).code(), Code::kUnimplemented);
 }
 
+TEST(NvmlBackend, MigIsSwitchedOffWhereThatNeedsNoResetAndNothingIsThere) {
+  Machine m({Gpu("A100-40GB"), Gpu("H200-141GB"), Gpu("H200-141GB"), {{"model", ""}}});
+  const Status ampere = m.backend.DisableMig(0);
+  EXPECT_EQ(ampere.code(), Code::kPermission);
+  EXPECT_NE(ampere.message().find("must be reset"), std::string::npos) << ampere.message();
+  EXPECT_TRUE((*m.backend.ListGpus())[0].mig_enabled);
+  EXPECT_FALSE((*m.backend.ListGpus())[0].mig_pending) << "the next reset brings it";
+  const GpuInstance made = m.backend.Create(1, "1g.18gb", 3).value();
+  const Status used = m.backend.DisableMig(1);
+  EXPECT_EQ(used.code(), Code::kUnavailable);
+  EXPECT_NE(used.message().find("1 MIG instances, 1g.18gb@3"), std::string::npos) << used.message();
+  EXPECT_EQ(m.node.Layout(1), std::vector<std::string>{"1g.18gb@3"});
+  ASSERT_TRUE(m.backend.Destroy(1, made.id).ok());
+  EXPECT_TRUE(m.backend.DisableMig(1).ok());
+  EXPECT_TRUE(m.backend.DisableMig(1).ok()) << "again";
+  EXPECT_FALSE((*m.backend.ListGpus())[1].mig_enabled);
+  m.node.EditGpu(2, [](JsonObject& gpu) { gpu["inUse"] = true; });
+  EXPECT_EQ(m.backend.DisableMig(2).code(), Code::kUnavailable);
+  EXPECT_TRUE(m.backend.DisableMig(3).ok()) << "it has none";
+  m.node.Reboot();
+  const auto after = m.backend.ListGpus();
+  EXPECT_FALSE((*after)[0].mig_enabled) << "as it was told to";
+  EXPECT_FALSE((*after)[2].mig_enabled) << "Hopper forgets";
+}
+
+TEST(NvmlBackend, TheDriverItselfRefusesToLeaveMigWithInstances) {
+  Machine m({Gpu("H200-141GB")});
+  ASSERT_TRUE(m.backend.Create(0, "1g.18gb", 3).ok());
+  NvmlSession session(*m.library);
+  ASSERT_TRUE(session.Open().ok());
+  nvml::Device device = nullptr;
+  nvml::Return activation = nvml::kSuccess;
+  m.library->call().nvmlDeviceGetHandleByIndex_v2(0, &device);
+  EXPECT_EQ(m.library->call().nvmlDeviceSetMigMode(device, 0, &activation), nvml::kSuccess);
+  EXPECT_EQ(activation, nvml::kInUse);
+  EXPECT_EQ(m.node.Layout(0), std::vector<std::string>{"1g.18gb@3"});
+}
+
+TEST(NvmlBackend, AComputeModeIsSetAndPutBack) {
+  Machine m({Gpu("A100-40GB"), {{"model", ""}}});
+  for (const int gpu : {0, 1}) {
+    const auto mode = [&] { return (*m.backend.ListGpus())[gpu].compute_mode; };
+    EXPECT_EQ(mode(), ComputeMode::kDefault);
+    ASSERT_TRUE(m.backend.SetComputeMode(gpu, ComputeMode::kExclusiveProcess).ok());
+    EXPECT_EQ(mode(), ComputeMode::kExclusiveProcess);
+    ASSERT_TRUE(m.backend.SetComputeMode(gpu, ComputeMode::kDefault).ok());
+    EXPECT_EQ(mode(), ComputeMode::kDefault);
+  }
+  ASSERT_TRUE(m.backend.SetComputeMode(0, ComputeMode::kExclusiveProcess).ok());
+  m.node.Reboot();
+  EXPECT_EQ((*m.backend.ListGpus())[0].compute_mode, ComputeMode::kDefault);
+  m.node.EditGpu(0, [](JsonObject& gpu) { gpu["computeMode"] = 2; });
+  EXPECT_EQ((*m.backend.ListGpus())[0].compute_mode, ComputeMode::kOther);
+  EXPECT_EQ(m.backend.SetComputeMode(0, ComputeMode::kOther).code(), Code::kInvalid);
+  EXPECT_EQ(m.backend.SetComputeMode(9, ComputeMode::kDefault).code(), Code::kNotFound);
+}
+
+TEST(NvmlBackend, ModesAreForRoot) {
+  Machine m({Gpu("H200-141GB")});
+  m.node.Edit([](Json& state) { state.as_object()["root"] = false; });
+  const Status refused = m.backend.SetComputeMode(0, ComputeMode::kExclusiveProcess);
+  EXPECT_EQ(refused.code(), Code::kPermission);
+  EXPECT_NE(refused.message().find("it needs root"), std::string::npos) << refused.message();
+  EXPECT_EQ(m.backend.DisableMig(0).code(), Code::kPermission);
+  EXPECT_TRUE(m.backend.SetComputeMode(0, ComputeMode::kDefault).ok()) << "it is";
+}
+
+TEST(NvmlBackend, AComputeModeThatIsNotReadSpoilsNothing) {
+  Machine m({Gpu("A100-40GB")});
+  m.node.Fault({{"call", "nvmlDeviceGetComputeMode"}, {"error", 999}});
+  const auto infos = m.backend.ListGpus();
+  EXPECT_EQ((*infos)[0].problem, "");
+  EXPECT_FALSE((*infos)[0].compute_mode);
+  m.node.Fault({{"call", "nvmlDeviceSetComputeMode"}, {"effect", "lie"}});
+  const Status lied = m.backend.SetComputeMode(0, ComputeMode::kExclusiveProcess);
+  EXPECT_EQ(lied.code(), Code::kUnavailable);
+  EXPECT_NE(lied.message().find("tells another"), std::string::npos) << lied.message();
+}
+
 }  // namespace
 }  // namespace nos::device

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "gpu/catalogue.h"
 #include "state_file.h"
 
 namespace nos::nvml_double {
@@ -85,9 +86,14 @@ std::vector<std::string> NvmlNode::Layout(int gpu) const {
 
 void NvmlNode::Reboot() const {
   Edit([](Json& state) {
-    for (Json& gpu : state.at("gpus").as_array()) {
-      gpu.as_object()["instances"] = JsonArray{};
-      gpu.as_object()["lost"] = false;
+    for (Json& entry : state.at("gpus").as_array()) {
+      JsonObject& now = entry.as_object();
+      now["instances"] = JsonArray{};
+      now["lost"] = false;
+      now["computeMode"] = 0;
+      const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(FindString(entry, "model"));
+      if (model != nullptr && model->architecture() != "Ampere") now["migPending"] = false;
+      if (now.contains("migPending")) now["mig"] = now["migPending"];
     }
   });
 }

@@ -35,7 +35,8 @@ class NvmlNode {
   void ClearFaults() const;
   // {"1g.5gb@0", "3g.20gb@4!"}: by start; "!" marks one without compute instance.
   std::vector<std::string> Layout(int gpu) const;
-  // The node restarts: instances vanish, lost GPUs are back.
+  // The node restarts: instances and compute modes vanish, lost GPUs are back, and MIG mode is what
+  // was pending, off on Hopper and later.
   void Reboot() const;
 
  private:

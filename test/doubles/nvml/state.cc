@@ -109,6 +109,7 @@ Result<Gpu> ReadGpu(const Json& json, const std::string& node, size_t index) {
   gpu.memory_mib = Number(json, "memoryMiB", known ? gpu.model->memory_gib() * 1024 : 23034);
   gpu.mig = Flag(json, "mig", true);
   gpu.mig_pending = Flag(json, "migPending", gpu.mig);
+  gpu.compute_mode = static_cast<unsigned>(Number(json, "computeMode", 0));
   gpu.lost = Flag(json, "lost", false);
   gpu.in_use = Flag(json, "inUse", false);
   gpu.parent_handles = Flag(json, "parentHandles", false);
@@ -173,6 +174,7 @@ Json WriteGpu(const Gpu& gpu) {
                     {"memoryMiB", gpu.memory_mib},
                     {"mig", gpu.mig},
                     {"migPending", gpu.mig_pending},
+                    {"computeMode", gpu.compute_mode},
                     {"lost", gpu.lost},
                     {"inUse", gpu.in_use},
                     {"parentHandles", gpu.parent_handles},
@@ -199,6 +201,7 @@ Result<State> ReadState(const Json& json) {
   State state;
   state.node = Text(json, "node", "node");
   state.driver = Text(json, "driver", "580.95.05");
+  state.root = Flag(json, "root", true);
   if (const Json* latency = Find(json, "latencyMs"); latency != nullptr && latency->is_object()) {
     for (const auto& entry : latency->get_object()) {
       state.latency_ms[std::string(entry.key())] = Number(*latency, entry.key(), 0);
@@ -235,9 +238,10 @@ Json WriteState(const State& state) {
                                 {"instance", event.instance},
                                 {"compute", event.compute}});
   }
-  return JsonObject{
-      {"node", state.node},      {"driver", state.driver},      {"latencyMs", std::move(latency)},
-      {"gpus", std::move(gpus)}, {"faults", std::move(faults)}, {"events", std::move(events)}};
+  return JsonObject{{"node", state.node},         {"driver", state.driver},
+                    {"root", state.root},         {"latencyMs", std::move(latency)},
+                    {"gpus", std::move(gpus)},    {"faults", std::move(faults)},
+                    {"events", std::move(events)}};
 }
 
 }  // namespace nos::nvml_double

@@ -42,6 +42,7 @@ struct Gpu {
   unsigned pci_device_id = 0;
   int64_t memory_mib = 0;
   bool mig = true, mig_pending = true;
+  unsigned compute_mode = 0;
   bool lost = false;
   bool in_use = false;          // a client keeps the GPU from changing its mode
   bool parent_handles = false;  // compute instances name their GPU and not their MIG device
@@ -71,6 +72,7 @@ struct Event {
 
 struct State {
   std::string node, driver;
+  bool root = true;                           // who calls may change modes
   std::map<std::string, int64_t> latency_ms;  // by function
   std::vector<Gpu> gpus;
   std::vector<Fault> faults;

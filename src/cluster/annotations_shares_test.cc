@@ -1,0 +1,103 @@
+// What annotations say of GPUs that are shared by memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cluster/annotations.h"
+
+namespace nos::cluster {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const gpu::Catalogue& Builtin() { return gpu::Catalogue::Builtin(); }
+
+std::string N(std::string_view rest) { return std::string(kPrefix) + std::string(rest); }
+
+// Two GPUs of 40 GiB.
+Node MpsNode(StringMap annotations) {
+  Node node;
+  node.meta.name = "n1";
+  node.meta.labels = {{std::string(kPartitioningLabel), "mps"},
+                      {std::string(kCountLabel), "2"},
+                      {std::string(kMemoryLabel), "40960"}};
+  node.meta.annotations = std::move(annotations);
+  return node;
+}
+
+TEST(ReadSharesTest, SharesOfAnySize) {
+  const NodeGpus gpus =
+      ReadNodeGpus(MpsNode({{N("status-model-0"), "MPS-39GB"},
+                            {N("status-layout-0"), "10gb@0:used,10gb@3:free,7gb@1:free"},
+                            {N("status-gpu-0-10gb-used"), "1"},
+                            {N("status-gpu-0-10gb-free"), "1"},
+                            {N("status-gpu-0-7gb-free"), "1"},
+                            {N("status-holders-0"), "10gb@0=ml/train"}}),
+                   Builtin());
+  EXPECT_THAT(gpus.problems, IsEmpty());
+  ASSERT_EQ(gpus.gpus.size(), 2u);
+  const Gpu& gpu = gpus.gpus[0];
+  EXPECT_EQ(gpu.model->name(), "MPS-39GB");
+  ASSERT_EQ(gpu.instances.size(), 3u);
+  EXPECT_EQ(gpu.model->PlacementName(gpu.instances[1].placement), "10gb@0");
+  EXPECT_EQ(gpu.instances[1].pod, "ml/train");
+  EXPECT_EQ(gpu.Used()->free_slots(), 29);
+  EXPECT_EQ(gpu.All()->free_slots(), 12);
+  EXPECT_EQ(gpus.gpus[1].model->name(), "MPS-39GB") << "by the label until the agent tells";
+  EXPECT_FALSE(gpus.gpus[1].reported);
+}
+
+TEST(ReadSharesTest, SharesByCounts) {
+  const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
+                                              {N("status-gpu-0-10gb-used"), "2"},
+                                              {N("status-gpu-0-5gb-free"), "1"}}),
+                                     Builtin());
+  EXPECT_THAT(gpus.problems, IsEmpty());
+  ASSERT_EQ(gpus.gpus.size(), 2u);
+  EXPECT_TRUE(gpus.gpus[0].assumed_starts);
+  EXPECT_EQ(gpus.gpus[0].Used()->count(), 2);
+  EXPECT_EQ(gpus.gpus[0].All()->taken_slots(), 25);
+}
+
+// The Go system's agent writes counts alone, and its device plugin is cut by a ConfigMap.
+TEST(ReadSharesTest, SharesOfOthersAreNotOurs) {
+  EXPECT_FALSE(ReadNodeGpus(MpsNode({{N("status-gpu-0-10gb-used"), "2"}}), Builtin()).managed);
+}
+
+TEST(ReadSharesTest, ImpossibleSharesAreLeftAlone) {
+  for (const char* layout : {"20gb@0:used,20gb@1:used", "10gb@0:used,5gb@0:free", "10gb@48:free",
+                             "0gb@0:free", "1g.5gb@0:free"}) {
+    const NodeGpus gpus = ReadNodeGpus(
+        MpsNode({{N("status-model-0"), "MPS-39GB"}, {N("status-layout-0"), layout}}), Builtin());
+    EXPECT_EQ(gpus.gpus.size(), 1u) << layout;
+    EXPECT_EQ(gpus.problems.size(), 1u) << layout;
+  }
+}
+
+// Right after its label has changed: the agent still tells of MIG.
+TEST(ReadSharesTest, AGpuOfAnotherModeIsLeftAlone) {
+  const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
+                                              {N("status-model-0"), "A100-40GB"},
+                                              {N("status-layout-0"), "7g.40gb@0:used"}}),
+                                     Builtin());
+  EXPECT_EQ(gpus.gpus.size(), 1u);
+  EXPECT_EQ(gpus.problems.size(), 1u);
+}
+
+TEST(ReadSharesTest, SharesKeepTheirNumbers) {
+  Node node = MpsNode({{N("status-model-0"), "MPS-39GB"},
+                       {N("status-layout-0"), "10gb@2:used,10gb@3:free"},
+                       {N("spec-gpu-0-10gb"), "2"},
+                       {N("spec-gpu-0-5gb"), "3"}});
+  const NodeGpus gpus = ReadNodeGpus(node, Builtin());
+  const auto targets = ReadSpec(node, gpus);
+  ASSERT_EQ(targets.size(), 1u);
+  std::vector<std::string> names;
+  for (const auto& placement : targets[0].placements) {
+    names.push_back(targets[0].model->PlacementName(placement));
+  }
+  EXPECT_THAT(names, ElementsAre("5gb@0", "5gb@1", "5gb@4", "10gb@2", "10gb@3"));
+}
+
+}  // namespace
+}  // namespace nos::cluster

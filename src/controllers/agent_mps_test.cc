@@ -1,0 +1,167 @@
+// Nodes whose GPUs are shared by MPS.
+#include <gmock/gmock.h>
+
+#include "controllers/agent_fixture_test.h"
+#include "device/mps_gpus.h"
+
+namespace nos::controllers {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AgentMpsTest : public AgentTest {
+ protected:
+  AgentMpsTest() {
+    SwitchMigOff();
+    Label("mps");
+    Start();
+  }
+
+  // An A100 needs a reset for that.
+  void SwitchMigOff() {
+    for (int gpu = 0; gpu < 2; ++gpu) EXPECT_EQ(gpus_.DisableMig(gpu).code(), Code::kPermission);
+    gpus_.Reboot();
+  }
+
+  // A new agent, which knows nothing of shares.
+  void Start() {
+    runner_.reset();
+    shares_ = std::make_unique<device::MpsGpus>(gpus_);
+    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
+                                     kubelet_, AgentExtras{&health_, &metrics_, true, nullptr});
+    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  }
+  void Label(const std::string& mode) {
+    Json node = *api_.Find("nodes", kNode);
+    MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
+    api_.Put(node);
+  }
+  std::string Uuid(int gpu) { return gpus_.ListGpus()->at(gpu).uuid; }
+  device::ComputeMode ModeOf(int gpu) { return *gpus_.ListGpus()->at(gpu).compute_mode; }
+  void Hold(const std::string& pod, const std::string& size, const std::string& number) {
+    Json object = BoundPod(
+        pod, pod + "-uid", {},
+        {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu-" + size + "gb", "1"}}}}}}});
+    object.as_object()["status"] = {
+        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
+    api_.Put(object);
+    kubelet_.Assign(
+        {"ml", pod, "c", "nvidia.com/gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number});
+  }
+
+  std::unique_ptr<device::MpsGpus> shares_;
+};
+
+TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+  EXPECT_EQ(Annotation("status-layout-1"), "");
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+  Plan("7", {{0, "10gb@0,10gb@1,5gb@2"}});
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:free,10gb@1:free,5gb@2:free");
+  EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "2");
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
+  EXPECT_TRUE(kubelet_.Offers(Uuid(0) + "::10::1"));
+}
+
+TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
+  Run();
+  Plan("7", {{0, "10gb@0,20gb@1"}});
+  Run();
+  Hold("a", "10", "0");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
+  EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
+  Plan("8", {{0, "15gb@2,12gb@3"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,15gb@2:free,12gb@3:free");
+}
+
+TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
+  Run();
+  Plan("7", {{0, "10gb@0,20gb@1"}});
+  Run();
+  Hold("a", "10", "0");
+  Run();
+  Start();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
+  EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
+}
+
+TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
+  Json pod = BoundPod("whole", "u", {},
+                      {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}});
+  pod.as_object()["status"] = {{"phase", "Running"},
+                               {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
+  api_.Put(pod);
+  kubelet_.Assign({"ml", "whole", "c", "nvidia.com/gpu", Uuid(1)});
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+  EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
+}
+
+// The Go system left GPUs in EXCLUSIVE_PROCESS mode.
+TEST_F(AgentMpsTest, TheModeIsPutBackOnceTheLastShareIsFree) {
+  Run();
+  Plan("7", {{0, "10gb@0,20gb@1"}});
+  Run();
+  Hold("a", "10", "0");
+  Run();
+  Label("none");
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::20::1"));
+  kubelet_.Remove("ml", "a");
+  api_.Remove("pods", "ml/a");
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentMpsTest, ANewAgentPutsBackWhatAFormerOneShared) {
+  Run();
+  Plan("7", {{0, "10gb@0,20gb@1"}});
+  Run();
+  Hold("a", "10", "0");
+  Run();
+  Label("none");
+  Start();
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
+  kubelet_.Remove("ml", "a");
+  api_.Remove("pods", "ml/a");
+  Run(seconds(60));
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentMpsTest, InstancesGoBeforeAGpuIsShared) {
+  for (int gpu = 0; gpu < 2; ++gpu) EXPECT_FALSE(gpus_.EnableMig(gpu).ok());
+  gpus_.Reboot();
+  Label("mig");
+  Run();
+  Plan("3", {{0, "3g.20gb@4"}});
+  Run();
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.20gb@4:free");
+  Label("mps");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+  EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0"));
+  gpus_.Reboot();
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+}
+
+TEST_F(AgentMpsTest, AModeThatTheDriverForgotIsSetAgain) {
+  Run();
+  Plan("7", {{0, "10gb@0"}});
+  Run();
+  Hold("a", "10", "0");
+  ASSERT_TRUE(gpus_.SetComputeMode(0, device::ComputeMode::kDefault).ok());
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+}
+
+}  // namespace
+}  // namespace nos::controllers

@@ -1,0 +1,73 @@
+#include "controllers/mps_grant.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "device/mps_share.h"
+
+namespace nos::controllers {
+
+Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
+                                                              const MpsGrantOptions& options) {
+  std::vector<device::MpsShare> shares;
+  for (const std::string& id : allocation.device_ids) {
+    if (auto share = device::ParseMpsShareId(id)) shares.push_back(*std::move(share));
+  }
+  if (shares.empty()) return std::optional<kubelet::ContainerGrant>();
+  const device::MpsShare& first = shares.front();
+  for (const device::MpsShare& share : shares) {
+    if (share.gpu_uuid == first.gpu_uuid) continue;
+    return Invalid(fmt::format(
+        "{} shares of {} for one container are of GPUs {} and {}, and a program reaches the MPS "
+        "daemon of one GPU only: ask for one larger share, or for one share in each of several "
+        "containers",
+        shares.size(), allocation.resource, first.gpu_uuid, share.gpu_uuid));
+  }
+  const bool alike =
+      shares.size() == allocation.device_ids.size() &&
+      std::ranges::all_of(shares, [&](const auto& share) { return share.gib == first.gib; });
+  if (!alike) {
+    return Invalid(
+        fmt::format("devices of {} for one container are of different kinds: ask for "
+                    "one share",
+                    allocation.resource));
+  }
+  kubelet::ContainerGrant grant;
+  const std::string pipes = options.pipe_folder(first.gpu_uuid);
+  grant.visible = {first.gpu_uuid};
+  grant.environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipes},
+                       {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", fmt::format("0={}G", first.gib)}};
+  const int whole = options.share_gib ? options.share_gib(first.gpu_uuid) : 0;
+  if (whole > 0) {
+    grant.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] =
+        fmt::format("{}", std::clamp(100 * first.gib / whole, 1, 100));
+  }
+  grant.mounts = {{pipes, pipes, false}};
+  if (!options.shm_folder.empty()) grant.mounts.push_back({options.shm_folder, "/dev/shm", false});
+  return std::optional(std::move(grant));
+}
+
+std::vector<std::string> PreferOneGpu(const kubelet::Choice& choice) {
+  std::map<std::string, std::vector<std::string>> by_gpu;
+  for (const std::string& id : choice.available) {
+    if (const auto share = device::ParseMpsShareId(id)) by_gpu[share->gpu_uuid].push_back(id);
+  }
+  std::vector<std::string> best;
+  for (auto& [gpu, ids] : by_gpu) {
+    // What must be included comes first.
+    const auto rest = std::ranges::stable_partition(ids, [&](const std::string& id) {
+      return std::ranges::find(choice.must_include, id) != choice.must_include.end();
+    });
+    const auto must = std::ssize(ids) - std::ssize(rest);
+    const bool fits = must == std::ssize(choice.must_include) && must <= choice.size &&
+                      std::ssize(ids) >= choice.size;
+    if (fits && (best.empty() || ids.size() < best.size())) best = ids;
+  }
+  best.resize(std::min(best.size(), static_cast<size_t>(std::max(0, choice.size))));
+  return best;
+}
+
+}  // namespace nos::controllers

@@ -1,0 +1,52 @@
+// What containers are told of the MPS shares that they are given, for DevicePluginOptions::grant.
+//
+//   options.grant = [&](const kubelet::Allocation& allocation) {
+//     return GrantMpsShares(allocation, mps_options);
+//   };
+//
+// Facts: a client process connects to the one daemon that CUDA_MPS_PIPE_DIRECTORY names, and sees
+// the GPUs of that daemon. CUDA_MPS_PINNED_DEVICE_MEM_LIMIT limits each process, not the container,
+// by the number that the device has for the process: 0 where one GPU is visible. Its G are GiB
+// (a limit of 8192M is told back as 8G). CUDA_MPS_ACTIVE_THREAD_PERCENTAGE bounds the
+// multiprocessors that a process may use, and reserves none. Client and server share memory through
+// /dev/shm: pods need the host's IPC namespace unless they get the daemon's /dev/shm
+// (NVIDIA/k8s-device-plugin mounts it, internal/plugin/server.go).
+// Source: docs.nvidia.com/deploy/mps, "Environment Variables" and "Architecture".
+//
+// Hence several shares of one GPU are for as many processes, each of which has the memory of one;
+// NVIDIA says the same of its replicas (k8s-device-plugin issue 720). Shares of several GPUs cannot
+// be one container's: its processes reach one daemon only. A container that asks for shares of two
+// sizes is asked for here once for each, so that cannot be refused here: what it is told of the one
+// overwrites what it is told of the other.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kubelet/device_plugin_server.h"
+
+namespace nos::controllers {
+
+struct MpsGrantOptions {
+  // The pipe directory of a GPU, by its UUID: device::MpsControl::PipeFolder. The same path on the
+  // host.
+  std::function<std::string(const std::string& gpu_uuid)> pipe_folder;
+  // The host's folder that the daemons have as /dev/shm; empty: pods have to ask for hostIPC.
+  std::string shm_folder{};
+  // GiB that shares of a GPU have together, for a bound on multiprocessors in proportion to memory;
+  // 0, or empty: no bound.
+  std::function<int(const std::string& gpu_uuid)> share_gib{};
+};
+
+// Nothing when the devices are no MPS shares. Error: kInvalid: they cannot be one container's.
+Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
+                                                              const MpsGrantOptions& options);
+
+// For DevicePluginOptions::prefer: shares of one GPU, that one which has the fewest left of those
+// that have enough. Nothing when none has, or the devices are no shares.
+std::vector<std::string> PreferOneGpu(const kubelet::Choice& choice);
+
+}  // namespace nos::controllers

@@ -1,0 +1,64 @@
+// The MPS control daemons of a node: one for each GPU in MPS mode, with a pipe directory of its
+// own.
+//
+//   MpsControl mps({.folder = "/run/nos/mps"}, board);
+//   mps.Keep({{0, "GPU-...", 39}});
+//   for (const MpsState& state : mps.States()) ...
+//
+// A daemon for each GPU, because a daemon's server is lost as a whole with one faulty client, and a
+// client sees all GPUs of its daemon. Each has to be in EXCLUSIVE_PROCESS mode before
+// (Backend::SetComputeMode), so that no program gets past the daemon.
+//
+// What is not served stands on the health board (HealthCondition::Kind::kMps). Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/mps_daemon.h"
+
+namespace nos::device {
+
+struct MpsControlOptions {
+  std::string program = MpsToolOptions{}.program;
+  // <folder>/<GPU-UUID> is a GPU's pipe directory, which containers get at the same path.
+  std::string folder = "/run/nos/mps";
+  std::string log_folder = "/var/log/nos/mps";
+  // All users share a server, hence its faults. Else each GPU serves one user at a time, and pods
+  // of another wait (docs.nvidia.com/deploy/mps, Provisioning Sequence).
+  bool multi_user = false;
+  MpsDaemonOptions daemon{};
+};
+
+class MpsControl {
+ public:
+  // `board` must outlive this. Daemons go on when this ends.
+  MpsControl(MpsControlOptions options, HealthBoard& board);
+
+  // From now on these GPUs are served and no others: their daemons are told to quit, those that a
+  // former agent has left, too. `undecided`, by UUID: what is there of those goes on for now, since
+  // clients may depend on it. Returns at once. Error: kInvalid: a GPU's UUID that cannot be a
+  // folder's name; it is left out.
+  Status Keep(const std::vector<MpsGpu>& gpus, const std::set<std::string>& undecided = {});
+  // Whether there is something of a daemon for the GPU, of a former agent's, too.
+  bool HasLeft(const std::string& gpu_uuid) const;
+
+  // In order of UUID, without those of which nothing is left.
+  std::vector<MpsState> States() const;
+  // What CUDA_MPS_PIPE_DIRECTORY has to say.
+  std::string PipeFolder(const std::string& gpu_uuid) const;
+
+ private:
+  void Add(const MpsGpu& gpu, bool wanted);
+
+  const MpsControlOptions options_;
+  HealthBoard& board_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<MpsDaemon>> daemons_;  // by UUID; guarded by mutex_
+};
+
+}  // namespace nos::device

@@ -1,0 +1,84 @@
+#include "gpu/shares.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "gpu/catalogue_builder.h"
+
+namespace nos::gpu {
+namespace {
+
+constexpr std::string_view kNamePrefix = "MPS-", kNameSuffix = "GB";
+constexpr std::string_view kResourcePrefix = "nvidia.com/gpu-", kResourceSuffix = "gb";
+constexpr int kComputeSlices = 7;  // as MIG counts them
+
+// The number between the two, without leading zeroes. 0: there is none.
+int64_t NumberIn(std::string_view text, std::string_view prefix, std::string_view suffix) {
+  if (!text.starts_with(prefix) || !text.ends_with(suffix)) return 0;
+  if (text.size() <= prefix.size() + suffix.size()) return 0;
+  text = text.substr(prefix.size(), text.size() - prefix.size() - suffix.size());
+  if (text.front() < '1' || text.front() > '9') return 0;
+  return ParseInt(text).value_or(0);
+}
+
+// What MIG would give of compute with as much memory: for objectives that count it.
+int ComputeOf(int share, int gib) { return std::max(1, kComputeSlices * share / gib); }
+
+Profile ProfileOf(int share, int gib) {
+  Profile profile;
+  profile.name = std::to_string(share) + "gb";
+  profile.memory_mib = share * 1024;
+  profile.compute = ComputeOf(share, gib);
+  profile.slots = share;
+  profile.max_count = std::min(gib / share, kMostShares);
+  profile.starts.resize(kMostShares);
+  std::iota(profile.starts.begin(), profile.starts.end(), uint8_t{0});
+  profile.facts = profile.placements = Confidence::kLive;
+  profile.resource_name = std::string(kResourcePrefix) + profile.name;
+  return profile;
+}
+
+}  // namespace
+
+const Model& SharesOf(int gib) {
+  static std::mutex mutex;
+  static std::array<std::unique_ptr<const Model>, kMostSharedGib + 1> models;
+  gib = std::clamp(gib, 1, kMostSharedGib);
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<const Model>& model = models[static_cast<size_t>(gib)];
+  if (model == nullptr) {
+    CountedSpec spec{std::string(kNamePrefix) + std::to_string(gib) + std::string(kNameSuffix),
+                     gib,
+                     kComputeSlices,
+                     kMostShares,
+                     {}};
+    for (int share = 1; share <= std::min(gib, kMostShareGib); ++share) {
+      spec.profiles.push_back(ProfileOf(share, gib));
+    }
+    model = BuildCounted(std::move(spec));
+  }
+  return *model;
+}
+
+const Model* SharesOfMemory(int64_t mib) {
+  const int64_t gib = (mib - kShareOverheadMib) / 1024;
+  if (gib < 1) return nullptr;
+  return &SharesOf(static_cast<int>(std::min<int64_t>(gib, kMostSharedGib)));
+}
+
+const Model* FindShares(std::string_view name) {
+  const int64_t gib = NumberIn(name, kNamePrefix, kNameSuffix);
+  return gib < 1 || gib > kMostSharedGib ? nullptr : &SharesOf(static_cast<int>(gib));
+}
+
+bool IsShareResource(std::string_view resource) {
+  return NumberIn(resource, kResourcePrefix, kResourceSuffix) > 0;
+}
+
+}  // namespace nos::gpu

@@ -1,0 +1,221 @@
+// Shares on their way: made, offered to a kubelet, given to a container with what it needs to reach
+// its daemon, and known again by the next agent.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <filesystem>
+
+#include "controllers/agent.h"
+#include "controllers/mps_grant.h"
+#include "controllers/testing/scene.h"
+#include "device/mps_control.h"
+#include "device/mps_gpus.h"
+#include "device/sim_gpus.h"
+#include "doubles/kubelet/kubelet_double.h"
+#include "kubelet/device_plugin_server.h"
+#include "kubelet/pod_resources_client.h"
+#include "kubelet/testing/fake_kubelet.h"
+
+namespace nos {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr seconds kLong{60};  // never reached when all is well
+
+class MpsNodeTest : public testing::Test {
+ protected:
+  MpsNodeTest() {
+    std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    kubelet_options_ = {.plugins = folder_ + "/device-plugins",
+                        .pod_resources = folder_ + "/pod-resources/kubelet.sock"};
+    kubelet_ = std::make_unique<doubles::KubeletDouble>(kubelet_options_);
+    mps_options_.program = NOS_MPS_DOUBLE;
+    mps_options_.folder = folder_ + "/pipe";
+    mps_options_.log_folder = folder_ + "/log";
+    mps_options_.daemon.answer_within = kLong;
+    mps_options_.daemon.start_within = kLong;
+    mps_options_.daemon.on_change = [this] {
+      const std::scoped_lock lock(mutex_);
+      changed_.notify_all();
+    };
+    mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
+    StartPlugin();
+  }
+  ~MpsNodeTest() override {
+    EXPECT_TRUE(mps_->Keep({}).ok());
+    EXPECT_TRUE(Await([this] { return mps_->States().empty(); }));
+    mps_.reset();
+    plugin_.reset();
+    kubelet_.reset();
+    fs::remove_all(folder_);
+  }
+
+  void StartPlugin() {
+    kubelet::DevicePluginOptions options;
+    options.folder = kubelet_options_.plugins;
+    options.patience = kLong;
+    options.first_pause = std::chrono::milliseconds(5);
+    options.grant = [this](const kubelet::Allocation& allocation) {
+      return controllers::GrantMpsShares(
+          allocation,
+          {.pipe_folder = [this](const std::string& uuid) { return mps_->PipeFolder(uuid); }});
+    };
+    options.prefer = controllers::PreferOneGpu;
+    plugin_ = std::make_unique<kubelet::DevicePluginServer>(options);
+  }
+  bool Await(const std::function<bool()>& done) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, done);
+  }
+  // As an agent does: modes, daemons, then the offer of what is there.
+  void Share(device::MpsGpus& shares) {
+    std::vector<device::MpsGpu> served;
+    const std::vector<device::GpuInfo> infos = *gpus_.ListGpus();
+    for (const device::GpuInfo& info : infos) {
+      ASSERT_TRUE(shares.EnableMps(info.index).ok());
+      served.push_back({info.index, info.uuid, shares.ListGpus()->at(0).share_gib});
+    }
+    ASSERT_TRUE(mps_->Keep(served).ok());
+    ASSERT_TRUE(Await([this] { return board_.Conditions().empty(); }));
+  }
+  void Offer(device::MpsGpus& shares) {
+    std::vector<kubelet::OfferedDevice> offer;
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      const std::vector<device::GpuInstance> instances = *shares.ListInstances(gpu);
+      for (const device::GpuInstance& share : instances) {
+        offer.push_back({"nvidia.com/gpu-" + share.profile, share.uuid});
+      }
+    }
+    const Status offered = plugin_->Offer(kubelet::SortedOffer(offer));
+    ASSERT_TRUE(offered.ok()) << offered.message();
+    std::map<std::string, doubles::Ids> all;
+    for (const kubelet::OfferedDevice& device : offer)
+      all[device.resource].insert(device.device_id);
+    ASSERT_TRUE(kubelet_->WaitFor(kLong, [&] {  // what it has read, it has to take over
+      const auto healthy = kubelet_->HealthyDevices();
+      return std::ranges::all_of(all, [&](const auto& list) {
+        const auto known = healthy.find(list.first);
+        return known != healthy.end() && known->second == list.second;
+      });
+    }));
+  }
+  std::vector<std::string> HeldIds() {
+    kubelet::PodResourcesOptions options;
+    options.socket = kubelet_options_.pod_resources;
+    options.mps_shares = true;
+    std::vector<std::string> ids;
+    const std::vector<kubelet::DeviceAssignment> held =
+        *kubelet::PodResourcesClient(options).List();
+    for (const auto& assignment : held) ids.push_back(assignment.device_id);
+    return ids;
+  }
+
+  const gpu::Model& model_ = *gpu::Catalogue::Builtin().FindByName("H200-141GB");
+  device::SimGpus gpus_{{{&model_, "", false}, {&model_, "", false}}, "n"};
+  std::string folder_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  device::HealthBoard board_;
+  doubles::KubeletOptions kubelet_options_;
+  device::MpsControlOptions mps_options_;
+  std::unique_ptr<doubles::KubeletDouble> kubelet_;
+  std::unique_ptr<device::MpsControl> mps_;
+  std::unique_ptr<kubelet::DevicePluginServer> plugin_;
+};
+
+TEST_F(MpsNodeTest, AShareReachesItsDaemonAndIsKnownAgain) {
+  device::MpsGpus shares(gpus_);
+  Share(shares);
+  ASSERT_TRUE(shares.Create(0, "20gb", 3).ok());
+  ASSERT_TRUE(shares.Create(1, "5gb", 0).ok());
+  Offer(shares);
+  auto pod = kubelet_->Admit({"team-a", "train-0"}, {{"nvidia.com/gpu-20gb", 1}});
+  ASSERT_TRUE(pod.ok()) << pod.status().message();
+  const std::string uuid = gpus_.ListGpus()->at(0).uuid;
+  EXPECT_EQ(pod->envs["NVIDIA_VISIBLE_DEVICES"], uuid);
+  EXPECT_EQ(pod->envs["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"], "0=20G");
+  const std::string pipes = pod->envs["CUDA_MPS_PIPE_DIRECTORY"];
+  EXPECT_EQ(pod->mounts[pipes], pipes);
+  const device::MpsTool reached({mps_options_.program, uuid, pipes, folder_ + "/log", false});
+  EXPECT_EQ(reached.Ask("get_default_device_pinned_mem_limit 0", kLong).value(), "140G");
+
+  plugin_.reset();  // the next agent
+  StartPlugin();
+  device::MpsGpus again(gpus_);
+  Share(again);
+  EXPECT_TRUE(again.Adopt(HeldIds()).empty());
+  const auto known = again.ListInstances(0);
+  ASSERT_EQ(known->size(), 1u);
+  EXPECT_EQ(known->front().uuid, uuid + "::20::3");
+  EXPECT_EQ(again.ListInstances(1)->size(), 0u) << "free ones are made by the spec";
+  EXPECT_EQ(again.DisableMps(0).code(), Code::kUnavailable);
+  Offer(again);
+  EXPECT_FALSE(kubelet_->Admit({"team-a", "train-1"}, {{"nvidia.com/gpu-20gb", 1}}).ok());
+}
+
+TEST_F(MpsNodeTest, SeveralSharesAreGivenOnOneGpuOnly) {
+  device::MpsGpus shares(gpus_);
+  Share(shares);
+  for (uint8_t start = 0; start < 2; ++start) {
+    ASSERT_TRUE(shares.Create(0, "10gb", start).ok());
+  }
+  for (const int gpu : {0, 1}) ASSERT_TRUE(shares.Create(gpu, "7gb", 2).ok());
+  // Whichever GPU comes first: one has a single share, and a choice without thought takes it.
+  for (const int gpu : {0, 1}) {
+    const std::string profile = gpu == 0 ? "3gb" : "4gb";
+    for (uint8_t start = 3; start < 5; ++start) {
+      ASSERT_TRUE(shares.Create(gpu, profile, start).ok());
+    }
+    ASSERT_TRUE(shares.Create(1 - gpu, profile, 5).ok());
+  }
+  Offer(shares);
+  auto both = kubelet_->Admit({"team-a", "two"}, {{"nvidia.com/gpu-10gb", 2}});
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(both->ids.size(), 2u);
+  EXPECT_EQ(both->envs["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"], "0=10G");
+  for (const char* resource : {"nvidia.com/gpu-3gb", "nvidia.com/gpu-4gb"}) {
+    const auto together = kubelet_->Admit({"team-a", resource}, {{resource, 2}});
+    EXPECT_TRUE(together.ok()) << together.status().message();
+  }
+  const auto apart = kubelet_->Admit({"team-a", "apart"}, {{"nvidia.com/gpu-7gb", 2}});
+  EXPECT_THAT(apart.status().message(), HasSubstr("reaches the MPS daemon of one GPU only"));
+}
+
+// Clients depend on it: an agent that starts knows of no share before it has looked.
+TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
+  kube::FakeApi api;
+  api.Put({{"kind", "Node"},
+           {"metadata",
+            {{"name", "n"}, {"labels", {{std::string(cluster::kPartitioningLabel), "mps"}}}}},
+           {"status", {{"allocatable", {{"cpu", "96"}}}}}});
+  kubelet::FakeKubelet kubelet;
+  ManualClock clock{Time(seconds(1'000'000))};
+  std::vector<pid_t> daemons;
+  for (int start = 0; start < 2; ++start) {
+    device::MpsGpus shares(gpus_);
+    controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, kubelet, kubelet,
+                             {&board_, nullptr, true, mps_.get()});
+    controllers::Runner runner(agent, api, controllers::ForNode("n"));
+    EXPECT_TRUE(controllers::testing::RunFor(runner, clock, seconds(30)));
+    ASSERT_TRUE(Await([this] {
+      const auto states = mps_->States();
+      return states.size() == 2 && std::ranges::all_of(states, [](const auto& state) {
+               return state.phase == device::MpsState::Phase::kServing;
+             });
+    }));
+    const auto states = mps_->States();
+    for (const device::MpsState& state : states) daemons.push_back(state.pid);
+    mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
+  }
+  EXPECT_EQ(daemons[0], daemons[2]);
+  EXPECT_EQ(daemons[1], daemons[3]);
+}
+
+}  // namespace
+}  // namespace nos
