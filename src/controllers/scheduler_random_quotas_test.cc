@@ -242,6 +242,16 @@ class RandomQuotasTest : public ClaimsFixture,
     }
     return used;
   }
+  // By those of its team that are as important.
+  int UsedBefore(const std::string& waiting) {
+    const Asks& asked = asks_.at(waiting);
+    int used = 0;
+    for (const auto& [key, asks] : asks_) {
+      const bool lesser = asks.gang.empty() && asks.priority < asked.priority;
+      if (asks.ns == asked.ns && !lesser && IsBound(key)) used += asks.cpu;
+    }
+    return used;
+  }
   void CheckAmounts() {
     for (const auto& [ns, team] : teams_) {
       if (team.max && UsedBy(ns) > *team.max) problems_.insert("max of " + ns + " is exceeded");
@@ -258,7 +268,7 @@ class RandomQuotasTest : public ClaimsFixture,
     for (const auto& [key, asks] : asks_) {
       const auto team = teams_.find(asks.ns);
       if (team == teams_.end() || At(key) != "" || !asks.gang.empty()) continue;
-      if (UsedBy(asks.ns) + asks.cpu > team->second.min) continue;
+      if (UsedBefore(key) + asks.cpu > team->second.min) continue;
       for (const auto& [node, cpu] : nodes_) {
         if (!asks.node.empty() && asks.node != node) continue;
         if (FreeOrBorrowed(node, asks.ns) < asks.cpu) continue;

@@ -9,50 +9,11 @@ namespace nos::scheduling {
 namespace {
 
 using cluster::ClusterSnapshot;
-using quota::Amount;
 
 constexpr size_t kMostScored = 100;  // of nodes that fit
 // Far from all: those that are likely to be gentle come first.
 constexpr PreemptionOptions kLooksAt{.min_candidate_percentage = 0, .min_candidates = 100};
 constexpr int32_t kSystemPriority = 2'000'000'000;  // of system-cluster-critical
-
-// How far the account is beyond what its min covers, for its size.
-double ExcessOf(const quota::Balance& balance, std::optional<size_t> account,
-                cluster::ResourceId resource) {
-  if (!account) return 0;
-  const Amount min = balance.terms(*account).min.Get(resource);
-  const Amount excess = balance.used(*account).Get(resource) - min;
-  const auto weight = static_cast<double>(balance.terms(*account).quota->weight);
-  return static_cast<double>(excess) / ((static_cast<double>(min) + 1) * weight);
-}
-
-// Of what the refusal is about.
-Amount LackOf(const quota::Refusal& refusal) { return std::max<Amount>(refusal.Lack(), 1); }
-
-// What it has of what lacks.
-Amount PartOf(const quota::Amounts& charge, const std::optional<quota::Refusal>& refusal) {
-  return refusal ? std::min(charge.Get(refusal->resource), LackOf(*refusal)) : 0;
-}
-
-bool IsAsBad(const quota::Refusal& after, const quota::Refusal& before) {
-  return after.kind == before.kind && after.quota == before.quota &&
-         after.resource == before.resource && LackOf(after) >= LackOf(before);
-}
-
-// What is asked for and limited, for the account or above it.
-std::vector<cluster::ResourceId> LimitedFor(const quota::Balance& balance, size_t account,
-                                            const quota::Amounts& asked) {
-  std::vector<cluster::ResourceId> limited;
-  for (const auto& [resource, amount] : asked.entries()) {
-    const auto limits = [&](const quota::Member& member) {
-      const quota::Terms& terms = balance.terms(member.account);
-      return terms.min.Named(resource) || terms.max.Named(resource) ||
-             terms.borrowing_limit.Named(resource);
-    };
-    if (std::ranges::any_of(balance.PathOf(account), limits)) limited.push_back(resource);
-  }
-  return limited;
-}
 
 }  // namespace
 
@@ -164,7 +125,7 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   if (fitting.empty() || quota::DependsOnNode(*pod_)) {
     consider(WithoutRoom(framework, snapshot, budgets));
   }
-  return best;
+  return best || !fitting.empty() ? best : InPlaceOfItsOwn(framework, snapshot, budgets);
 }
 
 // Only its quota lacks there.
@@ -192,6 +153,52 @@ std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
     for (const Taken& one : *taken) Count(one.unit, false);
   }
   return FindPreemption(framework, snapshot, *pod_, kLooksAt, this, promises_);
+}
+
+// Less important pods of its own quota use what min would cover it with: as few of them go as that
+// takes, wherever they are, and with min behind it, it makes room.
+std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
+                                                   const ClusterSnapshot& snapshot,
+                                                   Budgets budgets) {
+  const auto own = balance_.AccountOf(pod_->meta.ns);
+  claim_ = &*on_any_;
+  if (claim_->IsGuaranteed() || quota::DependsOnNode(*pod_)) return std::nullopt;
+  std::vector<EvictionUnit> units;
+  for (const Group& group : groups_) {
+    if (group.account != own) continue;
+    for (const Pod& pod : group.pods) units.push_back(unit_of_(pod));
+  }
+  const auto goes_first = [](const EvictionUnit& a, const EvictionUnit& b) {
+    return IsLessImportant(*a.front(), *b.front());
+  };
+  std::ranges::sort(units, goes_first);
+  std::erase_if(units, [&](const EvictionUnit& unit) {
+    if (!MayGo(unit) || WorthOf(unit) == 0) return true;
+    Count(unit, true);
+    return false;
+  });
+  std::optional<Preemption> found;
+  if (claim_->IsGuaranteed()) {
+    for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+      Count(*unit, false);
+      if (!claim_->IsGuaranteed()) Count(*unit, true);
+    }
+    std::erase_if(units, [&](const EvictionUnit& unit) { return !IsGone(unit); });
+    ClusterSnapshot without = snapshot;
+    for (const EvictionUnit& unit : units) {
+      for (const Pod& pod : unit) (void)without.Vacate(*pod, pod->node_name);  // if it is there
+    }
+    found = FindPreemption(framework, without, *pod_, kLooksAt, this, promises_);
+  }
+  for (const EvictionUnit& unit : units) {
+    Count(unit, false);
+    if (!found) continue;
+    for (const Pod& pod : unit) {
+      found->violations += budgets.Take(*pod) ? 1 : 0;
+      found->victims.push_back(pod);
+    }
+  }
+  return found;
 }
 
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
@@ -252,168 +259,6 @@ double Reclaim::WorthOf(const EvictionUnit& unit) const {
                                 static_cast<double>(asked));
   }
   return worth;
-}
-
-bool Reclaim::HasExcess(size_t account) const {
-  return std::ranges::any_of(settled_.used(account).entries(), [&](const auto& used) {
-    const std::vector<quota::Member> path = settled_.PathOf(account, used.first);
-    return !path.empty() && settled_.IsBeyondMin(path.front(), used.first);
-  });
-}
-
-void Reclaim::Collect(const Budgets& budgets) {
-  const auto own = balance_.AccountOf(pod_->meta.ns);
-  if (!own) return;
-  const auto limited = LimitedFor(balance_, *own, claim_->charge());
-  for (size_t account = 0; account < balance_.size(); ++account) {
-    if (account == own || HasExcess(account)) CollectOf(account, budgets, limited);
-  }
-}
-
-void Reclaim::CollectOf(size_t account, const Budgets& budgets,
-                        const std::vector<cluster::ResourceId>& limited) {
-  const quota::Ledger::Standing& standing = ledger_.StandingOf(account);
-  const bool own = account == balance_.AccountOf(pod_->meta.ns);
-  using Key = std::tuple<int32_t, std::vector<size_t>, std::vector<Amount>>;
-  std::map<Key, size_t> groups;
-  auto group = groups.end();
-  Key key;
-  auto& [priority, guards, amounts] = key;
-  for (size_t i = own ? 0 : standing.in_quota; i < standing.pods.size(); ++i) {
-    const Pod& pod = standing.pods[i];
-    if (own && pod->priority >= pod_->priority) continue;
-    priority = pod->priority;
-    guards = budgets.Of(*pod);
-    amounts.clear();
-    for (const auto resource : limited) amounts.push_back(standing.charges[i]->Get(resource));
-    if (group == groups.end() || group->first != key) {  // mostly they are alike
-      group = groups.try_emplace(key, groups_.size()).first;
-      if (group->second == groups_.size()) groups_.push_back({account, {}, {}, guards});
-    }
-    groups_[group->second].pods.push_back(pod);
-    groups_[group->second].charges.push_back(standing.charges[i]);
-  }
-}
-
-// The next of the group that is still there. False: there is none.
-bool Reclaim::Advance(Head& head) const {
-  for (; head.left > 0; --head.left) {
-    head.unit = unit_of_(head.group->pods[head.left - 1]);
-    if (IsGone(head.unit)) continue;
-    head.holding = HoldingOf(head.unit);
-    return true;
-  }
-  return false;
-}
-
-std::vector<Reclaim::Head> Reclaim::Heads() const {
-  std::vector<Head> heads;
-  for (const Group& group : groups_) {
-    Head head{&group, group.pods.size()};
-    if (Advance(head)) heads.push_back(std::move(head));
-  }
-  return heads;
-}
-
-std::optional<std::vector<EvictionUnit>> Reclaim::More(Budgets& budgets) {
-  const auto taken = TakeUntilLetIn(budgets);
-  if (!taken) return std::nullopt;
-  std::vector<Taken> sorted = *taken;
-  std::ranges::sort(sorted, [](const Taken& a, const Taken& b) {
-    if (a.violates != b.violates) return a.violates;
-    return IsLessImportant(*b.unit.front(), *a.unit.front());
-  });
-  const auto take_back = [&](bool in_turn) {  // those that had better stay first
-    for (const Taken& one : sorted) {
-      Count(one.unit, false);
-      if (!LetsIn() || (in_turn && !MayGoInTurn(*taken))) Count(one.unit, true);
-    }
-  };
-  take_back(false);
-  if (!MayGoInTurn(*taken)) {
-    for (const Taken& one : *taken) {
-      if (!IsGone(one.unit)) Count(one.unit, true);
-    }
-    take_back(true);
-  }
-  std::vector<EvictionUnit> needed;
-  for (const Taken& one : sorted) {
-    if (IsGone(one.unit)) needed.push_back(one.unit);
-  }
-  for (const EvictionUnit& unit : needed) Count(unit, false);
-  return needed;
-}
-
-// As NodeSearch has it, of pods wherever they are.
-bool Reclaim::MayGoInTurn(const std::vector<Taken>& order) {
-  std::vector<EvictionUnit> gone;
-  for (const Taken& one : order) {
-    if (IsGone(one.unit)) gone.push_back(one.unit);
-  }
-  for (const EvictionUnit& unit : gone) Count(unit, false);
-  bool may = true;
-  for (const EvictionUnit& unit : gone) {
-    may = may && MayGo(unit);
-    Count(unit, true);
-  }
-  return may;
-}
-
-// Those that are taken stay counted; none if all of them are not enough. Those come first that
-// violate no budget, then those that are worth the most of what lacks, then those of who borrows
-// the most for its size. Where that ends with another resource of which nobody may be taken any
-// more, it begins anew, and those come before others that are worth more of that, too.
-std::optional<std::vector<Reclaim::Taken>> Reclaim::TakeUntilLetIn(Budgets budgets) {
-  const Budgets all_budgets = budgets;
-  std::vector<Taken> taken;
-  std::vector<Head> heads = Heads();
-  std::set<const Group*> useless;        // to what lacks now
-  std::optional<quota::Refusal> end;     // with which it ended before
-  std::set<cluster::ResourceId> lacked;  // of all refusals that were met
-  while (const auto refusal = claim_->WhyNot()) {
-    const auto is_guarded = [&](const Head& head) {
-      if (head.unit.size() == 1) return budgets.Guard(head.group->budgets);
-      return std::ranges::any_of(head.unit, [&](const Pod& pod) { return budgets.Guards(*pod); });
-    };
-    const auto worth = [&](const Head& head) {
-      return std::tuple(!is_guarded(head), PartOf(head.holding.charge, refusal),
-                        PartOf(head.holding.charge, end),
-                        ExcessOf(claim_->balance(), head.holding.account, refusal->resource));
-    };
-    const auto may_help = [&](const Head& head) {
-      return !useless.contains(head.group) && head.holding.charge.Get(refusal->resource) > 0 &&
-             claim_->MayTake(head.holding);
-    };
-    const auto is_better = [&](const Head& a, const Head& b) {
-      const auto left = worth(a), right = worth(b);
-      return left != right ? right < left : IsLessImportant(*a.unit.front(), *b.unit.front());
-    };
-    Head* best = nullptr;
-    for (Head& head : heads) {
-      if (may_help(head) && (best == nullptr || is_better(head, *best))) best = &head;
-    }
-    if (best == nullptr) {
-      for (const Taken& one : std::exchange(taken, {})) Count(one.unit, false);
-      if (lacked.empty() || !lacked.insert(refusal->resource).second) return std::nullopt;
-      end = refusal;
-      budgets = all_budgets;
-      heads = Heads();
-      useless.clear();
-      continue;
-    }
-    Count(best->unit, true);
-    if (const auto still = claim_->WhyNot(); still && IsAsBad(*still, *refusal)) {
-      Count(best->unit, false);
-      useless.insert(best->group);
-      continue;
-    }
-    lacked.insert(refusal->resource);
-    taken.push_back({best->unit, false});
-    for (const Pod& pod : best->unit) taken.back().violates |= budgets.Take(*pod);
-    std::erase_if(heads, [&](Head& head) { return IsGone(head.unit) && !Advance(head); });
-    useless.clear();
-  }
-  return taken;
 }
 
 // Nodes that might have room if all go that may; those first where one alone might be enough.

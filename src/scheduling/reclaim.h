@@ -10,7 +10,8 @@
 // anywhere as its quota takes. Of all such plans that is taken which violates the fewest disruption
 // budgets, then has the fewest victims, then the least important, then the youngest. Nodes are
 // looked at in the order of the least important pod that alone might be enough there, until no
-// better one can come, or there are 100 plans.
+// better one can come, or there are 100 plans. Where there is none, less important pods of its own
+// quota go, too, wherever they are, so that min covers it.
 //
 // A plan without victims: those that are on their way out are enough.
 #pragma once
@@ -116,6 +117,9 @@ class Reclaim final : public EvictionRule {
   std::optional<Preemption> WithoutRoom(const Framework& framework,
                                         const cluster::ClusterSnapshot& snapshot,
                                         const Budgets& budgets);
+  std::optional<Preemption> InPlaceOfItsOwn(const Framework& framework,
+                                            const cluster::ClusterSnapshot& snapshot,
+                                            Budgets budgets);
   quota::Holding HoldingOf(const EvictionUnit& unit) const;
   bool IsGone(const EvictionUnit& unit) const;
   bool HasExcess(size_t account) const;

@@ -26,7 +26,8 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     for (size_t i = 0; i < nodes; ++i) {
       engine_.SetNode(std::make_shared<const cluster::Node>(
           NodeOf("n" + std::to_string(i), {{"cpu", std::to_string(2 + random_.Below(5))},
-                                           {"memory", std::to_string(2 + random_.Below(5))}})));
+                                           {"memory", std::to_string(2 + random_.Below(5))}},
+                 {{"name", "n" + std::to_string(i)}})));
     }
     const size_t quotas = 1 + random_.Below(3);
     engine_.ChangeAround([&](cluster::Surroundings& around) {
@@ -59,6 +60,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     pod->meta.uid = pod->meta.name;
     pod->meta.created = Time(std::chrono::seconds(made_));
     pod->priority = static_cast<int32_t>(random_.Below(3));
+    if (random_.Below(3) == 0) pod->node_selector = {{"name", "n" + std::to_string(random_.Below(3))}};
     return pod;
   }
 
