@@ -375,8 +375,8 @@ TEST(DecodePodTest, ItEndedWhenTheLastOfItsContainersDid) {
     return pod->ended ? FormatTime(*pod->ended) : "";
   };
   const auto end = [](const std::string& at, int code) {
-    return "{name: c, state: {terminated: {exitCode: " + std::to_string(code) + ", finishedAt: " +
-           (at.empty() ? "null" : "\"2026-01-01T00:00:" + at + "Z\"") + "}}}";
+    return "{name: c, state: {terminated: {exitCode: " + std::to_string(code) +
+           ", finishedAt: " + (at.empty() ? "null" : "\"2026-01-01T00:00:" + at + "Z\"") + "}}}";
   };
   EXPECT_EQ(ended("containerStatuses: [" + end("05", 0) + ", " + end("09", 1) + ", " +
                   end("07", 0) + "]"),
