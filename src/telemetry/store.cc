@@ -301,8 +301,13 @@ Result<int64_t> Store::OldestKept(int64_t flushed, int64_t most_bytes) {
   return flushed - most_bytes / mean + 1;
 }
 
-Status Store::SetPosition(const std::string& follower, int64_t journal_id) {
-  return SetMeta("position " + follower, journal_id);
+Status Store::SetPosition(const std::string& follower, int64_t id) {
+  return SetMeta("position " + follower, id);
+}
+
+Result<int64_t> Store::EventPosition(const std::string& follower) {
+  NOS_ASSIGN(const int64_t last, db_.Number("SELECT coalesce(max(id), 0) FROM events"));
+  return Meta("position " + follower, last);
 }
 
 Result<int64_t> Store::Position(const std::string& follower) {
