@@ -66,6 +66,7 @@ std::string EventsSql(const EventQuery& query) {
 
 Status ApplyBody(State& state, Result<Json> body) {
   if (!body.ok()) return body.status();
+  if (state.Recall(*body)) return Status::Ok();
   Result<Record> record = ReadRecord(std::move(body).value());
   if (!record.ok()) return record.status();
   state.Apply(*record, kDerivedSource);
@@ -77,13 +78,7 @@ Status ApplyCheckpoint(State& state, std::string_view bytes) {
   NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostCheckpointBytes));
   Status applied;
   const auto apply = [&](Cursor& element) {
-    if (!applied.ok()) return;
-    Result<Json> body = ParseJson(element.Raw());
-    if (body.ok() && Durations::IsRecord(*body)) {
-      state.Recall(*body);
-    } else {
-      applied = ApplyBody(state, std::move(body));
-    }
+    if (applied.ok()) applied = ApplyBody(state, ParseJson(element.Raw()));
   };
   const Status read = ReadJson(text, [&](Cursor& all) {
     if (all.kind() == Cursor::Kind::kArray) {
@@ -299,14 +294,16 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
   };
   NOS_ASSIGN(
       SqliteStatement late,
-      db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
-                  "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed') "
-                  "ORDER BY at, id"));
+      db->Prepare(
+          "SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
+          "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
+          "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
-  NOS_ASSIGN(SqliteStatement since,
-             db->Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
-                         "AND kind IN ('layout','node','pod','quota','job','queue','removed') "
-                         "ORDER BY at, id"));
+  NOS_ASSIGN(
+      SqliteStatement since,
+      db->Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
+                  "AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
+                  "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(since.Each(apply, cluster, base, at));
   return damaged;
 }
