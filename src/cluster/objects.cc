@@ -101,33 +101,42 @@ void ReadPodSpec(Field& from, Pod& to) {
 
 namespace {
 
-// Of a ContainerStatus: what its node has set aside. Without `resources` it does not tell.
-struct Allocation {
+// Of a ContainerStatus: what its node has set aside (without `resources` it does not tell), and how
+// it ended.
+struct ContainerStatus {
   std::string name;
   bool told = false;
   ResourceList most;
+  int32_t exit_code = 0;
+  std::optional<Time> ended{};
 };
 
 void RaiseTo(ResourceList& total, const ResourceList& least) {
   for (const auto& [name, quantity] : least) total[name] = std::max(total[name], quantity);
 }
 
-void ReadAllocation(Field& from, Allocation& to) {
+void ReadContainerStatus(Field& from, ContainerStatus& to) {
   ResourceList allocated, set;
   from.Members(At("name", to.name), At("allocatedResources", allocated),
-               At("resources", [&](Field& resources) {
-                 to.told = resources.Present();
-                 if (to.told) resources.Members(At("requests", set));
+               At("resources",
+                  [&](Field& resources) {
+                    to.told = resources.Present();
+                    if (to.told) resources.Members(At("requests", set));
+                  }),
+               At("state", [&](Field& state) {
+                 state.Members(At("terminated", [&](Field& end) {
+                   end.Members(At("exitCode", to.exit_code), At("finishedAt", to.ended));
+                 }));
                }));
   to.most = std::move(set);
   RaiseTo(to.most, allocated);
 }
 
 // Source: k8s.io/component-helpers resource.PodRequests with UseStatusResources.
-void SetResizing(const std::vector<Allocation>& allocations, bool infeasible, Pod& pod) {
+void SetResizing(const std::vector<ContainerStatus>& statuses, bool infeasible, Pod& pod) {
   const auto set = [&](Container& container) {
-    const auto found = std::ranges::find(allocations, container.name, &Allocation::name);
-    if (found == allocations.end() || !found->told) return;
+    const auto found = std::ranges::find(statuses, container.name, &ContainerStatus::name);
+    if (found == statuses.end() || !found->told) return;
     ResourceList counts = found->most;
     if (!infeasible) RaiseTo(counts, container.requests);
     if (counts != container.requests) container.resizing = std::move(counts);
@@ -138,14 +147,18 @@ void SetResizing(const std::vector<Allocation>& allocations, bool infeasible, Po
   }
 }
 
-void ReadPodStatus(Field& from, Pod& to, std::vector<Allocation>& allocations) {
-  std::vector<Allocation> of_sidecars;
+void ReadPodStatus(Field& from, Pod& to, std::vector<ContainerStatus>& statuses) {
+  std::vector<ContainerStatus> of_init;
   from.Members(At("phase", to.phase), At("nominatedNodeName", to.nominated_node),
                At("reason", to.reason), At("message", to.message), At("startTime", to.started),
                At("conditions", to.conditions, ReadCondition),
-               At("containerStatuses", allocations, ReadAllocation),
-               At("initContainerStatuses", of_sidecars, ReadAllocation));
-  std::ranges::move(of_sidecars, std::back_inserter(allocations));
+               At("containerStatuses", statuses, ReadContainerStatus),
+               At("initContainerStatuses", of_init, ReadContainerStatus));
+  for (const ContainerStatus& status : statuses) to.ended = std::max(to.ended, status.ended);
+  for (ContainerStatus& status : of_init) {
+    if (status.exit_code != 0) to.ended = std::max(to.ended, status.ended);
+    statuses.push_back(std::move(status));
+  }
 }
 
 void ReadImages(Field& from, std::vector<NodeImage>& to) {
@@ -193,12 +206,12 @@ Status ReadPod(JsonSource json, Pod& to) {
   to.meta.ns = "default";
   to.scheduler_name = "default-scheduler";
   to.phase = "Pending";
-  std::vector<Allocation> allocations;
+  std::vector<ContainerStatus> statuses;
   const Status read = ReadObject(json, to, ReadPodSpec, [&](Field& status, Pod& pod) {
-    ReadPodStatus(status, pod, allocations);
+    ReadPodStatus(status, pod, statuses);
   });
   const Condition* resize = to.FindCondition("PodResizePending");
-  SetResizing(allocations, resize != nullptr && resize->reason == "Infeasible", to);
+  SetResizing(statuses, resize != nullptr && resize->reason == "Infeasible", to);
   return read;
 }
 

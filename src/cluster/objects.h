@@ -114,6 +114,8 @@ struct Pod {
   // status
   std::string phase, nominated_node, reason, message;
   std::optional<Time> started;  // startTime
+  // When the last of its containers ended, or the last init container that failed.
+  std::optional<Time> ended{};
   std::vector<Condition> conditions;
   // Not from the API server: set by a scheduler that has the node's GPUs cut for a pod which is not
   // bound yet. All instances that it requests.

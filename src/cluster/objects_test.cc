@@ -367,6 +367,27 @@ TEST(DecodePodTest, WhileItIsResizedWhatItsNodeHasSetAsideCounts) {
             cpu(1));
 }
 
+TEST(DecodePodTest, ItEndedWhenTheLastOfItsContainersDid) {
+  const auto ended = [](const std::string& status) -> std::string {
+    const auto documents = ParseYaml("metadata: {name: p}\nstatus: {" + status + "}");
+    const auto pod = DecodePod(documents->front());
+    EXPECT_TRUE(pod.ok()) << pod.status().message();
+    return pod->ended ? FormatTime(*pod->ended) : "";
+  };
+  const auto end = [](const std::string& at, int code) {
+    return "{name: c, state: {terminated: {exitCode: " + std::to_string(code) +
+           ", finishedAt: " + (at.empty() ? "null" : "\"2026-01-01T00:00:" + at + "Z\"") + "}}}";
+  };
+  EXPECT_EQ(ended("containerStatuses: [" + end("05", 0) + ", " + end("09", 1) + ", " +
+                  end("07", 0) + "]"),
+            "2026-01-01T00:00:09Z");
+  EXPECT_EQ(ended("containerStatuses: [" + end("", 0) + ", {name: d, state: {running: {}}}]"), "");
+  // Init containers that did what they are for have ended before the pod began.
+  EXPECT_EQ(ended("initContainerStatuses: [" + end("03", 0) + "]"), "");
+  EXPECT_EQ(ended("initContainerStatuses: [" + end("03", 0) + ", " + end("04", 2) + "]"),
+            "2026-01-01T00:00:04Z");
+}
+
 TEST(DecodePodTest, OfInitContainersOnlySidecarsAreResized) {
   const auto documents = ParseYaml(R"(
 metadata: {name: p}

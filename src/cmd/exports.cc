@@ -92,6 +92,9 @@ void AddFollowers(const ExportsConfig& config, telemetry::RecorderOptions& optio
   if (!config.clickhouse.destination.url.empty()) {
     options.followers.emplace_back(exports::ClickHouse::kName);
   }
+  if (!config.walkai.destination.url.empty()) {
+    options.event_followers.emplace_back(exports::Walkai::kName);
+  }
 }
 
 // An export with its thread.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
@@ -103,6 +104,15 @@ HistoryRow DecisionRow(const Json& body) {
   return row;
 }
 
+// A decision is told again as it goes on: when it was made, or done, stays.
+double TimeOf(const Json& body) {
+  const double at = NumberAt(body, "at", 0), took = NumberAt(body, "took_ms", -1);
+  const double made = NumberAt(body, "made", -1);
+  if (made < 0 || FindString(body, "kind") != "decision") return at;
+  if (FindString(body, "state") == "planned") return made;
+  return took < 0 ? at : made + took;
+}
+
 HistoryRow RowOf(const Json& body) {
   const std::string_view kind = FindString(body, "kind");
   if (kind == "decision") return DecisionRow(body);
@@ -194,9 +204,10 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
         continue;
       }
     }
-    row.at = static_cast<int64_t>(NumberAt(body, "at", 0));
+    row.at = static_cast<int64_t>(TimeOf(body));
     rows.push_back(std::move(row));
   }
+  std::ranges::stable_sort(rows, {}, &HistoryRow::at);
   return rows;
 }
 

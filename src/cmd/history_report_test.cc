@@ -84,6 +84,19 @@ TEST(History, TellsADecisionOnceInEachState) {
   EXPECT_EQ(rows[1].what, "applied: cut; for n/a, n/b");
 }
 
+TEST(History, ADecisionStaysWhereItWasMadeAndDone) {
+  const auto rows = HistoryRows(
+      {Parsed(R"({"kind":"xid","at":40,"gpu":"g","xid":79})"),
+       Parsed(R"({"kind":"decision","at":50,"made":10,"id":"p","type":"plan","state":"planned"})"),
+       Parsed(R"({"kind":"decision","at":99,"made":10,"took_ms":20,"id":"p","type":"plan",
+                  "state":"applied"})")},
+      {});
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].at, 10);
+  EXPECT_EQ(rows[1].at, 30);
+  EXPECT_EQ(rows[2].kind, "xid");
+}
+
 TEST(History, ShowsALayout) {
   const Json gpus = Parsed(R"({"nodes":[{"node":"n-1","gpus":[
       {"index":0,"slots":8,"product":"A100","metrics":{"utilization":0.5,"memory_used":100},

@@ -6,15 +6,12 @@
 #include <utility>
 
 #include "base/millis.h"
-#include "controllers/assumed.h"
 #include "controllers/condition.h"
 #include "controllers/plan_result.h"
 #include "quota/balance.h"
 
 namespace nos::controllers {
 namespace {
-
-constexpr size_t kMostServed = 100;  // pods that are told of one plan
 
 bool IsOnNode(const cluster::Pod* pod) {
   return pod != nullptr && !pod->node_name.empty() && !pod->Finished();
@@ -25,14 +22,24 @@ bool WasPreempted(const cluster::Pod& pod) {
   return target != nullptr && target->status == "True" && target->reason == "PreemptionByScheduler";
 }
 
-// When the kubelet has said that the pod's containers, which were ready, are so no more; else
-// `seen`.
+// When the last container ended, as the kubelet says; else when those that were ready were so no
+// more; else, and at the latest, `seen`. What it says of a time before the pod began is no end.
 Time EndOf(const cluster::Pod& pod, Time seen) {
+  const Time began = pod.started.value_or(pod.meta.created);
+  if (pod.ended && *pod.ended >= began) return std::min(*pod.ended, seen);
   const cluster::Condition *ready = pod.FindCondition("Ready"),
                            *initialized = pod.FindCondition("Initialized");
   const bool said = ready != nullptr && initialized != nullptr && ready->status == "False" &&
                     ready->last_transition > initialized->last_transition;
   return said ? std::min(ready->last_transition, seen) : seen;
+}
+
+// Numbers of plans begin again with the next object of a node's name, so that the object is named,
+// too: "plan/gpu-1/5e0c4d7a/7". "": there is no plan.
+std::string PlanIdOf(const cluster::Node& node) {
+  const std::string plan = cluster::SpecPlan(node);
+  if (plan.empty()) return plan;
+  return fmt::format("plan/{}/{}/{}", node.meta.name, node.meta.uid.substr(0, 8), plan);
 }
 
 JsonObject NameOf(const cluster::Pod& pod) {
@@ -197,21 +204,25 @@ void Collector::TellNode(const View& view, const std::string& name) {
   TellNew(nodes_[name], NodeRecord(*node, requested));
 }
 
-// That it is made, and later what became of it.
+// That it is made, and later what became of it. Of one that was made before this began to look
+// nobody knows when.
 void Collector::TellPlan(const Node& before, const cluster::Node& after) {
-  const std::string id = cluster::SpecPlan(after);
+  const std::string id = PlanIdOf(after);
   if (id.empty()) return;
   Plan& plan = plans_[after.meta.name];
+  const bool done = cluster::StatusPlan(after) == cluster::SpecPlan(after);
   if (plan.id != id) {
-    const bool fresh = before != nullptr && cluster::SpecPlan(*before) != id;
-    plan = {id, {}, now_, fresh || id != cluster::StatusPlan(after), {}};
+    const bool fresh =
+        before != nullptr && before->meta.uid == after.meta.uid && PlanIdOf(*before) != id;
+    plan = {id, {}, now_, fresh || !done, {}};
     if (!plan.open) return;  // made and done before this began to look
     const cluster::NodeGpus was = ReadNodeGpus(fresh ? *before : after, catalogue_);
-    const JsonObject cut{{"node", after.meta.name},
-                         {"before", LayoutOf(was)},
-                         {"after", TargetOf(after, ReadNodeGpus(after, catalogue_))}};
+    const cluster::NodeGpus gpus = ReadNodeGpus(after, catalogue_);
+    plan.added = SlicesAdded(was, after, gpus);
+    const JsonObject cut{
+        {"node", after.meta.name}, {"before", LayoutOf(was)}, {"after", TargetOf(after, gpus)}};
     plan.record = {{"kind", "decision"},
-                   {"id", fmt::format("plan/{}/{}", after.meta.name, id)},
+                   {"id", id},
                    {"type", "plan"},
                    {"summary", fmt::format("GPUs of {} are to be cut anew", after.meta.name)},
                    {"nodes", JsonArray{cut}},
@@ -219,27 +230,38 @@ void Collector::TellPlan(const Node& before, const cluster::Node& after) {
                    {"victims", JsonArray()},
                    {"state", "planned"},
                    {"why", ""}};
+    if (fresh) plan.record["made"] = ToMillis(now_);
     Tell(plan.record);
   }
-  if (!plan.open || cluster::StatusPlan(after) != id) return;
+  if (!plan.open || !done) return;
   plan.open = false;
   const auto result = ReadPlanResult(AnnotationOf(after, cluster::kPlanResult));
-  const bool failed = result.ok() && result->plan == id && !result->applied;
+  const bool failed = result.ok() && result->plan == cluster::SpecPlan(after) && !result->applied;
+  if (failed) plan.added.clear();
   plan.record["state"] = failed ? "failed" : "applied";
   plan.record["summary"] = failed ? fmt::format("GPUs of {} could not be cut anew", after.meta.name)
                                   : fmt::format("GPUs of {} have been cut anew", after.meta.name);
   plan.record["why"] = failed ? Describe(result->obstacles) : "";
-  plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);
+  if (plan.record.contains("made")) {
+    plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);
+  }
   Tell(plan.record);
 }
 
-// It waited when the plan was made, and has a slice on that node now.
+// It waited when the plan was made, and takes slices on that node of which the plan made more.
 void Collector::TellServed(const cluster::Pod& pod) {
   const auto found = plans_.find(pod.node_name);
-  if (found == plans_.end() || found->second.record.empty() || !AsksForSlices(pod)) return;
+  if (found == plans_.end() || pod.meta.created > found->second.made) return;
   Plan& plan = found->second;
-  const bool waited = pod.meta.created <= plan.made;
-  if (!waited || plan.served.size() >= kMostServed || !plan.served.insert(pod.Key()).second) return;
+  bool served = false;
+  for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
+    const auto added = plan.added.find(resource);
+    if (added == plan.added.end() || amount.Value() <= 0) continue;
+    served = true;
+    added->second -= amount.Value();
+    if (added->second <= 0) plan.added.erase(added);
+  }
+  if (!served) return;
   plan.record["pods"].get_array().emplace_back(NameOf(pod));
   Tell(plan.record);
 }

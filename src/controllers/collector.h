@@ -71,11 +71,11 @@ class Collector final : public Reconciler {
   };
   // The last plan of a node that was seen to be made.
   struct Plan {
-    std::string id;
+    std::string id;  // of the decision
     JsonObject record;
-    Time made{};
-    bool open = false;             // nobody knows yet what became of it
-    std::set<std::string> served;  // pod keys
+    Time made{};        // or found
+    bool open = false;  // nobody knows yet what became of it
+    SliceCounts added;  // of those that it made more of: what no pod has taken
   };
 
   void TellAll(const View& view);

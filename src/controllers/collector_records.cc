@@ -185,4 +185,25 @@ JsonArray TargetOf(const cluster::Node& node, const cluster::NodeGpus& gpus) {
   return LayoutRecord(profiles);
 }
 
+SliceCounts SlicesAdded(const cluster::NodeGpus& before, const cluster::Node& node,
+                        const cluster::NodeGpus& gpus) {
+  SliceCounts added;
+  const auto add = [&](const gpu::Model& model, gpu::ProfileId profile, int64_t count) {
+    added[model.profile(profile).resource_name] += count;
+  };
+  for (const cluster::Gpu& gpu : before.gpus) {
+    for (const cluster::Instance& each : gpu.instances) add(*gpu.model, each.placement.profile, -1);
+  }
+  const std::vector<cluster::TargetLayout> targets = cluster::ReadSpec(node, gpus);
+  for (const cluster::TargetLayout& target : targets) {
+    for (const gpu::Placement& each : target.placements) add(*target.model, each.profile, 1);
+  }
+  for (const cluster::Gpu& gpu : gpus.gpus) {
+    if (std::ranges::count(targets, gpu.index, &cluster::TargetLayout::index) > 0) continue;
+    for (const cluster::Instance& each : gpu.instances) add(*gpu.model, each.placement.profile, 1);
+  }
+  std::erase_if(added, [](const auto& entry) { return entry.second <= 0; });
+  return added;
+}
+
 }  // namespace nos::controllers

@@ -3,6 +3,8 @@
 // Pure functions of values. Records are without their time: what has not changed is not told again.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,5 +40,11 @@ std::string IdOf(const cluster::ElasticQuota& quota);
 JsonArray LayoutOf(const cluster::NodeGpus& gpus);
 // The same once the specification is carried out.
 JsonArray TargetOf(const cluster::Node& node, const cluster::NodeGpus& gpus);
+
+using SliceCounts = std::map<std::string, int64_t, std::less<>>;  // by resource
+// Of which slices the node has more once its specification is carried out than `before`, and how
+// many.
+SliceCounts SlicesAdded(const cluster::NodeGpus& before, const cluster::Node& node,
+                        const cluster::NodeGpus& gpus);
 
 }  // namespace nos::controllers

@@ -67,7 +67,7 @@ class CollectorTest : public ::testing::Test {
               {"status", {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}}}}}});
   }
   void Pod(const std::string& name, const std::string& node = "", const std::string& phase = "",
-           const JsonArray& conditions = {}) {
+           const JsonArray& conditions = {}, const char* slice = "nvidia.com/mig-1g.5gb") {
     api_.Put(
         {{"kind", "Pod"},
          {"metadata",
@@ -78,11 +78,9 @@ class CollectorTest : public ::testing::Test {
          {"spec",
           {{"nodeName", node},
            {"containers",
-            JsonArray{
-                {{"name", "main"},
-                 {"resources",
-                  {{"limits",
-                    {{"cpu", "500m"}, {"memory", "512Mi"}, {"nvidia.com/mig-1g.5gb", "1"}}}}}}}}}},
+            JsonArray{{{"name", "main"},
+                       {"resources",
+                        {{"limits", {{"cpu", "500m"}, {"memory", "512Mi"}, {slice, "1"}}}}}}}}}},
          {"status", {{"phase", phase.empty() ? "Pending" : phase}, {"conditions", conditions}}}});
   }
   void Quota() {
@@ -206,11 +204,100 @@ TEST_F(CollectorTest, APlanIsToldUntilItIsDoneAndWhomItServed) {
   EXPECT_EQ(FindString(Told("decision")[0], "state"), "applied");
   EXPECT_EQ(FindString(Told("decision")[0], "summary"), "GPUs of n have been cut anew");
   EXPECT_EQ(FindString(Told("decision")[0], "id"), FindString(planned, "id"));
+  EXPECT_GT(Find(Told("decision")[0], "took_ms")->as_int64(), 0);
 
   Pod("p", "n");
   Run();
   ASSERT_EQ(Told("decision").size(), 1u);
-  EXPECT_EQ(WriteJson(*Find(Told("decision")[0], "pods")), R"([{"namespace":"team","name":"p"}])");
+  const Json served = Told("decision")[0];
+  EXPECT_EQ(WriteJson(*Find(served, "pods")), R"([{"namespace":"team","name":"p"}])");
+  EXPECT_EQ(*Find(served, "made"), *Find(planned, "at"));
+  EXPECT_GT(Find(served, "at")->as_int64(), Find(served, "made")->as_int64());
+}
+
+TEST_F(CollectorTest, APlanServesThoseWhoTakeWhatItAdded) {
+  const std::string before = "3g.20gb@0:free,1g.5gb@4:free", after = "1g.5gb@0,1g.5gb@1,1g.5gb@4";
+  Node("n", {{"nos.nebuly.com/status-layout-0", before}});
+  for (const char* name : {"a", "b", "c"}) Pod(name);
+  Pod("other", "", "", {}, "nvidia.com/mig-3g.20gb");
+  Run();
+  Node("n", {{"nos.nebuly.com/status-layout-0", before},
+             {"nos.nebuly.com/spec-layout-0", after},
+             {"nos.nebuly.com/spec-partitioning-plan", "7"}});
+  Run();
+  for (const char* name : {"a", "b", "c"}) Pod(name, "n");
+  Pod("other", "n", "", {}, "nvidia.com/mig-3g.20gb");
+  Run();
+  ASSERT_EQ(Told("decision").size(), 2u) << "so many 1g.5gb were added";
+  EXPECT_EQ(Find(Told("decision").back(), "pods")->as_array().size(), 2u);
+}
+
+// Who begins to look finds a plan under way: when it was made is not known.
+TEST_F(CollectorTest, OfAPlanThatIsFoundNobodyKnowsWhenItWasMade) {
+  JsonObject annotations = {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
+                            {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"},
+                            {"nos.nebuly.com/spec-partitioning-plan", "7"}};
+  Node("n", annotations);
+  Run();
+  annotations["nos.nebuly.com/status-partitioning-plan"] = "7";
+  Node("n", annotations);
+  const Json found = Told("decision").at(0);
+  Run();
+  const Json done = Told("decision").at(0);
+  EXPECT_EQ(FindString(done, "state"), "applied");
+  for (const Json& told : {found, done}) {
+    EXPECT_EQ(Find(told, "made"), nullptr);
+    EXPECT_EQ(Find(told, "took_ms"), nullptr);
+  }
+}
+
+TEST_F(CollectorTest, PlansOfANodesNextObjectAreOthers) {
+  const JsonObject planned = {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
+                              {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"},
+                              {"nos.nebuly.com/spec-partitioning-plan", "1"}};
+  Node("n", planned);
+  Run();
+  const std::string first(FindString(Told("decision").at(0), "id"));
+  EXPECT_TRUE(first.starts_with("plan/n/")) << first;
+  EXPECT_TRUE(first.ends_with("/1")) << first;
+  api_.Remove("nodes", "n");
+  Node("n", planned);
+  Run();
+  ASSERT_EQ(Told("decision").size(), 1u);
+  EXPECT_NE(FindString(Told("decision")[0], "id"), first);
+}
+
+TEST_F(CollectorTest, APodEndsWithItsLastContainer) {
+  const auto finished = [&](const std::string& name, const std::string& at) {
+    api_.Put({
+      {"kind", "Pod"},
+          {"metadata", {{"namespace", "team"}, {"name", name}, {"uid", "uid-" + name}}}, {
+        "status", {
+          {"phase", "Succeeded"}, {"startTime", "2027-01-15T07:00:00Z"}, {
+            "containerStatuses", JsonArray {
+              {
+                {"name", "main"}, {
+                  "state", {
+                    {
+                      "terminated", {
+                        {"exitCode", 0}, { "finishedAt", at }
+                      }
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }}});
+  Run();
+  return Find(Told("pod").at(0), "finished")->as_int64();
+};
+EXPECT_EQ(finished("known", "2027-01-15T07:30:00Z"), 1'800'000'000'000 - 1'800'000);
+const int64_t now = 1'800'000'000'000;
+EXPECT_GE(finished("begun-later", "1970-01-01T00:00:00Z"), now) << "when it was seen";
+EXPECT_GE(finished("of-the-future", "2036-01-15T07:30:00Z"), now);
+EXPECT_LT(finished("of-the-far-future", "9999-01-15T07:30:00Z"), now + 3'600'000);
 }
 
 TEST_F(CollectorTest, AJobIsToldWithItsPods) {

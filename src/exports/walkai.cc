@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -18,8 +17,12 @@ namespace {
 using telemetry::Millis;
 
 constexpr Millis kEndedFor = 300'000;
-constexpr size_t kMostChanges = 20'000, kMostLookups = 500, kMostWords = 300, kMostUnknown = 100;
+// Events that are read before a snapshot, and of how many pods all that was told is looked at.
+constexpr size_t kMostChanges = 20'000, kMostLookups = 2000;
+constexpr size_t kMostOfPod = 100;  // that was told of it
+constexpr size_t kMostWords = 300, kMostUnknown = 100;
 constexpr std::string_view kMig = "nvidia.com/mig-";
+constexpr std::string_view kPodRemoved = "pod/";  // of a removal's object
 constexpr std::array<std::string_view, 5> kProfiles = {"1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb",
                                                        "7g.79gb"};
 
@@ -90,40 +93,43 @@ JsonArray SlicesOf(const telemetry::State& state, std::set<std::string>& unknown
   return slices;
 }
 
-// The most important to tell comes first.
-int RankOf(std::string_view status) {
-  if (status == "Succeeded" || status == "Error") return 0;
-  if (status == "Terminating") return 1;
-  return status == "Pending" ? 3 : 2;
+// The most important to tell comes first. `gone`: it has ended, or vanished.
+int RankOf(std::string_view state, bool gone) {
+  if (gone) return HasEnded(state) ? 0 : 1;
+  const std::string status = StatusWord(state);
+  return status == "Terminating" ? 2 : status == "Pending" ? 4 : 3;
 }
 
 }  // namespace
 
-Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ended, Millis since,
-                    size_t most_pods, std::set<std::string>& unknown) {
-  std::map<std::string, Json> pods;  // by namespace and name: that is who they are there
+Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ended, size_t most_pods,
+                    std::set<std::string>& unknown) {
+  // By namespace and name: that is who they are there.
+  std::map<std::string, std::pair<int, Json>> pods;
   const auto add = [&](const Json& pod, bool gone) {
     const std::string word = ProfileOf(pod, unknown);
     if (word.empty()) return;
     const std::string_view known = FindString(pod, "state");
     const bool over = HasEnded(known);
-    const Millis finished = telemetry::IntegerOr(pod, "finished", 0);
-    if (over && finished > 0 && finished < since) return;
-    const std::string status = over ? StatusWord(known) : gone ? "Terminating" : StatusWord(known);
+    const std::string status = gone && !over ? "Terminating" : StatusWord(known);
     const std::string ns(FindString(pod, "namespace")), name(FindString(pod, "name"));
-    pods[ns + "/" + name] = {{"name", name},
-                             {"namespace", ns},
-                             {"status", status},
-                             {"gpu", word},
-                             {"start_time", TimeOrNull(telemetry::IntegerOr(pod, "started", 0))},
-                             {"finish_time", over ? TimeOrNull(finished) : Json(nullptr)}};
+    const Millis started = telemetry::IntegerOr(pod, "started", 0);
+    const Millis finished = over ? telemetry::IntegerOr(pod, "finished", 0) : 0;
+    pods[ns + "/" + name] = {RankOf(known, gone),
+                             {{"name", name},
+                              {"namespace", ns},
+                              {"status", status},
+                              {"gpu", word},
+                              {"start_time", TimeOrNull(started)},
+                              {"finish_time", TimeOrNull(finished)}}};
   };
   for (const Json& pod : ended) add(pod, true);
-  for (const auto& [uid, pod] : state.pods()) add(pod.body, false);  // a newer one of that name
+  for (const auto& [uid, pod] : state.pods()) {
+    if (!HasEnded(pod.state)) add(pod.body, false);  // a newer one of that name
+  }
   std::map<std::pair<int, std::string>, Json> ordered;
   for (auto& [key, pod] : pods) {
-    const int rank = RankOf(FindString(pod, "status"));
-    ordered.emplace(std::make_pair(rank, key), std::move(pod));
+    ordered.emplace(std::make_pair(pod.first, key), std::move(pod.second));
   }
   JsonArray list;
   list.reserve(std::min(ordered.size(), most_pods));
@@ -142,6 +148,7 @@ Walkai::Walkai(WalkaiOptions options, telemetry::Recorder& recorder, const Desti
       destination_(destination),
       transport_(transport),
       metrics_(metrics),
+      read_(recorder.PositionOf(kName)),
       pushed_at_(recorder.Now()) {}
 
 Duration Walkai::Step(Time now) {
@@ -151,26 +158,26 @@ Duration Walkai::Step(Time now) {
   Status pushed = snapshot.status();
   if (snapshot.ok() && !snapshot->is_null()) pushed = Push(*snapshot);
   Say(pushed);
-  if (pushed.ok()) pushed_at_ = begin;
+  if (pushed.ok()) {
+    pushed_at_ = begin;
+    Taken();
+  }
   metrics_.Set(kLag, {{"export", kName}}, static_cast<double>(begin - pushed_at_) / 1000);
   next_ = now + options_.interval;
   return options_.interval;
 }
 
 Result<Json> Walkai::Snapshot() {
-  const Millis since = std::min(pushed_at_, recorder_.Now()) - kEndedFor;
-  std::set<std::string, std::less<>> present;
   int64_t id = 0;
-  recorder_.Look(options_.cluster, [&](const telemetry::Live& live) {
-    id = live.id;
-    for (const auto& [uid, pod] : live.state.pods()) present.insert(uid);
-  });
+  recorder_.Look(options_.cluster, [&](const telemetry::Live& live) { id = live.id; });
   if (id == 0) return Json(nullptr);
-  NOS_ASSIGN(const std::vector<Json> ended, Ended(since, present, id));
+  NOS_RETURN_IF_ERROR(ReadEnds(id));
+  std::vector<Json> ended;
+  for (const auto& [key, end] : ends_) ended.push_back(end.pod);
   std::set<std::string> unknown;
   Json snapshot;
   recorder_.Look(options_.cluster, [&](const telemetry::Live& live) {
-    snapshot = WalkaiSnapshot(live.state, ended, since, options_.most_pods, unknown);
+    snapshot = WalkaiSnapshot(live.state, ended, options_.most_pods, unknown);
   });
   for (const std::string& profile : unknown) {
     if (unknown_.size() >= kMostUnknown || !unknown_.insert(profile).second) continue;
@@ -180,41 +187,72 @@ Result<Json> Walkai::Snapshot() {
   return snapshot;
 }
 
-// The last that was told of pods that have gone since.
-Result<std::vector<Json>> Walkai::Ended(Millis since,
-                                        const std::set<std::string, std::less<>>& present,
-                                        int64_t id) {
-  telemetry::EventQuery query;
-  query.from = since;
-  query.to = std::numeric_limits<Millis>::max();
-  query.kinds = {"pod", "removed"};
-  query.most = kMostChanges;
-  NOS_ASSIGN(const auto changes, recorder_.archive().Events(id, query));
-  std::map<std::string, std::optional<Json>> gone;  // by uid
-  for (const telemetry::Event& change : changes) {  // the newest first
-    constexpr std::string_view kPod = "pod/";
-    const bool removed = change.kind == "removed";
-    if (removed && !change.object.starts_with(kPod)) continue;
-    const std::string uid = removed ? change.object.substr(kPod.size()) : change.object;
-    if (present.contains(uid)) continue;
-    std::optional<Json>& last = gone[uid];
-    if (!removed && !last) last = change.body;
+// In the order in which it was written down, which is not that of its times. What there is no room
+// for comes when others have been taken.
+Status Walkai::ReadEnds(int64_t cluster) {
+  const Millis now = recorder_.Now();
+  const auto is_told = [&](const auto& entry) {
+    return entry.second.taken > 0 && now - entry.second.taken >= kEndedFor;
+  };
+  std::erase_if(ends_, is_told);
+  if (ends_.size() >= options_.most_pods) {
+    std::erase_if(ends_, [](const auto& entry) { return entry.second.taken > 0; });
   }
-  std::vector<Json> ended;
+  NOS_ASSIGN(const auto following,
+             recorder_.archive().EventsAfter(cluster, read_, {"pod", "removed"}, kMostChanges));
   size_t lookups = 0;
-  for (auto& [uid, last] : gone) {
-    if (!last && ++lookups <= kMostLookups) {
-      telemetry::EventQuery before;
-      before.to = std::numeric_limits<Millis>::max();
-      before.kinds = {"pod"};
-      before.object = uid;
-      before.most = 1;
-      NOS_ASSIGN(const auto found, recorder_.archive().Events(id, before));
-      if (!found.empty()) last = found.front().body;
+  for (const telemetry::Event& event : following.events) {
+    const bool over = event.kind == "pod" && HasEnded(FindString(event.body, "state"));
+    if (over || event.object.starts_with(kPodRemoved)) {
+      if (ends_.size() >= options_.most_pods || ++lookups > kMostLookups) return Status::Ok();
+      NOS_ASSIGN(Json pod, EndOf(cluster, event));
+      if (!pod.is_null()) {
+        const std::string key =
+            std::string(FindString(pod, "namespace")) + "/" + std::string(FindString(pod, "name"));
+        ends_[key] = {event.id, std::move(pod), 0};
+      }
     }
-    if (last) ended.push_back(*std::move(last));
+    read_ = event.id;
   }
-  return ended;
+  read_ = following.last;
+  return Status::Ok();
+}
+
+// The record of a pod that this event tells the end of; null: that was told before, or it has none,
+// or nobody there wants to know.
+Result<Json> Walkai::EndOf(int64_t cluster, const telemetry::Event& event) {
+  const bool removed = event.kind == "removed";
+  telemetry::EventQuery query;
+  query.to = std::numeric_limits<Millis>::max();
+  query.kinds = {"pod"};
+  query.object = removed ? event.object.substr(kPodRemoved.size()) : event.object;
+  query.most = kMostOfPod;
+  NOS_ASSIGN(auto told, recorder_.archive().Events(cluster, query));  // the newest first
+  const auto ends = [](const telemetry::Event& each) {
+    return HasEnded(FindString(each.body, "state"));
+  };
+  const auto says_so = [&](const telemetry::Event& each) {
+    return ends(each) && (removed || each.id < event.id);
+  };
+  if (told.empty() || std::ranges::any_of(told, says_so)) return Json(nullptr);
+  bool there = false;
+  recorder_.Look(options_.cluster, [&](const telemetry::Live& live) {
+    there = live.state.pods().contains(query.object);
+  });
+  if (removed && there) return Json(nullptr);
+  std::set<std::string> unknown;
+  Json pod = removed ? std::move(told.front().body) : event.body;
+  return ProfileOf(pod, unknown).empty() ? Json(nullptr) : std::move(pod);
+}
+
+// After a restart all those are told once more that have not been told for long enough.
+void Walkai::Taken() {
+  int64_t had = read_;
+  for (auto& [key, end] : ends_) {
+    if (end.taken == 0) end.taken = pushed_at_;
+    had = std::min(had, end.event - 1);
+  }
+  recorder_.Advance(kName, had);
 }
 
 Status Walkai::Push(const Json& snapshot) {

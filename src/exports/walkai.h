@@ -8,9 +8,9 @@
 //     engines left out; states of pods that it maps to those of its jobs. What it has no word for
 //     is left out, and said once in the log;
 //   - lists are lists, also where they are empty;
-//   - pods that have ended are told in every snapshot of five minutes and until one has been taken,
-//     from what the store knows of them, also after they are gone from the cluster and after a
-//     restart;
+//   - pods that have ended are told until a snapshot has been taken, and in every one of the five
+//     minutes after that, from what the store knows of them: however late it was told, also after
+//     they are gone from the cluster and after a restart;
 //   - it is one that tells, and the snapshot is bounded: those that ended come first.
 // Owns no thread; a step waits for one answer. One owner.
 #pragma once
@@ -34,16 +34,16 @@ struct WalkaiOptions {
   size_t most_pods = 1500;  // its store takes 400 KB
 };
 
-// As {"ts":..,"gpus":[..],"pods":[..]}. `ended`: records of pods that are not in the state any
-// more. `since`: pods that ended earlier are left out. `unknown` gets what there is no word for.
-Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ended,
-                    telemetry::Millis since, size_t most_pods, std::set<std::string>& unknown);
+// As {"ts":..,"gpus":[..],"pods":[..]}. `ended`: records of pods that have ended, or vanished; no
+// others that have ended are told. `unknown` gets what there is no word for.
+Json WalkaiSnapshot(const telemetry::State& state, const std::vector<Json>& ended, size_t most_pods,
+                    std::set<std::string>& unknown);
 
 class Walkai {
  public:
   static constexpr const char* kName = "walkai";
 
-  // All must outlive this.
+  // All must outlive this. REQUIRES: kName is one of the recorder's event_followers.
   Walkai(WalkaiOptions options, telemetry::Recorder& recorder, const Destination& destination,
          kube::Transport& transport, Metrics& metrics);
 
@@ -54,8 +54,9 @@ class Walkai {
  private:
   // Nothing: the cluster has not been heard of.
   Result<Json> Snapshot();
-  Result<std::vector<Json>> Ended(telemetry::Millis since,
-                                  const std::set<std::string, std::less<>>& present, int64_t id);
+  Status ReadEnds(int64_t cluster);
+  Result<Json> EndOf(int64_t cluster, const telemetry::Event& event);
+  void Taken();
   Status Push(const Json& snapshot);
   void Say(const Status& trouble);
 
@@ -64,7 +65,15 @@ class Walkai {
   const Destination& destination_;
   kube::Transport& transport_;
   Metrics& metrics_;
-  std::set<std::string> unknown_;  // said
+  // A pod that has ended, or vanished.
+  struct End {
+    int64_t event = 0;  // that told so
+    Json pod;
+    telemetry::Millis taken = 0;  // when a snapshot with it was taken; 0: not yet
+  };
+  std::set<std::string> unknown_;    // said
+  std::map<std::string, End> ends_;  // by namespace and name; at most most_pods
+  int64_t read_ = 0;                 // the last event that is in ends_, or need not be
   telemetry::Millis pushed_at_ = 0;
   Time next_{};
   Status trouble_;

@@ -60,6 +60,7 @@ class WalkaiTest : public ExportScene {
       if (code_ == 204) taken_ = *snapshot;
       return AnswerOf(code_);
     };
+    options_.event_followers = {Walkai::kName};
     Open();
     Start();
   }
@@ -186,11 +187,73 @@ TEST_F(WalkaiTest, ARestartTellsWhatEndedLately) {
   EXPECT_EQ(Pods(), "quick Error 1g.10gb\n");
 }
 
+// A former leader's spool is delivered when another leads.
+TEST_F(WalkaiTest, AnEndIsToldHoweverLateItComes) {
+  Tell({Pod("late", "running"), Pod("removed", "running"), Pod("stays", "running")});
+  const Json late = Pod("late", "succeeded"), removed = Pod("removed", "failed");
+  const Json stays = Pod("stays", "succeeded");
+  Push();
+  clock_.Set(kReportStart + 3'600'000);
+  Push();
+  EXPECT_EQ(Pods(), "late Running 1g.10gb\nremoved Running 1g.10gb\nstays Running 1g.10gb\n");
+  Tell({late, Gone("late", kReportStart + 1000), Gone("removed", kReportStart + 1000), stays});
+  Push();
+  EXPECT_EQ(Pods(),
+            "late Succeeded 1g.10gb\nstays Succeeded 1g.10gb\nremoved Terminating 1g.10gb\n");
+  Tell({removed});
+  Push();
+  EXPECT_EQ(Pods(), "late Succeeded 1g.10gb\nremoved Error 1g.10gb\nstays Succeeded 1g.10gb\n");
+  clock_.Set(kReportStart + 2 * 3'600'000);
+  Push();
+  EXPECT_EQ(Pods(), "");
+  // Once: not when it is gone, nor when something else of it changes.
+  Json changed = stays;
+  changed.get_object()["message"] = "x";
+  changed.get_object()["at"] = recorder_->Now();
+  Tell({changed});
+  Push();
+  Tell({Gone("stays", recorder_->Now())});
+  Push();
+  EXPECT_EQ(Pods(), "");
+}
+
+TEST_F(WalkaiTest, WhatThereIsNoRoomForComesWhenOthersAreTaken) {
+  WalkaiOptions options;
+  options.cluster = "prod";
+  options.most_pods = 2;
+  walkai_ = std::make_unique<Walkai>(options, *recorder_, destination_, transport_, metrics_);
+  Tell({Pod("a", "failed"), Pod("b", "failed"), Pod("c", "failed"), Pod("d", "running")});
+  code_ = 503;
+  Push();
+  Push();
+  code_ = 204;
+  Push();
+  EXPECT_EQ(Pods(), "a Error 1g.10gb\nb Error 1g.10gb\n");
+  Push();
+  EXPECT_EQ(Pods(), "c Error 1g.10gb\nd Running 1g.10gb\n");
+}
+
+// What was told and is taken before it is not told again, what was not is, after a restart too.
+TEST_F(WalkaiTest, ARestartTellsWhatCameLateBeforeIt) {
+  Tell({Pod("old", "succeeded")});
+  Push();
+  const Json late = Pod("late", "succeeded");
+  clock_.Set(kReportStart + 3'600'000);
+  Push();
+  Tell({late});
+  walkai_.reset();
+  Crash();
+  Open();
+  Start();
+  Push();
+  EXPECT_EQ(Pods(), "late Succeeded 1g.10gb\n");
+}
+
 TEST_F(WalkaiTest, ASnapshotIsBoundedAndEndsComeFirst) {
-  Tell({Pod("z", "succeeded"), Pod("a", "pending"), Pod("b", "running")});
+  Tell({Pod("a", "pending"), Pod("b", "running")});
   std::set<std::string> unknown;
   recorder_->Look("prod", [&](const telemetry::Live& live) {
-    taken_ = WalkaiSnapshot(live.state, {}, 0, 2, unknown);
+    taken_ = WalkaiSnapshot(live.state, {Pod("z", "succeeded")}, 2, unknown);
   });
   ExpectValid(taken_);
   EXPECT_EQ(Pods(), "z Succeeded 1g.10gb\nb Running 1g.10gb\n");

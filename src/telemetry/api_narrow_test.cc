@@ -22,6 +22,7 @@ Json Decision(const std::string& summary, const std::string& why) {
           {"id", "plan-2"},
           {"type", "plan"},
           {"state", "applied"},
+          {"made", kReportStart - 7},
           {"took_ms", 12},
           {"summary", summary},
           {"why", why},
@@ -54,6 +55,7 @@ TEST(NarrowTest, ADecisionIsMadeAnewFromWhatIsKnownOfIt) {
   EXPECT_EQ(WriteJson(*Find(*own, "nodes")),
             R"([{"node":"n","before":[],"after":[{"index":0,"profiles":{"1g.5gb":7}}]}])");
   EXPECT_EQ(IntegerOr(*own, "took_ms", 0), 12);
+  EXPECT_EQ(IntegerOr(*own, "made", 0), kReportStart - 7);
   EXPECT_FALSE(NarrowedDecision(*own, ScopeOf({"team-2"}), {}).has_value());
 }
 

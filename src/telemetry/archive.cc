@@ -33,6 +33,20 @@ Result<Json> EventBody(std::string_view bytes) {
   return ParseJson(text);
 }
 
+std::string KindList(const std::vector<std::string>& kinds) {
+  std::string list;
+  for (const std::string& kind : kinds) {
+    list += fmt::format("{}'{}'", list.empty() ? "" : ",", kind);  // of a fixed set: no quotes
+  }
+  return list;
+}
+
+Event EventOf(SqliteRow& row) {
+  Result<Json> body = EventBody(row.Text(4));
+  return {row.Integer(0), row.Integer(1), std::string(row.Text(2)), std::string(row.Text(3)),
+          body.ok() ? *std::move(body) : Json()};
+}
+
 // Numbered: 1 cluster, 2 from, 3 to, 4 object, 5 most, 6 and 7 before.
 std::string EventsSql(const EventQuery& query) {
   std::string sql =
@@ -40,13 +54,7 @@ std::string EventsSql(const EventQuery& query) {
       "at < ?3 AND at <= ?6 AND (at, id) < (?6, ?7)";
   // Apart, so that each uses an index of its own.
   sql += query.object.empty() ? " AND (?4 = '' OR object = ?4)" : " AND object = ?4";
-  if (!query.kinds.empty()) {
-    std::string list;
-    for (const std::string& kind : query.kinds) {
-      list += fmt::format("{}'{}'", list.empty() ? "" : ",", kind);  // of a fixed set: no quotes
-    }
-    sql += " AND kind IN (" + list + ")";
-  }
+  if (!query.kinds.empty()) sql += " AND kind IN (" + KindList(query.kinds) + ")";
   if (query.latest) {
     sql +=
         " AND NOT EXISTS (SELECT 1 FROM events n WHERE n.cluster = e.cluster AND n.object = "
@@ -58,6 +66,7 @@ std::string EventsSql(const EventQuery& query) {
 
 Status ApplyBody(State& state, Result<Json> body) {
   if (!body.ok()) return body.status();
+  if (state.Recall(*body)) return Status::Ok();
   Result<Record> record = ReadRecord(std::move(body).value());
   if (!record.ok()) return record.status();
   state.Apply(*record, kDerivedSource);
@@ -69,13 +78,7 @@ Status ApplyCheckpoint(State& state, std::string_view bytes) {
   NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostCheckpointBytes));
   Status applied;
   const auto apply = [&](Cursor& element) {
-    if (!applied.ok()) return;
-    Result<Json> body = ParseJson(element.Raw());
-    if (body.ok() && Durations::IsRecord(*body)) {
-      state.Recall(*body);
-    } else {
-      applied = ApplyBody(state, std::move(body));
-    }
+    if (applied.ok()) applied = ApplyBody(state, ParseJson(element.Raw()));
   };
   const Status read = ReadJson(text, [&](Cursor& all) {
     if (all.kind() == Cursor::Kind::kArray) {
@@ -205,15 +208,31 @@ Result<std::vector<Event>> Archive::Events(int64_t cluster, const EventQuery& qu
   NOS_ASSIGN(SqliteStatement select, db->Prepare(EventsSql(query)));
   const EventPlace before = query.before.value_or(EventPlace{query.to, 0});
   std::vector<Event> events;
-  NOS_RETURN_IF_ERROR(select.Each(
-      [&](SqliteRow& row) {
-        Result<Json> body = EventBody(row.Text(4));
-        events.push_back({row.Integer(0), row.Integer(1), std::string(row.Text(2)),
-                          std::string(row.Text(3)), body.ok() ? *std::move(body) : Json()});
-      },
-      cluster, query.from, query.to, std::string_view(query.object),
-      static_cast<int64_t>(query.most), before.at, before.id));
+  NOS_RETURN_IF_ERROR(select.Each([&](SqliteRow& row) { events.push_back(EventOf(row)); }, cluster,
+                                  query.from, query.to, std::string_view(query.object),
+                                  static_cast<int64_t>(query.most), before.at, before.id));
   return events;
+}
+
+Result<Archive::Following> Archive::EventsAfter(int64_t cluster, int64_t id,
+                                                const std::vector<std::string>& kinds,
+                                                size_t most) {
+  NOS_ASSIGN(Sqlite taken, Take());
+  Lease db(*this, std::move(taken));
+  Following following{{}, id};
+  NOS_ASSIGN(SqliteStatement last,
+             db->Prepare("SELECT coalesce(max(id), ?1) FROM (SELECT id FROM events WHERE id > ?1 "
+                         "ORDER BY id LIMIT ?2)"));
+  NOS_RETURN_IF_ERROR(last.Each([&](SqliteRow& row) { following.last = row.Integer(0); }, id,
+                                static_cast<int64_t>(most)));
+  // By number alone: no index of times or kinds leads there.
+  NOS_ASSIGN(SqliteStatement select,
+             db->Prepare("SELECT id, at, kind, object, body FROM events WHERE id > ? AND id <= ? "
+                         "AND +cluster = ? AND +kind IN (" +
+                         KindList(kinds) + ") ORDER BY id"));
+  NOS_RETURN_IF_ERROR(select.Each([&](SqliteRow& row) { following.events.push_back(EventOf(row)); },
+                                  id, following.last, cluster));
+  return following;
 }
 
 Result<std::optional<EventPlace>> Archive::Scan(int64_t cluster, EventQuery query,
@@ -275,14 +294,16 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
   };
   NOS_ASSIGN(
       SqliteStatement late,
-      db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
-                  "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed') "
-                  "ORDER BY at, id"));
+      db->Prepare(
+          "SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
+          "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
+          "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
-  NOS_ASSIGN(SqliteStatement since,
-             db->Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
-                         "AND kind IN ('layout','node','pod','quota','job','queue','removed') "
-                         "ORDER BY at, id"));
+  NOS_ASSIGN(
+      SqliteStatement since,
+      db->Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
+                  "AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
+                  "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(since.Each(apply, cluster, base, at));
   return damaged;
 }

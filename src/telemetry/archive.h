@@ -68,6 +68,14 @@ class Archive {
                                       const std::string& metric, const Range& range, Millis now);
   // The newest first.
   Result<std::vector<Event>> Events(int64_t cluster, const EventQuery& query);
+  // Those of the cluster that were written down after event `id`, in that order, whatever their
+  // time; as far as they are among the next `most` of all. `last`: of these the last one.
+  struct Following {
+    std::vector<Event> events;
+    int64_t last = 0;
+  };
+  Result<Following> EventsAfter(int64_t cluster, int64_t id, const std::vector<std::string>& kinds,
+                                size_t most);
   // Visits the newest first, until `take` has kept query.most of them (it returns whether it keeps
   // one) or kMostScanned have been looked at. Returns from where to go on; nothing: that was all.
   Result<std::optional<EventPlace>> Scan(int64_t cluster, EventQuery query,

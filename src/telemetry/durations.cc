@@ -8,16 +8,6 @@ namespace {
 
 constexpr std::string_view kKind = "durations";
 
-// The elements of an array that are arrays; none where there is no such thing.
-template <typename Visit>
-void EachRow(const Json& record, std::string_view key, Visit visit) {
-  const Json* rows = Find(record, key);
-  if (rows == nullptr || !rows->is_array()) return;
-  for (const Json& row : rows->get_array()) {
-    if (row.is_array() && !row.get_array().empty()) visit(row.get_array());
-  }
-}
-
 }  // namespace
 
 void Durations::AddRun(const std::vector<std::string>& keys, Millis took) {

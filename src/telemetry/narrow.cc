@@ -111,7 +111,7 @@ std::optional<Json> NarrowedDecision(const Json& decision, const Scope& scope,
                  {"pods", std::move(pods)},
                  {"victims", std::move(victims)}};
   for (const char* key : {"id", "type", "state", "node"}) CopyText(decision, key, own);
-  for (const char* key : {"at", "took_ms"}) CopyNumber(decision, key, own);
+  for (const char* key : {"at", "made", "took_ms"}) CopyNumber(decision, key, own);
   for (const char* key : {"summary", "why"}) {
     own[key] = TextFor(FindString(decision, key), others);
   }

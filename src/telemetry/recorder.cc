@@ -89,6 +89,9 @@ Status Recorder::Load() {
   for (const std::string& follower : options_.followers) {
     NOS_ASSIGN(positions_[follower], store_->Position(follower));
   }
+  for (const std::string& follower : options_.event_followers) {
+    NOS_ASSIGN(positions_[follower], store_->EventPosition(follower));
+  }
   NOS_ASSIGN(const int64_t applied, store_->Applied());
   folded_ = applied;
   Status damaged;
@@ -210,9 +213,9 @@ int64_t Recorder::PositionOf(const std::string& follower) const {
   return positions_.at(follower);
 }
 
-void Recorder::Advance(const std::string& follower, int64_t journal_id) {
+void Recorder::Advance(const std::string& follower, int64_t id) {
   const std::scoped_lock lock(positions_mutex_);
-  positions_.at(follower) = journal_id;
+  positions_.at(follower) = id;
 }
 
 Status Recorder::Settle() {

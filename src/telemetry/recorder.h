@@ -46,6 +46,8 @@ struct RecorderOptions {
   // Who takes over what is journaled (JournalReader), by name, and how much is kept for them.
   std::vector<std::string> followers;
   int64_t most_backlog = int64_t{1} << 30;  // bytes
+  // Who follows events (Archive::EventsAfter), by name; nothing is kept for them.
+  std::vector<std::string> event_followers;
   // Boots of sources of one cluster within 90 days: so that none takes what others need.
   size_t most_sources = 50'000;
 };
@@ -80,10 +82,10 @@ class Recorder {
   // Why nothing can be written, if so.
   Status Health() const;
   void Report();  // gauges
-  // Of a follower: of the journal, what it has had. REQUIRES: it is one.
+  // Of a follower: of the journal, or of events, what it has had. REQUIRES: it is one.
   int64_t PositionOf(const std::string& follower) const;
-  // It has had the journal up to there; on disk with whatever is written next.
-  void Advance(const std::string& follower, int64_t journal_id);
+  // It has had all up to there; on disk with whatever is written next.
+  void Advance(const std::string& follower, int64_t id);
   // Waits until all that was taken is folded, flushed and rolled up as far as is due.
   Status Settle();
 

@@ -207,6 +207,51 @@ TEST_F(RecorderTest, WhatEstimatesAreMadeOfOutlivesARestart) {
   }
 }
 
+// Nor does it come back when the events are gone through again, or are too old for that.
+TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
+  Open();
+  const auto pod = [](const std::string& name, Millis at) {
+    return PodRecord(kReportStart + at, "a", name, "running", "nvidia.com/mig-1g.5gb");
+  };
+  Json listing{
+      {"kind", "present"}, {"at", kReportStart + 100}, {"what", "pod"}, {"ids", JsonArray()}};
+  ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, {std::move(listing)})).status.ok());
+  const auto names = [&] {
+    std::set<std::string> names;
+    EXPECT_TRUE(recorder_->Settle().ok());
+    recorder_->Look("prod", [&](const Live& live) {
+      for (const auto& [uid, known] : live.state.pods()) names.insert(known.name);
+    });
+    return names;
+  };
+  int64_t sequence = 0;
+  for (const char* when : {"at first", "after a restart", "after a checkpoint", "after both"}) {
+    ASSERT_TRUE(
+        Take(EnvelopeOf("former", ++sequence, {pod("gone", sequence), pod("gone", 50 + sequence)}))
+            .status.ok());
+    EXPECT_FALSE(names().contains("gone")) << when;
+    Open();
+    EXPECT_FALSE(names().contains("gone")) << when;
+    if (sequence != 2) continue;
+    JsonArray many;  // more than there are between checkpoints
+    for (int i = 0; i < 6000; ++i) {
+      many.push_back(PodRecord(kReportStart + 200 + i, "b", "p", i % 2 == 0 ? "pending" : "running",
+                               "nvidia.com/mig-1g.5gb"));
+    }
+    ASSERT_TRUE(Take(EnvelopeOf("cluster", 2, std::move(many))).status.ok());
+    EXPECT_EQ(names(), std::set<std::string>{"p"});
+    Open();
+  }
+  // It was there until then.
+  for (const auto& [at, there] : {std::pair(60, true), std::pair(150, false)}) {
+    State state;
+    recorder_->Look("prod", [&](const Live& live) {
+      ASSERT_TRUE(recorder_->archive().StateAt(live.id, kReportStart + at, state).ok());
+    });
+    EXPECT_EQ(state.FindPod("a", "gone") != nullptr, there) << at;
+  }
+}
+
 TEST_F(RecorderTest, ReportersTellNoDurations) {
   Open();
   Durations durations;

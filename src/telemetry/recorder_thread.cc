@@ -264,7 +264,7 @@ void Recorder::Derive(Live& live) {
 
 // --- Followers ---
 
-// Up to where all of them have had the journal.
+// Up to where all that follow the journal have had it.
 Result<int64_t> Recorder::WritePositions() {
   std::map<std::string, int64_t> positions;
   {
@@ -274,7 +274,9 @@ Result<int64_t> Recorder::WritePositions() {
   int64_t held = std::numeric_limits<int64_t>::max();
   for (const auto& [follower, position] : positions) {
     NOS_RETURN_IF_ERROR(store_->SetPosition(follower, position));
-    held = std::min(held, position);
+  }
+  for (const std::string& follower : options_.followers) {
+    held = std::min(held, positions.at(follower));
   }
   return held;
 }

@@ -276,6 +276,15 @@ int64_t IntegerOr(const Json& object, std::string_view key, int64_t fallback) {
   return std::abs(number) < 9e15 ? std::llround(number) : fallback;
 }
 
+void EachRow(const Json& record, std::string_view key,
+             FunctionRef<void(const JsonArray& row)> visit) {
+  const Json* rows = Find(record, key);
+  if (rows == nullptr || !rows->is_array()) return;
+  for (const Json& row : rows->get_array()) {
+    if (row.is_array() && !row.get_array().empty()) visit(row.get_array());
+  }
+}
+
 Result<Record> ReadRecord(Json body) {
   NOS_ASSIGN(Record record, ReadHead(std::move(body)));
   NOS_RETURN_IF_ERROR(Interpret(record));

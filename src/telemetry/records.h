@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "codec/json.h"
 #include "telemetry/holder.h"
@@ -105,5 +106,8 @@ Json LayoutRecord(Millis at, const Layout& layout);
 // A number at a key, or `fallback` when it is missing or none.
 double NumberOr(const Json& object, std::string_view key, double fallback);
 int64_t IntegerOr(const Json& object, std::string_view key, int64_t fallback);
+// Visits the elements of an array at a key that are arrays and not empty; none where it is missing.
+void EachRow(const Json& record, std::string_view key,
+             FunctionRef<void(const JsonArray& row)> visit);
 
 }  // namespace nos::telemetry

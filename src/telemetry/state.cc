@@ -79,6 +79,13 @@ void Remember(std::deque<std::pair<uint64_t, T>>& recent, uint64_t version, T wh
   if (recent.size() > kMostRecent) recent.pop_front();
 }
 
+Record RemovedAt(Millis at, const std::string& what, const std::string& key) {
+  return {at,
+          "removed",
+          {{"kind", "removed"}, {"at", at}, {"what", what}, {"id", key}},
+          Removed{what, key}};
+}
+
 bool HasEnded(const Pod& pod) { return pod.state == "succeeded" || pod.state == "failed"; }
 bool HasRun(const Pod& pod) { return pod.started > 0 && pod.finished >= pod.started; }
 
@@ -123,7 +130,7 @@ State::Effects State::Apply(const Record& record, std::string_view source, Milli
   } else if (const auto* removed = std::get_if<Removed>(&record.what)) {
     ApplyRemoved(record, *removed, effects);
   } else if (const auto* present = std::get_if<Present>(&record.what)) {
-    ApplyPresent(record, *present, effects);
+    ApplyPresent(std::min(record.at, latest), *present, effects);
   } else if (const auto* happening = std::get_if<Happening>(&record.what)) {
     effects.changes.push_back({record.at, record.kind, happening->object, record.body});
   } else if (const auto* object = std::get_if<Object>(&record.what)) {
@@ -143,13 +150,62 @@ State::Effects State::Apply(const Record& record, std::string_view source, Milli
       case Object::Kind::kQueue:
         if (ApplyThing(record, *object, queues_, effects)) ++version_;
         break;
-      case Object::Kind::kDecision:
-        Remember(decisions_, ++version_, record.body);
-        effects.changes.push_back({record.at, record.kind, object->key, record.body});
+      case Object::Kind::kDecision: {
+        Json decision = DecisionOf(record, object->key);
+        effects.changes.push_back({record.at, record.kind, object->key, decision});
+        Remember(decisions_, ++version_, std::move(decision));
         break;
+      }
     }
   }
   return effects;
+}
+
+bool State::Recall(const Json& record) {
+  if (Durations::IsRecord(record)) {
+    durations_.Read(record);
+  } else if (Gone::IsRecord(record)) {
+    gone_.Read(record);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// With the time when it was made ("made"), which stays when it is told again: as the reporter says,
+// or as was told of it before, or when it is told of first.
+Json State::DecisionOf(const Record& record, const std::string& id) const {
+  Json decision = record.body;
+  Millis made = IntegerOr(decision, "made", 0);
+  if (made <= 0 || made > record.at) {
+    made = record.at;
+    for (const auto& [version, known] : decisions_) {
+      if (FindString(known, "id") == id) made = std::min(made, IntegerOr(known, "made", made));
+    }
+  }
+  decision.get_object()["made"] = made;
+  return decision;
+}
+
+// Whether what is told of something that is not known was so before it went. Then it is of the past
+// alone, in which it is there until then.
+bool State::IsOver(const Record& record, const std::string& key, Effects& effects) const {
+  const Millis since = gone_.Since(record.kind, key);
+  if (record.at >= since) return false;
+  effects.changes.push_back({record.at, record.kind, key, record.body});
+  if (since == gone_.ListedAt(record.kind)) {
+    const Record removed = RemovedAt(since, record.kind, key);
+    effects.changes.push_back({since, removed.kind, record.kind + "/" + key, removed.body});
+  }
+  return true;
+}
+
+// A node that is not known and was not there when all were listed, later than `at`, was removed by
+// then.
+void State::ForgetUnlisted(const std::string& node, Millis at, Effects& effects) {
+  const Millis listed = gone_.ListedAt("node");
+  if (at >= listed || nodes_.contains(node) || gone_nodes_.contains(node)) return;
+  ApplyRemoved(RemovedAt(listed, "node", node), {"node", node}, effects);
 }
 
 void State::ApplyReadings(const Record& record, const Readings& readings) {
@@ -185,6 +241,7 @@ void State::KeepForReturn(const Record& record, const Layout& layout, Effects& e
 }
 
 void State::ApplyLayout(const Record& record, const Layout& layout, Effects& effects) {
+  ForgetUnlisted(layout.node, record.at, effects);
   if (gone_nodes_.contains(layout.node)) return KeepForReturn(record, layout, effects);
   Node* node = NodeNamed(layout.node);
   if (node == nullptr) return;
@@ -230,6 +287,7 @@ void State::Exchange(Node& node, const Layout& layout, Millis at, Effects& effec
 void State::ApplyPod(const Record& record, const Object& object, Effects& effects) {
   const auto found = pods_.find(object.key);
   const bool known = found != pods_.end();
+  if (!known && IsOver(record, object.key, effects)) return;
   if (known && SameButTime(found->second.body, record.body)) {
     found->second.at = std::max(found->second.at, record.at);
     return;
@@ -285,6 +343,7 @@ void State::ForgetPod(const std::string& uid) {
 }
 
 void State::ApplyNode(const Record& record, const Object& object, Effects& effects) {
+  ForgetUnlisted(object.key, record.at, effects);
   GoneNode back;
   if (const auto gone = gone_nodes_.find(object.key); gone != gone_nodes_.end()) {
     if (record.at < gone->second.at) {
@@ -323,6 +382,7 @@ void State::ApplyNode(const Record& record, const Object& object, Effects& effec
 bool State::ApplyThing(const Record& record, const Object& object, Things& things,
                        Effects& effects) {
   const auto found = things.find(object.key);
+  if (found == things.end() && IsOver(record, object.key, effects)) return false;
   if (found == things.end() && things.size() >= kMostThings) return false;
   const bool same = found != things.end() && SameButTime(found->second, record.body);
   if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
@@ -341,7 +401,9 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
       {record.at, record.kind, removed.what + "/" + removed.key, record.body});
   if (removed.what == "pod") {
     const auto found = pods_.find(removed.key);
-    if (found != pods_.end() && found->second.at <= record.at) ForgetPod(removed.key);
+    if (found != pods_.end() && found->second.at > record.at) return;
+    if (found != pods_.end()) ForgetPod(removed.key);
+    gone_.Remove(removed.what, removed.key, record.at);
   } else if (removed.what == "node") {
     const auto found = nodes_.find(removed.key);
     if (found != nodes_.end() && found->second.record_at > record.at) return;
@@ -357,7 +419,16 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
     fresh_.erase("node/" + removed.key);
     ++version_;
   } else if (Things* things = ThingsOf(removed.what)) {
-    things->erase(removed.key);
+    const auto found = things->find(removed.key);
+    if (found != things->end()) {
+      const Millis told = IntegerOr(found->second, "at", 0);
+      if (told > record.at) {  // it was there again: in what is written down, too
+        effects.changes.push_back({told, removed.what, removed.key, found->second});
+        return;
+      }
+      things->erase(found);
+    }
+    gone_.Remove(removed.what, removed.key, record.at);
     ++version_;
     if (things == &quotas_) quotas_version_ = version_;
   } else if (removed.what == "gpu") {
@@ -366,90 +437,32 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
 }
 
 // As if each of the others had been told to be gone.
-void State::ApplyPresent(const Record& record, const Present& present, Effects& effects) {
+void State::ApplyPresent(Millis at, const Present& present, Effects& effects) {
+  const Things* things = ThingsOf(present.what);
+  if (present.what != "pod" && present.what != "node" && things == nullptr) return;
   std::vector<std::string> gone;
-  const auto look = [&](const std::string& key, Millis at) {
-    if (at <= record.at && !present.keys.contains(key)) gone.push_back(key);
+  const auto look = [&](const std::string& key, Millis told) {
+    if (told <= at && !present.keys.contains(key)) gone.push_back(key);
   };
   if (present.what == "pod") {
     for (const auto& [uid, pod] : pods_) look(uid, pod.at);
   } else if (present.what == "node") {
     for (const auto& [name, node] : nodes_) look(name, std::max(node.layout_at, node.record_at));
-  } else if (const Things* things = ThingsOf(present.what)) {
+  } else {
     for (const auto& [key, body] : *things) look(key, IntegerOr(body, "at", 0));
   }
   for (const std::string& key : gone) {
-    const Record removed{
-        record.at,
-        "removed",
-        {{"kind", "removed"}, {"at", record.at}, {"what", present.what}, {"id", key}},
-        {}};
-    ApplyRemoved(removed, {present.what, key}, effects);
+    ApplyRemoved(RemovedAt(at, present.what, key), {present.what, key}, effects);
   }
+  gone_.List(present.what, at);
+  Gone listed;
+  listed.List(present.what, at);
+  effects.changes.push_back({at, "gone", present.what, listed.ToJson(at)});
 }
 
 void State::Touch(const std::string& node) {
   if (const auto found = nodes_.find(node); found != nodes_.end())
     found->second.version = ++version_;
-}
-
-Millis State::FreshAt(std::string_view source) const {
-  const auto found = fresh_.find(source);
-  return found == fresh_.end() ? -1 : found->second;
-}
-
-const Latest* State::LatestOf(std::string_view kind, const std::string& uuid) const {
-  static thread_local std::string subject;
-  subject.assign(kind).append("/").append(uuid);
-  const auto found = latest_.find(subject);
-  return found == latest_.end() ? nullptr : &found->second;
-}
-
-const Pod* State::FindPod(const std::string& ns, const std::string& name) const {
-  // Asked for each holder of a fleet: the text is used again.
-  static thread_local std::string key;
-  key.assign(ns).append("/").append(name);
-  const auto uid = uid_of_.find(key);
-  if (uid == uid_of_.end()) return nullptr;
-  const auto found = pods_.find(uid->second);
-  return found == pods_.end() ? nullptr : &found->second;
-}
-
-std::vector<Slice> State::SlicesOf(const std::string& ns, const std::string& name) const {
-  std::vector<Slice> slices;
-  const auto nodes = nodes_of_.find(PodKey(ns, name));
-  if (nodes == nodes_of_.end()) return slices;
-  const auto held = [&](const std::vector<Holder>& holders) {
-    return std::ranges::any_of(
-        holders, [&](const Holder& holder) { return holder.ns == ns && holder.pod == name; });
-  };
-  for (const std::string& node_name : nodes->second) {
-    const Node& node = nodes_.at(node_name);
-    for (const Gpu& gpu : node.layout.gpus) {
-      if (held(gpu.holders)) slices.push_back({&node, &gpu, nullptr});
-      for (const Instance& instance : gpu.instances) {
-        if (held(instance.holders)) slices.push_back({&node, &gpu, &instance});
-      }
-    }
-  }
-  return slices;
-}
-
-std::vector<Json> State::Records() const {
-  std::vector<Json> records;
-  for (const auto& [name, node] : nodes_) {
-    if (node.layout_at >= 0) records.push_back(LayoutRecord(node.layout_at, node.layout));
-    if (node.record_at >= 0) records.push_back(node.body);
-  }
-  for (const auto& [name, gone] : gone_nodes_) {
-    records.push_back({{"kind", "removed"}, {"at", gone.at}, {"what", "node"}, {"id", name}});
-    if (gone.layout_at >= 0) records.push_back(LayoutRecord(gone.layout_at, gone.layout));
-  }
-  for (const auto& [uid, pod] : pods_) records.push_back(pod.body);
-  for (const Things* things : {&quotas_, &jobs_, &queues_}) {
-    for (const auto& [key, thing] : *things) records.push_back(thing);
-  }
-  return records;
 }
 
 }  // namespace nos::telemetry

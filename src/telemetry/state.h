@@ -6,8 +6,9 @@
 //   down
 //
 // Pure. Per object the record with the latest time counts; an earlier one that comes late changes
-// nothing here and is still a change to be written down, for the past. Applying the records of
-// Records() and then all changes since gives the same state again.
+// nothing here and is still a change to be written down, for the past. So does one of something
+// that is gone by now. Applying the records of Records(), what durations() and gone() write, and
+// then all changes since gives the same state again.
 #pragma once
 
 #include <deque>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "telemetry/durations.h"
+#include "telemetry/gone.h"
 #include "telemetry/records.h"
 
 namespace nos::telemetry {
@@ -126,8 +128,9 @@ class State {
   const Things& queues() const { return queues_; }  // by id
   // How long pods that are alike (RunsKeys) ran until they ended, and how long they waited.
   const Durations& durations() const { return durations_; }
-  // `record`: as durations().ToJson wrote it.
-  void Recall(const Json& record) { durations_.Read(record); }
+  const Gone& gone() const { return gone_; }
+  // What durations() or gone() wrote. False: `record` is none of that.
+  bool Recall(const Json& record);
   // Of the pods that wait, by uid; those that are not named are not known.
   void SetEstimates(const std::map<std::string, Estimate>& estimates);
   // `kind`: "gpu" or "instance". Null: nothing has come.
@@ -150,11 +153,14 @@ class State {
   void ApplyPod(const Record& record, const Object& object, Effects& effects);
   void ApplyNode(const Record& record, const Object& object, Effects& effects);
   // Whether it is now another one than before.
-  static bool ApplyThing(const Record& record, const Object& object, Things& things,
-                         Effects& effects);
+  bool ApplyThing(const Record& record, const Object& object, Things& things, Effects& effects);
   Things* ThingsOf(std::string_view what);  // null: none of these
   void ApplyRemoved(const Record& record, const Removed& removed, Effects& effects);
-  void ApplyPresent(const Record& record, const Present& present, Effects& effects);
+  // `at`: of the record, and not of the future.
+  void ApplyPresent(Millis at, const Present& present, Effects& effects);
+  bool IsOver(const Record& record, const std::string& key, Effects& effects) const;
+  void ForgetUnlisted(const std::string& node, Millis at, Effects& effects);
+  Json DecisionOf(const Record& record, const std::string& id) const;
   void ForgetPod(const std::string& uid);
   void MakeRoomForPod();
   Node* NodeNamed(const std::string& name);  // null: there are too many
@@ -178,7 +184,8 @@ class State {
   std::map<std::string, Pod> pods_;
   Things quotas_, jobs_, queues_;
   Durations durations_;
-  std::unordered_map<std::string, std::string> uid_of_;              // by ns/name
+  Gone gone_;                                            // not nodes' removals: gone_nodes_
+  std::unordered_map<std::string, std::string> uid_of_;  // by ns/name
   std::unordered_map<std::string, std::set<std::string>> nodes_of_;  // by ns/name of a holder
   std::unordered_map<std::string, Latest> latest_;                   // by subject
   std::unordered_map<std::string, std::string> node_of_;             // by subject

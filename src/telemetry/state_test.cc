@@ -175,8 +175,9 @@ TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
                              {"at", kReportStart + 1},
                              {"what", "pod"},
                              {"ids", JsonArray{Json(kept->uid)}}});
-  ASSERT_EQ(effects.changes.size(), 1u);
+  ASSERT_EQ(effects.changes.size(), 2u);
   EXPECT_EQ(effects.changes[0].kind, "removed");
+  EXPECT_EQ(effects.changes[1].kind, "gone");
   EXPECT_EQ(state_.FindPod("a", "lost"), nullptr);
   EXPECT_NE(state_.FindPod("a", "kept"), nullptr);
   EXPECT_TRUE(ReadRecord(effects.changes[0].body).ok()) << "the past is made of it";
@@ -187,6 +188,81 @@ TEST_F(StateTest, WhatWentWhileNobodyToldIsGone) {
         {"what", "node"},
         {"ids", JsonArray{Json(node)}}});
   EXPECT_EQ(state_.nodes().size(), 1u);
+}
+
+// A former leader's spool is delivered after the next one has listed all.
+TEST_F(StateTest, WhatIsGoneDoesNotComeBackByLateWords) {
+  const auto of = [](const std::string& kind, const std::string& id, Millis at) {
+    return Json{{"kind", kind}, {"at", kReportStart + at}, {"id", id},        {"namespace", "a"},
+                {"name", id},   {"type", "ElasticQuota"},  {"node", "n" + id}};
+  };
+  const auto pod = [](const std::string& name, Millis at) {
+    return PodRecord(kReportStart + at, "a", name, "running", "nvidia.com/mig-1g.5gb");
+  };
+  for (const char* what : {"pod", "node", "quota", "job", "queue"}) {
+    Tell({{"kind", "present"}, {"at", kReportStart + 100}, {"what", what}, {"ids", JsonArray()}});
+  }
+  const auto is_late = [&](Json record) {
+    const std::string kind(FindString(record, "kind"));
+    const auto changes = Tell(std::move(record)).changes;
+    ASSERT_EQ(changes.size(), 2u) << kind << ": there until it was gone";
+    const size_t told = changes[0].kind == kind ? 0 : 1;
+    EXPECT_EQ(changes[told].kind, kind);
+    EXPECT_EQ(changes[1 - told].kind, "removed");
+    EXPECT_EQ(changes[1 - told].at, kReportStart + 100);
+  };
+  is_late(pod("p", 50));
+  for (const char* kind : {"node", "quota", "job", "queue"}) is_late(of(kind, "x", 50));
+  is_late(LayoutRecord(kReportStart + 50, {"other", "mig", {}}));
+  EXPECT_EQ(state_.FindPod("a", "p"), nullptr);
+  EXPECT_TRUE(state_.nodes().empty());
+  EXPECT_TRUE(state_.quotas().empty());
+  EXPECT_TRUE(state_.jobs().empty());
+  EXPECT_TRUE(state_.queues().empty());
+  // What is told of a time after that is there.
+  Tell(pod("p", 100));
+  for (const char* kind : {"node", "quota", "job", "queue"}) Tell(of(kind, "x", 100));
+  EXPECT_EQ(state_.pods().size() + state_.nodes().size() + state_.quotas().size() +
+                state_.jobs().size() + state_.queues().size(),
+            5u);
+  // So it is with what was removed one by one.
+  const std::string uid = state_.pods().begin()->first;
+  Tell({{"kind", "removed"}, {"at", kReportStart + 200}, {"what", "pod"}, {"id", uid}});
+  Tell({{"kind", "removed"}, {"at", kReportStart + 200}, {"what", "job"}, {"id", "x"}});
+  EXPECT_EQ(Tell(pod("p", 150)).changes.size(), 1u) << "its removal is written down";
+  Tell(of("job", "x", 150));
+  EXPECT_TRUE(state_.pods().empty());
+  EXPECT_TRUE(state_.jobs().empty());
+  // A late removal does not take away what was told later.
+  Tell(of("job", "x", 300));
+  const auto changes =
+      Tell({{"kind", "removed"}, {"at", kReportStart + 250}, {"what", "job"}, {"id", "x"}}).changes;
+  EXPECT_EQ(state_.jobs().size(), 1u);
+  EXPECT_EQ(changes.back().kind, "job") << "nor from what is written down";
+  EXPECT_EQ(changes.back().at, kReportStart + 300);
+}
+
+TEST_F(StateTest, AListingOfTheFutureHidesNothing) {
+  const Json listing{
+      {"kind", "present"}, {"at", kReportStart + 200'000}, {"what", "pod"}, {"ids", JsonArray()}};
+  state_.Apply(*ReadRecord(listing), "cluster", kReportStart);
+  Tell(PodRecord(kReportStart + 10, "a", "p", "running", "nvidia.com/mig-1g.5gb"));
+  EXPECT_EQ(state_.pods().size(), 1u);
+}
+
+TEST_F(StateTest, ADecisionStaysWhereItWasMade) {
+  const auto tell = [&](Millis at, Millis made) {
+    Json decision{{"kind", "decision"}, {"at", kReportStart + at}, {"id", "plan/n/u/1"}};
+    if (made > 0) decision.get_object()["made"] = kReportStart + made;
+    const auto effects = Tell(std::move(decision));
+    const Json& told = state_.decisions().back().second;
+    EXPECT_EQ(told, effects.changes.at(0).body);
+    return IntegerOr(told, "made", 0) - kReportStart;
+  };
+  EXPECT_EQ(tell(10, 0), 10);
+  EXPECT_EQ(tell(20, 0), 10) << "told again";
+  EXPECT_EQ(tell(30, 7), 7) << "by somebody who knows";
+  EXPECT_EQ(tell(40, 999), 7) << "who does not: that is yet to come";
 }
 
 TEST_F(StateTest, ReadersSeeTheirNamespacesOnly) {

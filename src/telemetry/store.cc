@@ -129,12 +129,13 @@ Status Store::SetApplied(int64_t journal_id) { return SetMeta(kApplied, journal_
 Result<int64_t> Store::Applied() { return Meta(kApplied); }
 
 Status Store::AddEvent(int64_t cluster, const State::Change& change, bool late) {
-  // Who begins to report tells Events of the last hour that another has told: each counts once.
+  // Who begins to report tells Events of the last hour that another has told, and each late record
+  // of something is followed by its removal: each counts once.
   NOS_ASSIGN(SqliteStatement * insert,
              Statement("INSERT INTO events(cluster, at, kind, object, late, body) "
-                       "SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?3 <> 'event' OR NOT EXISTS (SELECT 1 "
-                       "FROM events WHERE cluster = ?1 AND object = ?4 AND at = ?2 AND kind = ?3 "
-                       "AND body = ?6)"));
+                       "SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?3 NOT IN ('event', 'removed') "
+                       "OR NOT EXISTS (SELECT 1 FROM events WHERE cluster = ?1 AND object = ?4 "
+                       "AND at = ?2 AND kind = ?3 AND body = ?6)"));
   std::string body = WriteJson(change.body);
   if (body.size() >= kLeastGzip) body = Gzip(body, 6);
   return insert->Run(cluster, change.at, std::string_view(change.kind),
@@ -157,6 +158,8 @@ Status Store::AddHold(int64_t cluster, const State::Hold& hold) {
 Status Store::AddCheckpoint(int64_t cluster, const State& state) {
   JsonArray records;
   for (Json& record : state.Records()) records.push_back(std::move(record));
+  // After the others, which it would take for late ones.
+  records.push_back(state.gone().ToJson(state.now()));
   records.push_back(state.durations().ToJson(state.now()));
   const std::string body = Gzip(WriteJson(records), 3);
   NOS_ASSIGN(const int64_t event, db_.Number("SELECT coalesce(max(id), 0) FROM events"));
@@ -301,8 +304,13 @@ Result<int64_t> Store::OldestKept(int64_t flushed, int64_t most_bytes) {
   return flushed - most_bytes / mean + 1;
 }
 
-Status Store::SetPosition(const std::string& follower, int64_t journal_id) {
-  return SetMeta("position " + follower, journal_id);
+Status Store::SetPosition(const std::string& follower, int64_t id) {
+  return SetMeta("position " + follower, id);
+}
+
+Result<int64_t> Store::EventPosition(const std::string& follower) {
+  NOS_ASSIGN(const int64_t last, db_.Number("SELECT coalesce(max(id), 0) FROM events"));
+  return Meta("position " + follower, last);
 }
 
 Result<int64_t> Store::Position(const std::string& follower) {

@@ -70,8 +70,8 @@ class Store {
   // The journal up to `flushed` is not needed by the store any more. It is taken away up to `held`,
   // what followers have not had yet is kept, but no more than about `most_bytes` of it.
   Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
-  // What a follower of the journal has had.
-  Status SetPosition(const std::string& follower, int64_t journal_id);
+  // What a follower has had, of the journal or of events.
+  Status SetPosition(const std::string& follower, int64_t id);
   // How many values of the cluster were not written since, as it has too many subjects.
   int64_t TakeUnkept(int64_t cluster);
   // After the commit: `heads` gets the numbers that its subjects were given.
@@ -93,6 +93,8 @@ class Store {
   Result<int64_t> Applied();
   // Of a follower; that of one never heard of is before the journal's first.
   Result<int64_t> Position(const std::string& follower);
+  // Of one that follows events; one never heard of has had all of them.
+  Result<int64_t> EventPosition(const std::string& follower);
   // Of the latest checkpoint; -1: none.
   Result<Millis> LatestCheckpoint(int64_t cluster);
   Result<int64_t> EventsSinceCheckpoint(int64_t cluster);

@@ -211,7 +211,10 @@ export interface PodName {
 }
 
 export interface Decision {
+  /** When it was told last: it comes again as it goes on. */
   at: number;
+  /** When it was made; servers before this did not say. */
+  made?: number;
   id: string;
   type: "plan" | "cut" | "preemption" | "reclaim" | "move" | "scale";
   summary: string;
@@ -219,7 +222,8 @@ export interface Decision {
   pods: PodName[];
   victims: PodName[];
   state: "planned" | "applied" | "failed";
-  took_ms: number;
+  /** Of one that is done, if anybody knows. */
+  took_ms?: number;
   why: string;
 }
 

@@ -1,10 +1,25 @@
 // What a decision changes: layouts before and after as counts of profiles.
 import type { Decision, GpuLayout } from "../api/types";
 
+/** When it was made, which stays as it goes on. */
+export function madeAt({ made, at }: Pick<Decision, "made" | "at">): number {
+  return made ?? at;
+}
+
+/** When it was done. */
+export function doneAt(decision: Decision): number {
+  return madeAt(decision) + (decision.took_ms ?? 0);
+}
+
+/** The newest first. */
+export function byTime(decisions: Decision[]): Decision[] {
+  return [...decisions].sort((a, b) => madeAt(b) - madeAt(a));
+}
+
 /** A decision comes again as it goes on: the latest word on each, newest first. */
 export function withDecision(all: Decision[], next: Decision, most: number): Decision[] {
   const others = all.filter((each) => each.id !== next.id);
-  return [next, ...others].sort((a, b) => b.at - a.at).slice(0, most);
+  return byTime([next, ...others]).slice(0, most);
 }
 
 export interface Difference {

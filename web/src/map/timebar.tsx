@@ -138,11 +138,11 @@ function Marks({ range, end, past }: { range: TimeRange; end: number; past: Past
       context.fillRect(place * 4, 28 - decided, 3, decided);
     });
   }, [bins, width, dark]);
-  const decisions = past?.events.filter((each) => each.kind === "decision").length ?? 0;
+  const sum = (of: "many" | "decisions"): number => bins.reduce((all, bin) => all + bin[of], 0);
   return (
     <canvas
       ref={canvas} className="slider-marks" role="img"
-      aria-label={`${counted(past?.events.length ?? 0, "change")}, of them ${counted(decisions, "decision")}`}
+      aria-label={`${counted(sum("many"), "change")}, of them ${counted(sum("decisions"), "decision")}`}
     />
   );
 }

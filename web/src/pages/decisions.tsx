@@ -5,7 +5,7 @@ import { api } from "../api/client";
 import type { Decision, GpuLayout, PodName } from "../api/types";
 import { useCluster, useEvent, useNow, useRange, useResource } from "../lib/data";
 import { ago, clock, count, counted, milliseconds, percent } from "../lib/format";
-import { changesOf, compute, costOf, difference, piecesOf, withDecision, type Change } from "../lib/layouts";
+import { byTime, changesOf, compute, costOf, difference, doneAt, madeAt, piecesOf, withDecision, type Change } from "../lib/layouts";
 import { href, setParams, useRoute } from "../lib/route";
 import { useSeries } from "../lib/series";
 import type { TimeRange } from "../lib/range";
@@ -44,7 +44,7 @@ export default function DecisionsPage(): ReactNode {
 
 function Efficiency({ range, decisions }: { range: TimeRange; decisions: Decision[] }): ReactNode {
   const series = useSeries(["allocated", "used", "fragmented"], ["cluster"], range);
-  const marks = useMemo(() => decisions.map((each) => ({ at: each.at, failed: each.state === "failed" })), [decisions]);
+  const marks = useMemo(() => decisions.map((each) => ({ at: madeAt(each), failed: each.state === "failed" })), [decisions]);
   return (
     <section className="panel">
       <Loaded resource={series} what="efficiency" rows={3}>
@@ -70,7 +70,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
   const now = useNow(10_000);
   const type = params.type ?? "";
   const limit = atOnce * Math.max(1, Number(params.pages) || 1);
-  const matching = all.filter((each) => type === "" || each.type === type);
+  const matching = useMemo(() => byTime(all.filter((each) => type === "" || each.type === type)), [all, type]);
   const shown = matching.slice(0, limit);
   const selected = all.find((each) => each.id === params.id);
   // A link may name a decision that lies outside of the stretch of time.
@@ -118,6 +118,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
 
 function Item({ decision, now, open }: { decision: Decision; now: number; open: boolean }): ReactNode {
   const cost = costOf(decision);
+  const made = madeAt(decision), done = doneAt(decision);
   const id = `decision-${decision.id}`;
   return (
     <li className="decision" data-open={open}>
@@ -126,7 +127,7 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
         onClick={() => setParams({ id: open ? "" : decision.id })}
       >
         <Icon name={open ? "down" : "right"} />
-        <time dateTime={new Date(decision.at).toISOString()} title={clock(decision.at, now)}>{clock(decision.at, now, false)}</time>
+        <time dateTime={new Date(made).toISOString()} title={clock(made, now)}>{clock(made, now, false)}</time>
         <span className="tag" data-type={decision.type}>{decision.type}</span>
         <span className="decision-summary ellipsis">
           {decision.summary} <span className="muted">{nodesOf(decision)}</span>
@@ -142,7 +143,7 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
       {open && (
         <div className="decision-body" id={id}>
           <p>
-            <strong>Why</strong> {decision.why || "not said"} <span className="muted">({ago(decision.at, now)})</span>
+            <strong>Why</strong> {decision.why || "not said"} <span className="muted">({ago(made, now)})</span>
           </p>
           <div className="decision-columns">
             <Pods title="Served" pods={decision.pods} none="no pod" />
@@ -151,12 +152,12 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
           <h3>Before and after</h3>
           <ul className="changes">
             {changesOf(decision).map((change) => (
-              <ChangeRow key={`${change.node}/${change.index}`} change={change} at={decision.at} />
+              <ChangeRow key={`${change.node}/${change.index}`} change={change} at={done} />
             ))}
           </ul>
           <p className="small">
-            <a href={href("map", { at: String(decision.at - 30_000) })}>Map just before</a> ·{" "}
-            <a href={href("map", { at: String(decision.at + 10_000) })}>Map just after</a>
+            <a href={href("map", { at: String(made - 30_000) })}>Map just before</a> ·{" "}
+            <a href={href("map", { at: String(done + 10_000) })}>Map just after</a>
           </p>
         </div>
       )}

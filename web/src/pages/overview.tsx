@@ -5,7 +5,7 @@ import type { Decision, Overview, Pod } from "../api/types";
 import { partsOf } from "../lib/capacity";
 import { useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource } from "../lib/data";
 import { ago, clock, count, counted, duration, percent, request } from "../lib/format";
-import { withDecision } from "../lib/layouts";
+import { byTime, madeAt, withDecision } from "../lib/layouts";
 import { splitRemedy } from "../lib/pods";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
@@ -125,7 +125,7 @@ function Trends(): ReactNode {
     api.decisions(name, { from: Math.round(range.from), to: Math.round(range.to), limit: 1000 }, signal),
   );
   const marks = useMemo(
-    () => decisions.data?.decisions.map((each) => ({ at: each.at, failed: each.state === "failed" })) ?? [],
+    () => decisions.data?.decisions.map((each) => ({ at: madeAt(each), failed: each.state === "failed" })) ?? [],
     [decisions.data],
   );
   return (
@@ -237,14 +237,14 @@ function Recent(): ReactNode {
             <p className="muted">Nothing has been decided yet.</p>
           ) : (
             <ul className="lines">
-              {data.decisions.map((decision) => (
+              {byTime(data.decisions).map((decision) => (
                 <li key={decision.id} className="line-head">
                   <span className="tag" data-type={decision.type}>{decision.type}</span>
                   <a className="ellipsis grow" href={href("decisions", { id: decision.id })}>
                     {decision.summary}
                   </a>
                   {decision.state === "failed" && <span className="bad-text nowrap">failed</span>}
-                  <span className="muted nowrap">{ago(decision.at, now)}</span>
+                  <span className="muted nowrap">{ago(madeAt(decision), now)}</span>
                 </li>
               ))}
             </ul>

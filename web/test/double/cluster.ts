@@ -353,7 +353,7 @@ export class SimCluster {
     const cut = served.filter((pod) => pod.gpu && before.has(pod.gpu));
     const many = (amount: number, word: string): string => `${amount} ${word}${amount === 1 ? "" : "s"}`;
     const decision: Decision = {
-      at: this.now, id: `d-${this.decisions.length + 1}`, type,
+      at: this.now, made: this.now, id: `d-${this.decisions.length + 1}`, type,
       summary: type === "reclaim"
         ? `${victims[0]!.team.namespace} gives back ${victims[0]!.profile} to ${served[0]!.team.namespace}`
         : `${many(before.size, "GPU")} cut anew for ${many(cut.length, "pod")}`,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Decision, Job, Node, Overview, Pod, Series } from "../../src/api/types";
 import { partsOf } from "../../src/lib/capacity";
 import { mergeNodes } from "../../src/lib/data";
-import { changesOf, costOf, difference, piecesOf, withDecision } from "../../src/lib/layouts";
+import { changesOf, costOf, difference, doneAt, madeAt, piecesOf, withDecision } from "../../src/lib/layouts";
 import { contrast, inkOn, markTeams, rampColour, rampStep, rampSteps, teamColours } from "../../src/lib/palette";
 import { groupPods, isWanted, memoryOf, mergePods, splitRemedy } from "../../src/lib/pods";
 import { podText, quoted } from "../../src/lib/podtext";
@@ -85,6 +85,12 @@ describe("decisions", () => {
     const all = withDecision([{ ...decision, id: "b", at: 2 }, planned], { ...planned, state: "applied" }, 9);
     expect(all.map((each) => [each.id, each.state])).toEqual([["b", "applied"], ["a", "applied"]]);
     expect(withDecision(all, { ...decision, id: "c", at: 3 }, 2).map((each) => each.id)).toEqual(["c", "b"]);
+  });
+  it("stay where they were made while they are told again", () => {
+    const first = { ...decision, id: "a", at: 1, made: 1 }, second = { ...decision, id: "b", at: 2, made: 2 };
+    const all = withDecision([second, first], { ...first, at: 9, took_ms: 3 }, 9);
+    expect(all.map((each) => each.id)).toEqual(["b", "a"]);
+    expect([madeAt(all[1]!), doneAt(all[1]!), madeAt({ at: 5 })]).toEqual([1, 4, 5]);
   });
   it("differ in the largest first", () => {
     const [change] = changesOf(decision);

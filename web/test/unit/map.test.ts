@@ -141,6 +141,13 @@ describe("the past", () => {
       { many: 1, decisions: 0 },
     ]);
   });
+  it("counts a decision once, when it was made", () => {
+    const told = (at: number): { at: number; kind: string; id: string; made: number } => ({ at, kind: "decision", id: "d", made: 100 });
+    expect(histogram([told(100), told(400), told(900)], range, 2)).toEqual([
+      { many: 1, decisions: 1 },
+      { many: 0, decisions: 0 },
+    ]);
+  });
   it("steps by whole intervals", () => {
     expect(frameOf({ ...range, to: 6 * 3_600_000 }, 120)).toBe(180_000);
     expect(frameOf(range, 120)).toBe(10_000);
