@@ -95,6 +95,8 @@ void ReadPodSpec(Field& from, Pod& to) {
                At("topologySpreadConstraints", to.spread, ReadSpread),
                At("volumes", to.volumes, ReadVolume), At("preemptionPolicy", to.preemption_policy),
                At("workloadRef", to.workload, ReadWorkloadRef),
+               At("schedulingGroup",
+                  [&](Field& group) { group.Members(At("podGroupName", to.scheduling_group)); }),
                At("resourceClaims",
                   [&](Field& claims) { claims.Each([&](Field&) { to.claims_devices = true; }); }));
 }

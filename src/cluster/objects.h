@@ -74,7 +74,8 @@ struct Volume {
   std::vector<std::string> monitors{};  // of kRbd
 };
 
-// spec.workloadRef: the pod belongs to a group of a Workload (scheduling.k8s.io).
+// spec.workloadRef, of Kubernetes 1.35 alone: the pod belongs to a group of a Workload
+// (scheduling.k8s.io).
 struct WorkloadRef {
   std::string name, pod_group, replica_key;
 };
@@ -111,6 +112,7 @@ struct Pod {
   std::string preemption_policy;  // "": PreemptLowerPriority; or Never
   bool claims_devices = false;    // spec.resourceClaims is not empty
   std::optional<WorkloadRef> workload;
+  std::string scheduling_group;  // spec.schedulingGroup.podGroupName, since Kubernetes 1.36
   // status
   std::string phase, nominated_node, reason, message;
   std::optional<Time> started;  // startTime

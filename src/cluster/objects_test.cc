@@ -304,6 +304,7 @@ spec:
   preemptionPolicy: Never
   resourceClaims: [{name: gpu}]
   workloadRef: {name: w, podGroup: g, podGroupReplicaKey: r}
+  schedulingGroup: {podGroupName: s}
 status: {startTime: "2026-01-01T00:00:00Z"})");
   const auto pod = DecodePod(documents->front());
   ASSERT_TRUE(pod.ok()) << pod.status().message();
@@ -338,6 +339,7 @@ status: {startTime: "2026-01-01T00:00:00Z"})");
   EXPECT_EQ(pod->preemption_policy, "Never");
   EXPECT_TRUE(pod->claims_devices);
   EXPECT_EQ(pod->workload->name + pod->workload->pod_group + pod->workload->replica_key, "wgr");
+  EXPECT_EQ(pod->scheduling_group, "s");
   EXPECT_TRUE(pod->started.has_value());
 }
 

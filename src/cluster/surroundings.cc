@@ -156,6 +156,13 @@ Status ReadPodGroup(JsonSource json, PodGroup& to) {
   });
 }
 
+Status ReadSchedulingGroup(JsonSource json, SchedulingGroup& to) {
+  return ReadObject(json, to, [&](Field& root, const auto& meta) {
+    root.Members(meta, Within("spec", Within("schedulingPolicy",
+                                             Within("gang", At("minCount", to.min_count)))));
+  });
+}
+
 Status ReadWorkload(JsonSource json, Workload& to) {
   return ReadObject(json, to, [&](Field& root, const auto& meta) {
     root.Members(meta, Within("spec", At("podGroups", to.groups, ReadGroup)));

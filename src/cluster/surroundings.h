@@ -111,8 +111,15 @@ struct PodGroup {
   std::optional<int32_t> schedule_timeout_seconds;
 };
 
-// scheduling.k8s.io Workload: pod groups by name, each with the least count for a gang; absent: its
-// pods are placed one by one.
+// scheduling.k8s.io PodGroup, since Kubernetes 1.36: the least count for a gang; absent: its pods
+// are placed one by one (policy basic).
+struct SchedulingGroup {
+  ObjectMeta meta;
+  std::optional<int32_t> min_count;
+};
+
+// scheduling.k8s.io Workload, of Kubernetes 1.35 alone: pod groups by name, each with the least
+// count for a gang; absent: its pods are placed one by one.
 struct Workload {
   ObjectMeta meta;
   struct Group {
@@ -173,6 +180,7 @@ struct Surroundings {
   Table<PodOwner> services, replication_controllers, replica_sets, stateful_sets;
   Table<PodDisruptionBudget> budgets;
   Table<PodGroup> pod_groups;
+  Table<SchedulingGroup> scheduling_groups;
   Table<Workload> workloads;
   Table<ElasticQuota> quotas, composite_quotas;
 };
@@ -191,6 +199,7 @@ Status ReadEqualitySelector(JsonSource json, PodOwner& to);  // Service, Replica
 Status ReadLabelSelector(JsonSource json, PodOwner& to);     // ReplicaSet, StatefulSet
 Status ReadBudget(JsonSource json, PodDisruptionBudget& to);
 Status ReadPodGroup(JsonSource json, PodGroup& to);
+Status ReadSchedulingGroup(JsonSource json, SchedulingGroup& to);
 Status ReadWorkload(JsonSource json, Workload& to);
 
 // What an API server calls the objects of one of the tables.
@@ -223,6 +232,12 @@ void ForEachAroundKind(Visit visit) {
         &S::budgets);
   visit({"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true}, ReadPodGroup,
         &S::pod_groups);
+  // Whichever versions there are have the same objects. Source: Kubernetes 1.36 has the first, 1.37
+  // the others.
+  for (const std::string_view version : {"v1alpha2", "v1alpha3", "v1beta1"}) {
+    visit({"scheduling.k8s.io", version, "podgroups", "PodGroup", true}, ReadSchedulingGroup,
+          &S::scheduling_groups);
+  }
   visit({"scheduling.k8s.io", "v1alpha1", "workloads", "Workload", true}, ReadWorkload,
         &S::workloads);
   visit({kQuotaGroup, kQuotaVersion, "elasticquotas", kElasticQuota, true}, ReadElasticQuota,

@@ -22,8 +22,7 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
                                             const Deciders& deciders, std::string& problem) {
   const std::string gang = controllers::GangOf(pod);
   if (gang.empty() || !objects.around) return std::nullopt;
-  const bool told = pod.workload ? !objects.around->workloads.rows().empty()
-                                 : !objects.around->pod_groups.rows().empty();
+  const bool told = controllers::KnowsGroups(pod, *objects.around);
   if (objects.is_dump && !told) return std::nullopt;  // and that was said
   const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
   if (!size.problem.empty()) problem = gang + ": " + size.problem;

@@ -45,8 +45,7 @@ bool IsAboutVolumes(const std::string& kind) {
 }  // namespace
 
 bool MissesGroups(const Pod& pod, const Surroundings& around) {
-  if (controllers::GangOf(pod).empty()) return false;
-  return pod.workload ? around.workloads.rows().empty() : around.pod_groups.rows().empty();
+  return !controllers::GangOf(pod).empty() && !controllers::KnowsGroups(pod, around);
 }
 
 std::vector<std::string> MissingKinds(const Pod& pod, const Surroundings& around) {
@@ -64,7 +63,8 @@ std::shared_ptr<const Pod> LeaveOutMissing(const std::shared_ptr<const Pod>& pod
   std::vector<std::string> names;
   for (const std::string& kind : kinds) {
     cluster::ForEachAroundKind([&](const cluster::AroundKind& known, auto, auto) {
-      if (known.kind == kind) names.emplace_back(known.plural);
+      const bool named = std::ranges::find(names, known.plural) != names.end();
+      if (known.kind == kind && !named) names.emplace_back(known.plural);
     });
   }
   std::cerr << fmt::format(

@@ -27,6 +27,9 @@ TEST(MissingKindsTest, OnlyWhatThePodRefersTo) {
   EXPECT_THAT(MissingKinds(pod, {}), ElementsAre("PodGroup"));
   pod.workload = cluster::WorkloadRef{"w", "workers", ""};
   EXPECT_THAT(MissingKinds(pod, {}), ElementsAre("Workload"));
+  pod.workload.reset();
+  pod.scheduling_group = "g";
+  EXPECT_THAT(MissingKinds(pod, {}), ElementsAre("PodGroup"));
 }
 
 TEST(MissingKindsTest, VolumesFromTheClaimOn) {

@@ -199,14 +199,22 @@ Extender::Answer Extender::Prioritize(const ExtenderNodes& nodes) {
   return {200, PrioritizeAnswer(nodes.names, scores)};
 }
 
-Status Extender::Assume(const Pod& pod, const std::string& node, Time now) {
+// `before`: a former binding, of which nobody knows yet what became of it.
+Status Extender::Assume(const Pod& pod, const std::string& node, Time now,
+                        std::optional<Assumed>& before) {
   const std::scoped_lock lock(mutex_);
   if (!synced_) return {Code::kUnavailable, kNotSynced};
+  const auto* placed = engine_.FindPlaced(pod->Key());
+  if (placed != nullptr && !placed->assumed && placed->pod->meta.uid == pod->meta.uid) {
+    return {Code::kConflict, fmt::format("it is bound to {} already", placed->node)};
+  }
   const cluster::Pod asked = GpuPartOf(*pod);
+  if (const auto known = assumed_.find(pod->Key()); known != assumed_.end()) before = known->second;
   Forget(pod->Key());
   if (AsksForGpus(asked)) {
     const Verdict verdict = Ask(asked, engine_.snapshot(), node);
     if (!verdict.fits()) {
+      Restore(before);
       return {Code::kConflict, fmt::format("{}: {}", node, verdict.message)};
     }
   }
@@ -218,6 +226,13 @@ Status Extender::Assume(const Pod& pod, const std::string& node, Time now) {
 void Extender::Forget(const std::string& key) {
   engine_.Forget(key);
   assumed_.erase(key);
+}
+
+// It may have been done, and be why another one was refused.
+void Extender::Restore(const std::optional<Assumed>& before) {
+  if (!before || engine_.FindPlaced(before->pod->Key()) != nullptr) return;
+  engine_.Assume(before->pod, before->node);
+  assumed_[before->pod->Key()] = *before;
 }
 
 Extender::Answer Extender::Bind(const ExtenderBinding& binding, kube::Client& client,
@@ -236,13 +251,18 @@ Extender::Answer Extender::Bind(const ExtenderBinding& binding, kube::Client& cl
     pod = std::make_shared<const cluster::Pod>(*std::move(decoded));
   }
   if (pod->meta.uid != binding.uid) return {200, BindAnswer("it is another pod by now")};
-  const Status assumed = Assume(pod, binding.node, clock.Now());
+  if (!pod->node_name.empty()) {
+    return {200, BindAnswer(fmt::format("it is bound to {} already", pod->node_name))};
+  }
+  std::optional<Assumed> before;
+  const Status assumed = Assume(pod, binding.node, clock.Now(), before);
   if (!assumed.ok()) return {200, BindAnswer(assumed.message())};
   const Status bound = client.Bind(binding.ns, binding.pod, binding.node, binding.uid);
   const bool uncertain = bound.code() == Code::kDeadline || bound.code() == Code::kUnavailable;
   if (!bound.ok() && !uncertain) {
     const std::scoped_lock lock(mutex_);
     Forget(key);
+    Restore(before);
   }
   return {200, BindAnswer(bound.ok() ? "" : bound.ToString())};
 }

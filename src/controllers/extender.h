@@ -50,13 +50,19 @@ class Extender final : public Reconciler {
 
  private:
   using Pod = std::shared_ptr<const cluster::Pod>;
+  struct Assumed {
+    Pod pod;
+    std::string node;
+    Time until;
+  };
 
   Answer Filter(ExtenderNodes nodes);
   Answer Prioritize(const ExtenderNodes& nodes);
   Answer Bind(const ExtenderBinding& binding, kube::Client& client, const Clock& clock);
   Answer Preempt(const ExtenderVictims& victims);
   // Counts the pod on its node. Error: why it must not be bound there.
-  Status Assume(const Pod& pod, const std::string& node, Time now);
+  Status Assume(const Pod& pod, const std::string& node, Time now, std::optional<Assumed>& before);
+  void Restore(const std::optional<Assumed>& before);
   void Forget(const std::string& key);
   void TakeInPod(const Pod& before, const Pod& after);
   // What the framework says of the pod, reduced to what it asks of GPUs.
@@ -68,12 +74,7 @@ class Extender final : public Reconciler {
   std::mutex mutex_;  // of all below
   scheduling::Engine engine_;
   bool synced_ = false;
-  std::map<std::string, Pod> waiting_;  // by key
-  struct Assumed {
-    Pod pod;
-    std::string node;
-    Time until;
-  };
+  std::map<std::string, Pod> waiting_;      // by key
   std::map<std::string, Assumed> assumed_;  // by key
   scheduling::CycleState learnt_;
   size_t changes_since_learning_ = 1, pods_known_ = 0;

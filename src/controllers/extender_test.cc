@@ -247,5 +247,30 @@ TEST_F(ExtenderTest, WhatIsNoRequestIsRefused) {
   EXPECT_EQ(code("delete", "{}"), 404);
 }
 
+// kube-scheduler gave up on its call, the binding was done all the same, and it asks again.
+TEST_F(ExtenderTest, ABoundPodThatIsAskedForAgainStillCounts) {
+  Node("a", 1);
+  Node("b", 1);
+  api_.Put(PodJson("p", 1));
+  Run();
+  EXPECT_EQ(Bind("p", "a"), "");
+  Run();  // the watch has shown it
+  for (const char* node : {"b", "a"}) {
+    EXPECT_NE(Bind("p", node), "");
+    EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"a"})), "FailedNodes", "a"), nullptr)
+        << "p has the slice of a";
+  }
+}
+
+TEST_F(ExtenderTest, ABindingThatIsRefusedLeavesTheFormerOne) {
+  Node("a", 1);
+  Node("b", 1);
+  api_.Put(PodJson("p", 1));
+  Run();
+  EXPECT_EQ(Bind("p", "a"), "");  // and no watch has shown it
+  EXPECT_NE(Bind("p", "b"), "");
+  EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"a"})), "FailedNodes", "a"), nullptr);
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -28,6 +28,9 @@ GangSize SizeByWorkload(const std::string& ns, const cluster::WorkloadRef& ref,
 }  // namespace
 
 std::string GangOf(const cluster::Pod& pod) {
+  if (!pod.scheduling_group.empty()) {
+    return fmt::format("scheduling group {}/{}", pod.meta.ns, pod.scheduling_group);
+  }
   if (pod.workload) {
     const cluster::WorkloadRef& ref = *pod.workload;
     return fmt::format("group {}{}{} of workload {}/{}", ref.pod_group,
@@ -38,6 +41,14 @@ std::string GangOf(const cluster::Pod& pod) {
 }
 
 GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around) {
+  if (!pod.scheduling_group.empty()) {
+    const std::string key = pod.meta.ns + "/" + pod.scheduling_group;
+    const cluster::SchedulingGroup* found = around.scheduling_groups.Find(key);
+    if (found == nullptr) {
+      return {1, fmt::format("there is no PodGroup {} of scheduling.k8s.io", key)};
+    }
+    return {found->min_count.value_or(1), ""};
+  }
   if (pod.workload) return SizeByWorkload(pod.meta.ns, *pod.workload, around);
   const std::string group = PodGroupOf(pod);
   if (group.empty()) return {};
@@ -45,6 +56,11 @@ GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around
   const cluster::PodGroup* found = around.pod_groups.Find(key);
   if (found == nullptr) return {1, fmt::format("there is no PodGroup {}", key)};
   return {found->min_member, ""};
+}
+
+bool KnowsGroups(const cluster::Pod& pod, const cluster::Surroundings& around) {
+  if (!pod.scheduling_group.empty()) return !around.scheduling_groups.rows().empty();
+  return pod.workload ? !around.workloads.rows().empty() : !around.pod_groups.rows().empty();
 }
 
 bool CountsInGang(const cluster::Pod& pod) { return pod.phase != "Failed" && !pod.meta.deleted; }

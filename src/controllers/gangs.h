@@ -1,7 +1,7 @@
 // Which pods are to be placed together or not at all: those with the label
 // scheduling.x-k8s.io/pod-group, of which a PodGroup (sigs.k8s.io/scheduler-plugins, coscheduling)
-// says the least count, and those whose spec.workloadRef names a group with gang policy of a
-// Workload (scheduling.k8s.io, KEP 4671).
+// says the least count; those whose spec.schedulingGroup names a PodGroup of scheduling.k8s.io with
+// gang policy; and those whose spec.workloadRef names such a group of a Workload (KEP 4671).
 //
 //   gangs.Set(before, after);                      // as the watch tells of pods
 //   const GangSize size = SizeOfGang(*pod, *snapshot.ShareAround());
@@ -24,7 +24,8 @@ namespace nos::controllers {
 
 inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
 
-// "pod group ml/train", "group workers of workload ml/train"; "": it belongs to none.
+// "pod group ml/train", "scheduling group ml/train", "group workers of workload ml/train"; "": it
+// belongs to none.
 std::string GangOf(const cluster::Pod& pod);
 
 struct GangSize {
@@ -32,6 +33,9 @@ struct GangSize {
   std::string problem;  // why that cannot be told
 };
 GangSize SizeOfGang(const cluster::Pod& pod, const cluster::Surroundings& around);
+
+// Whether there is any object that could tell the size of the pod's gang.
+bool KnowsGroups(const cluster::Pod& pod, const cluster::Surroundings& around);
 
 // It has neither failed nor is it being deleted.
 bool CountsInGang(const cluster::Pod& pod);

@@ -174,6 +174,27 @@ TEST_F(GangTest, WorkloadsAreGangsToo) {
   EXPECT_EQ(Bound("p", 3), 3);
 }
 
+// As Kubernetes has it since 1.36.
+TEST_F(GangTest, SchedulingGroupsAreGangsToo) {
+  Node("n", "2");
+  Pods("p", 3, "");
+  for (int i = 0; i < 3; ++i) {
+    Json pod = *api_.Find("pods", "ml/p" + std::to_string(i));
+    MakeObject(pod, "spec")["schedulingGroup"] = {{"podGroupName", "workers"}};
+    api_.Put(pod);
+  }
+  Run();
+  EXPECT_EQ(Bound("p", 3), 0) << "nobody knows how many belong together";
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "ml"}, {"name", "workers"}}},
+            {"spec", {{"schedulingPolicy", {{"gang", {{"minCount", 3}}}}}}}});
+  Run();
+  EXPECT_EQ(Bound("p", 3), 0);
+  Node("m", "1");
+  Run();
+  EXPECT_EQ(Bound("p", 3), 3);
+}
+
 TEST_F(GangTest, RoomIsMadeForAllOrNone) {
   Node("n", "3");
   Pods("low", 3, "", "cpu", "1", 1);

@@ -11,6 +11,7 @@ namespace {
 // node, and so not to KindOf; a gang by label has that among its labels.
 std::string WaitingKindOf(const cluster::Pod& pod) {
   std::string kind = KindOf(pod);
+  if (!pod.scheduling_group.empty()) return kind + pod.scheduling_group + '\n';
   if (!pod.workload) return kind;
   for (const std::string& part :
        {pod.workload->name, pod.workload->pod_group, pod.workload->replica_key}) {
