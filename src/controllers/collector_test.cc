@@ -54,10 +54,12 @@ class CollectorTest : public ::testing::Test {
               {"message", message},
               {"lastTimestamp", "2027-01-15T07:00:00Z"}});
   }
-  void Node(const std::string& name, const JsonObject& annotations = {}) {
+  void Node(const std::string& name, const JsonObject& annotations = {},
+            const std::string& uid = "5e0c4d7a-9a1c") {
     api_.Put({{"kind", "Node"},
               {"metadata",
                {{"name", name},
+                {"uid", uid},
                 {"labels",
                  {{"nos.nebuly.com/gpu-partitioning", "mig"},
                   {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
@@ -257,47 +259,30 @@ TEST_F(CollectorTest, PlansOfANodesNextObjectAreOthers) {
                               {"nos.nebuly.com/spec-partitioning-plan", "1"}};
   Node("n", planned);
   Run();
-  const std::string first(FindString(Told("decision").at(0), "id"));
-  EXPECT_TRUE(first.starts_with("plan/n/")) << first;
-  EXPECT_TRUE(first.ends_with("/1")) << first;
+  EXPECT_EQ(FindString(Told("decision").at(0), "id"), "plan/n/5e0c4d7a/1");
   api_.Remove("nodes", "n");
-  Node("n", planned);
+  Node("n", planned, "0b1f2e3d-4c5b");
   Run();
-  ASSERT_EQ(Told("decision").size(), 1u);
-  EXPECT_NE(FindString(Told("decision")[0], "id"), first);
+  EXPECT_EQ(FindString(Told("decision").at(0), "id"), "plan/n/0b1f2e3d/1");
 }
 
 TEST_F(CollectorTest, APodEndsWithItsLastContainer) {
   const auto finished = [&](const std::string& name, const std::string& at) {
-    api_.Put({
-      {"kind", "Pod"},
-          {"metadata", {{"namespace", "team"}, {"name", name}, {"uid", "uid-" + name}}}, {
-        "status", {
-          {"phase", "Succeeded"}, {"startTime", "2027-01-15T07:00:00Z"}, {
-            "containerStatuses", JsonArray {
-              {
-                {"name", "main"}, {
-                  "state", {
-                    {
-                      "terminated", {
-                        {"exitCode", 0}, { "finishedAt", at }
-                      }
-                    }
-                  }
-                }
-              }
-            }
-          }
-        }
-      }}});
-  Run();
-  return Find(Told("pod").at(0), "finished")->as_int64();
-};
-EXPECT_EQ(finished("known", "2027-01-15T07:30:00Z"), 1'800'000'000'000 - 1'800'000);
-const int64_t now = 1'800'000'000'000;
-EXPECT_GE(finished("begun-later", "1970-01-01T00:00:00Z"), now) << "when it was seen";
-EXPECT_GE(finished("of-the-future", "2036-01-15T07:30:00Z"), now);
-EXPECT_LT(finished("of-the-far-future", "9999-01-15T07:30:00Z"), now + 3'600'000);
+    const JsonObject end = {{"exitCode", 0}, {"finishedAt", at}};
+    const JsonObject container = {{"name", "main"}, {"state", JsonObject{{"terminated", end}}}};
+    api_.Put({{"kind", "Pod"},
+              {"metadata", {{"namespace", "team"}, {"name", name}, {"uid", "uid-" + name}}},
+              {"status",
+               {{"phase", "Succeeded"},
+                {"startTime", "2027-01-15T07:00:00Z"},
+                {"containerStatuses", JsonArray{container}}}}});
+    Run();
+    return Find(Told("pod").at(0), "finished")->as_int64();
+  };
+  const int64_t now = 1'800'000'000'000;
+  EXPECT_EQ(finished("known", "2027-01-15T07:30:00Z"), now - 1'800'000);
+  EXPECT_GE(finished("before-it-began", "1970-01-01T00:00:00Z"), now) << "when it was seen";
+  EXPECT_LT(finished("of-the-future", "9999-01-15T07:30:00Z"), now + 3'600'000);
 }
 
 TEST_F(CollectorTest, AJobIsToldWithItsPods) {

@@ -213,16 +213,17 @@ TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
   const auto pod = [](const std::string& name, Millis at) {
     return PodRecord(kReportStart + at, "a", name, "running", "nvidia.com/mig-1g.5gb");
   };
+  clock_.Set(kReportStart + 10'000);
   Json listing{
       {"kind", "present"}, {"at", kReportStart + 100}, {"what", "pod"}, {"ids", JsonArray()}};
   ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, {std::move(listing)})).status.ok());
   const auto names = [&] {
-    std::set<std::string> names;
+    std::set<std::string> found;
     EXPECT_TRUE(recorder_->Settle().ok());
     recorder_->Look("prod", [&](const Live& live) {
-      for (const auto& [uid, known] : live.state.pods()) names.insert(known.name);
+      for (const auto& [uid, known] : live.state.pods()) found.insert(known.name);
     });
-    return names;
+    return found;
   };
   int64_t sequence = 0;
   for (const char* when : {"at first", "after a restart", "after a checkpoint", "after both"}) {

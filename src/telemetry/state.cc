@@ -130,7 +130,7 @@ State::Effects State::Apply(const Record& record, std::string_view source, Milli
   } else if (const auto* removed = std::get_if<Removed>(&record.what)) {
     ApplyRemoved(record, *removed, effects);
   } else if (const auto* present = std::get_if<Present>(&record.what)) {
-    ApplyPresent(std::min(record.at, latest), *present, effects);
+    ApplyPresent(record, std::min(record.at, latest), *present, effects);
   } else if (const auto* happening = std::get_if<Happening>(&record.what)) {
     effects.changes.push_back({record.at, record.kind, happening->object, record.body});
   } else if (const auto* object = std::get_if<Object>(&record.what)) {
@@ -437,12 +437,13 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
 }
 
 // As if each of the others had been told to be gone.
-void State::ApplyPresent(Millis at, const Present& present, Effects& effects) {
+void State::ApplyPresent(const Record& record, Millis listed, const Present& present,
+                         Effects& effects) {
   const Things* things = ThingsOf(present.what);
   if (present.what != "pod" && present.what != "node" && things == nullptr) return;
   std::vector<std::string> gone;
   const auto look = [&](const std::string& key, Millis told) {
-    if (told <= at && !present.keys.contains(key)) gone.push_back(key);
+    if (told <= record.at && !present.keys.contains(key)) gone.push_back(key);
   };
   if (present.what == "pod") {
     for (const auto& [uid, pod] : pods_) look(uid, pod.at);
@@ -452,12 +453,12 @@ void State::ApplyPresent(Millis at, const Present& present, Effects& effects) {
     for (const auto& [key, body] : *things) look(key, IntegerOr(body, "at", 0));
   }
   for (const std::string& key : gone) {
-    ApplyRemoved(RemovedAt(at, present.what, key), {present.what, key}, effects);
+    ApplyRemoved(RemovedAt(record.at, present.what, key), {present.what, key}, effects);
   }
-  gone_.List(present.what, at);
-  Gone listed;
-  listed.List(present.what, at);
-  effects.changes.push_back({at, "gone", present.what, listed.ToJson(at)});
+  Gone listing;
+  listing.List(present.what, listed);
+  gone_.List(present.what, listed);
+  effects.changes.push_back({listed, "gone", present.what, listing.ToJson(listed)});
 }
 
 void State::Touch(const std::string& node) {

@@ -156,8 +156,8 @@ class State {
   bool ApplyThing(const Record& record, const Object& object, Things& things, Effects& effects);
   Things* ThingsOf(std::string_view what);  // null: none of these
   void ApplyRemoved(const Record& record, const Removed& removed, Effects& effects);
-  // `at`: of the record, and not of the future.
-  void ApplyPresent(Millis at, const Present& present, Effects& effects);
+  // `listed`: when, and not in the future, whatever the record says.
+  void ApplyPresent(const Record& record, Millis listed, const Present& present, Effects& effects);
   bool IsOver(const Record& record, const std::string& key, Effects& effects) const;
   void ForgetUnlisted(const std::string& node, Millis at, Effects& effects);
   Json DecisionOf(const Record& record, const std::string& id) const;
