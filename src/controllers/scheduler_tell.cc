@@ -19,13 +19,22 @@ kube::ObjectReference Reference(const cluster::Pod& pod) {
 
 constexpr int kMostConflicts = 3;
 
-// For a pod that says more of others it would take seconds to try what helps.
+// For a pod that says more of others and of nodes it would take seconds to try what helps.
 constexpr size_t kMostTerms = 100;
 
+size_t TermsOf(const cluster::NodeSelectorTerm& term) {
+  return term.match_expressions.size() + term.match_fields.size();
+}
+
 size_t TermsOf(const cluster::Pod& pod) {
-  return pod.pod_affinity.required.size() + pod.pod_affinity.preferred.size() +
-         pod.pod_anti_affinity.required.size() + pod.pod_anti_affinity.preferred.size() +
-         pod.spread.size();
+  size_t terms = pod.pod_affinity.required.size() + pod.pod_affinity.preferred.size() +
+                 pod.pod_anti_affinity.required.size() + pod.pod_anti_affinity.preferred.size() +
+                 pod.spread.size() + pod.tolerations.size() + pod.node_selector.size();
+  if (const auto& required = pod.node_affinity.required) {
+    for (const auto& term : *required) terms += 1 + TermsOf(term);
+  }
+  for (const auto& preferred : pod.node_affinity.preferred) terms += 1 + TermsOf(preferred.term);
+  return terms;
 }
 
 // What stands between the words of kube-scheduler and what would help.

@@ -71,7 +71,25 @@ TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
   };
   put("some", 100);
   put("many", 101);
+  JsonArray tolerations, terms;
+  for (int i = 0; i < 101; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    tolerations.push_back({{"key", key}, {"operator", "Exists"}});
+    terms.push_back({{"matchExpressions", JsonArray{{{"key", key}, {"operator", "Exists"}}}}});
+  }
+  PutPod("tolerant", "cpu", "4", 0);
+  Change("tolerant", "spec", {{"tolerations", std::move(tolerations)}});
+  PutPod("picky", "cpu", "1", 0);
+  Change("picky", "spec",
+         {{"affinity",
+           {{"nodeAffinity",
+             {{"requiredDuringSchedulingIgnoredDuringExecution",
+               {{"nodeSelectorTerms", std::move(terms)}}}}}}}});
   Run();
+  for (const char* name : {"tolerant", "picky"}) {
+    EXPECT_THAT(Said(name), HasSubstr("0/1 nodes are available"));
+    EXPECT_THAT(Said(name), Not(HasSubstr("Remedy")));
+  }
   EXPECT_THAT(Said("some"), HasSubstr("Remedy: add a node with at least 4 cpu"));
   EXPECT_THAT(Said("many"), HasSubstr("0/1 nodes are available"));
   EXPECT_THAT(Said("many"), Not(HasSubstr("Remedy")));
