@@ -196,7 +196,7 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     Settle(known, now);
     queue_.Remove(key);
     unexplained_.erase(key);
-    if (after == nullptr || successor) tellings_.erase(key);
+    if (after == nullptr || successor) ForgetCondition(key);
     measures_.Forget(key);
     Promise(known, "", now);
     patience_.erase(key);

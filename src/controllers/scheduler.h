@@ -316,6 +316,8 @@ class Scheduler final : public Reconciler {
   std::optional<kube::Workers::Call> Evict(const Pod& victim, const Pod& preemptor, Time now);
   void EvictAgain(const Pod& preemptor, kube::Client& client, Time now);
   static void Post(kube::Workers* workers, kube::Client& client, kube::Workers::Call call);
+  void ForgetCondition(const std::string& key);
+  void PutAside(const std::string& key, const std::string& successor, Time now);
   void Tell(Telling telling, Time now);
   void TellSome(kube::Client& client, Time now);
   void TellOfCut(Binding& binding, scheduling::Progress& progress, Time now);

@@ -77,6 +77,26 @@ TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
       std::string::npos);
 }
 
+// It may be gone before others have been told, and another one be there by its name.
+TEST_F(SchedulerPreemptTest, ThatAVictimWasEvictedIsToldWhenItIsGone) {
+  config_.tellings_per_call = config_.tellings_beside_bindings = 1;
+  Restart();
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  for (const char* other : {"a", "b", "c"}) Pod(other, 9, "2");
+  Pod("high", 9);
+  while (api_.Find("pods", "ml/low") != nullptr) ASSERT_TRUE(runner_->Step(clock_));
+  PutPod("low", "cpu", "1", 1);
+  Json successor = *api_.Find("pods", "ml/low");
+  MakeObject(successor, "metadata")["uid"] = "another";
+  api_.Put(successor);
+  Run();
+  EXPECT_NE(
+      testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid (ml/high) on node n"),
+      std::string::npos);
+}
+
 TEST_F(SchedulerPreemptTest, AVictimIsNotToldTheNamesOfOthersPods) {
   CpuNode("n", "1");
   Pod("low", 1);

@@ -54,17 +54,33 @@ bool IsToldWithRemedy(const cluster::Pod& pod, const std::string& message) {
 
 }  // namespace
 
+// Of a pod that is gone; that it was evicted is told all the same.
+void Scheduler::ForgetCondition(const std::string& key) {
+  const auto telling = tellings_.find(key);
+  if (telling != tellings_.end() && telling->second.node.empty()) tellings_.erase(telling);
+}
+
+// The Event of one that had the name before.
+void Scheduler::PutAside(const std::string& key, const std::string& successor, Time now) {
+  ForgetCondition(key);
+  const auto event = tellings_.find(key);
+  if (event == tellings_.end() || event->second.pod->meta.uid == successor) return;
+  auto other = tellings_.extract(event);
+  other.key() += " " + other.mapped().pod->meta.uid;
+  untold_.Add(other.key(), now);
+  tellings_.insert(std::move(other));
+}
+
 void Scheduler::Tell(Telling telling, Time now) {
   const std::string key = telling.pod->Key();
+  PutAside(key, telling.pod->meta.uid, now);
   const bool of_condition = telling.node.empty();
   if (of_condition && telling.explain && IsToldWithRemedy(*telling.pod, telling.message)) {
-    tellings_.erase(key);
     return;
   }
   unexplained_.erase(key);
   if (of_condition &&
       HasCondition(*telling.pod, {"PodScheduled", "False", telling.reason, telling.message})) {
-    tellings_.erase(key);
     return ExplainLater(std::move(telling));
   }
   if (tellings_.size() >= config_.most_tellings && !tellings_.contains(key)) return;
