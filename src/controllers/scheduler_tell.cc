@@ -30,10 +30,11 @@ size_t TermsOf(const cluster::Pod& pod) {
   size_t terms = pod.pod_affinity.required.size() + pod.pod_affinity.preferred.size() +
                  pod.pod_anti_affinity.required.size() + pod.pod_anti_affinity.preferred.size() +
                  pod.spread.size() + pod.tolerations.size() + pod.node_selector.size();
-  if (const auto& required = pod.node_affinity.required) {
+  if (!pod.node_affinity) return terms;
+  if (const auto& required = pod.node_affinity->required) {
     for (const auto& term : *required) terms += 1 + TermsOf(term);
   }
-  for (const auto& preferred : pod.node_affinity.preferred) terms += 1 + TermsOf(preferred.term);
+  for (const auto& preferred : pod.node_affinity->preferred) terms += 1 + TermsOf(preferred.term);
   return terms;
 }
 

@@ -75,7 +75,9 @@ TEST_F(SchedulerTellTest, WhoNamesVeryManyOthersIsNotExplained) {
   for (int i = 0; i < 101; ++i) {
     const std::string key = "k" + std::to_string(i);
     tolerations.push_back({{"key", key}, {"operator", "Exists"}});
-    terms.push_back({{"matchExpressions", JsonArray{{{"key", key}, {"operator", "Exists"}}}}});
+    JsonArray expressions;
+    expressions.push_back({{"key", key}, {"operator", "Exists"}});
+    terms.push_back(JsonObject{{"matchExpressions", std::move(expressions)}});
   }
   PutPod("tolerant", "cpu", "4", 0);
   Change("tolerant", "spec", {{"tolerations", std::move(tolerations)}});
