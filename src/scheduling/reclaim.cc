@@ -155,6 +155,31 @@ std::optional<Preemption> Reclaim::WithoutRoom(const Framework& framework,
   return FindPreemption(framework, snapshot, *pod_, kLooksAt, this, promises_);
 }
 
+// Those of `own`, all counted as gone, without whom the others may go all the same.
+void Reclaim::SpareOwn(const Preemption& found, std::vector<EvictionUnit>& own) {
+  std::vector<Taken> order;
+  for (const EvictionUnit& unit : own) order.push_back({unit, false});
+  std::set<std::string> seen;
+  for (const Pod& victim : found.victims) {
+    if (seen.contains(victim->Key())) continue;
+    order.push_back({unit_of_(victim), false});
+    for (const Pod& pod : order.back().unit) seen.insert(pod->Key());
+    Count(order.back().unit, true);
+  }
+  std::erase_if(own, [&](const EvictionUnit& unit) {
+    const bool on_node =
+        std::ranges::any_of(unit, [&](const Pod& pod) { return pod->node_name == found.node; });
+    if (on_node) return false;
+    Count(unit, false);
+    if (LetsIn() && MayGoInTurn(order)) return true;
+    Count(unit, true);
+    return false;
+  });
+  for (const Taken& one : order) {
+    if (seen.contains(one.unit.front()->Key())) Count(one.unit, false);
+  }
+}
+
 // Less important pods of its own quota use what min would cover it with: as few of them go as that
 // takes, wherever they are, and with min behind it, it makes room.
 std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
@@ -190,6 +215,7 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
     }
     found = FindPreemption(framework, without, *pod_, kLooksAt, this, promises_);
   }
+  if (found) SpareOwn(*found, units);
   for (const EvictionUnit& unit : units) {
     Count(unit, false);
     if (!found) continue;

@@ -120,6 +120,7 @@ class Reclaim final : public EvictionRule {
   std::optional<Preemption> InPlaceOfItsOwn(const Framework& framework,
                                             const cluster::ClusterSnapshot& snapshot,
                                             Budgets budgets);
+  void SpareOwn(const Preemption& found, std::vector<EvictionUnit>& own);
   quota::Holding HoldingOf(const EvictionUnit& unit) const;
   bool IsGone(const EvictionUnit& unit) const;
   bool HasExcess(size_t account) const;

@@ -26,8 +26,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     for (size_t i = 0; i < nodes; ++i) {
       engine_.SetNode(std::make_shared<const cluster::Node>(
           NodeOf("n" + std::to_string(i), {{"cpu", std::to_string(2 + random_.Below(5))},
-                                           {"memory", std::to_string(2 + random_.Below(5))}},
-                 {{"name", "n" + std::to_string(i)}})));
+                                           {"memory", std::to_string(2 + random_.Below(5))}})));
     }
     const size_t quotas = 1 + random_.Below(3);
     engine_.ChangeAround([&](cluster::Surroundings& around) {
@@ -60,7 +59,6 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     pod->meta.uid = pod->meta.name;
     pod->meta.created = Time(std::chrono::seconds(made_));
     pod->priority = static_cast<int32_t>(random_.Below(3));
-    if (random_.Below(3) == 0) pod->node_selector = {{"name", "n" + std::to_string(random_.Below(3))}};
     return pod;
   }
 
@@ -155,6 +153,53 @@ TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ReclaimTest, ::testing::Range<uint64_t>(1, 301));
+
+// What min guarantees is used by a less important pod of its own quota on another node, and only a
+// pod of others is in its way.
+TEST(ReclaimOwnTest, LesserPodsOfItsOwnMakeWayWhereverTheyAre) {
+  const Framework framework = Framework::Default();
+  const QuotaOptions options;
+  Engine engine(gpu::Catalogue::Builtin());
+  for (const char* name : {"n0", "n1"}) {
+    engine.SetNode(
+        std::make_shared<const cluster::Node>(NodeOf(name, {{"cpu", "2"}}, {{"name", name}})));
+  }
+  engine.ChangeAround([](cluster::Surroundings& around) {
+    for (const auto& [ns, min] : {std::pair("a", "2"), std::pair("b", "0"), std::pair("c", "2")}) {
+      ElasticQuota quota;
+      quota.meta.ns = ns;
+      quota.meta.name = "q";
+      quota.namespaces = {ns};
+      quota.min = Resources({{"cpu", min}});
+      around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+    }
+  });
+  const auto pod = [](const char* ns, int priority, const char* node) {
+    auto made = std::make_shared<cluster::Pod>(PodOf(std::string(ns) + "-" + node, {{"cpu", "2"}}));
+    made->meta.ns = ns;
+    made->meta.uid = made->meta.name;
+    made->priority = priority;
+    made->node_selector = {{"name", node}};
+    return made;
+  };
+  const auto lesser = pod("a", 0, "n1"), borrower = pod("b", 9, "n0"), asks = pod("a", 5, "n0");
+  engine.Assume(lesser, "n1");
+  engine.Assume(borrower, "n0");
+  const auto find = [&] {
+    Reclaim reclaim(
+        engine.ledger(), [&](std::string_view) { return engine.BalanceFor(*asks); }, options,
+        [](const std::shared_ptr<const cluster::Pod>& victim) { return EvictionUnit{victim}; });
+    return reclaim.Find(framework, engine.snapshot(), asks);
+  };
+  const auto found = find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->node, "n0");
+  ASSERT_EQ(found->victims.size(), 2u);
+  EXPECT_EQ(found->victims[0], borrower);
+  EXPECT_EQ(found->victims[1], lesser);
+  lesser->priority = 5;
+  EXPECT_FALSE(find()) << "it is as important";
+}
 
 }  // namespace
 }  // namespace nos::scheduling
