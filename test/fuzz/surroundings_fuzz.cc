@@ -1,5 +1,6 @@
-// What schedulers and telemetry watch beside pods and nodes, as an API server sends it: every reader reads it
-// straight from the text and through a tree. Both take it or neither, and what is read is whole.
+// What schedulers and telemetry watch beside pods and nodes, as an API server sends it: every
+// reader reads it straight from the text and through a tree. Both take it or neither, and what is
+// read is whole.
 #include "cluster/surroundings.h"
 #include "cluster/work.h"
 #include "codec/duplicate_keys.h"
