@@ -346,7 +346,9 @@ std::optional<kube::Workers::Call> Scheduler::Evict(const Pod& victim, const Pod
           {{"pod", key}, {"for", preemptor->Key()}, {"node", node}});
       shared->evicted.Put(telling);
     } else {
-      shared->not_evicted.Put({key, preemptor->Key(), deleted.code() == Code::kDeadline});
+      // A conflict may be with a former try of ours that was not answered.
+      const bool perhaps = deleted.code() == Code::kDeadline || deleted.code() == Code::kConflict;
+      shared->not_evicted.Put({key, preemptor->Key(), perhaps});
     }
     shared->Wake();
   };
