@@ -88,7 +88,7 @@ bool Scheduler::MayEvict(const SchedulerProfile& profile, const cluster::Pod& po
 
 std::optional<scheduling::Preemption> Scheduler::FindPreemption(const SchedulerProfile& profile,
                                                                 const cluster::Pod& pod) {
-  if (!MayMakeRoom(profile, pod)) return std::nullopt;
+  if (!profile.preemption || !MayMakeRoom(profile, pod)) return std::nullopt;
   const bool alike = IsOnlyHarmed(pod) && engine_.NomineeNode(pod.Key()).empty();
   std::string kind = alike ? KindOfPreemptor(pod) : "";
   if (alike && hopeless_.Contains(kind, engine_.openings())) return std::nullopt;
@@ -155,6 +155,7 @@ std::vector<std::string> Scheduler::SilentNodes() {
     return info == nullptr || !SayTheSame(*info->node, *entry.second);
   });
   std::vector<std::string> names;
+  names.reserve(silent_.size());
   for (const auto& [name, node] : silent_) names.push_back(name);
   return names;
 }
