@@ -49,6 +49,19 @@ class AgentMpsTest : public AgentTest {
         {"ml", pod, "c", "nvidia.com/gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number});
   }
 
+  // A pod holds 10 GiB of GPU 0, and 20 are free.
+  void ShareAndHold() {
+    Run();
+    Plan("7", {{0, "10gb@0,20gb@1"}});
+    Run();
+    Hold("a", "10", "0");
+    Run();
+  }
+  void EndHolder() {
+    kubelet_.Remove("ml", "a");
+    api_.Remove("pods", "ml/a");
+  }
+
   std::unique_ptr<device::MpsGpus> shares_;
 };
 
@@ -66,11 +79,7 @@ TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
 }
 
 TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
-  Run();
-  Plan("7", {{0, "10gb@0,20gb@1"}});
-  Run();
-  Hold("a", "10", "0");
-  Run();
+  ShareAndHold();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
   Plan("8", {{0, "15gb@2,12gb@3"}});
@@ -79,11 +88,7 @@ TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
 }
 
 TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
-  Run();
-  Plan("7", {{0, "10gb@0,20gb@1"}});
-  Run();
-  Hold("a", "10", "0");
-  Run();
+  ShareAndHold();
   Start();
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
@@ -104,34 +109,24 @@ TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
 
 // The Go system left GPUs in EXCLUSIVE_PROCESS mode.
 TEST_F(AgentMpsTest, TheModeIsPutBackOnceTheLastShareIsFree) {
-  Run();
-  Plan("7", {{0, "10gb@0,20gb@1"}});
-  Run();
-  Hold("a", "10", "0");
-  Run();
+  ShareAndHold();
   Label("none");
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
   EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
   EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::20::1"));
-  kubelet_.Remove("ml", "a");
-  api_.Remove("pods", "ml/a");
+  EndHolder();
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
 }
 
 TEST_F(AgentMpsTest, ANewAgentPutsBackWhatAFormerOneShared) {
-  Run();
-  Plan("7", {{0, "10gb@0,20gb@1"}});
-  Run();
-  Hold("a", "10", "0");
-  Run();
+  ShareAndHold();
   Label("none");
   Start();
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
-  kubelet_.Remove("ml", "a");
-  api_.Remove("pods", "ml/a");
+  EndHolder();
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
 }
