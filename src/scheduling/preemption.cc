@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduling/trial.h"
+
 namespace nos::scheduling {
 namespace {
 
@@ -26,72 +28,6 @@ bool MoreImportant(const SharedPod& a, const SharedPod& b) {
   if (StartOf(*a) != StartOf(*b)) return StartOf(*a) < StartOf(*b);
   return a->Key() < b->Key();
 }
-
-// One node on which pods go and come back, and what the filters say of it.
-class OneTrial {
- public:
-  OneTrial(const Framework& framework, Picture picture, const Pod& pod, std::string node)
-      : framework_(framework),
-        snapshot_(std::move(picture.snapshot)),
-        cycle_(std::move(picture.cycle)),
-        pod_(pod),
-        node_(std::move(node)) {}
-
-  void Remove(const SharedPod& other) {
-    held_[other->Key()] = *snapshot_.Vacate(*other, node_);  // it is there
-    Follow(*other, false);
-  }
-  void Add(const SharedPod& other) {
-    (void)snapshot_.Return(other, node_, held_[other->Key()]);  // the node is there
-    Follow(*other, true);
-  }
-  bool Fits() const { return framework_.Filter(cycle_, pod_, Node()).fits(); }
-
- private:
-  const NodeInfo& Node() const { return *snapshot_.Find(node_); }
-  void Follow(const Pod& other, bool came) {
-    const auto touch = [](std::string_view, std::string_view) {};
-    for (const PreFilterPlugin* plugin : framework_.pre_filters()) {
-      if (plugin->Update(pod_, other, came, Node(), cycle_.state, touch)) continue;
-      cycle_ = framework_.PreFilter(pod_, snapshot_);
-      return;
-    }
-  }
-
-  const Framework& framework_;
-  ClusterSnapshot snapshot_;
-  Cycle cycle_;
-  const Pod& pod_;
-  const std::string node_;
-  std::map<std::string, std::vector<cluster::PromisedInstance>> held_;  // by pods that are away
-};
-
-// The same beside those that were promised room there, too, if there are any.
-class Trial {
- public:
-  Trial(const Framework& framework, const ClusterSnapshot& snapshot, const Cycle& cycle,
-        const Pod& pod, const NodeInfo& node, const Promises& promises = {})
-      : alone_(framework, {snapshot, cycle}, pod, node.node->meta.name) {
-    const auto others = promises.find(node.node->meta.name);
-    if (others == promises.end()) return;
-    beside_.emplace(framework, WithOthers(framework, snapshot, cycle, pod, others->second, node),
-                    pod, others->first);
-  }
-
-  void Remove(const SharedPod& other) {
-    alone_.Remove(other);
-    if (beside_) beside_->Remove(other);
-  }
-  void Add(const SharedPod& other) {
-    alone_.Add(other);
-    if (beside_) beside_->Add(other);
-  }
-  bool Fits() const { return alone_.Fits() && (!beside_ || beside_->Fits()); }
-
- private:
-  OneTrial alone_;
-  std::optional<OneTrial> beside_;
-};
 
 using MayGo = FunctionRef<bool(const Pod&)>;
 
@@ -169,12 +105,12 @@ class NodeSearch {
         for (const EvictionUnit& unit : *units_of) Keep(unit, let_in, &all);
       }
     }
+    if (!let_in && !AddMore(guarded)) return std::nullopt;
     Preemption preemption{node_.node->meta.name, {}, 0};
     for (const EvictionUnit& unit : gone_) {
       preemption.violations += std::ranges::find(guarded, unit) != guarded.end() ? 1 : 0;
       std::ranges::copy(unit, std::back_inserter(preemption.victims));
     }
-    if (!let_in && !AddMore(preemption)) return std::nullopt;
     std::ranges::sort(preemption.victims, MoreImportant);
     return preemption;
   }
@@ -249,15 +185,20 @@ class NodeSearch {
     return trial_->Fits();
   }
 
-  bool AddMore(Preemption& preemption) {
+  // Those that it lacks besides, wherever they are. Where they leave this node, too, some of those
+  // that went for room may have it.
+  bool AddMore(std::vector<EvictionUnit>& guarded) {
     Budgets budgets = budgets_;
     for (const EvictionUnit& unit : gone_) (void)Violations(budgets, unit);
     const auto more = rule_.More(budgets);
     if (!more) return false;
+    const std::vector<EvictionUnit> for_room = gone_;
     for (const EvictionUnit& unit : *more) {
-      preemption.violations += Violations(budgets, unit);
-      std::ranges::copy(unit, std::back_inserter(preemption.victims));
+      if (Violations(budgets, unit) > 0) guarded.push_back(unit);
+      Remove(unit);
     }
+    const std::vector<EvictionUnit> all = gone_;
+    for (const EvictionUnit& unit : for_room) Keep(unit, true, &all);
     return true;
   }
 
@@ -269,13 +210,12 @@ class NodeSearch {
 
   // Those of the unit that are on this node, as it has them.
   EvictionUnit HereOf(const EvictionUnit& unit) const {
-    if (unit.size() == 1) return unit;
     EvictionUnit here;
-    for (const SharedPod& pod : unit) {
-      const auto found = std::ranges::find_if(
-          node_.pods, [&](const SharedPod& other) { return other->Key() == pod->Key(); });
-      if (found != node_.pods.end()) here.push_back(*found);
-    }
+    std::ranges::copy_if(node_.pods, std::back_inserter(here), [&](const SharedPod& other) {
+      return std::ranges::any_of(unit, [&](const SharedPod& pod) {
+        return pod->meta.name == other->meta.name && pod->meta.ns == other->meta.ns;
+      });
+    });
     return here;
   }
 

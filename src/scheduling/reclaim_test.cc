@@ -24,9 +24,12 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
   ReclaimTest() {
     const size_t nodes = 1 + random_.Below(3);
     for (size_t i = 0; i < nodes; ++i) {
+      const std::string name = "n" + std::to_string(i);
       engine_.SetNode(std::make_shared<const cluster::Node>(
-          NodeOf("n" + std::to_string(i), {{"cpu", std::to_string(2 + random_.Below(5))},
-                                           {"memory", std::to_string(2 + random_.Below(5))}})));
+          NodeOf(name,
+                 {{"cpu", std::to_string(2 + random_.Below(5))},
+                  {"memory", std::to_string(2 + random_.Below(5))}},
+                 {{"name", name}})));
     }
     const size_t quotas = 1 + random_.Below(3);
     engine_.ChangeAround([&](cluster::Surroundings& around) {
@@ -59,6 +62,8 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     pod->meta.uid = pod->meta.name;
     pod->meta.created = Time(std::chrono::seconds(made_));
     pod->priority = static_cast<int32_t>(random_.Below(3));
+    if (random_.Below(3) == 0)
+      pod->node_selector = {{"name", "n" + std::to_string(random_.Below(3))}};
     return pod;
   }
 
@@ -153,52 +158,71 @@ TEST_P(ReclaimTest, TakesWhoMayGoAndNoMore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ReclaimTest, ::testing::Range<uint64_t>(1, 301));
+// One of its own is spared as others are that leave more (Reclaim::SpareOwn).
+INSTANTIATE_TEST_SUITE_P(Rare, ReclaimTest, ::testing::Values<uint64_t>(54613));
 
-// What min guarantees is used by a less important pod of its own quota on another node, and only a
-// pod of others is in its way.
-TEST(ReclaimOwnTest, LesserPodsOfItsOwnMakeWayWhereverTheyAre) {
-  const Framework framework = Framework::Default();
-  const QuotaOptions options;
-  Engine engine(gpu::Catalogue::Builtin());
-  for (const char* name : {"n0", "n1"}) {
-    engine.SetNode(
-        std::make_shared<const cluster::Node>(NodeOf(name, {{"cpu", "2"}}, {{"name", name}})));
-  }
-  engine.ChangeAround([](cluster::Surroundings& around) {
-    for (const auto& [ns, min] : {std::pair("a", "2"), std::pair("b", "0"), std::pair("c", "2")}) {
-      ElasticQuota quota;
-      quota.meta.ns = ns;
-      quota.meta.name = "q";
-      quota.namespaces = {ns};
-      quota.min = Resources({{"cpu", min}});
-      around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+// Quota a has the given min of CPU, c has 2, and b none; n0 and n1 have 4 CPUs each.
+class ReclaimOwnTest : public ::testing::Test {
+ protected:
+  using Pod = std::shared_ptr<cluster::Pod>;
+
+  void Guarantee(const char* cpu) {
+    engine_.ChangeAround([&](cluster::Surroundings& around) {
+      for (const auto& [ns, min] :
+           {std::pair("a", cpu), std::pair("b", "0"), std::pair("c", "2")}) {
+        ElasticQuota quota;
+        quota.meta.ns = ns;
+        quota.meta.name = "q";
+        quota.namespaces = {ns};
+        quota.min = Resources({{"cpu", min}});
+        around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+      }
+    });
+    for (const char* name : {"n0", "n1"}) {
+      engine_.SetNode(
+          std::make_shared<const cluster::Node>(NodeOf(name, {{"cpu", "4"}}, {{"name", name}})));
     }
-  });
-  const auto pod = [](const char* ns, int priority, const char* node) {
-    auto made = std::make_shared<cluster::Pod>(PodOf(std::string(ns) + "-" + node, {{"cpu", "2"}}));
+  }
+  static Pod Make(const char* ns, const char* name, const char* cpu, int priority,
+                  const char* node) {
+    auto made = std::make_shared<cluster::Pod>(PodOf(name, {{"cpu", cpu}}));
     made->meta.ns = ns;
     made->meta.uid = made->meta.name;
     made->priority = priority;
     made->node_selector = {{"name", node}};
     return made;
-  };
-  const auto lesser = pod("a", 0, "n1"), borrower = pod("b", 9, "n0"), asks = pod("a", 5, "n0");
-  engine.Assume(lesser, "n1");
-  engine.Assume(borrower, "n0");
-  const auto find = [&] {
+  }
+  Pod Runs(const char* ns, const char* name, const char* cpu, int priority, const char* node) {
+    Pod pod = Make(ns, name, cpu, priority, node);
+    engine_.Assume(pod, node);
+    return pod;
+  }
+  std::optional<Preemption> Find(const Pod& asks) {
     Reclaim reclaim(
-        engine.ledger(), [&](std::string_view) { return engine.BalanceFor(*asks); }, options,
+        engine_.ledger(), [&](std::string_view) { return engine_.BalanceFor(*asks); }, options_,
         [](const std::shared_ptr<const cluster::Pod>& victim) { return EvictionUnit{victim}; });
-    return reclaim.Find(framework, engine.snapshot(), asks);
-  };
-  const auto found = find();
+    return reclaim.Find(framework_, engine_.snapshot(), asks);
+  }
+
+  const Framework framework_ = Framework::Default();
+  const QuotaOptions options_;
+  Engine engine_{gpu::Catalogue::Builtin()};
+};
+
+// What min guarantees is used by a less important pod of its own quota on another node, and only a
+// pod of others is in its way.
+TEST_F(ReclaimOwnTest, LesserPodsOfItsOwnMakeWayWhereverTheyAre) {
+  Guarantee("4");
+  const Pod lesser = Runs("a", "lesser", "4", 0, "n1"), borrower = Runs("b", "b", "4", 9, "n0");
+  const Pod asks = Make("a", "asks", "4", 5, "n0");
+  const auto found = Find(asks);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->node, "n0");
   ASSERT_EQ(found->victims.size(), 2u);
   EXPECT_EQ(found->victims[0], borrower);
   EXPECT_EQ(found->victims[1], lesser);
   lesser->priority = 5;
-  EXPECT_FALSE(find()) << "it is as important";
+  EXPECT_FALSE(Find(asks)) << "it is as important";
 }
 
 }  // namespace
