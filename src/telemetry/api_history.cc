@@ -76,6 +76,10 @@ Result<std::vector<std::string>> KindsOf(const std::vector<std::string>& asked,
   return kinds;
 }
 
+bool IsOf(const Event& event, const std::string& what) {
+  return what.empty() || event.kind != "removed" || event.object.starts_with(what + "/");
+}
+
 // One node, and the GPUs it has now.
 struct OfNode {
   std::string name;  // "": any
@@ -83,6 +87,7 @@ struct OfNode {
   bool Has(const Event& event) const {
     if (name.empty()) return true;
     const Json& body = event.body;
+    if (event.kind == "removed") return event.object == "node/" + name;
     if (event.kind == "xid") return gpus.contains(std::string(FindString(body, "gpu")));
     if (event.kind == "event") {
       return FindString(body, "object", "kind") == "Node" &&
@@ -132,13 +137,14 @@ Api::Reply Api::History(const ApiCall& call) {
   NOS_ASSIGN(query.kinds, KindsOf(call.All("kind"), scope));
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   const OfNode node = NodeNamed(parts_.recorder, call.cluster, call.Parameter("node"));
+  const std::string what = call.Parameter("what");
   const std::set<std::string> namespaces = NamespacesOf(call, parts_.recorder, scope);
   JsonText json;
   json.Begin('{').Key("events").Begin('[');
   std::optional<EventPlace> next;
   if (!query.kinds.empty()) {
     NOS_ASSIGN(next, parts_.recorder.archive().Scan(id, query, [&](Event& event) {
-      const bool told = node.Has(event) && Tells(event, scope, namespaces);
+      const bool told = node.Has(event) && IsOf(event, what) && Tells(event, scope, namespaces);
       if (told) json.Value(event.body);
       return told;
     }));

@@ -229,10 +229,10 @@ TEST_F(ApiTest, APodHasWhatWasDecidedForItInItsTime) {
   pod.get_object()["created"] = kReportStart - 60'000;
   pod.get_object()["scheduled"] = kReportStart;
   pod.get_object()["finished"] = kReportStart + kLater;
-  JsonArray records = {std::move(pod), decision(kReportStart + 5'000, "serves", "pods"),
-                       decision(kReportStart - 70'000, "of a former one", "pods"),
-                       decision(kReportStart + kLater - 1'000, "evicts", "victims")};
+  JsonArray records = {decision(kReportStart - 70'000, "of a former one", "pods"), std::move(pod),
+                       decision(kReportStart + 5'000, "serves", "pods")};
   others(kReportStart + 3'600'000, records);
+  records.push_back(decision(kReportStart + kLater - 1'000, "evicts", "victims"));
   others(kReportStart + 2 * kLater, records);
   clock_.Set(kReportStart + 3 * kLater);
   ASSERT_TRUE(Take(EnvelopeOf("cluster", 1, std::move(records))).status.ok());

@@ -161,7 +161,8 @@ bool SeesCompositeQuota(const Recorder& recorder, const ApiCall& call,
   bool sees = false;
   recorder.Look(call.cluster, [&](const Live& live) {
     const auto quota = live.state.quotas().find(key);
-    sees = quota != live.state.quotas().end() && QuotaIsIn(quota->second, Scope(call.reader, ""));
+    sees =
+        quota != live.state.quotas().end() && QuotaIsIn(quota->second.body, Scope(call.reader, ""));
   });
   return sees;
 }

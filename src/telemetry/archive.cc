@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kMostIdle = 16;
 constexpr size_t kMostCheckpointBytes = size_t{1} << 30;
-constexpr size_t kMostEventBytes = size_t{64} << 20;
 constexpr std::string_view kDerivedSource;
 
 Result<int64_t> Lookup(Sqlite& db, std::string_view sql, int64_t cluster, std::string_view name) {
@@ -24,13 +23,6 @@ Result<int64_t> Lookup(Sqlite& db, std::string_view sql, int64_t cluster, std::s
   int64_t id = 0;
   NOS_RETURN_IF_ERROR(select.Each([&](SqliteRow& row) { id = row.Integer(0); }, name, cluster));
   return id;
-}
-
-Result<Json> EventBody(std::string_view bytes) {
-  constexpr std::string_view kGzip = "\x1f\x8b";
-  if (!bytes.starts_with(kGzip)) return ParseJson(bytes);
-  NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostEventBytes));
-  return ParseJson(text);
 }
 
 std::string KindList(const std::vector<std::string>& kinds) {
@@ -42,7 +34,7 @@ std::string KindList(const std::vector<std::string>& kinds) {
 }
 
 Event EventOf(SqliteRow& row) {
-  Result<Json> body = EventBody(row.Text(4));
+  Result<Json> body = ReadEventBody(row.Text(4));
   return {row.Integer(0), row.Integer(1), std::string(row.Text(2)), std::string(row.Text(3)),
           body.ok() ? *std::move(body) : Json()};
 }
@@ -91,6 +83,14 @@ Status ApplyCheckpoint(State& state, std::string_view bytes) {
 }
 
 }  // namespace
+
+Result<Json> ReadEventBody(std::string_view bytes) {
+  constexpr size_t kMostEventBytes = size_t{64} << 20;
+  constexpr std::string_view kGzip = "\x1f\x8b";
+  if (!bytes.starts_with(kGzip)) return ParseJson(bytes);
+  NOS_ASSIGN(const std::string text, Gunzip(bytes, kMostEventBytes));
+  return ParseJson(text);
+}
 
 Result<Millis> RolledUntil(Sqlite& db, size_t level) {
   return db.Number(
@@ -289,7 +289,7 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
   if (base >= 0) NOS_RETURN_IF_ERROR(ApplyCheckpoint(state, std::exchange(body, {})));
   Status damaged;
   const auto apply = [&](SqliteRow& row) {
-    const Status applied = ApplyBody(state, EventBody(row.Text(0)));
+    const Status applied = ApplyBody(state, ReadEventBody(row.Text(0)));
     if (!applied.ok()) damaged = applied;
   };
   NOS_ASSIGN(
@@ -299,13 +299,29 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
           "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
           "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
+  NOS_RETURN_IF_ERROR(ApplySince(*db, cluster, base, at, state));
+  return damaged;
+}
+
+Status Archive::ApplySince(Sqlite& db, int64_t cluster, Millis after, Millis at, State& state) {
+  Status damaged;
   NOS_ASSIGN(
       SqliteStatement since,
-      db->Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
-                  "AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
-                  "ORDER BY at, id"));
-  NOS_RETURN_IF_ERROR(since.Each(apply, cluster, base, at));
+      db.Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
+                 "AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
+                 "ORDER BY at, id"));
+  const auto apply = [&](SqliteRow& row) {
+    const Status applied = ApplyBody(state, ReadEventBody(row.Text(0)));
+    if (!applied.ok()) damaged = applied;
+  };
+  NOS_RETURN_IF_ERROR(since.Each(apply, cluster, after, at));
   return damaged;
+}
+
+Status Archive::Advance(int64_t cluster, Millis from, Millis to, State& state) {
+  NOS_ASSIGN(Sqlite taken, Take());
+  Lease db(*this, std::move(taken));
+  return ApplySince(*db, cluster, from, to, state);
 }
 
 std::vector<Bucket> Regrouped(const std::vector<Bucket>& buckets, const Range& range) {

@@ -89,6 +89,8 @@ class Archive {
                   Millis within, Millis now, FunctionRef<void(Millis at, Readings)> visit);
   // What was so at that moment. `state`: empty.
   Status StateAt(int64_t cluster, Millis at, State& state);
+  // From one moment to a later one. `state`: as StateAt left it, of the former.
+  Status Advance(int64_t cluster, Millis from, Millis to, State& state);
 
  private:
   using Buckets = std::vector<Bucket>;
@@ -99,6 +101,7 @@ class Archive {
   class Lease;
   // The level that has that time.
   Result<size_t> LevelAt(Sqlite& db, Millis at, Millis now) const;
+  static Status ApplySince(Sqlite& db, int64_t cluster, Millis after, Millis at, State& state);
   Result<Sqlite> Take();
   void GiveBack(Sqlite db);
   Status Collect(Sqlite& db, const Wanted& wanted, size_t level, Millis from, Millis to,
@@ -111,6 +114,9 @@ class Archive {
   std::mutex mutex_;
   std::vector<Sqlite> idle_;
 };
+
+// As an event's is in the file: JSON, or that as gzip.
+Result<Json> ReadEventBody(std::string_view bytes);
 
 // One bucket a step from `from` on, of the buckets and samples that lie in it; those without any
 // have a count of 0.

@@ -75,6 +75,7 @@ Status Archive::Measured(int64_t cluster, const std::vector<std::string>& subjec
   const Millis from = level == 0 ? at - within : at - kLevels.at(level).step;
   NOS_ASSIGN(const Names names, MetricNames(*db));
   NOS_ASSIGN(const std::vector<int64_t> windows, WindowsAt(*db, level, from, at));
+  if (windows.empty()) return Status::Ok();
   NOS_ASSIGN(SqliteStatement number,
              db->Prepare("SELECT id FROM subjects WHERE cluster = ? AND name = ?"));
   NOS_ASSIGN(SqliteStatement select,

@@ -56,7 +56,7 @@ std::string DerivedEnvelope(const std::string& cluster, const State& state,
   for (const auto& [name, node] : state.nodes()) {
     records.push_back(DerivedRecord(at, "node/" + name, MetricsOf(node, catalogue)));
   }
-  for (const auto& [key, quota] : state.quotas()) AddQuota(quota, at, records);
+  for (const auto& [key, quota] : state.quotas()) AddQuota(quota.body, at, records);
   return WriteJson(JsonObject{{"cluster", cluster}, {"records", std::move(records)}});
 }
 

@@ -1,7 +1,9 @@
 // Series that this server makes of a cluster's state: of the cluster, its nodes and its quotas.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "gpu/catalogue.h"
 #include "telemetry/state.h"
@@ -9,6 +11,9 @@
 namespace nos::telemetry {
 
 inline constexpr Millis kDeriveEvery = 10'000;
+// How the names of their subjects begin; no others' do.
+inline constexpr std::array<std::string_view, 4> kDerivedSubjects = {"cluster", "node/", "quota/",
+                                                                     "composite-quota/"};
 
 // An envelope that ReadDerivedEnvelope reads.
 std::string DerivedEnvelope(const std::string& cluster, const State& state,

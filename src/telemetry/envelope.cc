@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace nos::telemetry {
@@ -58,12 +59,22 @@ Result<Json> ReadTree(std::string_view text) {
   return tree;
 }
 
+void SetRight(Envelope& envelope, Millis now) {
+  const Millis ahead = std::clamp<Millis>(envelope.sent_at - now, 0, kMostAhead);
+  for (Record& record : envelope.records) {
+    const bool others = record.kind == "event";
+    const Millis at = std::min(now, others ? record.at : std::max<Millis>(0, record.at - ahead));
+    if (at != record.at) SetTime(record, at);
+  }
+}
+
 }  // namespace
 
 Result<Envelope> ReadEnvelope(std::string_view text, Millis now) {
   NOS_ASSIGN(Json tree, ReadTree(text));
   NOS_ASSIGN(Envelope envelope, ReadHead(tree));
   ReadRecords(tree, now + kMostAhead, ReadRecord, envelope);
+  SetRight(envelope, now);
   return envelope;
 }
 

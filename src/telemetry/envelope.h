@@ -28,7 +28,9 @@ struct Envelope {
   std::vector<Refused> refused;  // the others
 };
 
-// `now`: this server's time. Error: kInvalid: it cannot be read as a whole.
+// `now`: this server's time when it came. What the source's clock is ahead of it is taken off the
+// records' times (not off those of Events of Kubernetes, which others made): none is later than
+// `now`. Error: kInvalid: it cannot be read as a whole.
 Result<Envelope> ReadEnvelope(std::string_view text, Millis now);
 // Of this server's own making (see DerivedRecord).
 Result<Envelope> ReadDerivedEnvelope(std::string_view text);

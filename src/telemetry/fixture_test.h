@@ -53,7 +53,7 @@ class RecorderFixture : public ::testing::Test {
   }
   // The file as a crash would leave it at this moment.
   void Crash() {
-    const std::filesystem::path copy = folder_ / "crashed.db";
+    const std::filesystem::path copy = folder_ / ("crashed" + std::to_string(++crashes_) + ".db");
     for (const char* suffix : {"", "-wal"}) {
       const std::filesystem::path from = options_.store.path + suffix;
       if (std::filesystem::exists(from)) {
@@ -81,6 +81,7 @@ class RecorderFixture : public ::testing::Test {
   }
 
   std::filesystem::path folder_;
+  int crashes_ = 0;
   RecorderOptions options_;
   SetClock clock_;
   Metrics metrics_;

@@ -41,6 +41,14 @@ void Gone::Remove(std::string_view what, const std::string& key, Millis at) {
   if (kind.removed.size() > kMost) Forget(kind);
 }
 
+void Gone::NotAfter(Millis now) {
+  for (auto& [what, kind] : kinds_) {
+    kind.listed = std::min(kind.listed, now);
+    kind.order.clear();
+    for (auto& [key, at] : kind.removed) kind.order.emplace(at = std::min(at, now), key);
+  }
+}
+
 Millis Gone::Since(std::string_view what, const std::string& key) const {
   const Kind* kind = Find(what);
   if (kind == nullptr) return -1;

@@ -24,6 +24,8 @@ class Gone {
 
   void List(std::string_view what, Millis at);
   void Remove(std::string_view what, const std::string& key, Millis at);
+  // What was told for later than that is of that time: the clock had been ahead.
+  void NotAfter(Millis now);
   // The latest of both; -1: neither is known.
   Millis Since(std::string_view what, const std::string& key) const;
   Millis ListedAt(std::string_view what) const;

@@ -78,6 +78,8 @@ Status Recorder::Load() {
     NOS_RETURN_IF_ERROR(
         archive_.StateAt(id, std::numeric_limits<Millis>::max(), live.state).Within(name));
     NOS_RETURN_IF_ERROR(RecallDecisions(live).Within(name));
+    NOS_ASSIGN(live.derived, store_->DerivedOf(id));
+    derived_[id] = live.derived;
     NOS_ASSIGN(checkpoint_at_[id], store_->LatestCheckpoint(id));
     NOS_ASSIGN(events_since_checkpoint_[id], store_->EventsSinceCheckpoint(id));
   }
@@ -130,9 +132,9 @@ Status Recorder::Replay(const JournalRow& row, int64_t applied) {
     if (readings == nullptr) continue;
     (void)live.heads.Add(record.at, *readings);  // that was counted
     if (derived) {
-      live.derived_at = std::max(live.derived_at, record.at);
+      live.derived.until = std::max(live.derived.until, record.at);
     } else {
-      live.state.Apply(record, envelope.source, Now());
+      live.state.Apply(record, envelope.source);
     }
   }
   return Status::Ok();

@@ -35,7 +35,9 @@ struct Live {
   std::string name;
   State state;
   Heads heads;
-  Millis derived_at = 0;
+  Derived derived;
+  // The latest time of what each source and boot has told of things.
+  std::map<std::pair<std::string, std::string>, Millis> told_until;
 };
 
 struct RecorderOptions {
@@ -122,8 +124,12 @@ class Recorder {
   Status WriteNewBoot(const Waiting& waiting);
   void Answer(const Batch& batch, const Status& status);
   void SetHealth(const Status& status);
-  void Fold(Live& live, const Envelope& envelope);
+  void SetBack();
+  void Fold(Live& live, Envelope& envelope);
   void Derive(Live& live);
+  void Owe(Live& live, Millis from, Millis to) const;
+  bool DeriveAgain();
+  Status DerivePast(Live& live);
   Result<int64_t> WritePositions();
   void FlushIfDue();
   Status Flush();
@@ -147,7 +153,9 @@ class Recorder {
   std::vector<Pending> pending_;
   std::map<int64_t, int64_t> events_since_checkpoint_;
   std::map<int64_t, Millis> checkpoint_at_;
-  int64_t folded_ = 0;  // of the journal
+  std::map<int64_t, Derived> derived_;  // by cluster, as they are on disk
+  Time derive_after_{};                 // of the steady clock
+  int64_t folded_ = 0;                  // of the journal
   Millis flushed_at_ = 0, upkeep_at_ = 0;
   bool upkeep_left_ = true, failing_ = false;
 

@@ -253,6 +253,85 @@ TEST_F(RecorderTest, WhatIsGoneStaysGoneOverARestart) {
   }
 }
 
+// Of two operators one has a clock that is a minute ahead, until it is set right.
+TEST_F(RecorderTest, AClockThatIsAheadFreezesNothing) {
+  Open();
+  int64_t sequence = 0;
+  const auto tell = [&](const char* boot, Millis at, Millis ahead, const char* state) {
+    clock_.Set(kReportStart + at);
+    Json envelope =
+        EnvelopeOf("cluster", ++sequence,
+                   {PodRecord(kReportStart + at + ahead, "a", "p", state, "cpu")}, boot);
+    envelope.get_object()["sent_at"] = kReportStart + at + ahead;
+    EXPECT_TRUE(Take(envelope).status.ok());
+  };
+  const auto state = [&](Millis at) {
+    State past;
+    EXPECT_TRUE(recorder_->Settle().ok());
+    std::string found;
+    recorder_->Look("prod", [&](const Live& live) {
+      if (at < 0) found = live.state.FindPod("a", "p")->state;
+      if (at < 0) return;
+      EXPECT_TRUE(recorder_->archive().StateAt(live.id, kReportStart + at, past).ok());
+      if (const Pod* pod = past.FindPod("a", "p"); pod != nullptr) found = pod->state;
+    });
+    return found;
+  };
+  tell("ahead", 1000, 60'000, "pending");
+  tell("right", 2000, 0, "starting");
+  EXPECT_EQ(state(-1), "starting");
+  tell("ahead", 3000, 60'000, "running");
+  EXPECT_EQ(state(-1), "running");
+  tell("ahead", 3500, -4'000, "failed");  // of itself, it tells in order
+  EXPECT_EQ(state(-1), "failed");
+  for (const char* when : {"at first", "after a restart"}) {
+    EXPECT_EQ(state(-1), "failed") << when;
+    EXPECT_EQ(state(1500), "pending") << when;
+    EXPECT_EQ(state(2500), "starting") << when;
+    recorder_->Look("prod", [&](const Live& live) {
+      EXPECT_LE(live.state.FreshAt("cluster"), kReportStart + 3500) << when;
+    });
+    Open();
+  }
+}
+
+// A virtual machine that goes on with the time of its host, which tells its server and its agents.
+TEST_F(RecorderTest, AServersClockThatWasAheadFreezesNothing) {
+  Open();
+  const auto told = [&](int64_t sequence, Millis at, const char* state) {
+    clock_.Set(kReportStart + at);
+    EXPECT_TRUE(
+        Take(EnvelopeOf("cluster", sequence, {PodRecord(kReportStart + at, "a", "p", state, "cpu")},
+                        sequence < 3 ? "former" : "next"))
+            .status.ok());
+    EXPECT_TRUE(recorder_->Settle().ok());
+  };
+  told(1, 0, "pending");
+  told(2, kHour, "starting");
+  told(3, 10'000, "running");
+  for (const char* when : {"at first", "after a restart"}) {
+    recorder_->Look("prod", [&](const Live& live) {
+      EXPECT_EQ(live.state.FindPod("a", "p")->state, "running") << when;
+      EXPECT_LE(live.state.now(), kReportStart + 10'000) << when;
+      State past;
+      EXPECT_TRUE(recorder_->archive().StateAt(live.id, kReportStart + 9000, past).ok());
+      EXPECT_EQ(past.FindPod("a", "p")->state, "pending") << when;
+    });
+    Open();
+  }
+}
+
+TEST_F(RecorderTest, AClockThatIsSetBackStopsNoFlush) {
+  Open();
+  clock_.Set(kReportStart + 3'600'000);
+  ASSERT_TRUE(Take(NodeReport({1, 1, 1}, 0, kReportStart + 3'600'000, 1)).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  clock_.Set(kReportStart);
+  ASSERT_TRUE(Take(NodeReport({1, 1, 1}, 0, kReportStart, 2)).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  recorder_->Look("prod", [](const Live& live) { EXPECT_EQ(live.heads.samples(), 0U); });
+}
+
 TEST_F(RecorderTest, ReportersTellNoDurations) {
   Open();
   Durations durations;
@@ -267,6 +346,7 @@ TEST_F(RecorderTest, APodsSlicesAreKnownAfterwards) {
   Open();
   Report({1, 1, 7}, 0, 2);
   Json gone = NodeReport({1, 1, 0}, 0, kReportStart + 300'000, 3);
+  clock_.Set(kReportStart + 300'000);
   ASSERT_TRUE(Take(gone).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   recorder_->Look("prod", [&](const Live& live) {

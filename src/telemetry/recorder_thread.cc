@@ -8,7 +8,6 @@
 #include "base/millis.h"
 #include "codec/gzip.h"
 #include "telemetry/derived.h"
-#include "telemetry/estimate.h"
 #include "telemetry/measures.h"
 #include "telemetry/recorder.h"
 
@@ -20,9 +19,18 @@ constexpr size_t kMostSources = 400'000;  // boots of sources, of all clusters
 // Of all clusters: written early; and no more are taken.
 constexpr size_t kManySamples = 25'000'000, kMostSamples = 100'000'000;
 constexpr Millis kFlushRetry = 10'000, kUpkeepEvery = 60'000;
+// Of this server's clock: less is nobody's matter.
+constexpr Millis kSetBack = 5000;
 constexpr auto kLongestWait = std::chrono::milliseconds(500);
 // A checkpoint costs about as much as its state's size in events.
 constexpr size_t kEventsBetweenCheckpoints = 5000;
+
+bool TellsOfThings(const Record& record) {
+  return std::holds_alternative<Layout>(record.what) ||
+         std::holds_alternative<Object>(record.what) ||
+         std::holds_alternative<Removed>(record.what) ||
+         std::holds_alternative<Present>(record.what);
+}
 
 }  // namespace
 
@@ -42,13 +50,36 @@ bool Recorder::Await(Batch& batch) {
   return !stop_ || !batch.empty();
 }
 
+// This server's clock may have been ahead, as that of a virtual machine is that goes on with its
+// host's time: what came meanwhile would be later than all that comes until that time.
+void Recorder::SetBack() {
+  const Millis now = Now();
+  for (const auto& [name, live] : live_) {
+    if (live->state.now() <= now + kSetBack) continue;
+    if (!pending_.empty()) Round({});
+    if (!pending_.empty()) return;
+    const auto write = [&, id = live->id] { return store_->NotAfter(id, now); };
+    const Status written = store_->Transaction(write);
+    SetHealth(written);
+    if (!written.ok()) return;
+    Log(LogLevel::kWarn, "this server's clock was set back", {{"cluster", name}});
+    const std::scoped_lock lock(live_mutex_);
+    live->state.NotAfter(now);
+    live->derived.until = std::min(live->derived.until, now);
+    for (auto& [source, told] : live->told_until) told = std::min(told, now);
+    if (checkpoint_at_[live->id] > now) checkpoint_at_[live->id] = -1;
+  }
+}
+
 void Recorder::Run() {
   while (true) {
     Batch batch;
     if (!Await(batch)) break;
+    SetBack();
     if (!batch.empty() || !pending_.empty()) Round(batch);
     FlushIfDue();
     upkeep_left_ = Upkeep();
+    upkeep_left_ = DeriveAgain() || upkeep_left_;
     const std::scoped_lock lock(queue_mutex_);
     const bool idle = queue_.empty() && pending_.empty() && !upkeep_left_;
     if (settle_ && (idle || failing_)) {
@@ -137,7 +168,11 @@ Status Recorder::WritePending(int64_t& last) {
     NOS_RETURN_IF_ERROR(store_->Journal(row));
     last = std::max(last, row.id);
   }
-  for (const auto& [name, live] : live_) NOS_RETURN_IF_ERROR(WriteCheckpoint(*live));
+  for (const auto& [name, live] : live_) {
+    NOS_RETURN_IF_ERROR(WriteCheckpoint(*live));
+    if (derived_[live->id] == live->derived) continue;
+    NOS_RETURN_IF_ERROR(store_->SetDerived(live->id, live->derived));
+  }
   return Status::Ok();
 }
 
@@ -151,6 +186,7 @@ Status Recorder::WriteCheckpoint(const Live& live) {
 // What is pending, and checkpoints, are on disk.
 void Recorder::Written() {
   for (const auto& [name, live] : live_) {
+    derived_[live->id] = live->derived;
     const auto limit =
         static_cast<int64_t>(std::max(kEventsBetweenCheckpoints, live->state.size()));
     int64_t& events = events_since_checkpoint_[live->id];
@@ -216,18 +252,31 @@ void Recorder::Answer(const Batch& batch, const Status& status) {
 
 // --- Into the state ---
 
-void Recorder::Fold(Live& live, const Envelope& envelope) {
+// Of one source the order counts in which it tells of things, whatever its clock did between.
+void Recorder::Fold(Live& live, Envelope& envelope) {
+  Millis& told_until = live.told_until[{envelope.source, envelope.boot}];
   const Millis oldest = Now() - options_.retention.rollups_5m;
   Pending pending{live.id, {}, {}};
-  for (const Record& record : envelope.records) {
+  for (Record& record : envelope.records) {
     const auto* readings = std::get_if<Readings>(&record.what);
+    if (TellsOfThings(record)) {
+      told_until = std::max(told_until, record.at);
+      SetTime(record, told_until);
+    }
     if (readings != nullptr && record.at >= oldest) {
       const size_t left_out = live.heads.Add(record.at, *readings);
       if (left_out > 0) {
         metrics_.Count(kLeftOut, {{"cluster", live.name}}, static_cast<double>(left_out));
       }
     }
-    State::Effects effects = live.state.Apply(record, envelope.source, Now());
+    State::Effects effects = live.state.Apply(record, envelope.source);
+    if (live.derived.until == 0)
+      live.derived.until = FloorTo(record.at, kDeriveEvery) - kDeriveEvery;
+    if (record.at < live.derived.until - stale()) {
+      if (readings != nullptr) Owe(live, record.at, record.at + stale());
+      const bool changes = TellsOfThings(record) && !effects.changes.empty();
+      if (changes) Owe(live, record.at, live.derived.until);
+    }
     std::ranges::move(effects.changes, std::back_inserter(pending.effects.changes));
     std::ranges::move(effects.holds, std::back_inserter(pending.effects.holds));
   }
@@ -241,24 +290,6 @@ void Recorder::Fold(Live& live, const Envelope& envelope) {
   events_since_checkpoint_[live.id] += static_cast<int64_t>(pending.effects.changes.size());
   if (!pending.effects.changes.empty() || !pending.effects.holds.empty()) {
     pending_.push_back(std::move(pending));
-  }
-}
-
-void Recorder::Derive(Live& live) {
-  const Millis tick = FloorTo(live.state.now(), kDeriveEvery);
-  if (tick <= live.derived_at) return;
-  const std::string text = DerivedEnvelope(live.name, live.state, catalogue_, tick, stale());
-  auto envelope = ReadDerivedEnvelope(text);
-  if (!envelope.ok()) return;  // it is what ReadDerivedEnvelope reads
-  pending_.push_back({live.id, {}, Gzip(text, 1)});
-  const auto estimates = EstimateStarts(live.state, catalogue_);
-  const std::scoped_lock lock(live_mutex_);
-  live.state.SetEstimates(estimates);
-  live.derived_at = tick;
-  for (const Record& record : envelope->records) {
-    if (const auto* readings = std::get_if<Readings>(&record.what)) {
-      (void)live.heads.Add(record.at, *readings);  // names of its own
-    }
   }
 }
 
@@ -287,7 +318,9 @@ void Recorder::FlushIfDue() {
   size_t samples = 0;
   for (const auto& [name, live] : live_) samples += live->heads.samples();
   const Millis now = Now();
-  const bool due = now >= flushed_at_ + ToMillis(options_.flush_every) || samples > kManySamples;
+  const bool set_back = now < flushed_at_;  // this server's clock
+  const bool due =
+      now >= flushed_at_ + ToMillis(options_.flush_every) || set_back || samples > kManySamples;
   if (samples == 0) flushed_at_ = now;
   if (samples == 0 || !due) return;
   const SteadyClock steady;
@@ -329,7 +362,7 @@ Status Recorder::Flush() {
 // One bounded piece of what is due. True: there is more.
 bool Recorder::Upkeep() {
   const Millis now = Now();
-  if (!upkeep_left_ && now < upkeep_at_ + kUpkeepEvery) return false;
+  if (!upkeep_left_ && now >= upkeep_at_ && now < upkeep_at_ + kUpkeepEvery) return false;
   upkeep_at_ = now;
   const auto work = [&](const Result<bool>& more, const char* what) {
     if (more.ok()) return *more;

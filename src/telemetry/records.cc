@@ -285,6 +285,11 @@ void EachRow(const Json& record, std::string_view key,
   }
 }
 
+void SetTime(Record& record, Millis at) {
+  record.at = at;
+  record.body.get_object()["at"] = at;
+}
+
 Result<Record> ReadRecord(Json body) {
   NOS_ASSIGN(Record record, ReadHead(std::move(body)));
   NOS_RETURN_IF_ERROR(Interpret(record));

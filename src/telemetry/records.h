@@ -94,6 +94,8 @@ struct Record {
   std::variant<Unknown, Readings, Layout, Object, Happening, Removed, Present> what;
 };
 
+void SetTime(Record& record, Millis at);
+
 // Error: kInvalid, in one sentence. Takes `body`.
 Result<Record> ReadRecord(Json body);
 // Of this server's own making, to be journaled: {"kind":"derived","at":..,"subject":..,"metrics"}.

@@ -1,27 +1,17 @@
 #include "telemetry/state.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "telemetry/retold.h"
 
 namespace nos::telemetry {
 namespace {
 
-constexpr size_t kMostPods = 200'000, kMostNodes = 20'000, kMostThings = 50'000;
+constexpr size_t kMostPods = 200'000, kMostNodes = 20'000;
 constexpr size_t kMostSources = 40'000, kMostSubjects = 1'000'000;
 // Of which readings have come and that are in no layout, yet.
 constexpr size_t kMostUnplaced = 10'000;
-
-Json WithoutTime(const Json& body) {
-  Json copy = body;
-  copy.get_object().erase("at");
-  return copy;
-}
-
-bool SameButTime(const Json& a, const Json& b) { return WithoutTime(a) == WithoutTime(b); }
-
-bool BoolOr(const Json& object, std::string_view key, bool fallback) {
-  const Json* value = Find(object, key);
-  return value != nullptr && value->is_bool() ? value->get_bool() : fallback;
-}
 
 std::string SubjectOf(const Gpu& gpu) { return "gpu/" + gpu.uuid; }
 std::string SubjectOf(const Instance& instance) { return "instance/" + instance.uuid; }
@@ -79,13 +69,6 @@ void Remember(std::deque<std::pair<uint64_t, T>>& recent, uint64_t version, T wh
   if (recent.size() > kMostRecent) recent.pop_front();
 }
 
-Record RemovedAt(Millis at, const std::string& what, const std::string& key) {
-  return {at,
-          "removed",
-          {{"kind", "removed"}, {"at", at}, {"what", what}, {"id", key}},
-          Removed{what, key}};
-}
-
 bool HasEnded(const Pod& pod) { return pod.state == "succeeded" || pod.state == "failed"; }
 bool HasRun(const Pod& pod) { return pod.started > 0 && pod.finished >= pod.started; }
 
@@ -115,9 +98,9 @@ double Pod::Request(std::string_view resource) const {
   return 0;
 }
 
-State::Effects State::Apply(const Record& record, std::string_view source, Millis latest) {
+State::Effects State::Apply(const Record& record, std::string_view source) {
   Effects effects;
-  now_ = std::max(now_, std::min(record.at, latest));
+  now_ = std::max(now_, record.at);
   if (auto known = fresh_.find(source); known != fresh_.end()) {
     known->second = std::max(known->second, record.at);
   } else if (fresh_.size() < kMostSources) {
@@ -130,7 +113,7 @@ State::Effects State::Apply(const Record& record, std::string_view source, Milli
   } else if (const auto* removed = std::get_if<Removed>(&record.what)) {
     ApplyRemoved(record, *removed, effects);
   } else if (const auto* present = std::get_if<Present>(&record.what)) {
-    ApplyPresent(record, std::min(record.at, latest), *present, effects);
+    ApplyPresent(record, *present, effects);
   } else if (const auto* happening = std::get_if<Happening>(&record.what)) {
     effects.changes.push_back({record.at, record.kind, happening->object, record.body});
   } else if (const auto* object = std::get_if<Object>(&record.what)) {
@@ -166,10 +149,37 @@ bool State::Recall(const Json& record) {
     durations_.Read(record);
   } else if (Gone::IsRecord(record)) {
     gone_.Read(record);
+    for (const char* what : {"pod", "node", "quota", "job", "queue"}) {
+      Confirm(what, gone_.ListedAt(what));
+    }
   } else {
     return false;
   }
   return true;
+}
+
+void State::NotAfter(Millis now) {
+  const auto cap = [now](Millis& at) { at = std::min(at, now); };
+  const auto cap_body = [now](Json& body, Millis at) {
+    if (at > now) body.get_object()["at"] = now;
+  };
+  cap(now_);
+  for (auto& [source, at] : fresh_) cap(at);
+  for (auto& [name, node] : nodes_) {
+    if (node.record_at >= 0) cap_body(node.body, node.record_at);
+    for (Millis* at : {&node.layout_at, &node.record_at, &node.removed_at}) cap(*at);
+    node.version = ++version_;
+  }
+  for (auto& [name, gone] : gone_nodes_) cap(gone.at), cap(gone.layout_at);
+  for (auto& [uid, pod] : pods_) {
+    cap_body(pod.body, pod.at);
+    cap(pod.at);
+  }
+  for (Things* things : {&quotas_, &jobs_, &queues_}) {
+    for (auto& [key, thing] : *things) cap_body(thing.body, IntegerOr(thing.body, "at", 0));
+  }
+  for (auto& [subject, latest] : latest_) cap(latest.at);
+  gone_.NotAfter(now);
 }
 
 // With the time when it was made ("made"), which stays when it is told again: as the reporter says,
@@ -185,27 +195,6 @@ Json State::DecisionOf(const Record& record, const std::string& id) const {
   }
   decision.get_object()["made"] = made;
   return decision;
-}
-
-// Whether what is told of something that is not known was so before it went. Then it is of the past
-// alone, in which it is there until then.
-bool State::IsOver(const Record& record, const std::string& key, Effects& effects) const {
-  const Millis since = gone_.Since(record.kind, key);
-  if (record.at >= since) return false;
-  effects.changes.push_back({record.at, record.kind, key, record.body});
-  if (since == gone_.ListedAt(record.kind)) {
-    const Record removed = RemovedAt(since, record.kind, key);
-    effects.changes.push_back({since, removed.kind, record.kind + "/" + key, removed.body});
-  }
-  return true;
-}
-
-// A node that is not known and was not there when all were listed, later than `at`, was removed by
-// then.
-void State::ForgetUnlisted(const std::string& node, Millis at, Effects& effects) {
-  const Millis listed = gone_.ListedAt("node");
-  if (at >= listed || nodes_.contains(node) || gone_nodes_.contains(node)) return;
-  ApplyRemoved(RemovedAt(listed, "node", node), {"node", node}, effects);
 }
 
 void State::ApplyReadings(const Record& record, const Readings& readings) {
@@ -232,10 +221,11 @@ Node* State::NodeNamed(const std::string& name) {
 // A node that is gone does not come back by what its agent tells, but by being told of anew.
 void State::KeepForReturn(const Record& record, const Layout& layout, Effects& effects) {
   GoneNode& gone = gone_nodes_.at(layout.node);
-  if (record.at < gone.layout_at) return;
-  if (gone.layout_at < 0 || gone.layout != layout) {
+  const bool late = record.at < std::max(gone.at, gone.layout_at);
+  if (late || gone.layout_at < 0 || gone.layout != layout) {
     effects.changes.push_back({record.at, record.kind, layout.node, record.body});
   }
+  if (late) return;
   gone.layout_at = record.at;
   gone.layout = layout;
 }
@@ -246,12 +236,18 @@ void State::ApplyLayout(const Record& record, const Layout& layout, Effects& eff
   Node* node = NodeNamed(layout.node);
   if (node == nullptr) return;
   const bool same = node->layout_at >= 0 && node->layout == layout;
-  if (record.at >= node->layout_at) {
-    if (!same) Exchange(*node, layout, record.at, effects);
-    node->layout_at = record.at;
-    node->version = ++version_;
+  const bool late = record.at < std::max(node->layout_at, node->removed_at);
+  if (late || !same) {
+    effects.changes.push_back({record.at, record.kind, layout.node, record.body});
   }
-  if (!same) effects.changes.push_back({record.at, record.kind, layout.node, record.body});
+  if (late) {
+    if (!same) WriteLayoutAgain(*node, effects);
+    return;
+  }
+  if (!same) Exchange(*node, layout, record.at, effects);
+  node->layout_retold = same && (node->layout_retold || record.at > node->layout_at);
+  node->layout_at = record.at;
+  node->version = ++version_;
 }
 
 void State::Exchange(Node& node, const Layout& layout, Millis at, Effects& effects) {
@@ -288,12 +284,17 @@ void State::ApplyPod(const Record& record, const Object& object, Effects& effect
   const auto found = pods_.find(object.key);
   const bool known = found != pods_.end();
   if (!known && IsOver(record, object.key, effects)) return;
-  if (known && SameButTime(found->second.body, record.body)) {
-    found->second.at = std::max(found->second.at, record.at);
+  const bool same = known && SameButTime(found->second.body, record.body);
+  const bool late = known && record.at < found->second.at;
+  if (late || !same) {
+    effects.changes.push_back({record.at, record.kind, object.key, record.body});
+  }
+  if (late) {
+    Pod& pod = found->second;
+    if (!same) WriteAgain(record.kind, object.key, pod.body, pod.retold, effects);
     return;
   }
-  effects.changes.push_back({record.at, record.kind, object.key, record.body});
-  if (known && record.at < found->second.at) return;
+  if (same) return TellAgain(found->second, record.at);
   Pod pod = PodOf(record, object.key);
   if (pod.scheduled > 0 && pod.WantsGpu() && (!known || found->second.scheduled == 0)) {
     durations_.AddWait(pod.scheduled, std::max<Millis>(0, pod.scheduled - pod.created));
@@ -340,125 +341,6 @@ void State::ForgetPod(const std::string& uid) {
   Touch(found->second.node);
   Remember(removed_pods_, ++version_, RemovedPod{found->second.ns, uid});
   pods_.erase(found);
-}
-
-void State::ApplyNode(const Record& record, const Object& object, Effects& effects) {
-  ForgetUnlisted(object.key, record.at, effects);
-  GoneNode back;
-  if (const auto gone = gone_nodes_.find(object.key); gone != gone_nodes_.end()) {
-    if (record.at < gone->second.at) {
-      effects.changes.push_back({record.at, record.kind, object.key, record.body});
-      return;
-    }
-    back = std::move(gone->second);
-    gone_nodes_.erase(gone);
-  }
-  Node* node = NodeNamed(object.key);
-  if (node == nullptr) return;
-  const bool same = node->record_at >= 0 && SameButTime(node->body, record.body);
-  if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
-  if (record.at < node->record_at) return;
-  node->record_at = record.at;
-  if (back.layout_at >= 0) {
-    ApplyLayout({back.layout_at, "layout", LayoutRecord(back.layout_at, back.layout), {}},
-                back.layout, effects);
-  }
-  if (same) return;
-  node->version = ++version_;
-  node->body = record.body;
-  node->ready = BoolOr(record.body, "ready", true);
-  node->schedulable = BoolOr(record.body, "schedulable", true);
-  const Json none = JsonObject();
-  const Json* allocatable = Find(record.body, "allocatable");
-  const Json* requested = Find(record.body, "requested");
-  const auto free = [&](std::string_view key) {
-    return NumberOr(allocatable == nullptr ? none : *allocatable, key, 0) -
-           NumberOr(requested == nullptr ? none : *requested, key, 0);
-  };
-  node->free_cpu = free("cpu");
-  node->free_memory = free("memory");
-}
-
-bool State::ApplyThing(const Record& record, const Object& object, Things& things,
-                       Effects& effects) {
-  const auto found = things.find(object.key);
-  if (found == things.end() && IsOver(record, object.key, effects)) return false;
-  if (found == things.end() && things.size() >= kMostThings) return false;
-  const bool same = found != things.end() && SameButTime(found->second, record.body);
-  if (!same) effects.changes.push_back({record.at, record.kind, object.key, record.body});
-  const bool late = found != things.end() && record.at < IntegerOr(found->second, "at", 0);
-  if (late) return false;
-  things[object.key] = record.body;
-  return !same;
-}
-
-State::Things* State::ThingsOf(std::string_view what) {
-  return what == "quota" ? &quotas_ : what == "job" ? &jobs_ : what == "queue" ? &queues_ : nullptr;
-}
-
-void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& effects) {
-  effects.changes.push_back(
-      {record.at, record.kind, removed.what + "/" + removed.key, record.body});
-  if (removed.what == "pod") {
-    const auto found = pods_.find(removed.key);
-    if (found != pods_.end() && found->second.at > record.at) return;
-    if (found != pods_.end()) ForgetPod(removed.key);
-    gone_.Remove(removed.what, removed.key, record.at);
-  } else if (removed.what == "node") {
-    const auto found = nodes_.find(removed.key);
-    if (found != nodes_.end() && found->second.record_at > record.at) return;
-    GoneNode& gone = gone_nodes_[removed.key];
-    gone.at = std::max(gone.at, record.at);
-    if (gone_nodes_.size() > kMostRecent) {
-      gone_nodes_.erase(std::ranges::min_element(gone_nodes_, {},
-                                                 [](const auto& each) { return each.second.at; }));
-    }
-    if (found == nodes_.end()) return;
-    Exchange(found->second, {}, record.at, effects);
-    nodes_.erase(found);
-    fresh_.erase("node/" + removed.key);
-    ++version_;
-  } else if (Things* things = ThingsOf(removed.what)) {
-    const auto found = things->find(removed.key);
-    if (found != things->end()) {
-      const Millis told = IntegerOr(found->second, "at", 0);
-      if (told > record.at) {  // it was there again: in what is written down, too
-        effects.changes.push_back({told, removed.what, removed.key, found->second});
-        return;
-      }
-      things->erase(found);
-    }
-    gone_.Remove(removed.what, removed.key, record.at);
-    ++version_;
-    if (things == &quotas_) quotas_version_ = version_;
-  } else if (removed.what == "gpu") {
-    latest_.erase("gpu/" + removed.key);
-  }
-}
-
-// As if each of the others had been told to be gone.
-void State::ApplyPresent(const Record& record, Millis listed, const Present& present,
-                         Effects& effects) {
-  const Things* things = ThingsOf(present.what);
-  if (present.what != "pod" && present.what != "node" && things == nullptr) return;
-  std::vector<std::string> gone;
-  const auto look = [&](const std::string& key, Millis told) {
-    if (told <= record.at && !present.keys.contains(key)) gone.push_back(key);
-  };
-  if (present.what == "pod") {
-    for (const auto& [uid, pod] : pods_) look(uid, pod.at);
-  } else if (present.what == "node") {
-    for (const auto& [name, node] : nodes_) look(name, std::max(node.layout_at, node.record_at));
-  } else {
-    for (const auto& [key, body] : *things) look(key, IntegerOr(body, "at", 0));
-  }
-  for (const std::string& key : gone) {
-    ApplyRemoved(RemovedAt(record.at, present.what, key), {present.what, key}, effects);
-  }
-  Gone listing;
-  listing.List(present.what, listed);
-  gone_.List(present.what, listed);
-  effects.changes.push_back({listed, "gone", present.what, listing.ToJson(listed)});
 }
 
 void State::Touch(const std::string& node) {

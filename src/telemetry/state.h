@@ -6,13 +6,13 @@
 //   down
 //
 // Pure. Per object the record with the latest time counts; an earlier one that comes late changes
-// nothing here and is still a change to be written down, for the past. So does one of something
-// that is gone by now. Applying the records of Records(), what durations() and gone() write, and
-// then all changes since gives the same state again.
+// nothing here and is still a change to be written down, for the past. So is one of something that
+// is gone by now. What is told again unchanged is written down once something late comes between.
+// Applying the records of Records(), what gone() and durations() write, and then all changes since
+// in order of time, gives the same state again.
 #pragma once
 
 #include <deque>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -42,6 +42,7 @@ struct Pod {
   std::vector<std::pair<std::string, double>> requests;
   Json body;             // the record
   uint64_t version = 0;  // of the state when it changed last
+  bool retold = false;   // at `at`, unchanged, since it was written down
 
   // Whether it asks for GPUs or parts of them.
   bool WantsGpu() const;
@@ -51,11 +52,20 @@ struct Pod {
 struct Node {
   std::string name;
   Millis layout_at = -1, record_at = -1;  // -1: none has come
+  Millis removed_at = -1;  // before it came back: what was told of its layout until then is over
   Layout layout;
   bool ready = true, schedulable = true;
-  double free_cpu = 0, free_memory = 0;  // cores, MiB; of what can be asked for
-  Json body;                             // the record of the node; null
-  uint64_t version = 0;                  // of the state when anything about it changed last
+  double free_cpu = 0, free_memory = 0;               // cores, MiB; of what can be asked for
+  Json body;                                          // the record of the node; null
+  bool layout_retold = false, record_retold = false;  // as Pod's
+  uint64_t version = 0;  // of the state when anything about it changed last
+};
+
+// A quota, a job, a queue.
+struct Thing {
+  Json body;            // the record
+  bool retold = false;  // as Pod's
+  friend bool operator==(const Thing&, const Thing&) = default;
 };
 
 struct Latest {
@@ -101,9 +111,10 @@ class State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // `latest`: whatever reporters' clocks say, it is not later than that.
-  Effects Apply(const Record& record, std::string_view source,
-                Millis latest = std::numeric_limits<Millis>::max());
+  Effects Apply(const Record& record, std::string_view source);
+
+  // What was told for later than that is of that time: this server's clock had been ahead.
+  void NotAfter(Millis now);
 
   // Goes up with every change.
   uint64_t version() const { return version_; }
@@ -122,7 +133,7 @@ class State {
   Millis FreshAt(std::string_view source) const;
   const std::map<std::string, Node>& nodes() const { return nodes_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }  // by uid
-  using Things = std::map<std::string, Json>;
+  using Things = std::map<std::string, Thing>;
   const Things& quotas() const { return quotas_; }  // by type/ns/name
   const Things& jobs() const { return jobs_; }      // by id
   const Things& queues() const { return queues_; }  // by id
@@ -156,8 +167,9 @@ class State {
   bool ApplyThing(const Record& record, const Object& object, Things& things, Effects& effects);
   Things* ThingsOf(std::string_view what);  // null: none of these
   void ApplyRemoved(const Record& record, const Removed& removed, Effects& effects);
-  // `listed`: when, and not in the future, whatever the record says.
-  void ApplyPresent(const Record& record, Millis listed, const Present& present, Effects& effects);
+  void RemoveNode(const Record& record, const std::string& name, Effects& effects);
+  void ApplyPresent(const Record& record, const Present& present, Effects& effects);
+  void Confirm(std::string_view what, Millis listed);
   bool IsOver(const Record& record, const std::string& key, Effects& effects) const;
   void ForgetUnlisted(const std::string& node, Millis at, Effects& effects);
   Json DecisionOf(const Record& record, const std::string& id) const;
@@ -176,7 +188,7 @@ class State {
   // That were told to be gone, by name, and what their agents, who live a moment longer, have told
   // since. The last kMostRecent of them.
   struct GoneNode {
-    Millis at = 0;
+    Millis at = -1;
     Millis layout_at = -1;
     Layout layout = {};
   };

@@ -4,6 +4,13 @@
 #include "telemetry/state.h"
 
 namespace nos::telemetry {
+namespace {
+
+Json RemovedNode(const std::string& name, Millis at) {
+  return {{"kind", "removed"}, {"at", at}, {"what", "node"}, {"id", name}};
+}
+
+}  // namespace
 
 Millis State::FreshAt(std::string_view source) const {
   const auto found = fresh_.find(source);
@@ -50,16 +57,17 @@ std::vector<Slice> State::SlicesOf(const std::string& ns, const std::string& nam
 std::vector<Json> State::Records() const {
   std::vector<Json> records;
   for (const auto& [name, node] : nodes_) {
-    if (node.layout_at >= 0) records.push_back(LayoutRecord(node.layout_at, node.layout));
+    if (node.removed_at >= 0) records.push_back(RemovedNode(name, node.removed_at));
     if (node.record_at >= 0) records.push_back(node.body);
+    if (node.layout_at >= 0) records.push_back(LayoutRecord(node.layout_at, node.layout));
   }
   for (const auto& [name, gone] : gone_nodes_) {
-    records.push_back({{"kind", "removed"}, {"at", gone.at}, {"what", "node"}, {"id", name}});
+    records.push_back(RemovedNode(name, gone.at));
     if (gone.layout_at >= 0) records.push_back(LayoutRecord(gone.layout_at, gone.layout));
   }
   for (const auto& [uid, pod] : pods_) records.push_back(pod.body);
   for (const Things* things : {&quotas_, &jobs_, &queues_}) {
-    for (const auto& [key, thing] : *things) records.push_back(thing);
+    for (const auto& [key, thing] : *things) records.push_back(thing.body);
   }
   return records;
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "codec/gzip.h"
+#include "telemetry/archive.h"
 #include "telemetry/schema.h"
 
 namespace nos::telemetry {
@@ -18,6 +19,11 @@ constexpr int64_t kPageBytes = 16384;  // most rows of samples fit into one
 constexpr size_t kLeastGzip = 500;     // a layout of 8 GPUs has 17 kB, and a thirtieth as gzip
 constexpr size_t kMostClusters = 100;
 constexpr size_t kMostMetricNames = kMostClusters * kMostClusterMetrics + 100;  // and ours
+
+std::string EventBody(const Json& body) {
+  std::string text = WriteJson(body);
+  return text.size() < kLeastGzip ? text : Gzip(text, 6);
+}
 
 }  // namespace
 
@@ -136,10 +142,32 @@ Status Store::AddEvent(int64_t cluster, const State::Change& change, bool late) 
                        "SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?3 NOT IN ('event', 'removed') "
                        "OR NOT EXISTS (SELECT 1 FROM events WHERE cluster = ?1 AND object = ?4 "
                        "AND at = ?2 AND kind = ?3 AND body = ?6)"));
-  std::string body = WriteJson(change.body);
-  if (body.size() >= kLeastGzip) body = Gzip(body, 6);
+  const std::string body = EventBody(change.body);
   return insert->Run(cluster, change.at, std::string_view(change.kind),
                      std::string_view(change.object), int64_t{late}, Blob{body});
+}
+
+Status Store::NotAfter(int64_t cluster, Millis now) {
+  NOS_RETURN_IF_ERROR(
+      db_.Execute(fmt::format("DELETE FROM checkpoints WHERE cluster = {0} AND at > {1};"
+                              "UPDATE holds SET since = min(since, {1}), until = min(until, {1}) "
+                              "WHERE cluster = {0} AND (since > {1} OR until > {1})",
+                              cluster, now)));
+  std::map<int64_t, std::string> bodies;
+  NOS_ASSIGN(SqliteStatement * select,
+             Statement("SELECT id, body FROM events WHERE cluster = ? AND at > ?"));
+  NOS_RETURN_IF_ERROR(select->Each(
+      [&](SqliteRow& row) {
+        auto body = ReadEventBody(row.Text(1));
+        if (!body.ok() || !body->is_object()) return;
+        body->get_object()["at"] = now;
+        bodies.emplace(row.Integer(0), EventBody(*body));
+      },
+      cluster, now));
+  NOS_ASSIGN(SqliteStatement * update,
+             Statement("UPDATE events SET at = ?, body = ? WHERE id = ?"));
+  for (const auto& [id, body] : bodies) NOS_RETURN_IF_ERROR(update->Run(now, Blob{body}, id));
+  return Status::Ok();
 }
 
 Status Store::AddHold(int64_t cluster, const State::Hold& hold) {

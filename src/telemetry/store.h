@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,14 @@ struct Retention {
   Millis raw = kDay, rollups_5m = 31 * kDay, rollups_1h = 400 * kDay, events = 400 * kDay;
 };
 
+// Up to where the series of this server's own making are made, and the stretch of them that is to
+// be made again, as some of what they are made of came late: [again_from, again_to).
+struct Derived {
+  Millis until = 0, again_from = 0, again_to = 0;
+  bool Again() const { return again_from < again_to; }
+  friend bool operator==(const Derived&, const Derived&) = default;
+};
+
 class Store {
  public:
   // Brings older files up to date. Errors: as Sqlite; kInvalid for a file that a newer version
@@ -67,6 +76,12 @@ class Store {
   Status AddCheckpoint(int64_t cluster, const State& state);
   // Writes the heads as one flush.
   Status Flush(int64_t cluster, const Heads& heads);
+  // Of the subjects whose names begin so, in [from, to): what is not rolled up.
+  Status RemoveSamples(int64_t cluster, std::span<const std::string_view> prefixes, Millis from,
+                       Millis to);
+  Status SetDerived(int64_t cluster, const Derived& derived);
+  // As State::NotAfter, of what is written down.
+  Status NotAfter(int64_t cluster, Millis now);
   // The journal up to `flushed` is not needed by the store any more. It is taken away up to `held`,
   // what followers have not had yet is kept, but no more than about `most_bytes` of it.
   Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
@@ -95,6 +110,7 @@ class Store {
   Result<int64_t> Position(const std::string& follower);
   // Of one that follows events; one never heard of has had all of them.
   Result<int64_t> EventPosition(const std::string& follower);
+  Result<Derived> DerivedOf(int64_t cluster);
   // Of the latest checkpoint; -1: none.
   Result<Millis> LatestCheckpoint(int64_t cluster);
   Result<int64_t> EventsSinceCheckpoint(int64_t cluster);
@@ -114,6 +130,7 @@ class Store {
   // 0: there are too many.
   Result<int64_t> SubjectId(int64_t cluster, const std::string& name, Millis seen);
   Result<int64_t> CountSubjects(int64_t cluster);
+  Status RemoveFrom(int64_t row, Millis from, Millis to);
   Status MarkSeen(int64_t subject, Millis seen);
   Result<bool> ExpireSubjects(Millis now, const Retention& retention);
   Result<int64_t> MetricId(const std::string& name);

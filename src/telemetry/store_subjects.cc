@@ -61,6 +61,69 @@ int64_t Store::TakeUnkept(int64_t cluster) {
   return values;
 }
 
+Status Store::RemoveSamples(int64_t cluster, std::span<const std::string_view> prefixes,
+                            Millis from, Millis to) {
+  std::vector<int64_t> flushes, rows;
+  NOS_ASSIGN(SqliteStatement * windows,
+             Statement("SELECT id FROM flushes WHERE last >= ? AND first < ?"));
+  NOS_RETURN_IF_ERROR(
+      windows->Each([&](SqliteRow& row) { flushes.push_back(row.Integer(0)); }, from, to));
+  NOS_ASSIGN(SqliteStatement * named,
+             Statement("SELECT id FROM subjects WHERE cluster = ? AND name >= ? AND name < ?"));
+  for (const std::string_view prefix : prefixes) {
+    std::string end(prefix);
+    ++end.back();
+    const auto each = [&](SqliteRow& row) {
+      for (const int64_t flush : flushes) rows.push_back(RowId(flush, row.Integer(0)));
+    };
+    NOS_RETURN_IF_ERROR(named->Each(each, cluster, prefix, std::string_view(end)));
+  }
+  for (const int64_t row : rows) NOS_RETURN_IF_ERROR(RemoveFrom(row, from, to));
+  return Status::Ok();
+}
+
+Status Store::RemoveFrom(int64_t row, Millis from, Millis to) {
+  std::string body;
+  NOS_ASSIGN(SqliteStatement * select, Statement("SELECT body FROM chunks WHERE id = ?"));
+  NOS_RETURN_IF_ERROR(
+      select->Each([&](SqliteRow& found) { body = std::string(found.Text(0)); }, row));
+  if (body.empty()) return Status::Ok();
+  const Result<Row> read = DecodeRow(body);
+  if (!read.ok()) return Status::Ok();  // nobody else can read it, either
+  SampleBlock left;
+  left.columns.resize(read->block.columns.size());
+  for (size_t i = 0; i < read->block.times.size(); ++i) {
+    const Millis at = read->block.times[i];
+    if (at >= from && at < to) continue;
+    left.times.push_back(at);
+    for (size_t c = 0; c < left.columns.size(); ++c) {
+      left.columns[c].push_back(read->block.columns[c][i]);
+    }
+  }
+  if (left.times.size() == read->block.times.size()) return Status::Ok();
+  if (left.times.empty()) {
+    NOS_ASSIGN(SqliteStatement * remove, Statement("DELETE FROM chunks WHERE id = ?"));
+    return remove->Run(row);
+  }
+  NOS_ASSIGN(SqliteStatement * replace, Statement("UPDATE chunks SET body = ? WHERE id = ?"));
+  const std::string bytes = EncodeRow(read->metrics, left);
+  return replace->Run(Blob{bytes}, row);
+}
+
+Status Store::SetDerived(int64_t cluster, const Derived& derived) {
+  NOS_RETURN_IF_ERROR(SetMeta(fmt::format("derived{}", cluster), derived.until));
+  NOS_RETURN_IF_ERROR(SetMeta(fmt::format("again_from{}", cluster), derived.again_from));
+  return SetMeta(fmt::format("again_to{}", cluster), derived.again_to);
+}
+
+Result<Derived> Store::DerivedOf(int64_t cluster) {
+  Derived derived;
+  NOS_ASSIGN(derived.until, Meta(fmt::format("derived{}", cluster)));
+  NOS_ASSIGN(derived.again_from, Meta(fmt::format("again_from{}", cluster)));
+  NOS_ASSIGN(derived.again_to, Meta(fmt::format("again_to{}", cluster)));
+  return derived;
+}
+
 // Nothing has their numbers any more: neither a chunk nor a rollup, and no head, for those of whom
 // nothing comes are forgotten with each flush.
 Result<bool> Store::ExpireSubjects(Millis now, const Retention& retention) {

@@ -346,7 +346,8 @@ bool QuotaIsIn(const Json& quota, const Scope& scope) {
 std::string JobsJson(const State& state, const Scope& scope, size_t most) {
   using Place = std::tuple<bool, int64_t, std::string_view>;  // ended, age, id
   std::vector<std::pair<Place, const Json*>> found;
-  for (const auto& [id, job] : state.jobs()) {
+  for (const auto& [id, thing] : state.jobs()) {
+    const Json& job = thing.body;
     if (!scope.Has(std::string(FindString(job, "namespace")))) continue;
     const Place place{IntegerOr(job, "finished", 0) > 0, -IntegerOr(job, "created", 0), id};
     found.emplace_back(place, &job);
@@ -359,7 +360,7 @@ std::string JobsJson(const State& state, const Scope& scope, size_t most) {
   for (size_t i = 0; i < shown; ++i) json.Value(*found[i].second);
   json.End(']').Key("queues").Begin('[');
   for (const auto& [id, queue] : state.queues()) {
-    if (scope.Has(std::string(FindString(queue, "namespace")))) json.Value(queue);
+    if (scope.Has(std::string(FindString(queue.body, "namespace")))) json.Value(queue.body);
   }
   json.End(']').End('}');
   return std::move(json.text());
@@ -369,8 +370,8 @@ std::string QuotasJson(const State& state, const Scope& scope) {
   JsonText json;
   json.Begin('{').Key("quotas").Begin('[');
   for (const auto& [key, quota] : state.quotas()) {
-    if (!QuotaIsIn(quota, scope)) continue;
-    scope.all() ? json.Value(quota) : json.Value(NarrowedQuota(quota, scope));
+    if (!QuotaIsIn(quota.body, scope)) continue;
+    scope.all() ? json.Value(quota.body) : json.Value(NarrowedQuota(quota.body, scope));
   }
   json.End(']').End('}');
   return std::move(json.text());

@@ -152,7 +152,7 @@ export const api = {
   /** The newest first; `next` goes on with what was before. */
   history: (
     cluster: string,
-    query: { from: number; to: number; limit: number; kind?: readonly string[]; after?: string },
+    query: { from: number; to: number; limit: number; kind?: readonly string[]; what?: string; after?: string },
     signal?: AbortSignal,
   ) => get<{ events: HistoryEvent[]; next: string | null }>("history", { cluster, ...query }, signal),
   whatIf: (cluster: string, pod: string) => post<WhatIf>("what-if", { cluster, pod }),

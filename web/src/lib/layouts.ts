@@ -19,6 +19,8 @@ export function byTime(decisions: Decision[]): Decision[] {
 /** A decision comes again as it goes on: the latest word on each, newest first. */
 export function withDecision(all: Decision[], next: Decision, most: number): Decision[] {
   const others = all.filter((each) => each.id !== next.id);
+  const known = all.find((each) => each.id === next.id);
+  if (known && known.at > next.at) return all;  // of who told it before and was heard late
   return byTime([next, ...others]).slice(0, most);
 }
 

@@ -16,6 +16,7 @@ export function histogram(events: HistoryEvent[], range: TimeRange, bins: number
   const span = range.to - range.from;
   const seen = new Set<string>();
   for (const event of events) {
+    if (event.kind === "node") continue;  // mostly how much of its CPU is asked for
     const decision = event.kind === "decision" ? (event as unknown as Decision) : undefined;
     if (decision && seen.has(decision.id)) continue;
     if (decision) seen.add(decision.id);

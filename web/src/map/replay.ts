@@ -11,7 +11,7 @@ export const mostEvents = 20_000;
 
 export interface Past {
   range: TimeRange;
-  /** Layouts and decisions, the oldest first. */
+  /** Layouts, nodes and their removals, decisions; the oldest first. */
   events: HistoryEvent[];
   /** There were no more than these. */
   complete: boolean;
@@ -42,19 +42,43 @@ export function quotasByNamespace(quotas: Quota[]): Map<string, string> {
   return byNamespace;
 }
 
+/** A node from a moment on; undefined once it was removed. */
+interface From {
+  at: number;
+  node: Node | undefined;
+}
+
+/** What its operator and its agent have told last. */
+interface Told {
+  ready: boolean;
+  removed: boolean;
+  cut: Node | undefined;
+}
+
 /** Frames without measurements, made here: nobody is asked for them. */
 export class Replay {
-  private readonly past = new Map<string, { at: number; node: Node }[]>();
+  private readonly past = new Map<string, From[]>();
 
   /** `before`: the map when the stretch begins. */
   constructor(before: Gpus, readonly range: TimeRange, events: HistoryEvent[], quotas: Map<string, string>) {
-    const first = new Map(before.nodes.map((node) => [node.node, node]));
-    for (const [name, node] of first) this.past.set(name, [{ at: 0, node: { ...node, fresh_at: range.to } }]);
+    const told = new Map<string, Told>();
+    const put = (name: string, at: number, now: Told): void => {
+      told.set(name, now);
+      const node = now.removed || !now.cut ? undefined : { ...now.cut, ready: now.ready };
+      const states = this.past.get(name);
+      if (states) states.push({ at, node });
+      else this.past.set(name, [{ at, node }]);
+    };
+    for (const node of before.nodes) put(node.node, 0, { ready: node.ready, removed: false, cut: { ...node, fresh_at: range.to } });
     for (const event of events) {
-      if (event.kind !== "layout") continue;
-      const layout = event as unknown as LayoutEvent;
-      const known = this.past.get(layout.node) ?? [];
-      this.past.set(layout.node, [...known, { at: layout.at, node: nodeOf(layout, first.get(layout.node), range.to, quotas) }]);
+      const { at, id, node: of, ready } = event as HistoryEvent & { id?: string; node?: string; ready?: boolean };
+      const name = (event.kind === "removed" ? id : of) ?? "";
+      const was = told.get(name) ?? { ready: true, removed: false, cut: undefined };
+      if (event.kind === "removed") put(name, at, { ...was, removed: true, cut: undefined });
+      const other = was.removed || was.ready !== (ready ?? true);
+      if (event.kind === "node" && other) put(name, at, { ...was, removed: false, ready: ready ?? true });
+      // An agent may live longer than its node: that is back when it is told of.
+      if (event.kind === "layout") put(name, at, { ...was, cut: nodeOf(event as unknown as LayoutEvent, range.to, quotas) });
     }
     this.past = new Map([...this.past].sort(([a], [b]) => compareNames(a, b)));
   }
@@ -69,7 +93,7 @@ export class Replay {
   }
 }
 
-function lastBefore(states: { at: number; node: Node }[], at: number): Node | undefined {
+function lastBefore(states: From[], at: number): Node | undefined {
   let [low, high] = [0, states.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -79,11 +103,11 @@ function lastBefore(states: { at: number; node: Node }[], at: number): Node | un
   return states[low - 1]?.node;
 }
 
-function nodeOf(layout: LayoutEvent, like: Node | undefined, fresh: number, quotas: Map<string, string>): Node {
+function nodeOf(layout: LayoutEvent, fresh: number, quotas: Map<string, string>): Node {
   const own = (holders: Holder[] | undefined): Holder[] =>
     (holders ?? []).map((holder) => ({ ...holder, quota: quotas.get(holder.namespace) ?? "" }));
   return {
-    node: layout.node, mode: layout.mode, fresh_at: fresh, ready: like?.ready ?? true,
+    node: layout.node, mode: layout.mode, fresh_at: fresh, ready: true,
     gpus: layout.gpus.map((gpu) => ({
       ...gpu, holders: own(gpu.holders),
       instances: gpu.instances.map((each) => ({ ...each, holders: own(each.holders) })),
@@ -114,7 +138,7 @@ export function usePast(range: TimeRange, at: number | undefined, namespace: str
   const held = useAnchor(range, at);
   const [from, to] = [Math.round(held.from), Math.round(held.to)];
   const past = useResource(`past|${name}|${from}|${to}`, (signal) =>
-    loadPast((after) => api.history(name, { from, to, limit: pageSize, kind: ["layout", "decision"], after }, signal), held),
+    loadPast((after) => api.history(name, { from, to, limit: pageSize, kind: ["layout", "node", "removed", "decision"], what: "node", after }, signal), held),
   );
   const inside = at === undefined || (at >= held.from && at <= held.to);
   const usable = inside && past.data?.complete && past.data.range === held && session.can.all_namespaces && !namespace;

@@ -84,6 +84,7 @@ describe("decisions", () => {
     const planned = { ...decision, id: "a", at: 1, state: "planned" as const };
     const all = withDecision([{ ...decision, id: "b", at: 2 }, planned], { ...planned, state: "applied" }, 9);
     expect(all.map((each) => [each.id, each.state])).toEqual([["b", "applied"], ["a", "applied"]]);
+    expect(withDecision(all, { ...planned, at: planned.at - 1 }, 9)).toBe(all);
     expect(withDecision(all, { ...decision, id: "c", at: 3 }, 2).map((each) => each.id)).toEqual(["c", "b"]);
   });
   it("stay where they were made while they are told again", () => {

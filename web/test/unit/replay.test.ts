@@ -34,6 +34,28 @@ describe("a replay", () => {
   });
 });
 
+describe("a replay of nodes that come and go", () => {
+  const node = (at: number, name: string, ready: boolean): HistoryEvent => ({ at, kind: "node", node: name, ready });
+  const removed = (at: number, id: string): HistoryEvent => ({ at, kind: "removed", what: "node", id });
+  const replay = new Replay(before, range, [
+    node(110, "n-2", true), layout(120, "n-10", "x"), removed(130, "n-10"), layout(135, "n-10", "y"), node(140, "n-2", false),
+    node(150, "n-10", true), removed(160, "n-2"), node(170, "n-2", true), layout(180, "n-2", "z"), removed(190, "other"),
+  ], new Map());
+  const at = (moment: number): string[] => replay.frame(moment).nodes.map((each) => `${each.node}:${each.ready ? "ready" : "not"}`);
+
+  it("leaves out who was removed until it is told of again, and knows who was ready", () => {
+    expect(at(105)).toEqual(["n-2:not"]);
+    expect(at(115)).toEqual(["n-2:ready"]);
+    expect(at(129)).toEqual(["n-2:ready", "n-10:ready"]);
+    expect(at(139)).toEqual(["n-2:ready"]);
+    expect(at(149)).toEqual(["n-2:not"]);
+    expect(at(155)).toEqual(["n-2:not", "n-10:ready"]);
+    expect(at(175)).toEqual(["n-10:ready"]);
+    expect(at(185)).toEqual(["n-2:ready", "n-10:ready"]);
+    expect(replay.frame(155).nodes[1]?.gpus[0]?.instances[0]?.holders[0]?.pod).toBe("y");
+  });
+});
+
 describe("the past of a range", () => {
   it("is loaded page by page, in order", async () => {
     const pages = [{ events: [layout(3, "n", "")], next: "b" }, { events: [], next: "c" }, { events: [layout(1, "n", "")], next: null }];
