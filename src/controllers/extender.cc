@@ -103,7 +103,9 @@ Outcome Extender::Reconcile(const std::string&, const View& view, kube::Client&,
 void Extender::TakeInPod(const Pod& before, const Pod& after) {
   pods_known_ += after != nullptr ? 1 : 0;
   pods_known_ -= before != nullptr ? 1 : 0;
-  ++changes_since_learning_;
+  const bool same =
+      before != nullptr && after != nullptr && before->Finished() == after->Finished();
+  changes_since_learning_ += same ? 0 : 1;
   if (after == nullptr) {
     waiting_.erase(before->Key());
     assumed_.erase(before->Key());

@@ -232,7 +232,8 @@ void Scheduler::TakeInPod(const Pod& before, const Pod& after, Time now) {
     TakeInForeignPromise(after, now);
   }
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
-  changes_since_learning_ += before == nullptr || after == nullptr || ran != runs ? 1 : 0;
+  // What is asked for is the same whether it waits or runs.
+  changes_since_learning_ += before == nullptr || after == nullptr || (ran && !runs) ? 1 : 0;
   pods_known_ += (after != nullptr ? 1 : 0);
   pods_known_ -= (before != nullptr ? 1 : 0);
   if (ran && !runs) {
