@@ -195,7 +195,10 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     config.builtin.handover =
         config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
     config.builtin.on_allocate = [&](const kubelet::Allocation&) { bell.Ring(); };
-    if (config.mps) config.builtin.grant = GrantsOf(config, daemons, backend);
+    if (config.mps) {
+      config.builtin.grant = GrantsOf(config, daemons, backend);
+      config.builtin.prefer = controllers::PreferOneGpu;
+    }
     builtin = std::make_unique<kubelet::DevicePluginServer>(config.builtin);
   } else {
     config.nvidia.node = flags.node;
