@@ -195,10 +195,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     config.builtin.handover =
         config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
     config.builtin.on_allocate = [&](const kubelet::Allocation&) { bell.Ring(); };
-    if (config.mps) {
-      config.builtin.grant = GrantsOf(config, daemons, backend);
-      config.builtin.prefer = controllers::PreferOneGpu;
-    }
+    if (config.mps) config.builtin.grant = GrantsOf(config, daemons, backend);
     builtin = std::make_unique<kubelet::DevicePluginServer>(config.builtin);
   } else {
     config.nvidia.node = flags.node;

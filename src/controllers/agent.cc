@@ -139,8 +139,7 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.devices = std::move(devices);
   holders_ = Recall(round.devices, holders_, pods);
   round.on_their_way = OnTheirWay(pods);
-  round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
-                       round.devices.unseen_shares;
+  round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty();
   ReadTargets(round);
   KeepDaemons(round);
   round.keep = round.devices.Held();
@@ -382,12 +381,11 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 }
 
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
-  const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
-  const bool of_shares = unshares || device::ParseMpsProfile(operation.profile).has_value();
-  if (of_shares && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
   const bool enables = operation.Switches();
-  if (unshares && IsServed(operation.uuid)) return round.waits = true;
+  if (operation.kind == device::Operation::Kind::kDisableMps && IsServed(operation.uuid)) {
+    return round.waits = true;
+  }
   if (!enables && Draining(operation.uuid, now)) return true;
   const bool awaited =
       enables ? round.on_their_way.contains(kWholeGpu) : IsAwaited(operation.uuid, round, now);

@@ -95,29 +95,6 @@ TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
 }
 
-// A kubelet that has just started says for a moment that nobody holds anything.
-TEST_F(AgentMpsTest, NothingIsMadeBesideSharesThatNobodyTellsOfYet) {
-  Run();
-  Plan("7", {{0, "10gb@0"}});
-  Run();
-  Hold("a", "10", "0");
-  Run();
-  Plan("8", {{0, "39gb@1"}});
-  Run();
-  kubelet_.Remove("ml", "a");
-  Start();
-  Run();
-  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
-  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::39::1"));
-  Hold("a", "10", "0");
-  Run();
-  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used");
-  kubelet_.Remove("ml", "a");
-  api_.Remove("pods", "ml/a");
-  Run(seconds(60));
-  EXPECT_EQ(Annotation("status-layout-0"), "39gb@1:free");
-}
-
 TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
   Json pod = BoundPod("whole", "u", {},
                       {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}});

@@ -108,19 +108,6 @@ refuse 'who may deliver' render --set telemetry.enabled=true --set telemetry.cer
 refuse 'telemetry.cluster: say' render --set $telemetry.endpoint=https://telemetry.test
 refuse 'endpoint' render --set $telemetry.endpoint=telemetry.test
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
-# Shares by memory: where the agent runs then, and what it gets.
-accepted --set gpuPartitioner.migAgent.mps.enabled=true
-accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.nodeSelector.pool=gpu \
-  --set gpuPartitioner.migAgent.config.mps.multiUser=true
-sharing() { render -s templates/agent.yaml --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
-for part in 'hostIPC: true' 'hostPID: true' '"compute,utility"' 'path: /run/nos/mps' 'memory: 2Gi' 'operator: Exists' \
-  'enabled: true'; do
-  expect "$part" sharing
-  expect_no "$part" render -s templates/agent.yaml --set-json 'gpuPartitioner.migAgent.tolerations=[]'
-done
-expect_no 'gpu-partitioning: mig' sharing
-expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiUser=true
-refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0
 refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.27.0

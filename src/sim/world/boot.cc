@@ -19,17 +19,16 @@ std::string HolderName(const NodeSpec& node, size_t gpu, const InstanceSpec& ins
   return name;
 }
 
-std::optional<device::GpuInstance> FindInstance(const Machine& machine, size_t gpu,
-                                                const std::string& text) {
-  const gpu::Model& model = machine.model(gpu);
+const device::GpuInstance* FindInstance(const device::SimGpus& gpus, const gpu::Model& model,
+                                        size_t gpu, const std::string& text) {
   const auto placement = model.ParsePlacement(text);
-  for (device::GpuInstance& instance : machine.Instances(gpu)) {
+  for (const auto& instance : gpus.Truth(static_cast<int>(gpu))) {
     if (placement.ok() && instance.start == placement->start &&
         instance.profile == model.profile(placement->profile).name) {
-      return std::move(instance);
+      return &instance;
     }
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 }  // namespace
@@ -50,11 +49,9 @@ bool World::Registered() {
     const Machine* machine = FindMachine(node->meta.name);
     if (machine == nullptr) continue;
     const auto gpus = cluster::ReadNodeGpus(*node, catalogue_).gpus;
-    const NodeSpec& spec = machine->kubelet().spec();
-    // That GPUs are shared is known from their agent alone.
-    const bool silent =
-        (spec.mps && gpus.empty()) || !std::ranges::all_of(gpus, &cluster::Gpu::reported);
-    if (machine->gpus() == nullptr || !spec.managed || !silent) ++registered;
+    const bool silent = std::any_of(gpus.begin(), gpus.end(),
+                                    [](const cluster::Gpu& gpu) { return !gpu.reported; });
+    if (machine->gpus() == nullptr || !machine->kubelet().spec().managed || !silent) ++registered;
   }
   return registered >= machines_.size();
 }
@@ -69,7 +66,8 @@ void World::CreateHolders() {
       for (const InstanceSpec& instance : spec.gpus[gpu].instances) {
         if (!instance.used) continue;
         const std::string pod = HolderName(spec, gpu, instance);
-        const auto there = FindInstance(*machine, gpu, instance.placement);
+        const auto* there =
+            FindInstance(*machine->gpus(), machine->model(gpu), gpu, instance.placement);
         pods[pod].name = pod;
         pods[pod].node = name;
         pods[pod].containers.resize(1);

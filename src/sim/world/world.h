@@ -131,7 +131,6 @@ class World {
   Environment Env();
   void ScheduleReboots(const std::string& node);
   void ScheduleLosses(const std::string& node);
-  void ScheduleDaemonLosses(const std::string& node);
   void ScheduleRivals();
   void BindAsRival();
   void CheckBinding(const cluster::Pod& pod, bool scheduled);
