@@ -8,6 +8,7 @@
 
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,9 @@ class Archive {
   // kept that fine any more, what there is. Samples that are not flushed yet are not here.
   Result<std::vector<Bucket>> Samples(int64_t cluster, const std::string& subject,
                                       const std::string& metric, const Range& range, Millis now);
+  // Every sample of a metric that is kept as it came and is in a table, subject by subject.
+  Status Raw(int64_t cluster, std::span<const std::string> subjects, const std::string& metric,
+             const Range& range, FunctionRef<void(size_t subject, const Bucket&)> visit);
   // The newest first.
   Result<std::vector<Event>> Events(int64_t cluster, const EventQuery& query);
   // Those of the cluster that were written down after event `id`, in that order, whatever their

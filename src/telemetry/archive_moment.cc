@@ -107,4 +107,34 @@ Status Archive::Measured(int64_t cluster, const std::vector<std::string>& subjec
   return damaged;
 }
 
+Status Archive::Raw(int64_t cluster, std::span<const std::string> subjects,
+                    const std::string& metric, const Range& range,
+                    FunctionRef<void(size_t subject, const Bucket&)> visit) {
+  NOS_ASSIGN(Sqlite taken, Take());
+  Lease db(*this, std::move(taken));
+  NOS_ASSIGN(const Names names, MetricNames(*db));
+  const auto of = std::ranges::find(names, metric, &Names::value_type::second);
+  NOS_ASSIGN(const std::vector<int64_t> windows, WindowsAt(*db, 0, range.from, range.to));
+  if (of == names.end() || windows.empty()) return Status::Ok();
+  NOS_ASSIGN(SqliteStatement number,
+             db->Prepare("SELECT id FROM subjects WHERE cluster = ? AND name = ?"));
+  NOS_ASSIGN(SqliteStatement select, db->Prepare("SELECT body FROM chunks WHERE id = ?"));
+  Status damaged;
+  for (size_t i = 0; i < subjects.size(); ++i) {
+    int64_t id = 0;
+    NOS_RETURN_IF_ERROR(number.Each([&](SqliteRow& row) { id = row.Integer(0); }, cluster,
+                                    std::string_view(subjects[i])));
+    std::vector<Bucket> buckets;
+    const auto take = [&](SqliteRow& row) {
+      const Status read = AppendBuckets(row.Text(0), 0, of->first, range.from, range.to, buckets);
+      if (!read.ok()) damaged = read;
+    };
+    for (size_t w = 0; id > 0 && w < windows.size(); ++w) {
+      NOS_RETURN_IF_ERROR(select.Each(take, RowId(windows[w], id)));
+    }
+    for (const Bucket& bucket : buckets) visit(i, bucket);
+  }
+  return damaged;
+}
+
 }  // namespace nos::telemetry

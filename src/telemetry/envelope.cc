@@ -60,7 +60,8 @@ Result<Json> ReadTree(std::string_view text) {
 }
 
 void SetRight(Envelope& envelope, Millis now) {
-  const Millis ahead = std::clamp<Millis>(envelope.sent_at - now, 0, kMostAhead);
+  const Millis ahead =
+      envelope.sent_at > now ? std::min(envelope.sent_at - now, kMostAhead) : Millis{0};
   for (Record& record : envelope.records) {
     const bool others = record.kind == "event";
     const Millis at = std::min(now, others ? record.at : std::max<Millis>(0, record.at - ahead));

@@ -8,19 +8,18 @@ namespace nos::telemetry {
 namespace {
 
 struct Subjects {
-  size_t most = 0;
   std::vector<std::string> names;
   std::unordered_map<std::string, std::string> node_of;
 
   void Add(std::string name, const std::string& node) {
-    if (names.size() >= most) return;
+    if (names.size() >= kMostMeasured) return;
     node_of.emplace(name, node);
     names.push_back(std::move(name));
   }
 };
 
-Subjects SubjectsOf(const State& state, size_t most) {
-  Subjects subjects{most, {}, {}};
+Subjects SubjectsOf(const State& state) {
+  Subjects subjects;
   const auto each = [&](auto visit) {
     for (const auto& [name, node] : state.nodes()) {
       for (const Gpu& gpu : node.layout.gpus) visit(name, gpu);
@@ -58,9 +57,8 @@ bool LastOf(const Heads& heads, const std::string& subject, Millis from, Millis 
 
 }  // namespace
 
-Status AddMeasured(Recorder& recorder, const std::string& cluster, Millis at, State& state,
-                   size_t most) {
-  const Subjects subjects = SubjectsOf(state, most);
+Status AddMeasured(Recorder& recorder, const std::string& cluster, Millis at, State& state) {
+  const Subjects subjects = SubjectsOf(state);
   const auto add = [&](Millis time, Readings readings) {
     const std::string source = "node/" + subjects.node_of.at(readings.subject);
     state.Apply({time, "", nullptr, std::move(readings)}, source);

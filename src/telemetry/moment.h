@@ -6,11 +6,10 @@
 
 namespace nos::telemetry {
 
-// Subjects of whom that is looked for when somebody asks: GPUs first, then instances.
+// Subjects of whom that is looked for: GPUs first, then instances.
 inline constexpr size_t kMostMeasured = 20'000;
 
 // `state`: as Archive::StateAt left it, of `at`. Errors: as Archive.
-Status AddMeasured(Recorder& recorder, const std::string& cluster, Millis at, State& state,
-                   size_t most = kMostMeasured);
+Status AddMeasured(Recorder& recorder, const std::string& cluster, Millis at, State& state);
 
 }  // namespace nos::telemetry

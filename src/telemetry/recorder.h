@@ -25,6 +25,7 @@
 #include "gpu/catalogue.h"
 #include "telemetry/archive.h"
 #include "telemetry/envelope.h"
+#include "telemetry/past_ticks.h"
 #include "telemetry/store.h"
 
 namespace nos::telemetry {
@@ -36,6 +37,7 @@ struct Live {
   State state;
   Heads heads;
   Derived derived;
+  Millis derived_flushed = 0;  // ticks until then are on disk, as far as they are made
   // The latest time of what each source and boot has told of things.
   std::map<std::pair<std::string, std::string>, Millis> told_until;
 };
@@ -127,9 +129,10 @@ class Recorder {
   void SetBack();
   void Fold(Live& live, Envelope& envelope);
   void Derive(Live& live);
-  void Owe(Live& live, Millis from, Millis to) const;
+  void Owe(Live& live, Millis from, Millis to);
   bool DeriveAgain();
-  Status DerivePast(Live& live);
+  Live* NextToDerive();
+  Result<bool> DerivePast(Live& live);
   Result<int64_t> WritePositions();
   void FlushIfDue();
   Status Flush();
@@ -154,6 +157,8 @@ class Recorder {
   std::map<int64_t, int64_t> events_since_checkpoint_;
   std::map<int64_t, Millis> checkpoint_at_;
   std::map<int64_t, Derived> derived_;  // by cluster, as they are on disk
+  std::unique_ptr<PastTicks> past_;     // that are made again now; null: none
+  std::string derived_last_;            // the cluster whose turn was last
   Time derive_after_{};                 // of the steady clock
   int64_t folded_ = 0;                  // of the journal
   Millis flushed_at_ = 0, upkeep_at_ = 0;

@@ -1,7 +1,6 @@
 // The recorder's series of its own making: each tick as the time passes, and again what something
 // came late for.
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -10,7 +9,6 @@
 #include "telemetry/derived.h"
 #include "telemetry/estimate.h"
 #include "telemetry/measures.h"
-#include "telemetry/moment.h"
 #include "telemetry/recorder.h"
 
 namespace nos::telemetry {
@@ -18,11 +16,10 @@ namespace {
 
 // Older than this, what comes is a backlog: others' will follow.
 constexpr Millis kBacklog = 5 * kMinute;
-// Of the thread that takes what reporters tell: at once, and then so many times that nothing.
-constexpr Duration kPieceAtMost = std::chrono::milliseconds(200);
+// After each piece so many times as long nothing, for the thread takes what reporters tell.
 constexpr int kRest = 4;
+constexpr Millis kTicksAtOnce = 30;
 constexpr Duration kRetry = std::chrono::seconds(10);
-constexpr size_t kAll = std::numeric_limits<size_t>::max();
 
 }  // namespace
 
@@ -48,7 +45,7 @@ void Recorder::Derive(Live& live) {
 }
 
 // The ticks from the first that is not before `from` to the last that is not after `to`.
-void Recorder::Owe(Live& live, Millis from, Millis to) const {
+void Recorder::Owe(Live& live, Millis from, Millis to) {
   Derived& derived = live.derived;
   const Millis first = std::max(from, Now() - options_.retention.raw) + kDeriveEvery - 1;
   const Millis begin = FloorTo(std::max<Millis>(0, first), kDeriveEvery);
@@ -56,61 +53,84 @@ void Recorder::Owe(Live& live, Millis from, Millis to) const {
   if (begin >= end) return;
   derived.again_from = derived.Again() ? std::min(derived.again_from, begin) : begin;
   derived.again_to = std::max(derived.again_to, end);
+  if (past_ != nullptr && past_->id() == live.id && begin < past_->to()) past_.reset();
 }
 
-// One piece of what is owed, once all that it is made of is on disk. True: there is more.
+// In turns. Null: nobody, as nothing is owed, or not all of it is on disk.
+Live* Recorder::NextToDerive() {
+  std::vector<Live*> due;
+  for (const auto& [name, live] : live_) {
+    if (live->heads.samples() == 0) live->derived_flushed = live->derived.until;
+    const Derived& derived = live->derived;
+    if (derived.Again() && derived.again_from <= live->derived_flushed) due.push_back(live.get());
+  }
+  if (due.empty()) return nullptr;
+  const auto next =
+      std::ranges::find_if(due, [&](const Live* live) { return live->name > derived_last_; });
+  return next == due.end() ? due.front() : *next;
+}
+
+// One piece of what is owed. True: there is more.
 bool Recorder::DeriveAgain() {
-  if (failing_ || !pending_.empty()) return false;
+  if (failing_) return false;
   const SteadyClock steady;
   const Time begin = steady.Now();
   {
     const std::scoped_lock lock(queue_mutex_);
     if (begin < derive_after_ && !settle_) return false;
   }
-  for (const auto& [name, live] : live_) {
-    const Millis oldest = live->heads.oldest();
-    if (!live->derived.Again() || (oldest > 0 && oldest < live->derived.again_to)) continue;
-    const Status done = DerivePast(*live);
-    derive_after_ = done.ok() ? begin + (steady.Now() - begin) * (kRest + 1) : begin + kRetry;
-    if (done.ok()) return true;
-    metrics_.Count(kWriteErrors, {});
-    Log(LogLevel::kWarn, "trend lines of the past wait", {{"error", done.ToString()}});
-    return false;
+  Live* live = nullptr;
+  for (const auto& [name, each] : live_) {
+    if (past_ != nullptr && past_->id() == each->id) live = each.get();
   }
+  if (live == nullptr) live = NextToDerive();
+  if (live == nullptr) return false;
+  if (!pending_.empty()) return true;  // its events first
+  const Result<bool> done = DerivePast(*live);
+  if (done.ok()) {
+    derive_after_ = steady.Now() + (steady.Now() - begin) * kRest;
+    return true;
+  }
+  derive_after_ = begin + kRetry;
+  past_.reset();
+  metrics_.Count(kWriteErrors, {});
+  Log(LogLevel::kWarn, "trend lines of the past wait", {{"error", done.status().ToString()}});
   return false;
 }
 
-Status Recorder::DerivePast(Live& live) {
-  const SteadyClock steady;
-  const Time begin = steady.Now();
-  Derived left = live.derived;
-  Millis tick = left.again_from;
-  State state;
-  Heads made;
-  NOS_RETURN_IF_ERROR(archive_.StateAt(live.id, tick, state));
-  while (true) {
-    NOS_RETURN_IF_ERROR(AddMeasured(*this, live.name, tick, state, kAll));
-    const bool heard = tick - state.now() <= stale();  // else nothing is known of that time
-    const auto envelope = ReadDerivedEnvelope(
-        heard ? DerivedEnvelope(live.name, state, catalogue_, tick, stale()) : "");
-    for (size_t i = 0; envelope.ok() && i < envelope->records.size(); ++i) {
-      const auto* readings = std::get_if<Readings>(&envelope->records[i].what);
-      if (readings != nullptr) (void)made.Add(tick, *readings);
-    }
-    tick += kDeriveEvery;
-    if (tick >= left.again_to || steady.Now() - begin >= kPieceAtMost) break;
-    NOS_RETURN_IF_ERROR(archive_.Advance(live.id, tick - kDeriveEvery, tick, state));
+// A step of the stretch that is made now, or the next one. True: that one is done and written.
+Result<bool> Recorder::DerivePast(Live& live) {
+  if (past_ == nullptr) {
+    past_ = std::make_unique<PastTicks>(archive_, catalogue_, live.id, live.name, stale());
+    derived_last_ = live.name;
   }
-  const Millis from = std::exchange(left.again_from, tick);
+  if (!past_->begun()) {
+    const Millis from = live.derived.again_from;
+    const Millis most = std::min(live.derived.again_to, live.derived_flushed + kDeriveEvery);
+    NOS_RETURN_IF_ERROR(past_->Begin(from, std::min(most, from + kTicksAtOnce * kDeriveEvery)));
+    return false;
+  }
+  NOS_ASSIGN(const bool done, past_->Step(live.heads));
+  if (!done) return false;
+  Derived left = live.derived;
+  left.again_from = past_->to();
   if (!left.Again()) left.again_from = left.again_to = 0;
   const auto write = [&]() -> Status {
-    NOS_RETURN_IF_ERROR(store_->RemoveSamples(live.id, kDerivedSubjects, from, tick));
-    NOS_RETURN_IF_ERROR(store_->Flush(live.id, made));
+    NOS_RETURN_IF_ERROR(
+        store_->RemoveSamples(live.id, kDerivedSubjects, past_->from(), past_->to()));
+    NOS_RETURN_IF_ERROR(store_->Flush(live.id, past_->made()));
     return store_->SetDerived(live.id, left);
   };
   NOS_RETURN_IF_ERROR(store_->Transaction(write));
   live.derived = derived_[live.id] = left;
-  return Status::Ok();
+  const bool more = left.Again() && left.again_from <= live.derived_flushed;
+  // The others' turn, but for one that goes on where it has ended.
+  if (more && live_.size() == 1) {
+    past_->End();
+  } else {
+    past_.reset();
+  }
+  return true;
 }
 
 }  // namespace nos::telemetry

@@ -95,6 +95,24 @@ TEST_F(RecorderDeriveTest, OneNodeAloneWasAway) {
   ExpectLines(10, 96);
 }
 
+// Its clock is behind, or its envelopes come only when they are sent again.
+TEST_F(RecorderDeriveTest, OneNodeIsAlwaysLate) {
+  Open();
+  Report(kFleet, 0, 10);
+  for (int i = 10; i < 400; ++i) {
+    clock_.Set(kReportStart + i * 10'000);
+    ASSERT_TRUE(Take(NodeReport(kFleet, 0, kReportStart + i * 10'000, i + 1)).status.ok());
+    if (i < 19) continue;
+    const Millis late = kReportStart + (i - 9) * 10'000;
+    ASSERT_TRUE(Take(NodeReport(kFleet, 1, late, i + 1)).status.ok());
+    if (i % 100 != 0) continue;
+    ASSERT_TRUE(recorder_->Settle().ok());
+  }
+  Later(500);
+  ExpectLines(10, 385);
+  recorder_->Look("prod", [](const Live& live) { EXPECT_FALSE(live.derived.Again()); });
+}
+
 // What is owed is not forgotten: neither by a crash nor by who was away all the while.
 TEST_F(RecorderDeriveTest, ACrashBetween) {
   Open();

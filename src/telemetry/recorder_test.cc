@@ -298,27 +298,39 @@ TEST_F(RecorderTest, AClockThatIsAheadFreezesNothing) {
 // A virtual machine that goes on with the time of its host, which tells its server and its agents.
 TEST_F(RecorderTest, AServersClockThatWasAheadFreezesNothing) {
   Open();
-  const auto told = [&](int64_t sequence, Millis at, const char* state) {
-    clock_.Set(kReportStart + at);
-    EXPECT_TRUE(
-        Take(EnvelopeOf("cluster", sequence, {PodRecord(kReportStart + at, "a", "p", state, "cpu")},
-                        sequence < 3 ? "former" : "next"))
-            .status.ok());
+  int64_t sequence = 0;
+  const auto told = [&](Millis clock, Millis at, const char* source, const char* state) {
+    clock_.Set(kReportStart + clock);
+    EXPECT_TRUE(Take(EnvelopeOf(source, ++sequence,
+                                {PodRecord(kReportStart + at, "a", "p", state, "cpu"),
+                                 PodRecord(kReportStart + at, "a", source, "running", "cpu")}))
+                    .status.ok());
     EXPECT_TRUE(recorder_->Settle().ok());
   };
-  told(1, 0, "pending");
-  told(2, kHour, "starting");
-  told(3, 10'000, "running");
-  for (const char* when : {"at first", "after a restart"}) {
+  told(0, 0, "former", "pending");
+  told(kHour, kHour, "next", "starting");
+  told(kHour + 1000, kHour - 5000, "former", "pending");  // late
+  clock_.Set(kReportStart + 10'000);
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const auto expect = [&](const char* state, Millis at, const char* when) {
     recorder_->Look("prod", [&](const Live& live) {
-      EXPECT_EQ(live.state.FindPod("a", "p")->state, "running") << when;
-      EXPECT_LE(live.state.now(), kReportStart + 10'000) << when;
+      EXPECT_EQ(live.state.FindPod("a", "p")->state, state) << when;
+      EXPECT_LE(live.state.now(), kReportStart + at) << when;
       State past;
-      EXPECT_TRUE(recorder_->archive().StateAt(live.id, kReportStart + 9000, past).ok());
-      EXPECT_EQ(past.FindPod("a", "p")->state, "pending") << when;
+      EXPECT_TRUE(recorder_->archive().StateAt(live.id, kReportStart + at, past).ok());
+      EXPECT_EQ(past.FindPod("a", "p")->state, state) << when;
+      State before;
+      EXPECT_TRUE(recorder_->archive().StateAt(live.id, kReportStart + 9000, before).ok());
+      EXPECT_EQ(before.FindPod("a", "p")->state, "pending") << when;
     });
-    Open();
-  }
+  };
+  expect("starting", 10'000, "as it is set back");
+  Open();
+  expect("starting", 10'000, "after a restart");
+  told(11'000, 11'000, "former", "running");
+  expect("running", 11'000, "later");
+  Open();
+  expect("running", 11'000, "after another");
 }
 
 TEST_F(RecorderTest, AClockThatIsSetBackStopsNoFlush) {

@@ -32,6 +32,17 @@ bool TellsOfThings(const Record& record) {
          std::holds_alternative<Present>(record.what);
 }
 
+// Whether anything changes of what the series are made of.
+bool MakesSeries(const State::Effects& effects) {
+  return std::ranges::any_of(effects.changes, [](const State::Change& change) {
+    if (change.kind == "removed") {
+      return !change.object.starts_with("job/") && !change.object.starts_with("queue/");
+    }
+    return change.kind == "layout" || change.kind == "node" || change.kind == "pod" ||
+           change.kind == "quota";
+  });
+}
+
 }  // namespace
 
 // False: it is to end, and nothing waits any more.
@@ -58,16 +69,25 @@ void Recorder::SetBack() {
     if (live->state.now() <= now + kSetBack) continue;
     if (!pending_.empty()) Round({});
     if (!pending_.empty()) return;
-    const auto write = [&, id = live->id] { return store_->NotAfter(id, now); };
+    {
+      const std::scoped_lock lock(live_mutex_);
+      live->state.NotAfter(now);
+    }
+    live->derived.until = std::min(live->derived.until, now);
+    live->derived_flushed = std::min(live->derived_flushed, now);
+    for (auto& [source, told] : live->told_until) told = std::min(told, now);
+    past_.reset();
+    // What counts is what is known: events of one time do not say which of them was told last.
+    const auto write = [&]() -> Status {
+      NOS_RETURN_IF_ERROR(store_->NotAfter(live->id, now));
+      return store_->AddCheckpoint(live->id, live->state);
+    };
     const Status written = store_->Transaction(write);
     SetHealth(written);
     if (!written.ok()) return;
     Log(LogLevel::kWarn, "this server's clock was set back", {{"cluster", name}});
-    const std::scoped_lock lock(live_mutex_);
-    live->state.NotAfter(now);
-    live->derived.until = std::min(live->derived.until, now);
-    for (auto& [source, told] : live->told_until) told = std::min(told, now);
-    if (checkpoint_at_[live->id] > now) checkpoint_at_[live->id] = -1;
+    checkpoint_at_[live->id] = live->state.now();
+    events_since_checkpoint_[live->id] = 0;
   }
 }
 
@@ -274,8 +294,7 @@ void Recorder::Fold(Live& live, Envelope& envelope) {
       live.derived.until = FloorTo(record.at, kDeriveEvery) - kDeriveEvery;
     if (record.at < live.derived.until - stale()) {
       if (readings != nullptr) Owe(live, record.at, record.at + stale());
-      const bool changes = TellsOfThings(record) && !effects.changes.empty();
-      if (changes) Owe(live, record.at, live.derived.until);
+      if (MakesSeries(effects)) Owe(live, record.at, live.derived.until);
     }
     std::ranges::move(effects.changes, std::back_inserter(pending.effects.changes));
     std::ranges::move(effects.holds, std::back_inserter(pending.effects.holds));
@@ -355,6 +374,7 @@ Status Recorder::Flush() {
     if (unkept > 0) metrics_.Count(kLeftOut, {{"cluster", name}}, unkept);
     store_->TakeNumbers(live->id, live->heads);
     live->heads.Clear();
+    live->derived_flushed = live->derived.until;
   }
   return Status::Ok();
 }

@@ -69,11 +69,13 @@ export class Replay {
       if (states) states.push({ at, node });
       else this.past.set(name, [{ at, node }]);
     };
+    // Where somebody tells of nodes, one that was not there is there once it is told of.
+    const gone = events.some(({ kind }) => kind === "node");
     for (const node of before.nodes) put(node.node, 0, { ready: node.ready, removed: false, cut: { ...node, fresh_at: range.to } });
     for (const event of events) {
       const { at, id, node: of, ready } = event as HistoryEvent & { id?: string; node?: string; ready?: boolean };
       const name = (event.kind === "removed" ? id : of) ?? "";
-      const was = told.get(name) ?? { ready: true, removed: false, cut: undefined };
+      const was = told.get(name) ?? { ready: true, removed: gone, cut: undefined };
       if (event.kind === "removed") put(name, at, { ...was, removed: true, cut: undefined });
       const other = was.removed || was.ready !== (ready ?? true);
       if (event.kind === "node" && other) put(name, at, { ...was, removed: false, ready: ready ?? true });

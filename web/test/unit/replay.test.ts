@@ -38,8 +38,9 @@ describe("a replay of nodes that come and go", () => {
   const node = (at: number, name: string, ready: boolean): HistoryEvent => ({ at, kind: "node", node: name, ready });
   const removed = (at: number, id: string): HistoryEvent => ({ at, kind: "removed", what: "node", id });
   const replay = new Replay(before, range, [
-    node(110, "n-2", true), layout(120, "n-10", "x"), removed(130, "n-10"), layout(135, "n-10", "y"), node(140, "n-2", false),
+    node(110, "n-2", true), node(119, "n-10", true), layout(120, "n-10", "x"), removed(130, "n-10"), layout(135, "n-10", "y"), node(140, "n-2", false),
     node(150, "n-10", true), removed(160, "n-2"), node(170, "n-2", true), layout(180, "n-2", "z"), removed(190, "other"),
+    layout(165, "went-before", "x"),
   ], new Map());
   const at = (moment: number): string[] => replay.frame(moment).nodes.map((each) => `${each.node}:${each.ready ? "ready" : "not"}`);
 
