@@ -17,6 +17,9 @@ using cluster::Gpu;
 using cluster::NodeInfo;
 using scheduling::Progress;
 
+// Answers in a row that did not come.
+constexpr int kMostDoubts = 5;
+
 std::vector<gpu::Placement> PlacementsOf(const Gpu& gpu) {
   std::vector<gpu::Placement> placements;
   placements.reserve(gpu.instances.size());
@@ -143,9 +146,16 @@ void Cuts::Written(const CutWrite& write, const Status& answer) {
   if (found == sites_.end()) return;
   Site& site = found->second;
   site.writing = false;
-  if (answer.ok()) site.last_plan = write.plan;
+  const bool perhaps = answer.code() == Code::kDeadline || answer.code() == Code::kUnavailable;
+  if (answer.ok() || perhaps) site.last_plan = write.plan;
   if (answer.code() == Code::kConflict) {
     site.refused = write.resource_version;
+    site.dirty = true;
+    return;
+  }
+  // Once more: who gives up here lets others have what was set free for it.
+  site.doubts = perhaps ? site.doubts + 1 : 0;
+  if (perhaps && site.doubts <= kMostDoubts) {
     site.dirty = true;
     return;
   }

@@ -79,6 +79,7 @@ class Cuts {
   };
   struct Site {
     bool dirty = false, writing = false;
+    int doubts = 0;         // writes in a row of which no answer has come
     std::string refused;    // the version that a conflict says is gone
     std::string last_plan;  // of ours
     std::string adopted;    // the plan of a predecessor that is carried on

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "controllers/scheduler_fixture_test.h"
+#include "controllers/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
@@ -188,6 +189,25 @@ TEST_F(SchedulerCutsTest, AConflictIsNoFailure) {
   Tell("n", {{"somebody", "else"}});
   Run();
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+}
+
+// Who gives up leaves what was set free for it to others.
+TEST_F(SchedulerCutsTest, AnAnswerThatDoesNotComeIsNoFailure) {
+  Node("n", 1);
+  Pod("p", "3g.20gb");
+  int writes = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method == "PATCH" && request.path.find("/nodes/") != std::string::npos &&
+        writes++ < 3) {
+      answer = Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+    }
+    return answer;
+  };
+  Run();
+  EXPECT_EQ(writes, 4);
+  EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
+  EXPECT_EQ(testing::EventsOf(api_).find("not asked to be cut"), std::string::npos);
 }
 
 TEST_F(SchedulerCutsTest, AConflictWithSomebodyElsesPlanIsNotForgotten) {

@@ -311,6 +311,7 @@ TEST_F(RemoteWriteTest, TheBacklogIsBoundedAndWhatIsDroppedIsCounted) {
 
 TEST_F(RemoteWriteTest, SamplesThatComeLateAreDroppedAndCounted) {
   Begin();
+  clock_.Set(kReportStart + 10'000);
   Gpu(1, kReportStart + 10'000, "power", 1);
   Gpu(2, kReportStart, "power", 2);
   Gpu(3, kReportStart + 10'000, "temperature", 3);

@@ -29,7 +29,7 @@ void Recorder::Derive(Live& live) {
   if (tick <= derived.until) return;
   if (tick - derived.until > stale()) Owe(live, derived.until + kDeriveEvery, tick - kDeriveEvery);
   derived.until = tick;
-  if (Now() - tick > kBacklog) return Owe(live, tick, tick);
+  if (Now() - tick > kBacklog) Owe(live, tick, tick);  // followers get what is known so far
   const std::string text = DerivedEnvelope(live.name, live.state, catalogue_, tick, stale());
   auto envelope = ReadDerivedEnvelope(text);
   if (!envelope.ok()) return;  // it is what ReadDerivedEnvelope reads

@@ -63,6 +63,11 @@ await daemon('agent', [{ kind: 'MigAgentConfig', telemetry: { ...deliver('spool-
   podResourcesSocket: join(work, 'kubelet/pod-resources.sock'),
   nvmlLibrary: join(build, 'test/doubles/nvml/libnvidia-ml.so.1') }], { ...driver, NODE_NAME: 'gpu-1' })
 await daemon('partitioner', [{ kind: 'GpuPartitionerConfig', leaderElection }])
+// It counts what agents answer, to the scheduler's plans, too, from when it leads.
+await until('the partitioner leads', async () => {
+  const { body } = await ask('GET', `http://127.0.0.1:${ports.partitioner}/metrics`)
+  return /^nos_leader\S* 1$/m.test(body) || 'it does not'
+})
 await daemon('scheduler', [{ apiVersion: 'kubescheduler.config.k8s.io/v1', kind: 'KubeSchedulerConfiguration',
   leaderElection, profiles: [{ schedulerName: 'nos-scheduler' }] }, { kind: 'SchedulerConfig' }])
 await daemon('operator', [{ kind: 'OperatorConfig', leaderElection, telemetry: deliver('spool-operator') }])
