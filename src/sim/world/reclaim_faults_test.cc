@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-
 #include "base/log.h"
 #include "sim/world/specs.h"
 #include "sim/world/workload.h"
