@@ -312,7 +312,6 @@ void KeepForShares(Problem& problem, const FuturePlace& place) {
   }
   for (const SlotInTheWay& slot : place.in_the_way) {
     const ProblemGpu& gpu = problem.gpus[slot.gpu];
-    if (std::ranges::count(gpu.used_shares, slot.placement) <= slot.nth) continue;  // planned
     if (more.contains(slot.gpu)) more[slot.gpu] -= SlotsOn(problem, gpu, slot.placement);
   }
   for (const auto& [gpu, slots] : more) problem.gpus[gpu].kept_slots += std::max(0, slots);

@@ -79,17 +79,32 @@ class Stager {
       settled.Place(pod.cls, pod.node, devices);
       settled_.push_back({pod.cls, pod.node, {devices.begin(), devices.end()}});
     }
-    for (size_t g = 0; g < rest_.gpus.size(); ++g) {
-      const GpuState& state = states_.Get(settled.gpu(static_cast<int>(g)));
-      rest_.gpus[g].used = state.occupied;
-      rest_.gpus[g].free = state.free;
-    }
+    CountAsUsed(settled);
     for (size_t n = 0; n < rest_.nodes.size(); ++n) {
       const int64_t* free = settled.FreeOf(static_cast<int>(n));
       std::copy(free, free + rest_.dimensions, &rest_.free[n * rest_.dimensions]);
     }
     for (size_t c = 0; c < rest_.classes.size(); ++c) {
       rest_.classes[c].count -= settled.PlacedOf(static_cast<int>(c));
+    }
+  }
+
+  void CountAsUsed(const Draft& settled) {
+    for (const PlacedPod& pod : settled.pods()) {
+      for (const Device& device : settled.DevicesOf(pod)) {
+        ProblemGpu& gpu = rest_.gpus[device.gpu];
+        if (states_.IsCounted(gpu.model)) gpu.used_shares.push_back(device.placement);
+      }
+    }
+    for (size_t g = 0; g < rest_.gpus.size(); ++g) {
+      ProblemGpu& gpu = rest_.gpus[g];
+      const GpuState& state = states_.Get(settled.gpu(static_cast<int>(g)));
+      if (states_.IsCounted(gpu.model)) {
+        gpu.free_shares = states_.FreeSharesOf(state);
+      } else {
+        gpu.used = state.occupied;
+        gpu.free = state.free;
+      }
     }
   }
 

@@ -8,11 +8,14 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "gpu/shares.h"
+#include "planning/share_states.h"
 
 namespace nos::planning::testing {
 
 uint16_t ProblemBuilder::Model(std::string_view name) {
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(name);
+  if (model == nullptr) model = gpu::FindShares(name);
   if (model == nullptr) std::abort();
   const auto it = std::find(problem_.models.begin(), problem_.models.end(), model);
   if (it != problem_.models.end()) return static_cast<uint16_t>(it - problem_.models.begin());
@@ -31,7 +34,12 @@ int ProblemBuilder::Node(int64_t cpu, const std::vector<std::string>& gpus) {
     const gpu::Model& model = *problem_.models[g.model];
     for (size_t i = 1; i < words.size(); ++i) {
       const bool used = words[i].ends_with('*');
-      const auto placement = model.ParsePlacement(words[i].substr(0, words[i].size() - used));
+      const std::string_view word = words[i].substr(0, words[i].size() - used);
+      if (model.counted()) {
+        (used ? g.used_shares : g.free_shares).push_back(model.FindProfile(word).value());
+        continue;
+      }
+      const auto placement = model.ParsePlacement(word);
       const gpu::PlacementId id = model.layouts().Find(placement.value()).value();
       if (used) g.used = model.layouts().Add(g.used, id);
       if (!used) g.free |= uint64_t{1} << id;
@@ -97,10 +105,59 @@ Problem ProblemBuilder::Build() {
 
 namespace {
 
+using Shares = std::vector<gpu::ProfileId>;
+
+// What shares take of a GPU; `kept`: slots that are nobody's.
+bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int kept = 0) {
+  int slots = kept, number = 0;
+  for (const Shares& some : all) {
+    for (const gpu::ProfileId profile : some) slots += model.profile(profile).slots;
+    number += static_cast<int>(some.size());
+  }
+  return slots <= model.slots() && number <= model.most_instances();
+}
+
+std::string SharedGpuFault(const Draft& draft, int gpu, const std::vector<Device>& devices) {
+  const Problem& problem = draft.problem();
+  const ProblemGpu& g = problem.gpus[gpu];
+  const gpu::Model& model = *problem.models[g.model];
+  Shares planned, left = g.free_shares;
+  bool creates = false;
+  for (const Device& d : devices) {
+    if (problem.slices[d.slice].profile[g.model] != d.placement) return "wrong profile";
+    planned.push_back(d.placement);
+    creates = creates || d.created;
+    if (d.created) continue;
+    const auto there = std::ranges::find(left, d.placement);
+    if (there == left.end()) return "no such free share";
+    left.erase(there);
+  }
+  if (creates && !g.recut) return "fixed GPU shared anew";
+  if (!planned.empty() && !FitTogether(model, {g.used_shares, planned}, g.kept_slots)) {
+    return "more shares than fit";
+  }
+  const GpuState& state = draft.states().Get(draft.gpu(gpu));
+  int slots = 0;
+  for (const Shares& some : {g.used_shares, planned}) {
+    for (const gpu::ProfileId profile : some) slots += model.profile(profile).slots;
+  }
+  const Taken taken = Taken::Of(state.occupied);
+  if (taken.slots != slots) return "the GPU's state is not the sum of its pods";
+  const Shares& kept = draft.states().FreeSharesOf(state);
+  for (const gpu::ProfileId profile : kept) {
+    const auto there = std::ranges::find(left, profile);
+    if (there == left.end()) return "a free share is kept that is not there";
+    left.erase(there);
+  }
+  if (!left.empty() && !creates) return "free share lost for no pod";
+  return FitTogether(model, {g.used_shares, planned, kept}) ? "" : "a kept free share does not fit";
+}
+
 std::string GpuFault(const Draft& draft, int gpu, const std::vector<Device>& devices) {
   const Problem& problem = draft.problem();
   const ProblemGpu& g = problem.gpus[gpu];
   const gpu::Model& model = *problem.models[g.model];
+  if (model.counted()) return SharedGpuFault(draft, gpu, devices);
   const gpu::LayoutTable& table = model.layouts();
   gpu::LayoutId layout = g.used;
   bool creates = false;
@@ -169,8 +226,8 @@ namespace {
 
 // Takes the pods one by one: each is left out, or its slices are dealt to the GPUs of each node in
 // every way. What lies on a GPU together is possible if some legal layout holds it beside the used
-// instances. Situations met before are not looked at again. Shares nothing with the planner but the
-// models' tables of layouts.
+// instances, or its memory suffices. Situations met before are not looked at again. Shares nothing
+// with the planner but the models' tables of layouts.
 class ForceSolver {
  public:
   explicit ForceSolver(const Problem& problem)
@@ -227,12 +284,73 @@ class ForceSolver {
   bool IsPossible(int g) {
     const auto [it, fresh] = possible_[g].try_emplace(on_gpu_[g]);
     if (!fresh) return it->second;
+    if (IsShared(g)) return it->second = SharesFit(g);
     const gpu::LayoutTable& table = problem_.models[problem_.gpus[g].model]->layouts();
     for (size_t l = 0; l < table.size() && !it->second; ++l) {
       it->second = Serves(g, table, static_cast<gpu::LayoutId>(l));
     }
     return it->second;
   }
+
+  const gpu::Model& ModelOf(int g) const { return *problem_.models[problem_.gpus[g].model]; }
+  bool IsShared(int g) const { return ModelOf(g).counted(); }
+
+  // The shares dealt to a GPU; none: one is not made there.
+  std::optional<Shares> SharesOn(int g) const {
+    Shares shares;
+    for (size_t s = 0; s < problem_.slices.size(); ++s) {
+      const gpu::ProfileId profile = problem_.slices[s].profile[problem_.gpus[g].model];
+      if (on_gpu_[g][s] > 0 && profile == kNoProfile) return std::nullopt;
+      shares.insert(shares.end(), on_gpu_[g][s], profile);
+    }
+    return shares;
+  }
+
+  bool SharesFit(int g) const {
+    const ProblemGpu& gpu = problem_.gpus[g];
+    const auto shares = SharesOn(g);
+    if (!shares || (!gpu.recut && Missing(gpu.free_shares, *shares) > 0)) return false;
+    return shares->empty() || FitTogether(ModelOf(g), {gpu.used_shares, *shares}, gpu.kept_slots);
+  }
+
+  // Takes from those that are there; returns how many lack.
+  static int Missing(Shares there, const Shares& wanted) {
+    int missing = 0;
+    for (const gpu::ProfileId profile : wanted) {
+      const auto at = std::ranges::find(there, profile);
+      if (at == there.end()) {
+        ++missing;
+      } else {
+        there.erase(at);
+      }
+    }
+    return missing;
+  }
+
+  // Every choice of free shares that go is tried.
+  int ShareChanges(int g) const {
+    const ProblemGpu& gpu = problem_.gpus[g];
+    const Shares wanted = SharesOn(g).value();
+    int least = kNever;
+    for (uint64_t stay = 0; stay < uint64_t{1} << gpu.free_shares.size(); ++stay) {
+      Shares there;
+      for (size_t i = 0; i < gpu.free_shares.size(); ++i) {
+        if ((stay >> i & 1) != 0) there.push_back(gpu.free_shares[i]);
+      }
+      const int created = Missing(there, wanted), gone = std::popcount(~stay & All(gpu));
+      // Those that stay and serve nobody take room, too.
+      Shares besides = there;
+      for (const gpu::ProfileId profile : wanted) {
+        const auto at = std::ranges::find(besides, profile);
+        if (at != besides.end()) besides.erase(at);
+      }
+      const bool fits = FitTogether(ModelOf(g), {gpu.used_shares, wanted, besides});
+      if (!fits || (gone > 0 && created == 0) || (created > 0 && !gpu.recut)) continue;
+      least = std::min(least, created + gone);
+    }
+    return least;
+  }
+  static uint64_t All(const ProblemGpu& gpu) { return (uint64_t{1} << gpu.free_shares.size()) - 1; }
 
   bool Serves(int g, const gpu::LayoutTable& table, gpu::LayoutId layout) const {
     const ProblemGpu& gpu = problem_.gpus[g];
@@ -252,14 +370,20 @@ class ForceSolver {
     int changes = 0;
     for (size_t g = 0; g < on_gpu_.size(); ++g) {
       const auto [it, fresh] = changes_.try_emplace({g, on_gpu_[g]}, kNever);
-      const gpu::LayoutTable& table = problem_.models[problem_.gpus[g].model]->layouts();
-      for (size_t l = 0; l < table.size() && fresh; ++l) {
-        const auto layout = static_cast<gpu::LayoutId>(l);
-        it->second = std::min(it->second, ChangesTo(static_cast<int>(g), table, layout));
-      }
+      if (fresh) it->second = ChangesOn(static_cast<int>(g));
       changes += it->second;
     }
     return changes;
+  }
+
+  int ChangesOn(int g) const {
+    if (IsShared(g)) return ShareChanges(g);
+    const gpu::LayoutTable& table = ModelOf(g).layouts();
+    int least = kNever;
+    for (size_t l = 0; l < table.size(); ++l) {
+      least = std::min(least, ChangesTo(g, table, static_cast<gpu::LayoutId>(l)));
+    }
+    return least;
   }
 
   // Used instances stay, those that are new serve a pod each, and all others were free before.
