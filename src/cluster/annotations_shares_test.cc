@@ -84,19 +84,32 @@ TEST(ReadSharesTest, AGpuOfAnotherModeIsLeftAlone) {
   EXPECT_EQ(gpus.problems.size(), 1u);
 }
 
-TEST(ReadSharesTest, SharesKeepTheirNumbers) {
-  Node node = MpsNode({{N("status-model-0"), "MPS-39GB"},
-                       {N("status-layout-0"), "10gb@2:used,10gb@3:free"},
-                       {N("spec-gpu-0-10gb"), "2"},
-                       {N("spec-gpu-0-5gb"), "3"}});
+std::vector<std::string> TargetNames(const Node& node) {
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   const auto targets = ReadSpec(node, gpus);
-  ASSERT_EQ(targets.size(), 1u);
   std::vector<std::string> names;
-  for (const auto& placement : targets[0].placements) {
-    names.push_back(targets[0].model->PlacementName(placement));
+  for (const TargetLayout& target : targets) {
+    for (const gpu::Placement& placement : target.placements) {
+      names.push_back(target.model->PlacementName(placement));
+    }
   }
-  EXPECT_THAT(names, ElementsAre("5gb@0", "5gb@1", "5gb@4", "10gb@2", "10gb@3"));
+  return names;
+}
+
+TEST(ReadSharesTest, SharesKeepTheirNumbers) {
+  const Node node = MpsNode({{N("status-model-0"), "MPS-39GB"},
+                             {N("status-layout-0"), "10gb@2:used,10gb@3:free"},
+                             {N("spec-gpu-0-10gb"), "2"},
+                             {N("spec-gpu-0-5gb"), "3"}});
+  EXPECT_THAT(TargetNames(node), ElementsAre("5gb@0", "5gb@1", "5gb@4", "10gb@2", "10gb@3"));
+}
+
+// It stays as long as it is used.
+TEST(ReadSharesTest, TheNumberOfAUsedShareThatIsNotAskedForIsNotGivenAway) {
+  const Node node = MpsNode({{N("status-model-0"), "MPS-39GB"},
+                             {N("status-layout-0"), "10gb@0:used,10gb@1:free,5gb@2:free"},
+                             {N("spec-gpu-0-5gb"), "2"}});
+  EXPECT_THAT(TargetNames(node), ElementsAre("5gb@1", "5gb@2"));
 }
 
 }  // namespace

@@ -49,10 +49,17 @@ class Search {
 };
 
 std::optional<std::vector<Placement>> AddShares(gpu::Occupancy on, const ProfileCounts& missing,
-                                                std::vector<Placement> placements) {
+                                                std::vector<Placement> placements,
+                                                uint64_t avoided) {
   for (size_t profile = 0; profile < missing.size(); ++profile) {
     for (int n = 0; n < missing[profile]; ++n) {
-      const auto place = on.FirstPlace(static_cast<ProfileId>(profile));
+      const Placement beside{static_cast<ProfileId>(profile),
+                             static_cast<uint8_t>(std::countr_one(on.starts() | avoided))};
+      if (on.Add(beside)) {
+        placements.push_back(beside);
+        continue;
+      }
+      const auto place = on.FirstPlace(beside.profile);
       if (!place) return std::nullopt;
       on.Add(*place);
       placements.push_back(*place);
@@ -83,12 +90,12 @@ std::optional<gpu::Occupancy> OccupancyOf(const gpu::Model& model,
 }
 
 std::optional<std::vector<Placement>> Arrange(const gpu::Model& model, ProfileCounts counts,
-                                              std::span<const Placement> kept) {
+                                              std::span<const Placement> kept, uint64_t avoided) {
   const auto on = OccupancyOf(model, kept);
   if (!on) return std::nullopt;
   for (const Placement& placement : kept) --counts[placement.profile];
   if (std::ranges::any_of(counts, [](int n) { return n < 0; })) return std::nullopt;
-  if (model.counted()) return AddShares(*on, counts, {kept.begin(), kept.end()});
+  if (model.counted()) return AddShares(*on, counts, {kept.begin(), kept.end()}, avoided);
   const auto layout = Search(model).Complete(on->layout(), counts);
   if (!layout) return std::nullopt;
   return PlacementsOf(model, *layout);

@@ -1,6 +1,7 @@
 // Finds places for instances of which only the number is known. Internal to this room.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,9 +15,11 @@ using ProfileCounts = std::vector<int>;  // by gpu::ProfileId
 
 // Legal placements with exactly these instances, `kept` among them, sorted; nothing when there are
 // none. MIG: large profiles get the lowest starts, and every layout of the model is visited at most
-// once; shares get the lowest numbers. Deterministic.
+// once; shares get the lowest numbers, of those that are not `avoided` (bit i: number i) while
+// there are such. Deterministic.
 std::optional<std::vector<gpu::Placement>> Arrange(const gpu::Model& model, ProfileCounts counts,
-                                                   std::span<const gpu::Placement> kept = {});
+                                                   std::span<const gpu::Placement> kept = {},
+                                                   uint64_t avoided = 0);
 
 // The placements of a layout, sorted. REQUIRES: the model has layouts.
 std::vector<gpu::Placement> PlacementsOf(const gpu::Model& model, gpu::LayoutId layout);

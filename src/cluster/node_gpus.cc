@@ -304,11 +304,16 @@ std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const Report
     if (!spec.counts.empty() && total != counts->total) return std::nullopt;
     return placements;
   }
+  // What is used stays for now, asked for or not: its number is not free for another share.
+  uint64_t numbers = 0;
+  for (const Instance& instance : gpu.instances) {
+    if (instance.used && gpu.model->counted()) numbers |= uint64_t{1} << instance.placement.start;
+  }
   for (const bool used_only : {false, true}) {
     const std::vector<gpu::Placement> kept = Keepable(gpu, counts->total, used_only);
-    if (auto placements = Arrange(*gpu.model, counts->total, kept)) return placements;
+    if (auto placements = Arrange(*gpu.model, counts->total, kept, numbers)) return placements;
   }
-  return Arrange(*gpu.model, counts->total);
+  return Arrange(*gpu.model, counts->total, {}, numbers);
 }
 
 std::string PlanId(const Node& node, std::string_view key) {

@@ -41,7 +41,7 @@ constexpr auto kBootTime = std::chrono::seconds(5);
 constexpr int kRequests = 100'000;
 
 struct SandboxFlags {
-  int nodes = 2, gpus = 2;
+  int nodes = 2, gpus = 2, mps = 0;
   std::vector<std::string> models = {"A100-40GB"};
   std::string cluster_file, workload = "demo", kubeconfig, catalogue;
   uint16_t port = 0;
@@ -62,6 +62,7 @@ Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
     sim::NodeSpec node;
     node.name = fmt::format("node-{}", n + 1);
     node.gpus.resize(static_cast<size_t>(flags.gpus), {model->name(), {}});
+    node.mps = n >= flags.nodes - flags.mps;
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -82,7 +83,7 @@ sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::Nod
   for (const sim::NodeSpec& node : nodes) {
     for (const sim::GpuSpec& spec : node.gpus) {
       // A node of a model that nobody knows is there, and has no part in this.
-      const auto model = sim::FindModel(catalogue, spec.model);
+      const auto model = sim::FindDividedModel(catalogue, node, spec);
       if (model.ok()) gpus.push_back(*model);
     }
   }
@@ -290,12 +291,18 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
   auto* gpus = command->add_option("--gpus", flags->gpus, "GPUs on each node")
                    ->check(CLI::Range(1, 16))
                    ->capture_default_str();
+  auto* mps = command
+                  ->add_option("--mps", flags->mps,
+                               "So many of the nodes, the last ones, share GPUs by memory (MPS)")
+                  ->check(CLI::Range(0, 5000))
+                  ->capture_default_str();
   auto* models = command->add_option("--model", flags->models, "GPU model; several take turns");
   OfferWords(*models, ModelNames(), false, "NAME [" + flags->models.front() + "]");
   command->add_option("--cluster", flags->cluster_file, "Nodes from a dump (YAML or JSON) instead")
       ->option_text("FILE")
       ->excludes(nodes)
       ->excludes(gpus)
+      ->excludes(mps)
       ->excludes(models);
   OfferWords(
       *command->add_option("--workload", flags->workload, "Pods to submit: demo, none or a FILE"),
@@ -327,6 +334,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       "Examples:\n"
       "  nos sandbox\n"
       "  nos sandbox --nodes 4 --gpus 8 --model H100-80GB --speed 5\n"
+      "  nos sandbox --nodes 3 --mps 2\n"
       "  nos sandbox --workload none            then: kubectl apply -f my-pods.yaml\n"
       "  kubectl get nodes -o yaml > nodes.yaml; nos sandbox --cluster nodes.yaml");
   command->callback([&chosen, flags] {

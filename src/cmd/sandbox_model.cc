@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cluster/objects.h"
+#include "cluster/resources.h"
 
 namespace nos::cmd {
 namespace {
@@ -15,24 +16,28 @@ namespace {
 GpuRow ReadGpu(const sim::Machine& machine, size_t index) {
   const gpu::Model& model = machine.model(index);
   GpuRow row{machine.kubelet().name(), static_cast<int>(index), model.name(), model.slots(), {}};
-  for (const device::GpuInstance& instance : machine.gpus()->Truth(static_cast<int>(index))) {
+  row.by_memory = model.counted();
+  for (const device::GpuInstance& instance : machine.Instances(index)) {
     SlotSpan span{instance.start, instance.size, instance.profile, ""};
     if (const auto* holder = machine.kubelet().Holder(instance.uuid)) span.pod = holder->pod->Key();
     row.changing = row.changing || !instance.complete;
     row.spans.push_back(std::move(span));
   }
-  std::sort(row.spans.begin(), row.spans.end(),
-            [](const SlotSpan& a, const SlotSpan& b) { return a.start < b.start; });
+  if (row.by_memory) {
+    LayOut(row.spans);
+  } else {
+    std::ranges::sort(row.spans, {}, &SlotSpan::start);
+  }
   return row;
 }
 
 std::string Asks(const cluster::Pod& pod) {
-  constexpr std::string_view kMig = "nvidia.com/mig-";
+  constexpr std::string_view kKind = "nvidia.com/mig-";  // or gpu-
   std::string text;
   for (const auto& [name, quantity] : cluster::PodRequests(pod)) {
-    if (!name.starts_with(kMig)) continue;
-    text +=
-        fmt::format("{}{}x{}", text.empty() ? "" : " ", quantity.Value(), name.substr(kMig.size()));
+    if (!cluster::IsSliceResource(name)) continue;
+    text += fmt::format("{}{}x{}", text.empty() ? "" : " ", quantity.Value(),
+                        name.substr(kKind.size()));
   }
   return text;
 }

@@ -125,10 +125,10 @@ void SandboxTelemetry::Tick() {
 void SandboxTelemetry::Measure() {
   for (const auto& [name, machine] : world_.machines()) {
     if (machine->gpus() == nullptr) continue;
-    const auto sample = telemetry::TakeSample(name, *machine->gpus(), machine->kubelet(),
+    const auto sample = telemetry::TakeSample(name, *machine->backend(), machine->kubelet(),
                                               world_.catalogue(), nullptr);
     if (!sample.ok()) continue;  // its driver does not answer: the server sees that it is silent
-    telemetry::Sampler& sampler = samplers_.try_emplace(name, "mig").first->second;
+    telemetry::Sampler& sampler = samplers_.try_emplace(name).first->second;
     Send({"node/" + name, sampler.Records(*sample, {}, world_.Now()), world_.Now()});
   }
 }

@@ -56,7 +56,7 @@ std::string Header(const ViewModel& model) {
 std::string GpuLine(const GpuRow& gpu, size_t columns, bool colour) {
   const std::string name = Printable(fmt::format("{} gpu {} {}", gpu.node, gpu.index, gpu.model));
   constexpr size_t kMarkAndEdge = 2;
-  const auto slots = static_cast<size_t>(gpu.slots);
+  const size_t slots = gpu.cells();
   if (columns < slots + kMarkAndEdge) return Truncate(name, columns);
   const size_t room = columns - kMarkAndEdge;
   const size_t label = std::min(kLabelWidth, Minus(room, 2 * slots));
@@ -163,21 +163,34 @@ std::string DecisionText(const DecisionRow& row, size_t width) {
   return CutWords(fmt::format("{}{}{}{}", head, changes, link, pods), width);
 }
 
+void LayOut(std::vector<SlotSpan>& shares) {
+  std::ranges::stable_sort(shares, {}, &SlotSpan::start);
+  int next = 0;
+  for (SlotSpan& share : shares) {
+    share.start = next;
+    next += share.size;
+  }
+}
+
 std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour) {
   std::string out = "|";
-  int slot = 0;
-  const auto empty_until = [&](int end) {
-    for (; slot < end; ++slot) {
-      out += Paint(std::string(cell - 1, '.'), kDim, colour) + (slot + 1 < end ? "." : "|");
-    }
+  const auto slots = static_cast<size_t>(gpu.slots);
+  size_t column = 0;
+  // Up to the line behind the slot before `slot`; a piece too small for one has none.
+  const auto piece = [&](int slot, const auto& text, std::string_view how) {
+    const size_t end = cell * gpu.cells() * static_cast<size_t>(slot) / slots;
+    if (end <= column) return;
+    out += Paint(text(end - column - 1), how, colour) + "|";
+    column = end;
   };
+  const auto dots = [](size_t width) { return std::string(width, '.'); };
   for (const SlotSpan& span : gpu.spans) {
-    empty_until(span.start);
-    const size_t width = cell * static_cast<size_t>(span.size) - 1;
-    out += Paint(SpanText(span, width), span.pod.empty() ? kFree : kUsed, colour) + "|";
-    slot = span.start + span.size;
+    piece(span.start, dots, kDim);
+    piece(
+        span.start + span.size, [&](size_t width) { return SpanText(span, width); },
+        span.pod.empty() ? kFree : kUsed);
   }
-  empty_until(gpu.slots);
+  piece(gpu.slots, dots, kDim);
   return out;
 }
 

@@ -11,8 +11,8 @@
 namespace nos::cmd {
 
 struct SlotSpan {
-  int start = 0, size = 1;  // placement slots
-  std::string profile;      // "3g.20gb"
+  int start = 0, size = 1;  // slots
+  std::string profile;      // "3g.20gb", "10gb"
   std::string pod;          // "namespace/name" that holds it; empty: free
 };
 
@@ -20,10 +20,17 @@ struct GpuRow {
   std::string node;
   int index = 0;
   std::string model;
-  int slots = 8;
+  int slots = 8;                // of placements; of a GPU that is shared by memory, GiB
   std::vector<SlotSpan> spans;  // sorted by start, not overlapping
   bool changing = false;        // the agent is cutting it now
+  bool by_memory = false;
+
+  // As many characters as a slot takes, so often its row is as wide.
+  size_t cells() const { return by_memory ? 8 : static_cast<size_t>(slots); }
 };
+
+// Shares of memory lie nowhere: one after another, in order of what is their start so far.
+void LayOut(std::vector<SlotSpan>& shares);
 
 struct WaitingRow {
   std::string pod, asks, why;
@@ -66,7 +73,8 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour);
 // sentence however many there are.
 std::string DecisionText(const DecisionRow& row, size_t width);
 
-// The slots of one GPU: "|3g.20gb train-1        |1g.5gb  |··|". Each slot takes `cell` characters.
+// The slots of one GPU: "|train-1 3g.20gb         |1g.5gb  |··|". Each of its cells takes `cell`
+// characters.
 std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour);
 
 }  // namespace nos::cmd

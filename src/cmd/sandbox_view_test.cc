@@ -18,6 +18,20 @@ TEST(SandboxViewTest, DrawsUsedFreeAndEmptySlots) {
             "|web 1g.…|..........................|3g.20gb free                       |");
 }
 
+// In the width of eight slots, each by its memory; the last one is too small for a line of its own.
+TEST(SandboxViewTest, DrawsSharesOneAfterAnother) {
+  GpuRow row{"node-1",
+             0,
+             "MPS-39GB",
+             39,
+             {{7, 10, "10gb", "a/web"}, {0, 20, "20gb", ""}, {9, 1, "1gb", "a/x"}},
+             false,
+             true};
+  LayOut(row.spans);
+  EXPECT_EQ(RenderSlots(row, 4, false), "|20gb free      |web 10…||......|");
+  EXPECT_EQ(DisplayWidth(RenderSlots(row, 1, false)), 9u);
+}
+
 TEST(SandboxViewTest, EveryRowOfAModelIsEquallyWide) {
   GpuRow empty = Row();
   empty.spans.clear();

@@ -161,6 +161,7 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
       ->capture_default_str();
   command->add_flag("--scheduler-cuts", flags->options.scheduler_cuts,
                     "Pods are bound by nos scheduler, which has GPUs cut for them itself");
+  command->add_flag("--mps", flags->options.mps, "GPUs of some nodes are shared by MPS");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

@@ -14,7 +14,7 @@
 namespace nos::cmd {
 namespace {
 
-constexpr int kMostSlots = 32;
+constexpr int kMostSlots = 960;
 constexpr std::array<std::pair<std::string_view, TopSort>, 5> kSorts = {
     {{"state", TopSort::kState},
      {"name", TopSort::kName},
@@ -67,12 +67,13 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
                   static_cast<int>(CountAt(instance, "size", kMostSlots)),
                   std::string(FindString(instance, "profile")), HolderOf(instance, options)};
     const bool others = !options.ns.empty() && span.pod.empty();
-    if (span.size > 0 && span.start + span.size <= row.slots && !others) row.spans.push_back(span);
+    if (span.size > 0 && !others) row.spans.push_back(span);
   }
+  if (row.by_memory) LayOut(row.spans);
   std::ranges::sort(row.spans, {}, &SlotSpan::start);
   int end = 0;
   std::erase_if(row.spans, [&](const SlotSpan& span) {
-    if (span.start < end) return true;
+    if (span.start < end || span.start + span.size > row.slots) return true;
     end = span.start + span.size;
     return false;
   });
@@ -84,6 +85,9 @@ TopGpu GpuOf(const Json& node, const Json& gpu, const TopOptions& options) {
   result.row.index = static_cast<int>(CountAt(gpu, "index", 1'000'000));
   result.row.model = FindString(gpu, "product");
   result.row.slots = static_cast<int>(CountAt(gpu, "slots", kMostSlots));
+  const Json* mig = Find(gpu, "mig");
+  result.row.by_memory =
+      result.row.slots > 0 && mig != nullptr && mig->is_bool() && !mig->get_bool();
   AddSpans(gpu, options, result.row);
   result.health = FindString(gpu, "health");
   if (const Json* metrics = Find(gpu, "metrics")) {

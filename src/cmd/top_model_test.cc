@@ -63,6 +63,24 @@ TEST(TopModel, RowsAreWhatTheServerSays) {
   EXPECT_EQ(rows.waiting, 1U);
 }
 
+TEST(TopModel, SharesLieOneAfterAnother) {
+  TopModel model;
+  model.Load(Parsed(R"({"at":1763760000000,"nodes":[{"node":"n","gpus":[
+    {"index":0,"slots":39,"mig":false,"product":"A100","health":"","holders":[],
+     "instances":[
+      {"profile":"5gb","start":3,"size":5,"holders":[{"namespace":"a","pod":"small"}]},
+      {"profile":"20gb","start":0,"size":20,"holders":[{"namespace":"b","pod":"large"}]},
+      {"profile":"30gb","start":9,"size":30,"holders":[]}]}]}]})"),
+             {Pods()}, nullptr);
+  const TopRows rows = RowsOf(model, {});
+  ASSERT_EQ(rows.gpus.size(), 1U);
+  const std::vector<SlotSpan>& spans = rows.gpus[0].row.spans;
+  ASSERT_EQ(spans.size(), 2U) << "nor are there more than the GPU has";
+  EXPECT_EQ(spans[0].pod, "b/large");
+  EXPECT_EQ(spans[1].start, 20);
+  EXPECT_EQ(spans[1].size, 5);
+}
+
 TEST(TopModel, OneNamespaceSeesItsOwn) {
   const TopRows rows = RowsOf(Model(), {"b", TopSort::kState});
   ASSERT_EQ(rows.gpus.size(), 1U);

@@ -82,7 +82,7 @@ std::string GpuLine(const TopGpu& gpu, size_t columns, bool colour) {
   const std::string name = Pad(fmt::format("{} gpu {}", gpu.row.node, gpu.row.index), label);
   const std::string facts = Pad(Percent(gpu.utilization), kUse) + Pad(MemoryText(gpu), kMemory);
   if (!gpu.health.empty()) return Truncate(Printable(name + facts + gpu.health), columns);
-  const auto slots = static_cast<size_t>(gpu.row.slots);
+  const size_t slots = gpu.row.cells();
   const size_t room = Minus(columns, label + kUse + kMemory + 1);
   if (room < slots) return Truncate(name + facts, columns);
   const size_t cell = std::min(room, kWidestCell * 8) / slots;

@@ -134,6 +134,30 @@ std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   return untold;
 }
 
+// Whether pods hold more shares than there are in the list that nobody is told to hold.
+bool HoldUnseenShares(const NodeDevices& devices, const Alive& pods,
+                      const std::set<std::string>& untold,
+                      const std::map<std::string, std::string>& resources) {
+  std::map<std::string, int64_t> unseen;
+  for (const std::string& resource : untold) {
+    if (gpu::IsShareResource(resource)) unseen[resource] = 0;
+  }
+  for (auto& [resource, count] : unseen) {
+    for (const auto& [key, pod] : pods) {
+      if (!Admitted(*pod)) continue;
+      std::map<std::string, int64_t> held = ToBeTold(*pod);
+      const cluster::ResourceList asked = cluster::PodRequests(*pod);
+      const auto all = asked.find(resource);
+      if (RunsInitContainers(*pod) && all != asked.end()) held[resource] = CountOf(all->second);
+      count += std::max<int64_t>(0, held[resource] - devices.Told(key, resource));
+    }
+    for (const auto& [uuid, of] : resources) {
+      if (of == resource && !devices.holders.contains(uuid)) --count;
+    }
+  }
+  return std::ranges::any_of(unseen, [](const auto& entry) { return entry.second > 0; });
+}
+
 const cluster::Pod* Find(const Alive& pods, const std::string& key) {
   const auto pod = pods.find(key);
   return pod == pods.end() ? nullptr : pod->second;
@@ -226,6 +250,7 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
   for (const auto& [uuid, resource] : resources) {
     if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
+  devices.unseen_shares = HoldUnseenShares(devices, alive, untold, resources);
   return holders;
 }
 

@@ -40,6 +40,9 @@ struct NodeDevices {
   std::map<std::pair<std::string, std::string>, int64_t> told;
   // UUIDs that some pod may hold: the kubelet does not say which.
   std::set<std::string> doubtful;
+  // Pods hold shares of which nobody tells, and that no list has: a former agent has made them, and
+  // they take memory of some GPU.
+  bool unseen_shares = false;
 
   // Held for sure or in doubt.
   std::set<std::string> Held() const;

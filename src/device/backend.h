@@ -1,7 +1,7 @@
 // The GPUs of one node, as the agent sees and cuts them. Implemented by NVML on real nodes and by
 // the simulated GPU (device/sim_gpus.h) elsewhere; callers never know which.
 //
-// An instance here is a MIG device: a GPU instance with its full-size compute instance.
+// An instance here is a GPU instance with its full-size compute instance (MIG), or an MPS share.
 // Not thread-safe: one owner thread makes all calls.
 #pragma once
 
@@ -45,7 +45,7 @@ struct GpuInstance {
   std::string uuid;             // "MIG-..." of its compute instance; empty when it has none
   std::string profile;          // "1g.5gb"
   int profile_id = -1;          // nvmlGpuInstanceProfileInfo_t.id
-  uint8_t start = 0, size = 0;  // placement slots
+  uint8_t start = 0, size = 0;  // placement slots; of an MPS share its number, and GiB
   // False after a crash between the two NVML calls: there is no compute instance, hence no device.
   bool complete = true;
 };

@@ -16,7 +16,7 @@ GpuInstance ToInstance(int gpu, uint32_t id, const MpsShare& share) {
   instance.uuid = MpsShareId(share);
   instance.profile = MpsProfile(share.gib);
   instance.start = static_cast<uint8_t>(share.start);
-  instance.size = 1;
+  instance.size = static_cast<uint8_t>(share.gib);
   return instance;
 }
 
@@ -125,11 +125,20 @@ std::string MpsGpus::AdoptOne(const std::string& id) {
 
 Result<std::vector<GpuInstance>> MpsGpus::ListInstances(int gpu) {
   if (!IsShared(gpu)) return backend_.ListInstances(gpu);
+  {
+    const std::scoped_lock lock(mutex_);
+    NOS_RETURN_IF_ERROR(Find(gpu).status());
+  }
+  return SharesOn(gpu);
+}
+
+std::vector<GpuInstance> MpsGpus::SharesOn(int gpu) {
   const std::scoped_lock lock(mutex_);
-  NOS_ASSIGN(const Known known, Find(gpu));
   std::vector<GpuInstance> instances;
-  if (known.shares == nullptr) return instances;
-  for (const auto& [id, share] : *known.shares) instances.push_back(ToInstance(gpu, id, share));
+  const auto info = infos_.find(gpu);
+  const auto shares = info == infos_.end() ? shares_.end() : shares_.find(info->second.uuid);
+  if (shares == shares_.end()) return instances;
+  for (const auto& [id, share] : shares->second) instances.push_back(ToInstance(gpu, id, share));
   std::sort(instances.begin(), instances.end(), [](const auto& left, const auto& right) {
     return std::tie(left.start, left.uuid) < std::tie(right.start, right.uuid);
   });

@@ -40,7 +40,7 @@ struct MpsGpusOptions {
   int most_shares = gpu::kMostShares;
 };
 
-class MpsGpus final : public Backend {
+class MpsGpus : public Backend {
  public:
   using Options = MpsGpusOptions;
   // `backend` must outlive this.
@@ -63,6 +63,8 @@ class MpsGpus final : public Backend {
   // and beside a share of another size that has got its number meanwhile.
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
 
+  // In order of their numbers, whether the GPU answers or not; none: it is not in MPS mode.
+  std::vector<GpuInstance> SharesOn(int gpu);
   // With GpuInfo::share_gib.
   Result<std::vector<GpuInfo>> ListGpus() override;
   Result<std::vector<GpuInstance>> ListInstances(int gpu) override;

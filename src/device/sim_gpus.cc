@@ -7,6 +7,7 @@
 
 #include "base/uuid.h"
 #include "device/sim_load.h"
+#include "gpu/shares.h"
 
 namespace nos::device {
 namespace {
@@ -69,9 +70,10 @@ SimGpus::SimGpus(const std::vector<SimGpuSpec>& gpus, const std::string& seed_na
     gpu.info.product = spec.product.empty() ? spec.model->name() : spec.product;
     if (!spec.model->pci_ids().empty()) gpu.info.pci_device_id = spec.model->pci_ids().front();
     gpu.info.memory_mib = int64_t{spec.model->memory_gib()} * 1024;
-    gpu.info.mig_capable = true;
-    gpu.info.mig_enabled = gpu.info.mig_pending = spec.mig_enabled;
-    gpu.info.compute_mode = ComputeMode::kDefault;
+    gpu.info.mig_capable = !spec.model->counted();
+    if (!gpu.info.mig_capable) gpu.info.memory_mib += gpu::kShareOverheadMib;
+    gpu.info.mig_enabled = gpu.info.mig_pending = gpu.info.mig_capable && spec.mig_enabled;
+    gpu.info.compute_mode = spec.compute_mode;
     gpus_.push_back(std::move(gpu));
   }
 }
@@ -94,7 +96,10 @@ SimFault SimGpus::Begin(const SimAttempt& attempt, Duration cost) {
 Result<std::vector<GpuInfo>> SimGpus::ListGpus() {
   std::vector<GpuInfo> infos;
   infos.reserve(gpus_.size());
-  for (const SimGpu& gpu : gpus_) infos.push_back(gpu.info);
+  for (const SimGpu& gpu : gpus_) {
+    infos.push_back(gpu.info);
+    if (gpu.lost) infos.back().problem = FaultStatus(SimFault::kLost).message();
+  }
   return infos;
 }
 
@@ -175,6 +180,9 @@ Status SimGpus::Destroy(int gpu, uint32_t instance_id) {
 
 Status SimGpus::SwitchMig(int gpu, bool enable) {
   NOS_ASSIGN(SimGpu * found, Reach(gpu));
+  if (!found->info.mig_capable) {
+    return {Code::kUnimplemented, fmt::format("NVML_ERROR_NOT_SUPPORTED: GPU {} has no MIG", gpu)};
+  }
   if (found->info.mig_enabled == enable) return Status::Ok();
   if (!found->instances.empty()) {
     return {Code::kUnavailable, fmt::format("NVML_ERROR_IN_USE: GPU {} has instances", gpu)};

@@ -24,9 +24,11 @@
 namespace nos::device {
 
 struct SimGpuSpec {
+  // One of gpu/shares.h: a board without MIG that has so much for shares.
   const gpu::Model* model = nullptr;
   std::string product{};  // as NVML names it; empty: the model's name
   bool mig_enabled = true;
+  ComputeMode compute_mode = ComputeMode::kDefault;
 };
 
 // What goes wrong with one operation.
@@ -103,6 +105,7 @@ class SimGpus final : public Backend {
   Result<GpuInstance> Place(int gpu, const std::string& profile, uint8_t start);
   // What is truly there, lost or not.
   const std::vector<GpuInstance>& Truth(int gpu) const { return gpus_[gpu].instances; }
+  const GpuInfo& Info(int gpu) const { return gpus_[gpu].info; }
 
  private:
   struct SimGpu {

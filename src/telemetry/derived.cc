@@ -16,7 +16,8 @@ Metrics MetricsOf(const Node& node, const gpu::Catalogue& catalogue) {
     slots += size;
     if (!gpu.holders.empty()) held += size;
     for (const Instance& instance : gpu.instances) {
-      if (!instance.holders.empty()) held += static_cast<double>(instance.size);
+      if (instance.holders.empty()) continue;
+      held += size * static_cast<double>(instance.size) / static_cast<double>(gpu.slots);
     }
   }
   Metrics metrics;

@@ -6,10 +6,12 @@
 #include <tuple>
 #include <vector>
 
+#include "gpu/shares.h"
+
 namespace nos::telemetry {
 namespace {
 
-constexpr std::string_view kMigPrefix = "nvidia.com/mig-", kWholeGpu = "nvidia.com/gpu";
+constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
 constexpr Millis kNever = INT64_MAX;
 constexpr size_t kMostAsked = 16;  // slices of one pod
 
@@ -25,7 +27,8 @@ struct Ready {
   std::string_view by;
 };
 
-// Slots of a GPU that are held until then; and what goes with them.
+// Slots of a GPU that are held until then, or a share by its number and GiB; and what goes with
+// them.
 struct Taken {
   int64_t start = 0, size = 0;
   Ready until;
@@ -50,10 +53,23 @@ struct Place {
   int64_t start = 0, size = 0;
 };
 
+bool IsCounted(const Board& board) { return board.model != nullptr && board.model->counted(); }
+
 bool IsFree(const Board& board, int64_t start, int64_t size) {
+  if (IsCounted(board)) {
+    for (const Taken& taken : board.taken) size += taken.size;
+    return size <= board.model->slots() && std::ssize(board.taken) < board.model->most_instances();
+  }
   return std::ranges::none_of(board.taken, [&](const Taken& taken) {
     return taken.start < start + size && start < taken.start + taken.size;
   });
+}
+
+// A number that no share of it has.
+int64_t FreeNumber(const Board& board) {
+  int64_t number = 0;
+  while (std::ranges::count(board.taken, number, &Taken::start) > 0) ++number;
+  return number;
 }
 
 // Where one more slice of that resource fits, on the fullest GPU that has room.
@@ -70,10 +86,13 @@ std::optional<Place> PlaceFor(const Host& host, const std::string& resource) {
   for (size_t i = 0; i < host.boards.size(); ++i) {
     const Board& board = host.boards[i];
     if (board.whole && resource == kWholeGpu) look(i, 0, 1);
-    if (board.model == nullptr || !resource.starts_with(kMigPrefix)) continue;
-    const auto id = board.model->FindProfile(resource.substr(kMigPrefix.size()));
+    const auto id = board.model == nullptr ? std::nullopt : board.model->FindProfile(resource);
     if (!id || !board.model->Allows(*id)) continue;
     const gpu::Profile& profile = board.model->profile(*id);
+    if (IsCounted(board)) {
+      look(i, FreeNumber(board), profile.slots);
+      continue;
+    }
     for (const uint8_t start : profile.starts) look(i, start, profile.slots);
   }
   return best;
@@ -119,8 +138,7 @@ class Simulation {
     host.memory = node.record_at < 0 ? kPlenty : node.free_memory;
     for (const Gpu& gpu : node.layout.gpus) {
       if (!gpu.health.empty()) continue;
-      Board board{
-          gpu.slots > 0 ? catalogue.FindByProduct(gpu.product) : nullptr, gpu.slots == 0, {}};
+      Board board{ModelOf(gpu, catalogue), gpu.slots == 0, {}};
       for (const Holder& holder : gpu.holders) Hold(board, 0, 1, holder);
       for (const Instance& instance : gpu.instances) {
         for (const Holder& holder : instance.holders) {
@@ -131,6 +149,11 @@ class Simulation {
       host.boards.push_back(std::move(board));
     }
     hosts_.push_back(std::move(host));
+  }
+
+  static const gpu::Model* ModelOf(const Gpu& gpu, const gpu::Catalogue& catalogue) {
+    if (gpu.SharedByMps()) return &gpu::SharesOf(static_cast<int>(gpu.slots));
+    return gpu.slots > 0 ? catalogue.FindByProduct(gpu.product) : nullptr;
   }
 
   void Hold(Board& board, int64_t start, int64_t size, const Holder& holder) const {

@@ -51,6 +51,27 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(instances)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
+  // The GPU is shared by memory: 20 GiB each.
+  void Shares(const std::vector<std::string>& holders) {
+    JsonArray shares;
+    for (const std::string& holder : holders) {
+      const auto i = static_cast<int64_t>(shares.size());
+      shares.push_back({{"id", i},
+                        {"instance", "GPU-1::20::" + std::to_string(i)},
+                        {"profile", "20gb"},
+                        {"start", i},
+                        {"size", 20},
+                        {"holders", JsonArray{{{"namespace", "team"}, {"pod", holder}}}}});
+    }
+    JsonArray gpus;
+    gpus.push_back({{"index", 0},
+                    {"gpu", "GPU-1"},
+                    {"product", "Tesla V100"},
+                    {"slots", 50},
+                    {"mig", false},
+                    {"instances", std::move(shares)}});
+    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+  }
   // Pods of that job that ran so many seconds.
   void Ran(const std::string& job, const std::vector<int64_t>& seconds) {
     for (const int64_t s : seconds) {
@@ -76,6 +97,20 @@ TEST(TypicalRun, IsOfThoseThatRanLonger) {
   EXPECT_EQ(TypicalRun(runs, 0), 30);
   EXPECT_EQ(TypicalRun(runs, 25), 40);
   EXPECT_EQ(TypicalRun(runs, 50), 0);
+}
+
+TEST_F(EstimateTest, SharesEndAsSlicesDo) {
+  Shares({"a", "b"});
+  Ran("train", {200, 200, 200, 200, 200});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("b", "running", OfJob("train", kNow - 50'000)));
+  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu-15gb", 2}}}}));
+  Tell(Pod("small", "pending", {{"requests", {{"nvidia.com/gpu-9gb", 1}}}}));
+  Tell(Pod("slice", "pending"));
+  EXPECT_EQ(Of("small").at, 0) << "there is room for it now";
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 150'000, kByHistory}))
+      << "21 GiB are not enough for it, 41 are";
+  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
 }
 
 TEST_F(EstimateTest, NobodyKnowsWithoutAPast) {

@@ -5,17 +5,27 @@
 #include <algorithm>
 #include <map>
 
+#include "device/mps_share.h"
+
 namespace nos::telemetry {
 namespace {
 
 using HoldersByDevice = std::map<std::string, std::vector<Holder>>;
 
-// Replicas of a shared device are "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing).
-HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignments) {
+// Replicas of a shared device are "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing), MPS shares
+// "UUID::10::3": they are devices of their own where the GPU is known to be shared so.
+HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignments,
+                         const std::vector<device::GpuInfo>& infos) {
+  const auto is_shared = [&](const std::string& id) {
+    const auto share = device::ParseMpsShareId(id);
+    return share && std::ranges::any_of(infos, [&](const device::GpuInfo& info) {
+             return info.uuid == share->gpu_uuid && info.share_gib > 0;
+           });
+  };
   HoldersByDevice holders;
   for (const kubelet::DeviceAssignment& assignment : assignments) {
-    const std::string uuid = assignment.device_id.substr(0, assignment.device_id.find("::"));
-    std::vector<Holder>& of = holders[uuid];
+    const std::string& id = assignment.device_id;
+    std::vector<Holder>& of = holders[is_shared(id) ? id : id.substr(0, id.find("::"))];
     Holder holder{assignment.ns, assignment.pod, assignment.container};
     if (std::ranges::find(of, holder) == of.end()) of.push_back(std::move(holder));
   }
@@ -62,7 +72,8 @@ Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
   sample.node = node;
   const auto assignments = pod_resources.List();
   sample.holders_status = assignments.status();
-  const HoldersByDevice holders = assignments.ok() ? ByDevice(*assignments) : HoldersByDevice();
+  const HoldersByDevice holders =
+      assignments.ok() ? ByDevice(*assignments, infos) : HoldersByDevice();
   const auto conditions =
       health == nullptr ? std::vector<device::HealthCondition>() : health->Conditions();
   for (device::GpuInfo& info : infos) {
@@ -72,7 +83,10 @@ Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                                         : device::NothingMeasured(info.problem);
     gpu.holders = HoldersOf(holders, info.uuid);
     gpu.info = std::move(info);
-    if (gpu.info.mig_enabled) {
+    gpu.slots = gpu.info.share_gib;
+    if (gpu.slots > 0) {
+      gpu.instances_status = SampleInstances(backend, holders, gpu);
+    } else if (gpu.info.mig_enabled) {
       const gpu::Model* model = catalogue.FindByProduct(gpu.info.product);
       if (model == nullptr) model = catalogue.FindByPciId(gpu.info.pci_device_id);
       gpu.slots = model == nullptr ? 0 : model->slots();

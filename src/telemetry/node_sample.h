@@ -22,7 +22,7 @@ struct SampledInstance {
 
 struct SampledGpu {
   device::GpuInfo info;
-  int slots = 0;       // that placements count in; 0: MIG is off
+  int slots = 0;       // that placements count in; GiB for MPS shares; 0: it is not divided
   std::string health;  // why it cannot be used; "" when it can
   device::Readings readings;
   std::vector<SampledInstance> instances;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "gpu/shares.h"
 
 namespace nos::telemetry {
 namespace {
@@ -87,8 +88,8 @@ Instance ReadInstance(Fields& f) {
   instance.id = f.Integer("id", 0, 1'000'000, 0);
   instance.uuid = f.Name("instance", false);
   instance.profile = f.Name("profile");
-  instance.start = f.Integer("start", 0, 32, 0);
-  instance.size = f.Integer("size", 1, 32, 1);
+  instance.start = f.Integer("start", 0, 255, 0);
+  instance.size = f.Integer("size", 1, gpu::kMostShareGib, 1);
   instance.holders = Holders(f);
   return instance;
 }
@@ -99,7 +100,7 @@ Gpu ReadGpu(Fields& f) {
   gpu.uuid = f.Name("gpu");
   gpu.product = f.Name("product", false);
   gpu.memory = f.Integer("memory", 0, int64_t{1} << 40, 0);
-  gpu.slots = f.Integer("slots", 0, 32, 0);
+  gpu.slots = f.Integer("slots", 0, gpu::kMostSharedGib, 0);
   gpu.mig = f.Flag("mig");
   gpu.health = f.Name("health", false);
   f.Each("instances", kMostInstances, [&](Fields& i) { gpu.instances.push_back(ReadInstance(i)); });

@@ -29,7 +29,7 @@ inline constexpr size_t kMostMetrics = 60;  // of one subject
 struct Instance {
   int64_t id = 0;
   std::string uuid, profile;
-  int64_t start = 0, size = 1;  // slots
+  int64_t start = 0, size = 1;  // slots; of an MPS share its number on its GPU, and GiB
   std::vector<Holder> holders;
   friend bool operator==(const Instance&, const Instance&) = default;
 };
@@ -38,11 +38,12 @@ struct Gpu {
   int64_t index = 0;
   std::string uuid, product;
   int64_t memory = 0;  // MiB
-  int64_t slots = 0;   // 0: MIG is off
+  int64_t slots = 0;   // without MIG: GiB for MPS shares; 0: it is not divided
   bool mig = false;
   std::string health;  // "": well; else why it cannot be used
   std::vector<Instance> instances;
   std::vector<Holder> holders;  // of the whole
+  bool SharedByMps() const { return !mig && slots > 0; }
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 

@@ -113,6 +113,13 @@ std::string XidRecord(const NodeSample& sample, const XidEvent& event) {
       {{"gpu", NameOf(sample, event.gpu)}, {"xid", event.xid}, {"message", event.message}});
 }
 
+// How the node's GPUs are shared.
+std::string_view ModeOf(const NodeSample& sample) {
+  const bool shared = std::ranges::any_of(
+      sample.gpus, [](const SampledGpu& gpu) { return gpu.info.share_gib > 0; });
+  return shared ? "mps" : "mig";
+}
+
 }  // namespace
 
 JsonObject Sampler::LayoutOf(const NodeSample& sample, const SampledGpu& gpu) {
@@ -133,7 +140,8 @@ std::vector<std::string> Sampler::Records(const NodeSample& sample, std::span<co
   std::vector<std::string> records;
   JsonArray gpus;
   for (const SampledGpu& gpu : sample.gpus) gpus.push_back(LayoutOf(sample, gpu));
-  const JsonObject layout{{"node", sample.node}, {"mode", mode_}, {"gpus", std::move(gpus)}};
+  const JsonObject layout{
+      {"node", sample.node}, {"mode", ModeOf(sample)}, {"gpus", std::move(gpus)}};
   std::string text = WriteJson(layout);
   if (sample.holders_status.ok() && (text != layout_ || now - layout_at_ >= layout_every_)) {
     records.push_back(Record("layout", now, layout));

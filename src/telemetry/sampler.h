@@ -26,9 +26,7 @@ struct XidEvent {
 
 class Sampler {
  public:
-  // `mode`: how the node's GPUs are shared ("mig").
-  explicit Sampler(std::string mode, Duration layout_every = std::chrono::minutes(5))
-      : mode_(std::move(mode)), layout_every_(layout_every) {}
+  explicit Sampler(Duration layout_every = std::chrono::minutes(5)) : layout_every_(layout_every) {}
 
   // Records of kind gpu, instance and xid, and layout when it has changed or was last told so long
   // ago. No layout while it is not known who holds what: the last one stands. So do the instances
@@ -39,7 +37,6 @@ class Sampler {
  private:
   JsonObject LayoutOf(const NodeSample& sample, const SampledGpu& gpu);
 
-  std::string mode_;
   Duration layout_every_;
   std::map<int, JsonArray> instances_;  // by GPU, as last known
   std::string layout_;                  // as last told, without its time

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/mps_gpus.h"
 #include "device/sim_gpus.h"
 #include "kubelet/testing/fake_kubelet.h"
 #include "telemetry/dcgm_text.h"
@@ -54,7 +55,7 @@ class SamplerTest : public testing::Test {
   device::HealthBoard health_;
   device::SimGpus gpus_{{{&A100(), "NVIDIA A100-SXM4-40GB"}, {&A100(), "", false}}, "n", Hooks()};
   device::GpuInstance held_, free_;
-  Sampler sampler_{"mig"};
+  Sampler sampler_;
   Time now_{std::chrono::milliseconds(1'763'760'000'123)};
 };
 
@@ -243,6 +244,37 @@ TEST_F(SamplerTest, MetricsHaveTheNamesThatPeopleGraph) {
   EXPECT_THAT(text, Not(HasSubstr("DCGM_FI_DEV_GPU_UTIL{GPU_I_ID=\"\",GPU_I_PROFILE=\"\",Hostname="
                                   "\"gpu-1\",UUID=\"" +
                                   sample.gpus[1].info.uuid)));
+}
+
+TEST_F(SamplerTest, SharesHaveHoldersOfTheirOwn) {
+  device::MpsGpus shares(gpus_);
+  ASSERT_TRUE(shares.EnableMps(1).ok());
+  const std::string held = shares.Create(1, "10gb", 0)->uuid;
+  ASSERT_TRUE(shares.Create(1, "20gb", 1).ok());
+  kubelet_.Assign({"ml", "serve", "main", "nvidia.com/gpu-10gb", held});
+  const auto look = [&](device::Backend& backend) {
+    return Tell(
+        TakeSample("gpu-1", backend, kubelet_, gpu::Catalogue::Builtin(), nullptr).value())[0];
+  };
+  const Json layout = look(shares);
+  EXPECT_EQ(FindString(layout, "mode"), "mps");
+  const Json& gpu = layout.at("gpus").as_array()[1];
+  EXPECT_EQ(gpu.at("mig"), false);
+  EXPECT_EQ(gpu.at("slots"), 39) << "GiB";
+  EXPECT_TRUE(gpu.at("holders").as_array().empty());
+  const JsonArray& instances = gpu.at("instances").as_array();
+  ASSERT_EQ(instances.size(), 2u);
+  EXPECT_EQ(FindString(instances[0], "instance"), held);
+  EXPECT_EQ(FindString(instances[0], "profile"), "10gb");
+  EXPECT_EQ(instances[0].at("size"), 10);
+  EXPECT_EQ(instances[1].at("start"), 1);
+  const Json holder{{"namespace", "ml"}, {"pod", "serve"}, {"container", "main"}};
+  EXPECT_EQ(instances[0].at("holders"), Json(JsonArray{holder}));
+  EXPECT_TRUE(instances[1].at("holders").as_array().empty());
+  // Of a plugin whose shares nobody here knows: who holds one has something of the GPU.
+  const Json others = look(gpus_);
+  EXPECT_EQ(FindString(others, "mode"), "mig");
+  EXPECT_EQ(others.at("gpus").as_array()[1].at("holders"), Json(JsonArray{holder}));
 }
 
 TEST_F(SamplerTest, PeopleGetATable) {

@@ -4,11 +4,14 @@
 #include <map>
 #include <unordered_map>
 
+#include "gpu/occupancy.h"
+#include "gpu/shares.h"
+
 namespace nos::telemetry {
 namespace {
 
 constexpr double kIdleBelow = 0.05;
-constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
+constexpr std::string_view kMigPrefix = "nvidia.com/mig-", kSharePrefix = "nvidia.com/gpu-";
 
 struct Need {
   double cpu = 0, memory = 0;
@@ -18,7 +21,7 @@ struct Need {
 struct Demand {
   std::vector<Need> waiting;       // each not covered by a smaller one
   std::optional<Need> typical;     // the medians of those that hold slices
-  std::set<std::string> profiles;  // "1g.5gb", that somebody waits for
+  std::set<std::string> profiles;  // "1g.5gb", "10gb", that somebody waits for
   bool whole = false;              // somebody waits for something else of a GPU
   bool any = false;                // somebody waits
 
@@ -61,9 +64,13 @@ Demand DemandOf(const State& state, Shares& shares) {
     AddWaiting(need, demand.waiting);
     for (const auto& [resource, amount] : pod.requests) {
       if (resource == "cpu" || resource == "memory" || amount <= 0) continue;
-      const bool mig = resource.starts_with(kMigPrefix);
-      mig ? (void)demand.profiles.insert(resource.substr(kMigPrefix.size()))
-          : (void)(demand.whole = true);
+      if (resource.starts_with(kMigPrefix)) {
+        demand.profiles.insert(resource.substr(kMigPrefix.size()));
+      } else if (gpu::IsShareResource(resource)) {
+        demand.profiles.insert(resource.substr(kSharePrefix.size()));
+      } else {
+        demand.whole = true;
+      }
     }
   }
   if (!running.empty()) demand.typical = Medians(std::move(running));
@@ -84,19 +91,15 @@ bool IsStranded(const Node& node, const Gpu& gpu, const Demand& demand) {
 // Whether some wanted profile fits beside the GPU's instances.
 bool FitsSomething(const Gpu& gpu, const gpu::Model* model, const Demand& demand) {
   if (model == nullptr) return true;
-  std::vector<gpu::Placement> placements;
+  gpu::Occupancy on(*model);
   for (const Instance& instance : gpu.instances) {
     const auto profile = model->FindProfile(instance.profile);
-    if (!profile) return true;
-    placements.push_back({*profile, static_cast<uint8_t>(instance.start)});
+    // The catalogue may know less than the node.
+    if (!profile || !on.Add({*profile, static_cast<uint8_t>(instance.start)})) return true;
   }
-  const auto layout = model->layouts().FromPlacements(placements);
-  if (!layout.ok()) return true;  // the catalogue knows less than the node
   for (size_t p = 0; p < model->profiles().size(); ++p) {
     const auto id = static_cast<gpu::ProfileId>(p);
-    if (model->layouts().Copies(*layout, id) > 0 && demand.Wants(model->profile(id).name)) {
-      return true;
-    }
+    if (on.Copies(id) > 0 && demand.Wants(model->profile(id).name)) return true;
   }
   return false;
 }
@@ -117,7 +120,8 @@ class Count {
     ++gpus;
     all += slots;
     const double before = shares_.allocated;
-    gpu.slots > 0 ? AddCut(node, gpu, slots, model) : AddWhole(node, gpu, slots);
+    gpu.slots > 0 ? AddCut(node, gpu, static_cast<double>(slots), model)
+                  : AddWhole(node, gpu, slots);
     held += shares_.allocated - before;
   }
 
@@ -142,28 +146,34 @@ class Count {
   }
 
   void AddWhole(const Node& node, const Gpu& gpu, int64_t slots) {
-    if (!gpu.holders.empty()) return AddHeld("gpu", gpu.uuid, slots);
+    const auto size = static_cast<double>(slots);
+    if (!gpu.holders.empty()) return AddHeld("gpu", gpu.uuid, size);
     const bool cut_later = node.layout.mode == "mig" && slots > 1;
-    AddLeft(node, gpu, slots, !demand_.any || demand_.whole || cut_later);
+    AddLeft(node, gpu, size, !demand_.any || demand_.whole || cut_later);
   }
 
-  void AddCut(const Node& node, const Gpu& gpu, int64_t slots, const gpu::Model* model) {
-    int64_t rest = slots;
+  // Nobody measures what one MPS share does: it counts as what its GPU does.
+  void AddCut(const Node& node, const Gpu& gpu, double slots, const gpu::Model* model) {
+    const bool shared = gpu.SharedByMps();
+    const double each = slots / static_cast<double>(gpu.slots);
+    int64_t rest = gpu.slots;
     for (const Instance& instance : gpu.instances) {
       rest -= instance.size;
+      const double size = each * static_cast<double>(instance.size);
       if (!instance.holders.empty()) {
-        AddHeld("instance", instance.uuid, instance.size);
+        AddHeld(shared ? "gpu" : "instance", shared ? gpu.uuid : instance.uuid, size);
       } else {
-        AddLeft(node, gpu, instance.size, demand_.Wants(instance.profile));
+        AddLeft(node, gpu, size, demand_.Wants(instance.profile));
       }
     }
     if (rest <= 0) return;
-    AddLeft(node, gpu, rest, RestIsWanted(gpu, model));
+    const gpu::Model* divided = shared ? &gpu::SharesOf(static_cast<int>(gpu.slots)) : model;
+    AddLeft(node, gpu, each * static_cast<double>(rest), RestIsWanted(gpu, divided));
   }
 
   // GPUs that are cut alike are looked at once.
   bool RestIsWanted(const Gpu& gpu, const gpu::Model* model) {
-    std::string cut = gpu.product;
+    std::string cut = model == nullptr ? gpu.product : model->name();
     for (const Instance& instance : gpu.instances) {
       cut.append("/").append(instance.profile).append("@");
       cut += static_cast<char>('0' + instance.start);
@@ -173,8 +183,7 @@ class Count {
     return known->second;
   }
 
-  void AddHeld(std::string_view kind, const std::string& uuid, int64_t slots) {
-    const auto size = static_cast<double>(slots);
+  void AddHeld(std::string_view kind, const std::string& uuid, double size) {
     shares_.allocated += size;
     const Latest* latest = state_.LatestOf(kind, uuid);
     if (latest == nullptr || state_.now() - latest->at > stale_) return;
@@ -186,11 +195,11 @@ class Count {
     }
   }
 
-  void AddLeft(const Node& node, const Gpu& gpu, int64_t slots, bool wanted) {
+  void AddLeft(const Node& node, const Gpu& gpu, double size, bool wanted) {
     double& sum = IsStranded(node, gpu, demand_) ? shares_.stranded
                   : wanted                       ? shares_.free
                                                  : shares_.fragmented;
-    sum += static_cast<double>(slots);
+    sum += size;
   }
 
   const State& state_;
@@ -200,14 +209,14 @@ class Count {
   Demand demand_;
   double used_ = 0;
   std::unordered_map<std::string, const gpu::Model*> catalogued_;       // by product
-  std::unordered_map<std::string, bool> wanted_;                        // by product and cut
+  std::unordered_map<std::string, bool> wanted_;                        // by model and cut
   std::map<std::string, std::tuple<int64_t, int64_t, double>> models_;  // GPUs, slots, held
 };
 
 }  // namespace
 
 int64_t SlotsOf(const Gpu& gpu, const gpu::Model* model) {
-  if (gpu.slots > 0) return gpu.slots;
+  if (gpu.slots > 0 && !gpu.SharedByMps()) return gpu.slots;
   return model == nullptr || model->slots() == 0 ? 1 : model->slots();
 }
 

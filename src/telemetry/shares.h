@@ -1,4 +1,5 @@
-// What becomes of all GPU slots of a cluster, as shares of them.
+// What becomes of all GPU slots of a cluster, as shares of them. A GPU that is shared by MPS counts
+// as if MIG divided it.
 //
 // Every slot is held or not. Of those not held, in this order: stranded, when its node could not
 // take a pod (not ready, cordoned, the GPU is broken, or CPU and memory left suffice for no waiting
@@ -37,7 +38,7 @@ struct Shares {
 Shares SharesOf(const State& state, const gpu::Catalogue& catalogue, Millis stale);
 // As metrics of the subject "cluster".
 std::vector<std::pair<std::string, double>> MetricsOf(const Shares& shares);
-// Slots that the GPU counts as; null: nobody knows its model.
+// Slots that the GPU counts as, however it is divided; null: nobody knows its model.
 int64_t SlotsOf(const Gpu& gpu, const gpu::Model* model);
 
 }  // namespace nos::telemetry

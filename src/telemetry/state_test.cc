@@ -55,6 +55,44 @@ TEST_F(StateTest, AFreeSliceThatNobodyWaitsForIsFragmented) {
   EXPECT_EQ(Now().pods_pending, 2) << "it asks for no GPU";
 }
 
+// Its slots are GiB, and it counts as much as one that is cut.
+TEST_F(StateTest, AGpuThatIsSharedByMemoryCountsAsAnyOther) {
+  Report({1, 1, 7}, kReportStart);
+  const auto share = [](int64_t number, int64_t gib, const std::string& pod) {
+    JsonArray holders;
+    if (!pod.empty()) holders.push_back({{"namespace", "a"}, {"pod", pod}});
+    return Json{{"id", number},
+                {"instance", "GPU-s::" + std::to_string(number)},
+                {"profile", std::to_string(gib) + "gb"},
+                {"start", number},
+                {"size", gib},
+                {"holders", std::move(holders)}};
+  };
+  Tell({{"kind", "layout"},
+        {"at", kReportStart},
+        {"node", "shared"},
+        {"mode", "mps"},
+        {"gpus", JsonArray{{{"index", 0},
+                            {"gpu", "GPU-s"},
+                            {"product", "NVIDIA A100-SXM4-40GB"},
+                            {"slots", 40},
+                            {"mig", false},
+                            {"instances", JsonArray{share(0, 20, "p"), share(40, 10, "")}}}}}});
+  EXPECT_EQ(Now().slots, 16);
+  EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 16);
+  EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4) / 16);
+  EXPECT_EQ(state_.SlicesOf("a", "p").size(), 1U);
+  Tell(PodRecord(kReportStart, "a", "waits", "pending", "nvidia.com/gpu-5gb"));
+  EXPECT_DOUBLE_EQ(Now().free, 2.0 / 16) << "what is left; the free share is of another size";
+  Tell(PodRecord(kReportStart, "a", "large", "pending", "nvidia.com/gpu-10gb"));
+  EXPECT_DOUBLE_EQ(Now().free, 4.0 / 16);
+  Tell({{"kind", "gpu"},
+        {"at", kReportStart},
+        {"gpu", "GPU-s"},
+        {"metrics", {{"utilization", 0.5}}}});
+  EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 16) << "by its GPU";
+}
+
 TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
   Report({1, 1, 7}, kReportStart);
   const auto node = [](double cpu) {

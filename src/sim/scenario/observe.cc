@@ -51,7 +51,7 @@ std::map<GpuId, SeenLayout> TrueLayouts(const World& world) {
     for (size_t i = 0; machine->gpus() != nullptr && i < machine->gpu_count(); ++i) {
       const int gpu = static_cast<int>(i);
       SeenLayout& layout = layouts[{name, gpu}];
-      for (const auto& instance : machine->gpus()->Truth(gpu)) {
+      for (const auto& instance : machine->Instances(i)) {
         const bool used = machine->kubelet().Holder(instance.uuid) != nullptr;
         layout.push_back({instance.profile, instance.start, used ? "used" : "free"});
       }

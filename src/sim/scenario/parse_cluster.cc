@@ -206,6 +206,7 @@ Result<NodeSpec> ParseNode(Words& words) {
                              {"taints", SetTaints(words, node.taints)},
                              {"cordoned", SetFlag(words, node.unschedulable, true)},
                              {"unmanaged", SetFlag(words, node.managed, false)},
+                             {"mps", SetFlag(words, node.mps, true)},
                              {"model", [&model](std::string_view value) {
                                 model = value;
                                 return Status::Ok();

@@ -115,9 +115,23 @@ Result<Action> ParseGpuExpectation(Words& words) {
   return Action(std::move(expect));
 }
 
+// "annotation n1 nos.nebuly.com/status-gpu-0-10gb-free=2".
+Result<Action> ParseAnnotationExpectation(Words& words) {
+  ExpectAnnotation expect;
+  NOS_ASSIGN(expect.node, words.Require("a node name"));
+  NOS_ASSIGN(const std::string pair, words.Require("key=value"));
+  const size_t equals = pair.find('=');
+  if (equals == 0 || equals == std::string::npos) return words.Expected("key=value", pair);
+  expect.key = pair.substr(0, equals);
+  expect.value = pair.substr(equals + 1);
+  return Action(std::move(expect));
+}
+
 Result<Action> ParseOne(Words& words) {
-  NOS_ASSIGN(const std::string first, words.Require("a pod name, a count, gpu or unchanged"));
+  NOS_ASSIGN(const std::string first,
+             words.Require("a pod name, a count, gpu, annotation or unchanged"));
   if (first == "gpu") return ParseGpuExpectation(words);
+  if (first == "annotation") return ParseAnnotationExpectation(words);
   if (first == "unchanged") {
     const bool any_node = words.Peek() == "and";
     return Action(ExpectUnchanged{any_node ? std::string() : std::string(words.Take())});

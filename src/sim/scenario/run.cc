@@ -236,6 +236,17 @@ class Run {
     }
   }
 
+  void Do(const ExpectAnnotation& expect) {
+    for (const auto& node : world_.Nodes()) {
+      if (node->meta.name != expect.node) continue;
+      const auto found = node->meta.annotations.find(expect.key);
+      const std::string seen = found == node->meta.annotations.end() ? "" : found->second;
+      if (seen == expect.value) return;
+      return Fail(expect.value.empty() ? "none" : expect.value, seen.empty() ? "none" : seen);
+    }
+    Fail("", "there is no node " + expect.node);
+  }
+
   void Fail(std::string expected, std::string actual) {
     report_.failures.push_back({step_->line, step_->text, std::move(expected), std::move(actual)});
   }

@@ -79,8 +79,12 @@ struct ExpectUnchanged {
   std::string node;
 };
 
+struct ExpectAnnotation {
+  std::string node, key, value;  // empty: there is none
+};
+
 using Action = std::variant<AddPods, PlanNow, RunFor, Operate, ExpectPod, ExpectCount, ExpectGpu,
-                            ExpectUnchanged>;
+                            ExpectUnchanged, ExpectAnnotation>;
 struct Step {
   int line = 0;
   std::string text;  // as written, for messages

@@ -19,16 +19,17 @@ std::string HolderName(const NodeSpec& node, size_t gpu, const InstanceSpec& ins
   return name;
 }
 
-const device::GpuInstance* FindInstance(const device::SimGpus& gpus, const gpu::Model& model,
-                                        size_t gpu, const std::string& text) {
+std::optional<device::GpuInstance> FindInstance(const Machine& machine, size_t gpu,
+                                                const std::string& text) {
+  const gpu::Model& model = machine.model(gpu);
   const auto placement = model.ParsePlacement(text);
-  for (const auto& instance : gpus.Truth(static_cast<int>(gpu))) {
+  for (device::GpuInstance& instance : machine.Instances(gpu)) {
     if (placement.ok() && instance.start == placement->start &&
         instance.profile == model.profile(placement->profile).name) {
-      return &instance;
+      return std::move(instance);
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -49,9 +50,11 @@ bool World::Registered() {
     const Machine* machine = FindMachine(node->meta.name);
     if (machine == nullptr) continue;
     const auto gpus = cluster::ReadNodeGpus(*node, catalogue_).gpus;
-    const bool silent = std::any_of(gpus.begin(), gpus.end(),
-                                    [](const cluster::Gpu& gpu) { return !gpu.reported; });
-    if (machine->gpus() == nullptr || !machine->kubelet().spec().managed || !silent) ++registered;
+    const NodeSpec& spec = machine->kubelet().spec();
+    // That GPUs are shared is known from their agent alone.
+    const bool silent =
+        (spec.mps && gpus.empty()) || !std::ranges::all_of(gpus, &cluster::Gpu::reported);
+    if (machine->gpus() == nullptr || !spec.managed || !silent) ++registered;
   }
   return registered >= machines_.size();
 }
@@ -66,8 +69,7 @@ void World::CreateHolders() {
       for (const InstanceSpec& instance : spec.gpus[gpu].instances) {
         if (!instance.used) continue;
         const std::string pod = HolderName(spec, gpu, instance);
-        const auto* there =
-            FindInstance(*machine->gpus(), machine->model(gpu), gpu, instance.placement);
+        const auto there = FindInstance(*machine, gpu, instance.placement);
         pods[pod].name = pod;
         pods[pod].node = name;
         pods[pod].containers.resize(1);

@@ -23,7 +23,7 @@ constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
-                   kQuotas = 0x90074;
+                   kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705;
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
@@ -61,6 +61,9 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   if (Random losses(options.seed ^ kLosses); losses.Chance(0.4)) {
     world.faults.gpu_losses_per_hour = losses.Uniform() * 60;
   }
+  if (Random daemons(options.seed ^ kDaemons); options.mps && daemons.Chance(0.6)) {
+    world.faults.daemon_losses_per_hour = daemons.Uniform() * 60;
+  }
   if (Random rivals(options.seed ^ kRivals); rivals.Chance(0.4)) {
     world.faults.rival_binds_per_hour = rivals.Uniform() * 200;
   }
@@ -86,6 +89,7 @@ class Chaos {
         world_(DrawWorld(options, random_), gpu::Catalogue::Builtin()) {
     report_.seed = options.seed;
     report_.scheduler_cuts = options.scheduler_cuts;
+    report_.mps = options.mps;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -121,10 +125,11 @@ class Chaos {
       node.name = fmt::format("n{}", i + 1);
       node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{model.name(), {}});
       node.cpu = Quantity::FromValue(8 + static_cast<int64_t>(random_.Below(25)));
+      node.mps = options_.mps && (i == 0 || shares_.Chance(0.5));
       if (tainted_ && taints_.Chance(0.3)) node.taints = {kDedicated};
       Note(world_.AddNode(node));
       if (tainted_) ChangeTaints(node.name);
-      models_.push_back(&model);
+      models_.push_back(FindDividedModel(catalogue, node, node.gpus[0]).value());
       report_.gpus += gpus;
     }
     report_.nodes = nodes;
@@ -397,7 +402,8 @@ class Chaos {
   ChaosReport report_;
   kube::Client client_{world_.api()};
   const Time start_ = world_.Now();
-  Random budgets_{options_.seed ^ kBudgets}, taints_{options_.seed ^ kTaints};
+  Random budgets_{options_.seed ^ kBudgets}, taints_{options_.seed ^ kTaints},
+      shares_{options_.seed ^ kShares};
   const bool tainted_ = taints_.Chance(0.4);
   ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
   std::map<std::string, size_t> gangs_;  // and how many of each are placed together
@@ -423,8 +429,8 @@ std::string FormatChaosReport(const ChaosReport& report) {
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}\n", report.seed,
-                     report.scheduler_cuts ? " --scheduler-cuts" : "");
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}\n", report.seed,
+                     report.scheduler_cuts ? " --scheduler-cuts" : "", report.mps ? " --mps" : "");
   return out;
 }
 

@@ -24,6 +24,8 @@ struct ChaosOptions {
   int nodes = 0, gpus = 0, pods = 0;
   // The scheduler has GPUs cut for the pods it places; the partitioner is there, too.
   bool scheduler_cuts = false;
+  // The first node's GPUs are shared by MPS, and those of half of the others.
+  bool mps = false;
   Duration faults_last = std::chrono::minutes(5);
   // Once faults have stopped: when some pod could run, a pod is bound at least this often.
   Duration bound = std::chrono::minutes(4);
@@ -33,7 +35,7 @@ struct ChaosOptions {
 
 struct ChaosReport {
   uint64_t seed = 0;
-  bool scheduler_cuts = false;
+  bool scheduler_cuts = false, mps = false;
   std::vector<std::string> violations;  // empty: all promises held
   int nodes = 0, gpus = 0;
   int pods = 0;                                 // asked for

@@ -16,13 +16,15 @@ Quantity CapacityOf(const cluster::Node& node, std::string_view resource, Quanti
   return found == node.capacity.end() ? fallback : found->second;
 }
 
+std::string LabelOf(const cluster::Node& node, std::string_view key) {
+  const auto found = node.meta.labels.find(key);
+  return found == node.meta.labels.end() ? std::string() : found->second;
+}
+
 void AddGpus(const cluster::Node& node, const gpu::Catalogue& catalogue, NodeSpec& spec) {
-  const auto label = [&](std::string_view key) {
-    const auto found = node.meta.labels.find(key);
-    return found == node.meta.labels.end() ? std::string() : found->second;
-  };
-  const std::string product = label(cluster::kProductLabel);
-  const int64_t count = ParseInt(label(cluster::kCountLabel)).value_or(product.empty() ? 0 : 1);
+  const std::string product = LabelOf(node, cluster::kProductLabel);
+  const int64_t count =
+      ParseInt(LabelOf(node, cluster::kCountLabel)).value_or(product.empty() ? 0 : 1);
   spec.gpus.assign(static_cast<size_t>(std::clamp<int64_t>(count, 0, cluster::kMaxGpusPerNode)),
                    GpuSpec{.model = product});
   for (const cluster::Gpu& gpu : cluster::ReadNodeGpus(node, catalogue).gpus) {
@@ -47,6 +49,7 @@ NodeSpec SpecOf(const cluster::Node& node, const gpu::Catalogue& catalogue) {
   spec.taints = node.taints;
   spec.unschedulable = node.unschedulable;
   spec.managed = node.meta.labels.contains(cluster::kPartitioningLabel);
+  spec.mps = LabelOf(node, cluster::kPartitioningLabel) == "mps";
   spec.cpu = CapacityOf(node, "cpu", spec.cpu);
   spec.memory = CapacityOf(node, "memory", spec.memory);
   spec.max_pods = static_cast<int>(CapacityOf(node, "pods", Quantity::FromValue(110)).Value());

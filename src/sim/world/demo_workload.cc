@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "gpu/shares.h"
 #include "sim/world/workload.h"
 
 namespace nos::sim {
@@ -11,8 +12,12 @@ namespace {
 constexpr auto kSecond = std::chrono::seconds(1);
 
 // The plain profile (no "+me" and the like) with this many compute slices and least memory; else
-// the largest plain one below.
+// the largest plain one below. Of shares, that part of the memory.
 std::string PlainProfile(const gpu::Model& model, int compute) {
+  if (model.counted()) {
+    const int gib = std::max(1, model.slots() * compute / model.compute_slices());
+    return fmt::format("{}gb", std::min(gib, gpu::kMostShareGib));
+  }
   const gpu::Profile* best = nullptr;
   for (const gpu::Profile& profile : model.profiles()) {
     const bool plain = profile.name.find_first_of("+-") == std::string::npos;

@@ -26,7 +26,8 @@ struct FaultRates {
   double offer_unanswered = 0;  // it takes the offer, but its answer is lost
   double kubelet_forgets = 0;   // says for a second that no pod holds anything, as if just started
   double reboots_per_hour = 0;  // of each node
-  double gpu_losses_per_hour = 0;  // of each node: one of its GPUs answers no more for a while
+  double gpu_losses_per_hour = 0;     // of each node: one of its GPUs answers no more for a while
+  double daemon_losses_per_hour = 0;  // of each node with shares: no MPS daemon serves for a while
   // Another scheduler, that knows of no promises, binds one of the waiting pods.
   double rival_binds_per_hour = 0;
   double node_gone_at_binding = 0;  // the node is deleted at this very call, and joins again later

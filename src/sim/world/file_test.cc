@@ -107,5 +107,34 @@ TEST(ClusterFileTest, RefusesNodesThatTheServerWouldRefuse) {
   EXPECT_NE(bad.find("metadata.name"), std::string::npos) << bad;
 }
 
+TEST(ClusterFileTest, ReadsNodesThatShareGpusByMemory) {
+  const auto nodes = ReadCluster(R"(
+apiVersion: v1
+kind: Node
+metadata:
+  name: ours
+  labels: {nos.nebuly.com/gpu-partitioning: mps, nvidia.com/gpu.count: "1", nvidia.com/gpu.product: Tesla-T4}
+  annotations: {nos.nebuly.com/status-model-0: MPS-14GB, nos.nebuly.com/status-layout-0: "10gb@3:used"}
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: new
+  labels: {nos.nebuly.com/gpu-partitioning: mps, nvidia.com/gpu.count: "1", nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}
+)",
+                                 "c.yaml", gpu::Catalogue::Builtin());
+  ASSERT_TRUE(nodes.ok()) << nodes.status().ToString();
+  ASSERT_EQ(nodes->size(), 2u);
+  const NodeSpec& ours = (*nodes)[0];
+  EXPECT_TRUE(ours.mps && ours.managed);
+  ASSERT_EQ(ours.gpus.size(), 1u);
+  EXPECT_EQ(ours.gpus[0].model, "MPS-14GB");
+  ASSERT_EQ(ours.gpus[0].instances.size(), 1u);
+  EXPECT_EQ(ours.gpus[0].instances[0].placement, "10gb@3");
+  EXPECT_TRUE(ours.gpus[0].instances[0].used);
+  EXPECT_TRUE((*nodes)[1].mps);
+  EXPECT_EQ((*nodes)[1].gpus[0].model, "NVIDIA-A100-SXM4-40GB");
+}
+
 }  // namespace
 }  // namespace nos::sim

@@ -7,6 +7,8 @@
 
 #include "cluster/annotations.h"
 #include "cluster/resources.h"
+#include "device/mps_share.h"
+#include "gpu/occupancy.h"
 
 namespace nos::sim {
 namespace {
@@ -15,14 +17,15 @@ using Problems = std::vector<std::string>;
 
 void CheckLayout(const Machine& machine, size_t gpu, Problems& problems) {
   const gpu::Model& model = machine.model(gpu);
-  std::vector<gpu::Placement> placements;
+  gpu::Occupancy on(model);
+  bool fits = true;
   std::string names;
-  for (const auto& instance : machine.gpus()->Truth(static_cast<int>(gpu))) {
+  for (const auto& instance : machine.Instances(gpu)) {
     names += fmt::format(" {}@{}", instance.profile, instance.start);
     const auto profile = model.FindProfile(instance.profile);
-    if (profile) placements.push_back({*profile, instance.start});
+    fits = fits && profile && on.Add({*profile, instance.start});
   }
-  if (!model.layouts().FromPlacements(placements).ok()) {
+  if (!fits) {
     problems.push_back(fmt::format("{}: GPU {} holds what it cannot hold:{}",
                                    machine.kubelet().name(), gpu, names));
   }
@@ -32,7 +35,7 @@ void CheckLayout(const Machine& machine, size_t gpu, Problems& problems) {
 std::map<std::string, std::string> Devices(const Machine& machine) {
   std::map<std::string, std::string> devices;
   for (size_t gpu = 0; machine.gpus() != nullptr && gpu < machine.gpu_count(); ++gpu) {
-    for (const auto& instance : machine.gpus()->Truth(static_cast<int>(gpu))) {
+    for (const auto& instance : machine.Instances(gpu)) {
       if (instance.complete) devices[instance.uuid] = SliceResource(instance.profile);
     }
   }
@@ -123,10 +126,25 @@ int64_t CountAwaited(const Machine& machine, const std::vector<cluster::Pod>& po
 // On a lost GPU that the agent may never have read.
 bool IsUnknown(const Machine& machine, const kubelet::OfferedDevice& device) {
   return std::ranges::any_of(machine.lost_gpus(), [&](const auto& lost) {
-    const auto& instances = machine.gpus()->Truth(lost.first);
+    const auto instances = machine.Instances(static_cast<size_t>(lost.first));
     return std::ranges::count(instances, device.device_id, &device::GpuInstance::uuid) > 0 &&
            machine.agent()->started() + kFaultsLinger > lost.second;
   });
+}
+
+// Of a share: nobody can use it now, and who waits for it has to be refused.
+bool IsOutOfUse(const Machine& machine, const kubelet::OfferedDevice& device) {
+  const auto share = device::ParseMpsShareId(device.device_id);
+  for (size_t gpu = 0; share && gpu < machine.gpu_count(); ++gpu) {
+    const int index = static_cast<int>(gpu);
+    if (machine.gpus()->Info(index).uuid == share->gpu_uuid) return !machine.ServesShares(index);
+  }
+  return false;
+}
+
+// A share that has ended with the agent that had made it.
+bool IsForgotten(const Machine& machine, const kubelet::OfferedDevice& device) {
+  return device::ParseMpsShareId(device.device_id) && !Devices(machine).contains(device.device_id);
 }
 
 }  // namespace
@@ -148,8 +166,10 @@ Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node) {
 Problems CheckWithdrawal(const Machine& machine, const kubelet::OfferedDevice& device,
                          const ApiTruth& truth) {
   Problems problems;
-  if (machine.kubelet().Holder(device.device_id) != nullptr || IsUnknown(machine, device))
+  if (machine.kubelet().Holder(device.device_id) != nullptr || IsUnknown(machine, device) ||
+      IsForgotten(machine, device) || IsOutOfUse(machine, device)) {
     return problems;
+  }
   const auto add = [&](const std::string& what) {
     problems.push_back(fmt::format("{}: {} {} was withdrawn {}", machine.kubelet().name(),
                                    device.resource, device.device_id, what));

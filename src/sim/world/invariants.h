@@ -16,11 +16,13 @@ namespace nos::sim {
 // read anew after a pause, an agent destroys when its patience ends.
 inline constexpr Duration kFaultsLinger = std::chrono::minutes(2);
 
-// No two instances overlap and every GPU's layout is one the hardware can have; every device that a
-// pod holds is there, is of the kind it asked for, and is held by no other pod; every pod that runs
-// has all its devices; no pod that a scheduler sent here has just been refused for want of devices,
-// unless something was done to the cluster lately that explains it: whoever is late, because events
-// come late, streams end, writes fail or processes die, acts on slices that are there no more.
+// No two instances overlap and every GPU's layout is one the hardware can have; shares of a GPU
+// take no more memory together than it has, and are no more than its MPS server takes; every device
+// that a pod holds is there, is of the kind it asked for, and is held by no other pod; every pod
+// that runs has all its devices; no pod that a scheduler sent here has just been refused for want
+// of devices, unless something was done to the cluster lately that explains it: whoever is late,
+// because events come late, streams end, writes fail or processes die, acts on slices that are
+// there no more.
 std::vector<std::string> CheckMachine(const Machine& machine, Time now);
 
 // What the API server holds of a node.
@@ -31,7 +33,8 @@ struct ApiTruth {
 // Error: kNotFound when there is no such node, or what the API server answers.
 Result<ApiTruth> TruthOf(kube::Client& client, const std::string& node);
 
-// At the very moment a device leaves the kubelet's offer, it being there still, held by nobody and
+// At the very moment a device leaves the kubelet's offer, it being there still (a share that nobody
+// holds ends with the agent that has made it), held by nobody and
 // not on a GPU that was lost before the agent could read it: the node object counts no more than
 // what is left, so that no scheduler sends a pod for it, and every pod that is bound here and has
 // not got its devices yet finds enough of them in the offer.

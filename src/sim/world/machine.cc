@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/occupancy.h"
 #include "sim/world/invariants.h"
 
 namespace nos::sim {
@@ -55,46 +56,116 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
       return;
     }
     models_.push_back(*model);
-    gpus.push_back({*model, ProductLabel(gpu.model), true});
+    // What is shared from the start has been made so.
+    const bool shared = spec.mps && !gpu.instances.empty();
+    gpus.push_back(
+        {*model, ProductLabel(gpu.model), !spec.mps,
+         shared ? device::ComputeMode::kExclusiveProcess : device::ComputeMode::kDefault});
   }
   if (gpus.empty()) return;
   gpus_ = std::make_unique<device::SimGpus>(std::move(gpus), name_, Hooks(), times.devices);
-  if (spec.managed) MakeAgent();
+  if (spec.managed) MakeAgent(spec.mps);
 }
 
-void Machine::MakeAgent() {
+void Machine::MakeAgent(bool shares) {
   kubelet_->OnWithdrawal([this](const auto& device) { OnWithdrawal(device); });
   sockets_ =
       std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_, env_.clock);
   agent_ = std::make_unique<Process>(
       "agent " + name_,
-      [this] {
-        return std::make_unique<controllers::Agent>(times_.agent, name_, env_.catalogue, *gpus_,
-                                                    *sockets_, *sockets_);
+      [this, shares] {
+        MakeShares();
+        controllers::AgentExtras extras;
+        extras.shares_gpus = true;
+        if (shares) extras.health = &health_;
+        return std::make_unique<controllers::Agent>(times_.agent, name_, env_.catalogue, *shares_,
+                                                    *sockets_, *sockets_, extras);
       },
       agent_transport_, controllers::ForNode(name_), agent_life_, env_.clock, env_.log);
 }
 
+// What an agent knows of shares, it knows by itself: nothing at first.
+void Machine::MakeShares() {
+  shares_ = std::make_unique<WatchedShares>(*gpus_, Hooks());
+  if (initial_shares_.empty()) return;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (IsShared(i)) (void)shares_->EnableMps(static_cast<int>(i));  // it is in that mode
+  }
+  (void)shares_->Adopt(initial_shares_);
+  initial_shares_.clear();
+}
+
 Status Machine::PlaceInstances(const NodeSpec& spec) {
   for (size_t i = 0; i < models_.size(); ++i) {
+    const gpu::Model& model = this->model(i);
+    gpu::Occupancy on(model);
+    const int index = static_cast<int>(i);
     for (const InstanceSpec& instance : spec.gpus[i].instances) {
-      NOS_ASSIGN(const gpu::Placement placement, models_[i]->ParsePlacement(instance.placement));
-      const std::string& profile = models_[i]->profile(placement.profile).name;
-      const auto placed = gpus_->Place(static_cast<int>(i), profile, placement.start);
-      if (!placed.ok()) {
+      NOS_ASSIGN(const gpu::Placement placement, model.ParsePlacement(instance.placement));
+      const gpu::Profile& profile = model.profile(placement.profile);
+      if (!on.Add(placement)) {
         return Invalid(fmt::format("GPU {}: {} does not fit with the instances before it", i,
                                    instance.placement));
+      }
+      if (model.counted()) {
+        initial_shares_.push_back(
+            device::MpsShareId({gpus_->Info(index).uuid, profile.slots, placement.start}));
+      } else {
+        NOS_RETURN_IF_ERROR(gpus_->Place(index, profile.name, placement.start).status());
       }
     }
   }
   return Status::Ok();
 }
 
+// The driver says so: a mode that it has forgotten, the agent sets again.
+bool Machine::IsShared(size_t gpu) const {
+  return gpus_->Info(static_cast<int>(gpu)).compute_mode == device::ComputeMode::kExclusiveProcess;
+}
+
+const gpu::Model& Machine::model(size_t gpu) const {
+  if (gpus_ == nullptr || !IsShared(gpu)) return *models_[gpu];
+  const auto* shares = gpu::SharesOfMemory(gpus_->Info(static_cast<int>(gpu)).memory_mib);
+  return shares == nullptr ? *models_[gpu] : *shares;
+}
+
+std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
+  const int index = static_cast<int>(gpu);
+  if (!IsShared(gpu)) return gpus_->Truth(index);
+  std::vector<device::GpuInstance> shares;
+  if (shares_ != nullptr) shares = shares_->SharesOn(index);
+  for (const auto& [uid, pod] : kubelet_->pods()) {
+    for (const auto& held : pod.devices) {
+      const auto share = device::ParseMpsShareId(held.device_id);
+      if (!share || share->gpu_uuid != gpus_->Info(index).uuid) continue;
+      if (std::ranges::count(shares, held.device_id, &device::GpuInstance::uuid) > 0) continue;
+      shares.push_back({index, 0, held.device_id, device::MpsProfile(share->gib), -1,
+                        static_cast<uint8_t>(share->start), 1});
+    }
+  }
+  return shares;
+}
+
+device::Backend* Machine::backend() {
+  if (shares_ == nullptr) return gpus_.get();
+  return shares_.get();
+}
+
+// By somebody who has it, or a share of it.
+bool Machine::IsBusy(const std::string& uuid) const {
+  const auto& pods = kubelet_->pods();
+  return std::ranges::any_of(pods, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second.devices, [&](const auto& device) {
+      return device.device_id == uuid || device.device_id.starts_with(uuid + "::");
+    });
+  });
+}
+
 device::SimHooks Machine::Hooks() {
   return {.spend = [this](Duration time) { agent_->Spend(time); },
           .fault = [this](const SimAttempt& attempt) { return DrawFault(attempt); },
           .held = {},
-          .busy = [this](const std::string& uuid) { return kubelet_->Holder(uuid) != nullptr; },
+          .busy = [this](const std::string& uuid) { return IsBusy(uuid); },
           .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); }};
 }
 
@@ -166,6 +237,20 @@ void Machine::RestoreGpu(int gpu) {
   env_.log.Note(name_, fmt::format("has GPU {} again", gpu));
   gpus_->Restore(gpu);
   lost_gpus_.erase(gpu);
+}
+
+void Machine::LoseDaemon(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("loses the MPS daemon of GPU {}", gpu));
+  lost_daemons_.insert(gpu);
+  health_.Add({device::HealthCondition::Kind::kMps, gpu, std::nullopt, 0, "no MPS daemon"});
+}
+
+void Machine::RestoreDaemon(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("has the MPS daemon of GPU {} again", gpu));
+  lost_daemons_.erase(gpu);
+  health_.Clear(gpu, device::HealthCondition::Kind::kMps);
 }
 
 void Machine::FailNext(SimAttempt::Kind kind, int count) {

@@ -1,7 +1,9 @@
-// One node with all that is on it: simulated GPUs, the kubelet, and the agent as a process.
+// One node with all that is on it: simulated GPUs, the kubelet, and the agent as a process. What is
+// shared by MPS is known to the agent alone, and to those who hold it.
 #pragma once
 
 #include <map>
+#include <set>
 #include <memory>
 #include <string>
 
@@ -9,6 +11,7 @@
 #include "sim/world/faulty_kubelet.h"
 #include "sim/world/faulty_transport.h"
 #include "sim/world/process.h"
+#include "sim/world/watched_shares.h"
 
 namespace nos::sim {
 
@@ -22,8 +25,8 @@ struct MachineTimes {
 
 class Machine {
  public:
-  // The node's instances exist from the start; what `used` ones need beyond that is the caller's.
-  // Error: kInvalid: a layout that its GPU cannot have.
+  // The node's instances and shares exist from the start; what `used` ones need beyond that is the
+  // caller's. Error: kInvalid: a layout that its GPU cannot have.
   static Result<std::unique_ptr<Machine>> Make(const NodeSpec& spec, const Environment& env,
                                                const MachineTimes& times);
 
@@ -34,8 +37,13 @@ class Machine {
   const device::SimGpus* gpus() const { return gpus_.get(); }
   Process* agent() { return agent_.get(); }
   const Process* agent() const { return agent_.get(); }
+  // As the agent sees them, shares included. Null as gpus().
+  device::Backend* backend();
   size_t gpu_count() const { return models_.size(); }
-  const gpu::Model& model(size_t gpu) const { return *models_[gpu]; }
+  // As it is divided now: of a GPU that is shared by MPS, one of gpu/shares.h.
+  const gpu::Model& model(size_t gpu) const;
+  // What is truly there: instances, or shares, those of former agents that pods hold included.
+  std::vector<device::GpuInstance> Instances(size_t gpu) const;
 
   const controllers::AgentConfig& agent_config() const { return times_.agent; }
   // When something was last done to the cluster that nos has to live with: a fault, a reboot.
@@ -48,13 +56,23 @@ class Machine {
   void RestoreGpu(int gpu);
   // Since when, by GPU.
   const std::map<int, Time>& lost_gpus() const { return lost_gpus_; }
+  // The GPU's MPS daemon has died, and another one serves. REQUIRES: a node with shares.
+  void LoseDaemon(int gpu);
+  void RestoreDaemon(int gpu);
+  // Whether programs can use the GPU's shares now.
+  bool ServesShares(int gpu) const {
+    return !lost_gpus_.contains(gpu) && !lost_daemons_.contains(gpu);
+  }
   // The next device operations of this kind fail.
   void FailNext(device::SimAttempt::Kind kind, int count);
 
  private:
   Machine(const NodeSpec& spec, const Environment& env, const MachineTimes& times);
   Status PlaceInstances(const NodeSpec& spec);
-  void MakeAgent();
+  void MakeAgent(bool shares);
+  void MakeShares();
+  bool IsShared(size_t gpu) const;
+  bool IsBusy(const std::string& uuid) const;
   device::SimHooks Hooks();
   device::SimFault DrawFault(const device::SimAttempt& attempt);
   void OnDestroy(const device::GpuInstance& instance);
@@ -71,11 +89,15 @@ class Machine {
   std::vector<const gpu::Model*> models_;
   std::unique_ptr<VirtualNode> kubelet_;
   std::unique_ptr<device::SimGpus> gpus_;
+  std::unique_ptr<WatchedShares> shares_;    // of the last agent; null before the first
+  std::vector<std::string> initial_shares_;  // ids; empty once an agent has them
+  device::HealthBoard health_;
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   int fail_creates_ = 0, fail_destroys_ = 0;
   std::map<int, Time> lost_gpus_;
-  std::optional<Time> disturbed_;  // by a reboot, or a GPU that went or came back
+  std::set<int> lost_daemons_;
+  std::optional<Time> disturbed_;  // by a reboot, or a GPU or daemon that went or came back
 };
 
 }  // namespace nos::sim

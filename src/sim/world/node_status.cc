@@ -26,12 +26,16 @@ std::optional<Duration> TimeIn(const cluster::Pod& pod, std::string_view annotat
 
 }  // namespace
 
-Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now,
-                     Time ready_since) {
-  JsonObject resources = {{"cpu", spec.cpu.ToString()},
-                          {"memory", spec.memory.ToBinaryString()},
-                          {"pods", fmt::to_string(spec.max_pods)}};
-  for (const auto& [resource, count] : devices) resources[resource] = fmt::to_string(count);
+Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, DeviceCount>& devices,
+                     Time now, Time ready_since) {
+  JsonObject capacity = {{"cpu", spec.cpu.ToString()},
+                         {"memory", spec.memory.ToBinaryString()},
+                         {"pods", fmt::to_string(spec.max_pods)}};
+  JsonObject allocatable = capacity;
+  for (const auto& [resource, count] : devices) {
+    capacity[resource] = fmt::to_string(count.all);
+    allocatable[resource] = fmt::to_string(count.healthy);
+  }
   JsonArray conditions = {JsonObject{{"type", "Ready"},
                                      {"status", "True"},
                                      {"reason", "KubeletReady"},
@@ -39,8 +43,8 @@ Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& dev
                                      {"lastHeartbeatTime", FormatTime(now)},
                                      {"lastTransitionTime", FormatTime(ready_since)}}};
   return JsonObject{
-      {"status", JsonObject{{"capacity", resources},
-                            {"allocatable", resources},
+      {"status", JsonObject{{"capacity", std::move(capacity)},
+                            {"allocatable", std::move(allocatable)},
                             {"conditions", std::move(conditions)},
                             {"addresses",
                              JsonArray{JsonObject{{"type", "Hostname"}, {"address", spec.name}}}},

@@ -16,10 +16,14 @@
 
 namespace nos::sim {
 
-// A merge patch for nodes/<name>/status. `devices`: how many of each extended resource; 0 for one
-// that is no longer offered. `ready_since`: when the kubelet came up.
-Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, int>& devices, Time now,
-                     Time ready_since);
+// Of an extended resource: capacity counts all, allocatable those that can be used.
+struct DeviceCount {
+  int all = 0, healthy = 0;
+};
+// A merge patch for nodes/<name>/status. `devices`: by resource; none of one that is no longer
+// offered. `ready_since`: when the kubelet came up.
+Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, DeviceCount>& devices,
+                     Time now, Time ready_since);
 
 // How long a kubelet's Lease holds, and how often it is renewed (kubernetes pkg/kubelet: a
 // quarter).

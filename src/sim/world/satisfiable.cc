@@ -1,7 +1,11 @@
 #include "sim/world/satisfiable.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+
+#include "cluster/resources.h"
+#include "gpu/occupancy.h"
 
 namespace nos::sim {
 namespace {
@@ -35,16 +39,17 @@ bool HasRoom(const NodeSpec& spec, const std::vector<const cluster::Pod*>& pods)
   return cpu <= spec.cpu && memory <= spec.memory && std::ssize(pods) <= spec.max_pods;
 }
 
-struct GpuState {
-  const gpu::Model* model;
-  gpu::LayoutId used;
-};
+// Whatever fits on the one fits on the other: shares lie anywhere.
+bool AreAlike(const gpu::Occupancy& a, const gpu::Occupancy& b) {
+  return &a.model() == &b.model() && a.layout() == b.layout() &&
+         a.taken_slots() == b.taken_slots() && a.count() == b.count();
+}
 
 // Tries every way to place the slices, but for those that differ only by the order of equal slices
 // or by the names of GPUs in equal state.
 class Search {
  public:
-  Search(std::vector<std::string> slices, std::vector<GpuState> gpus)
+  Search(std::vector<std::string> slices, std::vector<gpu::Occupancy> gpus)
       : slices_(std::move(slices)), gpus_(std::move(gpus)) {
     std::sort(slices_.begin(), slices_.end());
   }
@@ -55,14 +60,14 @@ class Search {
   // Cheap and necessary: every slice takes one slot at least.
   bool HaveSlots() const {
     size_t slots = 0;
-    for (const GpuState& gpu : gpus_) slots += static_cast<size_t>(gpu.model->slots());
+    for (const gpu::Occupancy& gpu : gpus_) slots += static_cast<size_t>(gpu.model().slots());
     return slices_.size() <= slots;
   }
 
   bool Place(size_t next, size_t first_gpu, size_t first_placement) {
     if (next == slices_.size()) return true;
     for (size_t g = first_gpu; g < gpus_.size(); ++g) {
-      const auto profile = gpus_[g].model->FindProfile(slices_[next]);
+      const auto profile = gpus_[g].model().FindProfile(slices_[next]);
       if (!profile || SameAsEarlier(g, first_placement > 0 ? first_gpu + 1 : first_gpu)) continue;
       if (PlaceOn(next, g, *profile, g == first_gpu ? first_placement : 0)) return true;
     }
@@ -70,30 +75,39 @@ class Search {
   }
 
   bool PlaceOn(size_t next, size_t g, gpu::ProfileId profile, size_t first_placement) {
-    const auto& table = gpus_[g].model->layouts();
-    const gpu::LayoutId before = gpus_[g].used;
+    const gpu::Occupancy before = gpus_[g];
     const bool again = next + 1 < slices_.size() && slices_[next + 1] == slices_[next];
-    for (size_t p = first_placement; p < table.placements().size(); ++p) {
-      if (table.placements()[p].profile != profile) continue;
-      const gpu::LayoutId after = table.Add(before, static_cast<gpu::PlacementId>(p));
-      if (after == gpu::LayoutTable::kIllegal) continue;
-      gpus_[g].used = after;
+    const std::vector<gpu::Placement> choices = Choices(before, profile);
+    for (size_t p = before.model().counted() ? 0 : first_placement; p < choices.size(); ++p) {
+      if (!gpus_[g].Add(choices[p])) continue;
       const bool placed = again ? Place(next + 1, g, p + 1) : Place(next + 1, 0, 0);
-      gpus_[g].used = before;
+      gpus_[g] = before;
       if (placed) return true;
     }
     return false;
   }
 
+  // Of a counted model one is as good as the other.
+  static std::vector<gpu::Placement> Choices(const gpu::Occupancy& on, gpu::ProfileId profile) {
+    std::vector<gpu::Placement> choices;
+    if (!on.model().counted()) {
+      std::ranges::copy_if(on.model().layouts().placements(), std::back_inserter(choices),
+                           [&](const auto& placement) { return placement.profile == profile; });
+    } else if (const auto place = on.FirstPlace(profile)) {
+      choices.push_back(*place);
+    }
+    return choices;
+  }
+
   bool SameAsEarlier(size_t g, size_t first_whole) const {
     for (size_t e = first_whole; e < g; ++e) {
-      if (gpus_[e].model == gpus_[g].model && gpus_[e].used == gpus_[g].used) return true;
+      if (AreAlike(gpus_[e], gpus_[g])) return true;
     }
     return false;
   }
 
   std::vector<std::string> slices_;
-  std::vector<GpuState> gpus_;
+  std::vector<gpu::Occupancy> gpus_;
 };
 
 int64_t HeldOf(const VirtualNode::RunningPod& pod, const std::string& resource) {
@@ -116,21 +130,18 @@ std::set<std::string> Kept(const Judged& node) {
 }
 
 // What pods hold now, and what is kept for them.
-std::vector<GpuState> UsedGpus(const Judged& node, bool empty) {
+std::vector<gpu::Occupancy> UsedGpus(const Judged& node, bool empty) {
   const Machine& machine = *node.machine;
   const std::set<std::string> kept = Kept(node);
-  std::vector<GpuState> gpus;
+  std::vector<gpu::Occupancy> gpus;
   for (size_t i = 0; i < machine.gpu_count(); ++i) {
-    GpuState gpu{&machine.model(i), gpu::LayoutTable::kEmpty};
-    for (const auto& instance : machine.gpus()->Truth(static_cast<int>(i))) {
+    gpu::Occupancy& on = gpus.emplace_back(machine.model(i));
+    for (const auto& instance : machine.Instances(i)) {
       const bool used = machine.kubelet().Holder(instance.uuid) != nullptr ||
                         kept.contains(SliceResource(instance.profile));
-      const auto profile = gpu.model->FindProfile(instance.profile);
-      if (empty || !used || !profile) continue;
-      const auto placement = gpu.model->layouts().Find({*profile, instance.start});
-      if (placement) gpu.used = gpu.model->layouts().Add(gpu.used, *placement);
+      const auto profile = on.model().FindProfile(instance.profile);
+      if (!empty && used && profile) (void)on.Add({*profile, instance.start});
     }
-    gpus.push_back(gpu);
   }
   return gpus;
 }
@@ -141,7 +152,7 @@ void AddPromised(const Judged& node, std::vector<std::string>& resources) {
     const auto& known = node.machine->kubelet().pods();
     if (known.contains(pod->meta.uid)) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      if (!resource.starts_with("nvidia.com/mig-")) continue;
+      if (!cluster::IsSliceResource(resource)) continue;
       resources.insert(resources.end(), static_cast<size_t>(amount.Value()), resource);
     }
   }

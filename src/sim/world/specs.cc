@@ -8,6 +8,8 @@
 
 #include "cluster/annotations.h"
 #include "cluster/elastic_quota.h"
+#include "device/mps_share.h"
+#include "gpu/shares.h"
 
 namespace nos::sim {
 namespace {
@@ -72,7 +74,7 @@ cluster::StringMap NodeLabels(const NodeSpec& spec) {
     const auto model = FindModel(gpu::Catalogue::Builtin(), spec.gpus[0].model);
     if (model.ok()) labels["nvidia.com/gpu.memory"] = fmt::to_string((*model)->memory_gib() * 1024);
     labels["nvidia.com/mig.strategy"] = "mixed";
-    if (spec.managed) labels[std::string(cluster::kPartitioningLabel)] = "mig";
+    if (spec.managed) labels[std::string(cluster::kPartitioningLabel)] = spec.mps ? "mps" : "mig";
   }
   for (const auto& [key, value] : spec.labels) labels[key] = value;
   return labels;
@@ -81,6 +83,7 @@ cluster::StringMap NodeLabels(const NodeSpec& spec) {
 }  // namespace
 
 std::string SliceResource(std::string_view profile) {
+  if (device::ParseMpsProfile(profile)) return fmt::format("nvidia.com/gpu-{}", profile);
   std::string name = fmt::format("nvidia.com/mig-{}", profile);
   std::replace(name.begin(), name.end(), '+', '.');
   return name;
@@ -89,11 +92,19 @@ std::string SliceResource(std::string_view profile) {
 Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string_view name) {
   if (const auto* model = catalogue.FindByName(name)) return model;
   if (const auto* model = catalogue.FindByProduct(name)) return model;
+  if (const auto* model = gpu::FindShares(name)) return model;
   std::string known;
   for (const auto& model : catalogue.models()) {
     known += (known.empty() ? "" : ", ") + model->name();
   }
   return NotFound(fmt::format("no GPU model '{}'; there are {}", name, known));
+}
+
+Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,
+                                           const GpuSpec& gpu) {
+  NOS_ASSIGN(const gpu::Model* model, FindModel(catalogue, gpu.model));
+  const gpu::Model* shares = gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024);
+  return node.mps && !model->counted() && shares != nullptr ? shares : model;
 }
 
 std::string ProductLabel(std::string_view model) {

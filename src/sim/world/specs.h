@@ -34,15 +34,17 @@ inline constexpr std::string_view kPodLabel = "sim.nos.nebuly.com/pod";
 // The PodGroup that a pod belongs to (scheduler-plugins, coscheduling).
 inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
 
-// An instance that is there from the start.
+// An instance, or a share, that is there from the start.
 struct InstanceSpec {
-  std::string placement = {};  // "3g.20gb@4"
+  std::string placement = {};  // "3g.20gb@4", "10gb@0"
   bool used = false;           // a pod holds it when the world begins
   std::string pod = {};        // its name; empty: one is made up
 };
 
 struct GpuSpec {
-  std::string model;  // catalogue name ("A100-40GB") or product ("NVIDIA-A100-SXM4-40GB")
+  // Catalogue name ("A100-40GB") or product ("NVIDIA-A100-SXM4-40GB"); "MPS-15GB": a board without
+  // MIG that has so much for shares.
+  std::string model;
   std::vector<InstanceSpec> instances = {};
 };
 
@@ -52,7 +54,8 @@ struct NodeSpec {
   cluster::StringMap labels = {}, annotations = {};
   std::vector<cluster::Taint> taints = {};
   bool unschedulable = false;
-  bool managed = true;  // carries nos.nebuly.com/gpu-partitioning=mig
+  bool managed = true;  // carries nos.nebuly.com/gpu-partitioning
+  bool mps = false;     // and it says mps, else mig
   Quantity cpu = Quantity::FromValue(96);
   Quantity memory = Quantity::FromValue(int64_t{768} << 30);
   int max_pods = 110;
@@ -61,7 +64,7 @@ struct NodeSpec {
 struct PodSpec {
   std::string ns = "default";
   std::string name = {};
-  // MIG profiles and how many of each, per container.
+  // Profiles of instances or shares and how many of each, per container.
   std::vector<std::map<std::string, int>> containers = {};
   std::map<std::string, int> init = {};  // asked by an init container; empty: there is none
   Duration init_run{};
@@ -74,11 +77,15 @@ struct PodSpec {
   std::optional<Duration> run = {};  // absent: for ever
 };
 
-// "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me".
+// "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me"; of a share
+// "nvidia.com/gpu-10gb".
 std::string SliceResource(std::string_view profile);
 
 // The model that a spec names. Error: kNotFound, with the names there are.
 Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string_view name);
+// As such a GPU of the node is divided: shares of it, if the node has `mps`. Error: as FindModel.
+Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,
+                                           const GpuSpec& gpu);
 // The product name that such a GPU reports, as the gpu.product label spells it.
 std::string ProductLabel(std::string_view model);
 

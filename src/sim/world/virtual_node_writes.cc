@@ -32,9 +32,12 @@ Status VirtualNode::WriteNode() {
     if (!created.ok() && created.code() != Code::kAlreadyExists) return created;
     registered_ = true;
   }
-  std::map<std::string, int> devices;
-  for (const std::string& resource : ever_offered_) devices[resource] = 0;
-  for (const auto& device : offered_) ++devices[device.resource];
+  std::map<std::string, DeviceCount> devices;
+  for (const std::string& resource : ever_offered_) devices[resource] = {};
+  for (const auto& device : offered_) {
+    ++devices[device.resource].all;
+    devices[device.resource].healthy += device.healthy ? 1 : 0;
+  }
   const auto written =
       client_.Patch(kube::kNodes, "", spec_.name, kube::PatchType::kMerge,
                     NodeStatusPatch(spec_, devices, clock_.Now(), ready_since_), "status");

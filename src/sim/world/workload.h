@@ -30,7 +30,8 @@ const kube::Resource* WorkloadResource(std::string_view kind);
 // kInvalid, naming `source`, document, object and field.
 Result<Workload> ReadWorkload(std::string_view text, std::string_view source);
 
-// A few minutes that show what partitioning is good for, on GPUs of these models (one entry a GPU):
+// A few minutes that show what partitioning is good for, on GPUs of these models (one entry a GPU,
+// gpu/shares.h for one that is shared by memory):
 // services that run for ever and leave half of the GPUs to waves of batch pods, small, then whole,
 // then large; one pod whose slices lie on two GPUs; an urgent one; and one that no GPU can serve.
 std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, uint64_t seed);

@@ -81,6 +81,7 @@ Status World::AddNode(const NodeSpec& spec) {
   specs_.emplace(spec.name, spec);
   ScheduleReboots(spec.name);
   ScheduleLosses(spec.name);
+  if (spec.mps) ScheduleDaemonLosses(spec.name);
   return Status::Ok();
 }
 
@@ -111,6 +112,25 @@ void World::ScheduleLosses(const std::string& node) {
       if (Machine* there = FindMachine(node)) there->RestoreGpu(gpu);
     });
     ScheduleLosses(node);
+  });
+}
+
+void World::ScheduleDaemonLosses(const std::string& node) {
+  const double per_hour = faults_.rates().daemon_losses_per_hour;
+  if (per_hour <= 0) return;
+  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
+  if (when >= faults_.until()) return;
+  queue_.At(when, [this, node] {
+    Machine* machine = FindMachine(node);
+    if (machine == nullptr || machine->gpu_count() == 0) return;
+    const int gpu = static_cast<int>(random_.Below(machine->gpu_count()));
+    machine->LoseDaemon(gpu);
+    constexpr double kLongestOutage = 60;  // seconds
+    const Time back = clock_.Now() + FromSeconds(random_.Uniform() * kLongestOutage);
+    queue_.At(std::min(back, faults_.until()), [this, node, gpu] {
+      if (Machine* there = FindMachine(node)) there->RestoreDaemon(gpu);
+    });
+    ScheduleDaemonLosses(node);
   });
 }
 

@@ -131,6 +131,7 @@ class World {
   Environment Env();
   void ScheduleReboots(const std::string& node);
   void ScheduleLosses(const std::string& node);
+  void ScheduleDaemonLosses(const std::string& node);
   void ScheduleRivals();
   void BindAsRival();
   void CheckBinding(const cluster::Pod& pod, bool scheduled);

@@ -60,7 +60,7 @@ export interface Gpu {
   gpu: string;
   product: string;
   memory: number;
-  /** Memory slots that placements count in; 0: the GPU is not cut. */
+  /** Memory slots that placements count in; without MIG GiB for MPS shares; 0: the GPU is not cut. */
   slots: number;
   mig: boolean;
   /** Empty, or why the GPU cannot be used. */

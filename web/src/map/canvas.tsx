@@ -158,7 +158,7 @@ function Hint({ hit: found, x, y, width, height }: { hit: Hit; x: number; y: num
       {cell && (
         <>
           <div>
-            {cell.profile || (gpu.mig ? "" : "whole GPU")} <span className="muted">{kindNames[cell.kind]}</span>
+            {cell.profile || (gpu.slots > 0 ? "" : "whole GPU")} <span className="muted">{kindNames[cell.kind]}</span>
           </div>
           {cell.holders.slice(0, 4).map((holder) => (
             <div key={holderName(holder)} className="ellipsis">

@@ -58,10 +58,22 @@ function cell(gpu: Gpu, from: number, to: number, holders: Holder[], utilization
   };
 }
 
+/** Whether pods share its memory (MPS): what lies there lies nowhere, and its slots are GiB. */
+export const byMemory = (gpu: Gpu): boolean => gpu.slots > 0 && !gpu.mig;
+
+/** Of shares of memory one begins where the one before ends. */
+function placed(gpu: Gpu): Instance[] {
+  const instances = [...gpu.instances].sort((a, b) => a.start - b.start);
+  if (!byMemory(gpu)) return instances;
+  let next = 0;
+  return instances.map((each) => ({ ...each, start: (next += Math.max(0, each.size)) - Math.max(0, each.size) }));
+}
+
 /** Pieces in order; gaps between instances are pieces that are not cut. Nonsense is cut off. */
 export function cellsOf(gpu: Gpu): Cell[] {
-  if (gpu.slots <= 0 || !gpu.mig) return sharesOf(gpu);
+  if (gpu.slots <= 0) return sharesOf(gpu);
   const cells: Cell[] = [];
+  const whole = byMemory(gpu) ? gpu.metrics?.utilization : undefined; // nobody measures a share
   let at = 0;
   const gap = (to: number): void => {
     if (to > at) {
@@ -69,12 +81,13 @@ export function cellsOf(gpu: Gpu): Cell[] {
       cells.push({ ...cell(gpu, at / gpu.slots, to / gpu.slots, [], null), kind });
     }
   };
-  for (const each of [...gpu.instances].sort((a, b) => a.start - b.start)) {
+  for (const each of placed(gpu)) {
     const start = Math.max(at, Math.min(gpu.slots, each.start));
     const end = Math.min(gpu.slots, each.start + Math.max(0, each.size));
     if (end <= start) continue;
     gap(start);
-    cells.push(cell(gpu, start / gpu.slots, end / gpu.slots, each.holders, measured(each.metrics?.utilization), each));
+    const utilization = measured(each.metrics?.utilization ?? whole);
+    cells.push(cell(gpu, start / gpu.slots, end / gpu.slots, each.holders, utilization, each));
     at = end;
   }
   gap(gpu.slots);

@@ -49,6 +49,16 @@ describe("pieces of a GPU", () => {
     expect(cellsOf(shared).map((each) => [each.from, each.to, each.team])).toEqual([[0, 0.5, "a"], [0.5, 1, "b"]]);
     expect(cellsOf(gpu(0, [], { slots: 0, mig: false })).map((each) => each.kind)).toEqual(["free"]);
   });
+  it("of a GPU that is shared by memory lie one after another, by size", () => {
+    const share = (number: number, size: number, pod = ""): Instance => ({ ...instance(number, size, pod), profile: `${size}gb` });
+    const shared = gpu(0, [share(3, 10, "b"), share(0, 20, "a"), share(9, 5)], { slots: 40, mig: false, metrics: { utilization: 0.5 } });
+    expect(cellsOf(shared).map((each) => [each.from, each.to, each.kind, each.profile])).toEqual([
+      [0, 0.5, "busy", "20gb"],
+      [0.5, 0.75, "busy", "10gb"],
+      [0.75, 0.875, "free", "5gb"],
+      [0.875, 1, "uncut", ""],
+    ]);
+  });
   it("of a broken GPU are all out of service", () => {
     expect(new Set(cellsOf(gpu(0, [instance(0, 4, "p")], { health: "Xid 79" })).map((each) => each.kind))).toEqual(new Set(["out"]));
   });
