@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cluster/fields.h"
+#include "cluster/new_pod.h"
 #include "cluster/read_parts.h"
 
 namespace nos::cluster {
@@ -18,6 +19,10 @@ auto Resources(Owner& to) {
   });
 }
 
+auto User(int64_t& to) {
+  return At("securityContext", [&to](Field& from) { from.Members(At("runAsUser", to)); });
+}
+
 void ReadHostPort(Field& from, HostPort& to) {
   from.Members(At("hostPort", to.port), At("hostIP", to.ip), At("protocol", to.protocol));
 }
@@ -25,7 +30,7 @@ void ReadHostPort(Field& from, HostPort& to) {
 void ReadContainer(Field& from, Container& to) {
   std::string restart_policy;
   from.Members(At("name", to.name), Resources(to), At("restartPolicy", restart_policy),
-               At("image", to.image), At("ports", to.host_ports, ReadHostPort));
+               At("image", to.image), At("ports", to.host_ports, ReadHostPort), User(to.user));
   std::erase_if(to.host_ports, [](const HostPort& port) { return port.port <= 0; });
   to.restart_always = restart_policy == "Always";
 }
@@ -94,7 +99,8 @@ void ReadPodSpec(Field& from, Pod& to) {
                Resources(to), At("schedulingGates", to.scheduling_gates, ReadGate),
                At("topologySpreadConstraints", to.spread, ReadSpread),
                At("volumes", to.volumes, ReadVolume), At("preemptionPolicy", to.preemption_policy),
-               At("workloadRef", to.workload, ReadWorkloadRef),
+               At("workloadRef", to.workload, ReadWorkloadRef), At("hostIPC", to.host_ipc),
+               User(to.user),
                At("schedulingGroup",
                   [&](Field& group) { group.Members(At("podGroupName", to.scheduling_group)); }),
                At("resourceClaims",
@@ -185,12 +191,15 @@ void ReadNodeStatus(Field& from, Node& to) {
 }
 
 template <typename T, typename ReadStatus>
-Status ReadObject(JsonSource json, T& to, void (*read_spec)(Field&, T&), ReadStatus read_status) {
-  NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
+Status ReadParts(JsonSource json, T& to, void (*read_spec)(Field&, T&), ReadStatus read_status) {
+  return ReadFields(json, [&](Field& root) {
     root.Members(At("metadata", to.meta, ReadMeta), At("spec", to, read_spec),
                  At("status", to, read_status));
-  }));
-  return to.meta.name.empty() ? Invalid("metadata.name: is missing") : Status::Ok();
+  });
+}
+
+Status CheckName(const ObjectMeta& meta) {
+  return meta.name.empty() ? Invalid("metadata.name: is missing") : Status::Ok();
 }
 
 }  // namespace
@@ -203,13 +212,13 @@ const Condition* FindCondition(const std::vector<Condition>& conditions, std::st
 
 uint64_t ImageId(std::string_view name) { return std::hash<std::string_view>{}(name); }
 
-Status ReadPod(JsonSource json, Pod& to) {
+Status ReadNewPod(JsonSource json, Pod& to) {
   to = Pod();
   to.meta.ns = "default";
   to.scheduler_name = "default-scheduler";
   to.phase = "Pending";
   std::vector<ContainerStatus> statuses;
-  const Status read = ReadObject(json, to, ReadPodSpec, [&](Field& status, Pod& pod) {
+  const Status read = ReadParts(json, to, ReadPodSpec, [&](Field& status, Pod& pod) {
     ReadPodStatus(status, pod, statuses);
   });
   const Condition* resize = to.FindCondition("PodResizePending");
@@ -217,9 +226,15 @@ Status ReadPod(JsonSource json, Pod& to) {
   return read;
 }
 
+Status ReadPod(JsonSource json, Pod& to) {
+  NOS_RETURN_IF_ERROR(ReadNewPod(json, to));
+  return CheckName(to.meta);
+}
+
 Status ReadNode(JsonSource json, Node& to) {
   to = Node();
-  return ReadObject(json, to, ReadNodeSpec, ReadNodeStatus);
+  NOS_RETURN_IF_ERROR(ReadParts(json, to, ReadNodeSpec, ReadNodeStatus));
+  return CheckName(to.meta);
 }
 
 Result<Pod> DecodePod(JsonSource json) {

@@ -49,6 +49,7 @@ struct Container {
   bool restart_always = false;  // an init container that keeps running (sidecar)
   std::string image{};
   std::vector<HostPort> host_ports{};  // only those with a host port
+  int64_t user = -1;                   // securityContext.runAsUser; -1: as its pod says
   // What counts in place of `requests` while it is not resized to them: what its node has set aside
   // for it, and `requests` unless they can never be met there.
   std::optional<ResourceList> resizing{};
@@ -113,6 +114,8 @@ struct Pod {
   bool claims_devices = false;    // spec.resourceClaims is not empty
   std::optional<WorkloadRef> workload;
   std::string scheduling_group;  // spec.schedulingGroup.podGroupName, since Kubernetes 1.36
+  bool host_ipc = false;
+  int64_t user = -1;  // securityContext.runAsUser; -1: as the image says
   // status
   std::string phase, nominated_node, reason, message;
   std::optional<Time> started;  // startTime

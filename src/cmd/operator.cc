@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
 #include "cmd/delivery.h"
@@ -17,6 +18,8 @@
 #include "cmd/webhook.h"
 #include "controllers/collector.h"
 #include "controllers/measures.h"
+#include "controllers/quota_admission.h"
+#include "controllers/slice_admission.h"
 #include "kube/metered_transport.h"
 
 namespace nos::cmd {
@@ -34,6 +37,7 @@ struct Config {
   controllers::OperatorConfig quotas;
   WebhookConfig webhook;
   DeliveryConfig telemetry;
+  std::string geometries_file;
   bool events = true;  // of Kubernetes are told, too
 };
 
@@ -60,6 +64,10 @@ void DescribeOperator(ConfigFields& f, Config& c) {
   f.Flag("deleteOverlappingElasticQuotas", c.quotas.delete_overlapping,
          "Delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go system did; "
          "false: their conditions say that they are not in force.");
+  f.Text(
+      "knownMigGeometriesFile", c.geometries_file,
+      "Further or changed GPU models (docs/catalogue.md), as the partitioner has them: for slices "
+      "by need.");
   f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
   f.Group("telemetry", [&] {
     DescribeDelivery(f, c.telemetry);
@@ -100,6 +108,7 @@ struct ClusterTelemetry {
 Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) {
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.kubeconfig, flags.context));
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   Bell bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   Metrics metrics;
@@ -127,13 +136,28 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   options.around_kinds = controllers::OperatorKinds();
   options.wake = [&] { bell.Ring(); };
   controllers::Runner runner(reconciler, metered, options);
+  const SteadyClock steady;
+  LoopReport report;
+  const kube::Cache<cluster::Node>& nodes = runner.view().nodes;
+  const kube::Cache<cluster::Pod>& pods = runner.view().pods;
+  controllers::SliceAdmission slices(catalogue, steady, [&] {
+    using Cluster = controllers::SliceAdmission::Cluster;
+    return report.Synced().ok() ? Cluster{nodes.Snapshot(), pods.Snapshot()} : Cluster();
+  });
   std::unique_ptr<Webhook> webhook;
   if (serves) {
-    NOS_ASSIGN(webhook,
-               Webhook::Start(
-                   config.webhook, admission, metered, [&] { return leader.Leads(); }, metrics));
+    std::vector<WebhookRoute> routes{{"/validate-quotas",
+                                      [&](std::string_view body) { return admission.Review(body); },
+                                      [&] { return admission.Ready(); }}};
+    if (config.webhook.slices) {
+      routes.push_back({"/choose-slices",
+                        [&](std::string_view body) { return slices.Review(body); },
+                        [&] { return slices.Ready(); }});
+    }
+    NOS_ASSIGN(webhook, Webhook::Start(
+                            config.webhook, std::move(routes), metered,
+                            [&] { return leader.Leads(); }, metrics));
   }
-  LoopReport report;
   std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
                             {"caches", [&] { return report.Synced(); }},
                             {"lease", [&] { return leader.error(); }}};

@@ -15,6 +15,7 @@
 #include "controllers/planned_gangs.h"
 #include "planning/names.h"
 #include "planning/planner.h"
+#include "planning/slice_choice.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
@@ -53,6 +54,29 @@ Pods Plannable(const Pods& pods) {
   return plannable;
 }
 
+// Those that ask for a slice by need get what the operator's webhook would choose for them, one
+// after the other.
+Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
+                      const scheduling::Framework& framework,
+                      const planning::PlanOptions& options) {
+  for (auto& pod : pending) {
+    const planning::NeedAnswer answer = planning::AnswerNeed(*pod, snapshot, framework, options);
+    const std::string name = Printable(pod->Key());
+    if (!answer.refusal.empty()) std::cerr << "warning: " << name << ": " << answer.refusal << "\n";
+    if (!answer.warning.empty()) std::cerr << "warning: " << name << ": " << answer.warning << "\n";
+    if (!answer.choice) continue;
+    std::cerr << "note: " << name << " asks by need and gets " << answer.choice->resource << ": "
+              << answer.choice->Reason() << "\n";
+    cluster::Pod asking = planning::WithSlice(*pod, answer);
+    if (!answer.choice->node.empty()) {
+      (void)snapshot.Bind(std::make_shared<const cluster::Pod>(asking), answer.choice->node);
+    }
+    asking.promised.clear();
+    pod = std::make_shared<const cluster::Pod>(std::move(asking));
+  }
+  return pending;
+}
+
 // With what is known of their gangs. Of what the dump has nothing, nothing can be told.
 controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input, Time now) {
   const cluster::Surroundings around = input.around.value_or(cluster::Surroundings());
@@ -79,7 +103,6 @@ Status RunPlan(const PlanFlags& flags) {
                 << "\n";
     }
   }
-  const Pods pending = Plannable(input.pods);
   const SystemClock clock;
   const Time start = clock.Now();
   planning::PlanOptions options;
@@ -88,7 +111,8 @@ Status RunPlan(const PlanFlags& flags) {
   options.starvation_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
   const auto framework = scheduling::Framework::Default();
-  const controllers::GangedPods ganged = WithKnownGangs(pending, input, start);
+  const controllers::GangedPods ganged = WithKnownGangs(
+      WithChosenSlices(Plannable(input.pods), snapshot, framework, options), input, start);
   options.gangs = ganged.gangs;
   const planning::Plan plan = planning::MakePlan(snapshot, ganged.pods, framework, options);
   const Duration took = clock.Now() - start;

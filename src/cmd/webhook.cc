@@ -15,7 +15,6 @@
 namespace nos::cmd {
 namespace {
 
-constexpr std::string_view kPath = "/validate-quotas";
 // Two objects of the most that etcd takes (1.5 MiB), and what an API server writes around them.
 constexpr uint64_t kMostBody = uint64_t{4} << 20;
 // Anybody in the cluster can send something here: together no more than this.
@@ -50,7 +49,10 @@ void DescribeWebhook(ConfigFields& f, WebhookConfig& c) {
   f.Text("secretNamespace", c.own.ns,
          "The namespace of that. Empty: that of this pod, else default.");
   f.Text("configurationName", c.own.configuration,
-         "The ValidatingWebhookConfiguration that is told whom to trust.");
+         "The ValidatingWebhookConfiguration that is told whom to trust, and the "
+         "MutatingWebhookConfiguration of that name with `slices`.");
+  f.Flag("slices", c.slices,
+         "Also choose slices for pods that ask for one by need (nos.nebuly.com/need-memory).");
   f.Seconds("certificateLifetimeSeconds", c.own.lifetime, minutes(1), hours(24 * 3650),
             "A new certificate is made when a third of this is left.");
   f.Retired("port", "see webhook.bindAddress");
@@ -58,7 +60,7 @@ void DescribeWebhook(ConfigFields& f, WebhookConfig& c) {
 }
 
 Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
-                                                const controllers::QuotaAdmission& admission,
+                                                std::vector<WebhookRoute> routes,
                                                 kube::Transport& transport,
                                                 std::function<bool()> leads, Metrics& metrics) {
   const bool own = config.certificate_file.empty();
@@ -70,9 +72,10 @@ Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
     config.host_name = fmt::format("{}.{}.svc", config.service, OwnNamespace());
   }
   config.own.dns_names = {config.host_name};
+  config.own.mutates = config.slices;
   NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config));
   std::unique_ptr<Webhook> webhook(
-      new Webhook(std::move(config), admission, transport, std::move(leads), metrics));
+      new Webhook(std::move(config), std::move(routes), transport, std::move(leads), metrics));
   if (own) {
     webhook->thread_ = std::thread([self = webhook.get()] { self->Run(); });
     return webhook;
@@ -83,10 +86,10 @@ Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
   return webhook;
 }
 
-Webhook::Webhook(WebhookConfig config, const controllers::QuotaAdmission& admission,
+Webhook::Webhook(WebhookConfig config, std::vector<WebhookRoute> routes,
                  kube::Transport& transport, std::function<bool()> leads, Metrics& metrics)
     : config_(std::move(config)),
-      admission_(admission),
+      routes_(std::move(routes)),
       client_(transport),
       leads_(std::move(leads)),
       metrics_(metrics) {}
@@ -102,7 +105,8 @@ Status Webhook::Ready() const {
     const std::scoped_lock lock(mutex_);
     if (!status_.ok()) return status_;
   }
-  return admission_.Ready();
+  for (const WebhookRoute& route : routes_) NOS_RETURN_IF_ERROR(route.ready());
+  return Status::Ok();
 }
 
 void Webhook::Tell(const Status& status) {
@@ -158,13 +162,17 @@ Status Webhook::Serve(const controllers::KeptCertificate& kept) {
 
 net::HttpResponse Webhook::Respond(const net::HttpRequest& request) const {
   // API servers add ?timeout=5s.
-  if (request.target.substr(0, request.target.find('?')) != kPath) {
-    return net::PlainText(404, "quotas are validated at /validate-quotas\n");
+  const auto route = std::ranges::find(routes_, request.target.substr(0, request.target.find('?')),
+                                       &WebhookRoute::path);
+  if (route == routes_.end()) {
+    std::string known = "there is:";
+    for (const WebhookRoute& one : routes_) known += " " + one.path;
+    return net::PlainText(404, known + "\n");
   }
   if (request.method != "POST") return net::PlainText(405, "only POST is possible\n");
   const SteadyClock clock;
   const Time begin = clock.Now();
-  controllers::QuotaAdmission::Answer answer = admission_.Review(request.body);
+  controllers::AdmissionAnswer answer = route->review(request.body);
   metrics_.Observe(controllers::kAdmissionDuration, {}, clock.Now() - begin);
   const char* const result = answer.code != 200 ? "error" : answer.allowed ? "allowed" : "refused";
   metrics_.Count(controllers::kAdmissions, {{"result", result}});

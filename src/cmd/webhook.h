@@ -1,4 +1,5 @@
-// nos operator --webhook: answers API servers about quotas, over TLS.
+// nos operator --webhook: answers API servers about quotas and about pods that ask for a slice by
+// need, over TLS.
 #pragma once
 
 #include <atomic>
@@ -6,12 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/bell.h"
 #include "base/metrics.h"
 #include "cmd/config_file.h"
-#include "controllers/quota_admission.h"
+#include "controllers/admission_review.h"
 #include "controllers/webhook_certificate.h"
 #include "kube/transport.h"
 #include "net/http_server.h"
@@ -25,16 +28,24 @@ struct WebhookConfig {
   std::string service = "nos-operator-webhook", host_name = {};  // its own certificate's
   controllers::WebhookCertificateConfig own{.secret = "nos-operator-webhook",
                                             .configuration = "nos-operator"};
+  bool slices = false;  // are chosen for pods, too
 };
 void DescribeWebhook(ConfigFields& fields, WebhookConfig& config);
+
+// What is asked under a path. Both functions are called from any thread.
+struct WebhookRoute {
+  std::string path;  // "/validate-quotas"
+  std::function<controllers::AdmissionAnswer(std::string_view body)> review;
+  std::function<Status()> ready;
+};
 
 // Serves as soon as there is a certificate; a thread of its own keeps that.
 class Webhook {
  public:
-  // All must outlive it; `leads` is called from any thread. Errors: kInvalid (configuration),
+  // Both must outlive it; `leads` is called from any thread. Errors: kInvalid (configuration),
   // kNotFound (a file), kUnavailable (an address that is taken).
   static Result<std::unique_ptr<Webhook>> Start(WebhookConfig config,
-                                                const controllers::QuotaAdmission& admission,
+                                                std::vector<WebhookRoute> routes,
                                                 kube::Transport& transport,
                                                 std::function<bool()> leads, Metrics& metrics);
   ~Webhook();
@@ -47,8 +58,8 @@ class Webhook {
   Status Ready() const;
 
  private:
-  Webhook(WebhookConfig config, const controllers::QuotaAdmission& admission,
-          kube::Transport& transport, std::function<bool()> leads, Metrics& metrics);
+  Webhook(WebhookConfig config, std::vector<WebhookRoute> routes, kube::Transport& transport,
+          std::function<bool()> leads, Metrics& metrics);
   Status Listen(net::HttpServerOptions options);
   void Run();
   Status Serve(const controllers::KeptCertificate& kept);
@@ -56,7 +67,7 @@ class Webhook {
   net::HttpResponse Respond(const net::HttpRequest& request) const;
 
   const WebhookConfig config_;
-  const controllers::QuotaAdmission& admission_;
+  const std::vector<WebhookRoute> routes_;
   kube::Client client_;
   const std::function<bool()> leads_;
   Metrics& metrics_;

@@ -53,10 +53,11 @@ inline constexpr MetricFamily kQuotaWrites{
     MetricFamily::Kind::kCounter, "nos_operator_writes_total",
     "What the operator wrote, by what (label of a pod, status of a quota) and result (ok or "
     "error)."};
-inline constexpr MetricFamily kAdmissions{
-    MetricFamily::Kind::kCounter, "nos_webhook_requests_total",
-    "Questions of API servers about quotas, by result: allowed, refused, or error when they could "
-    "not be read."};
+inline constexpr MetricFamily kAdmissions{MetricFamily::Kind::kCounter,
+                                          "nos_webhook_requests_total",
+                                          "Questions of API servers about quotas and slices by "
+                                          "need, by result: allowed, refused, or error "
+                                          "when they could not be read."};
 inline constexpr MetricFamily kAdmissionDuration{MetricFamily::Kind::kDuration,
                                                  "nos_webhook_request_duration_seconds",
                                                  "How long the answer to one took."};

@@ -18,24 +18,19 @@
 #include <vector>
 
 #include "base/status.h"
+#include "controllers/admission_review.h"
 #include "quota/balance.h"
 
 namespace nos::controllers {
 
 class QuotaAdmission {
  public:
-  struct Answer {
-    int code = 200;    // of HTTP; 400: what was sent is no review, 503: quotas are not known yet
-    std::string body;  // an AdmissionReview as JSON; of an error, text
-    bool allowed = false;
-  };
-
   // All that there are.
   void SetQuotas(std::vector<quota::SharedQuota> quotas);
   // OK once it knows the quotas.
   Status Ready() const;
   // `body` is whatever a client has sent.
-  Answer Review(std::string_view body) const;
+  AdmissionAnswer Review(std::string_view body) const;
 
  private:
   using Quotas = std::shared_ptr<const std::vector<quota::SharedQuota>>;

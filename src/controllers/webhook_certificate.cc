@@ -13,9 +13,12 @@ namespace nos::controllers {
 namespace {
 
 const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
-const kube::Resource kConfigurations{"admissionregistration.k8s.io", "v1",
-                                     "validatingwebhookconfigurations",
-                                     "ValidatingWebhookConfiguration", false};
+const kube::Resource kValidating{"admissionregistration.k8s.io", "v1",
+                                 "validatingwebhookconfigurations",
+                                 "ValidatingWebhookConfiguration", false};
+const kube::Resource kMutating{"admissionregistration.k8s.io", "v1",
+                               "mutatingwebhookconfigurations", "MutatingWebhookConfiguration",
+                               false};
 
 // Clocks of API servers may be behind ours.
 constexpr Duration kSkew = std::chrono::minutes(5);
@@ -112,8 +115,15 @@ Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& con
 WebhookCertificate::WebhookCertificate(WebhookCertificateConfig config,
                                        const std::function<void()>& wake)
     : config_(std::move(config)),
-      secrets_(kSecrets, &ReadSecret, Only(config_.ns, config_.secret, wake)),
-      configurations_(kConfigurations, &ReadConfiguration, Only("", config_.configuration, wake)) {}
+      secrets_(kSecrets, &ReadSecret, Only(config_.ns, config_.secret, wake)) {
+  std::vector<kube::Resource> kinds = {kValidating};
+  if (config_.mutates) kinds.push_back(kMutating);
+  for (const kube::Resource& kind : kinds) {
+    configurations_.emplace_back(
+        kind, std::make_unique<kube::Cache<Configuration>>(kind, &ReadConfiguration,
+                                                           Only("", config_.configuration, wake)));
+  }
+}
 
 Status WebhookCertificate::ReadSecret(JsonSource json, Secret& to) {
   NOS_ASSIGN(const Json object, TreeOf(json));
@@ -141,8 +151,12 @@ std::shared_ptr<const WebhookCertificate::Secret> WebhookCertificate::KeptSecret
   return secrets_.Get(kube::KeyOf(config_.ns, config_.secret));
 }
 
-std::shared_ptr<const WebhookCertificate::Configuration> WebhookCertificate::Told() const {
-  return configurations_.Get(config_.configuration);
+std::vector<const kube::Reflector*> WebhookCertificate::Reflectors() const {
+  std::vector<const kube::Reflector*> all = {&secrets_.reflector()};
+  for (const auto& [kind, configurations] : configurations_) {
+    all.push_back(&configurations->reflector());
+  }
+  return all;
 }
 
 const KeptCertificate* WebhookCertificate::kept() const {
@@ -151,8 +165,12 @@ const KeptCertificate* WebhookCertificate::kept() const {
 
 void WebhookCertificate::Step(kube::Client& client, bool leads, Time now) {
   secrets_.Pump(client, now);
-  configurations_.Pump(client, now);
-  for (const kube::Reflector* reflector : {&secrets_.reflector(), &configurations_.reflector()}) {
+  bool synced = secrets_.synced();
+  for (const auto& [kind, configurations] : configurations_) {
+    configurations->Pump(client, now);
+    synced = synced && configurations->synced();
+  }
+  for (const kube::Reflector* reflector : Reflectors()) {
     error_ = reflector->last_error();
     if (!error_.ok()) break;
   }
@@ -162,7 +180,7 @@ void WebhookCertificate::Step(kube::Client& client, bool leads, Time now) {
     if (net::CheckCertificate(kept.certificate, kept.key, kept.authorities).ok()) served_ = secret;
   }
   retry_ = due_ = Time::max();
-  if (!leads || !secrets_.synced() || !configurations_.synced()) return;
+  if (!leads || !synced) return;
   const Status acted = Act(client, now);
   if (acted.ok()) {
     failures_ = 0;
@@ -174,19 +192,27 @@ void WebhookCertificate::Step(kube::Client& client, bool leads, Time now) {
 
 Status WebhookCertificate::Act(kube::Client& client, Time now) {
   const auto secret = KeptSecret();
-  const auto told = Told();
   const KeptCertificate kept = secret == nullptr ? KeptCertificate() : secret->kept;
   const std::string bundle = EncodeBase64(kept.authorities);
-  const bool trusted =
-      told == nullptr || std::ranges::all_of(told->bundles, [&](const auto& webhook) {
-        return webhook.second == bundle;
-      });
+  std::vector<std::pair<kube::Resource, std::shared_ptr<const Configuration>>> untold;
+  for (const auto& [kind, configurations] : configurations_) {
+    const auto told = configurations->Get(config_.configuration);
+    const bool knows =
+        told == nullptr || std::ranges::all_of(told->bundles, [&](const auto& webhook) {
+          return webhook.second == bundle;
+        });
+    if (!knows) untold.emplace_back(kind, told);
+  }
+  const bool trusted = untold.empty();
   if (!trusted || bundle != told_bundle_) told_since_.reset();
   told_bundle_ = bundle;
   if (trusted && !told_since_) told_since_ = now;
   NOS_ASSIGN(const KeptCertificate wanted, Renewed(kept, config_, told_since_, now));
   if (wanted != kept) return Keep(client, secret.get(), wanted);
-  if (!trusted) return Tell(client, *told, bundle);
+  for (const auto& [kind, configuration] : untold) {
+    NOS_RETURN_IF_ERROR(Tell(client, kind, *configuration, bundle));
+  }
+  if (!trusted) return Status::Ok();
   due_ = RenewalDue(kept, config_, told_since_);
   return Status::Ok();
 }
@@ -219,22 +245,22 @@ Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
   return other ? Status::Ok() : written.Within("Secret " + config_.secret);
 }
 
-Status WebhookCertificate::Tell(kube::Client& client, const Configuration& configuration,
-                                const std::string& bundle) {
+Status WebhookCertificate::Tell(kube::Client& client, const kube::Resource& kind,
+                                const Configuration& configuration, const std::string& bundle) {
   JsonArray webhooks;
   for (const auto& [name, known] : configuration.bundles) {
     webhooks.emplace_back(JsonObject{{"name", name}, {"clientConfig", {{"caBundle", bundle}}}});
   }
   const Json patch{{"webhooks", std::move(webhooks)}};
-  return client
-      .Patch(kConfigurations, "", config_.configuration, kube::PatchType::kStrategic, patch)
+  return client.Patch(kind, "", configuration.meta.name, kube::PatchType::kStrategic, patch)
       .status()
-      .Within("ValidatingWebhookConfiguration " + config_.configuration);
+      .Within(kind.kind + " " + configuration.meta.name);
 }
 
 Time WebhookCertificate::NextDue() const {
-  return std::min(
-      {secrets_.reflector().NextDue(), configurations_.reflector().NextDue(), retry_, due_});
+  Time next = std::min(retry_, due_);
+  for (const kube::Reflector* reflector : Reflectors()) next = std::min(next, reflector->NextDue());
+  return next;
 }
 
 }  // namespace nos::controllers

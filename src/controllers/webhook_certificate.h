@@ -1,6 +1,5 @@
 // The certificate of a webhook that nobody else provides one for: made, kept in a Secret that all
-// replicas serve from, replaced in time, and told to API servers in a
-// ValidatingWebhookConfiguration.
+// replicas serve from, replaced in time, and told to API servers in their webhook configurations.
 //
 //   WebhookCertificate certificate(config, [&] { bell.Ring(); });
 //   certificate.Step(client, leads, clock.Now());     // at NextDue, and when woken
@@ -17,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -29,6 +29,7 @@ namespace nos::controllers {
 struct WebhookCertificateConfig {
   std::string ns{}, secret{};   // where it is kept
   std::string configuration{};  // the ValidatingWebhookConfiguration that says whom to trust
+  bool mutates = false;         // a MutatingWebhookConfiguration of that name does, too
   std::vector<std::string> dns_names{};
   Duration lifetime = std::chrono::hours(24 * 90);
   // After so long all API servers trust a new authority; a tenth of the lifetime if that is less.
@@ -78,13 +79,16 @@ class WebhookCertificate {
 
   Status Act(kube::Client& client, Time now);
   Status Keep(kube::Client& client, const Secret* before, const KeptCertificate& wanted);
-  Status Tell(kube::Client& client, const Configuration& configuration, const std::string& bundle);
+  static Status Tell(kube::Client& client, const kube::Resource& kind,
+                     const Configuration& configuration, const std::string& bundle);
   std::shared_ptr<const Secret> KeptSecret() const;
-  std::shared_ptr<const Configuration> Told() const;
+  std::vector<const kube::Reflector*> Reflectors() const;
 
   const WebhookCertificateConfig config_;
   kube::Cache<Secret> secrets_;
-  kube::Cache<Configuration> configurations_;
+  // Of each kind the one that says whom to trust.
+  std::vector<std::pair<kube::Resource, std::unique_ptr<kube::Cache<Configuration>>>>
+      configurations_;
   std::shared_ptr<const Secret> served_;
   // What API servers have been told as far as the leader has seen, and since when.
   std::string told_bundle_;

@@ -76,6 +76,29 @@ TEST_F(WebhookCertificateTest, IsMadeKeptAndTold) {
   EXPECT_TRUE(api_.writes.empty());
 }
 
+TEST_F(WebhookCertificateTest, BothKindsOfWebhooksAreTold) {
+  api_.Put({{"kind", "MutatingWebhookConfiguration"},
+            {"metadata", {{"name", "nos-operator"}}},
+            {"webhooks", JsonArray{{{"name", "slices"}, {"failurePolicy", "Fail"}}}}});
+  const auto trusted = [&] {
+    const Json& webhook =
+        Find(*api_.Find("mutatingwebhookconfigurations", "nos-operator"), "webhooks")
+            ->get_array()
+            .at(0);
+    return *DecodeBase64(FindString(webhook, "clientConfig", "caBundle"));
+  };
+  WebhookCertificate other(kConfig, {});
+  Run(other);
+  EXPECT_EQ(trusted(), "");
+  WebhookCertificateConfig config = kConfig;
+  config.mutates = true;
+  WebhookCertificate leader(config, {});
+  Run(leader);
+  ASSERT_TRUE(leader.error().ok()) << leader.error().ToString();
+  EXPECT_TRUE(Serves(leader, trusted()));
+  EXPECT_TRUE(Serves(leader, Trusted()));
+}
+
 // At no time is what is served not trusted.
 TEST_F(WebhookCertificateTest, IsRotatedWithoutAGap) {
   WebhookCertificate leader(kConfig, {});

@@ -115,8 +115,10 @@ expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../dep
 within 20 says 2 k get eq old -n team-a -o 'jsonpath={.spec.min.cpu}'
 expect 'USED +OVER-QUOTA' k get eq -A
 # The API server of this test is not in the cluster, where the Service is.
-expect patched k patch validatingwebhookconfiguration nos-operator --type json -p "[{\"op\": \"replace\",
-  \"path\": \"/webhooks/0/clientConfig\", \"value\": {\"url\": \"https://localhost:$port/validate-quotas\"}}]"
+for hook in validating/validate-quotas mutating/choose-slices; do
+  expect patched k patch "${hook%/*}webhookconfiguration" nos-operator --type json -p "[{\"op\": \"replace\",
+    \"path\": \"/webhooks/0/clientConfig\", \"value\": {\"url\": \"https://localhost:$port/${hook#*/}\"}}]"
+done
 expect kubeconfig "$controlplane" kubeconfig operator --dir "$dir" --namespace $system --serviceaccount nos-operator
 # operator NAME PORT: a replica.
 operator() {
@@ -192,6 +194,31 @@ within 20 says in-quota label team-a p2
 within 20 events BorrowingEnded
 expect deleted k delete ceq old -n team-c
 within 20 says '' label team-d p1
+
+say "a pod asks for a slice by need"
+expect created from "
+apiVersion: v1
+kind: Node
+metadata:
+  name: gpu
+  labels: {nos.nebuly.com/gpu-partitioning: mig, nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB, nvidia.com/gpu.count: '1'}
+  annotations: {nos.nebuly.com/status-layout-0: ''}
+" k create
+expect patched k patch node gpu --subresource status --type merge \
+  -p '{"status": {"capacity": {"cpu": "8", "memory": "8Gi", "pods": "10"}, "allocatable": {"cpu": "8", "memory": "8Gi", "pods": "10"}}}'
+# needs NAME ANNOTATIONS: a pod.
+needs() {
+  printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: team-a, name: %s, annotations: {%s}}\n' "$@"
+  printf 'spec:\n  terminationGracePeriodSeconds: 0\n  containers: [{name: main, image: any, resources: {limits: {cpu: 1}}}]\n'
+}
+chosen() { from "$(needs n1 'nos.nebuly.com/need-memory: 9Gi')" k create; }
+within 20 chosen # the node may not be known yet
+expect 'Warning: nos: nvidia.com/mig-1g.10gb: the cheapest that meets the need and has room now .gpu.' echo "$out"
+expect '^1 1 nvidia.com/mig-1g.10gb$' k get pod n1 -n team-a -o \
+  'jsonpath={.spec.containers[0].resources.limits.nvidia\.com/mig-1g\.10gb} {.spec.containers[0].resources.requests.cpu} {.metadata.annotations.nos\.nebuly\.com/chosen-slice}'
+refuse 'the largest is 40320 MiB .A100-40GB.' from "$(needs n2 'nos.nebuly.com/need-memory: 50Gi')" k create
+refuse 'need-compute needs|needs nos.nebuly.com/need-memory beside it' \
+  from "$(needs n2 'nos.nebuly.com/need-compute: "0.5"')" k create
 
 say "the certificate is rotated, and nobody notices"
 before=$(served "$port")

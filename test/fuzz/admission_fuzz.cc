@@ -4,6 +4,7 @@
 
 #include "codec/json.h"
 #include "controllers/quota_admission.h"
+#include "controllers/slice_admission.h"
 #include "fuzz.h"
 
 using namespace nos;               // NOLINT
@@ -24,18 +25,30 @@ std::vector<quota::SharedQuota> Quotas() {
   return quotas;
 }
 
-}  // namespace
+// A cluster of one A100 that nobody uses, and that nobody uses again when the next one asks.
+AdmissionAnswer ChooseSlice(std::string_view body) {
+  cluster::Node node;
+  Require(ReadNode(R"({"metadata": {"name": "n", "labels": {
+            "nos.nebuly.com/gpu-partitioning": "mig", "nvidia.com/gpu.count": "1",
+            "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}},
+            "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "10"}}})",
+                   node)
+              .ok(),
+          "the node of the test can be read");
+  const ManualClock clock{Time(std::chrono::seconds(1'000'000))};
+  const SliceAdmission::Cluster cluster{
+      std::make_shared<std::vector<std::shared_ptr<const cluster::Node>>>(
+          1, std::make_shared<const cluster::Node>(std::move(node))),
+      std::make_shared<std::vector<std::shared_ptr<const cluster::Pod>>>()};
+  SliceAdmission admission(gpu::Catalogue::Builtin(), clock, [&] { return cluster; });
+  return admission.Review(body);
+}
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view body = FuzzText(data, size);
-  QuotaAdmission admission;
-  admission.SetQuotas(Quotas());
-  const QuotaAdmission::Answer answer = admission.Review(body);
+void Check(std::string_view body, const AdmissionAnswer& answer) {
   Require(!answer.body.empty(), "there is an answer");
-  Require(answer.body == admission.Review(body).body, "it is the same again");
   if (answer.code != 200) {
     Require(answer.code == 400 && !answer.allowed, "what cannot be read is the client's fault");
-    return 0;
+    return;
   }
   const auto asked = ParseJson(body), said = ParseJson(answer.body);
   Require(said.ok(), "an answer is JSON");
@@ -48,5 +61,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           "it says whether it is allowed");
   Require(answer.allowed || !FindString(*said, "response", "status", "message").empty(),
           "a refusal says why");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view body = FuzzText(data, size);
+  QuotaAdmission admission;
+  admission.SetQuotas(Quotas());
+  const AdmissionAnswer answer = admission.Review(body);
+  Check(body, answer);
+  Require(answer.body == admission.Review(body).body, "it is the same again");
+  const AdmissionAnswer slice = ChooseSlice(body);
+  Check(body, slice);
+  Require(slice.body == ChooseSlice(body).body, "a slice is chosen alike");
   return 0;
 }

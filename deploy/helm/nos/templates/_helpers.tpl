@@ -74,7 +74,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{- /* the chart's Service, roles and webhook go by the names that it gives itself */ -}}
 {{- define "nos.checkWebhook" -}}
-{{- range $field := list "bindAddress" "tlsCertFile" "tlsKeyFile" "hostName" "serviceName" "secretName" "secretNamespace" "configurationName" -}}
+{{- range $field := list "bindAddress" "tlsCertFile" "tlsKeyFile" "hostName" "serviceName" "secretName" "secretNamespace" "configurationName" "slices" -}}
 {{- if hasKey $.config $field -}}
 {{- fail (printf "operator.config.webhook must not set %s: the chart's Service, roles and webhook go by what it writes there itself" $field) -}}
 {{- end -}}

@@ -1,0 +1,174 @@
+#include "controllers/slice_admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codec/base64.h"
+#include "codec/json.h"
+#include "codec/yaml.h"
+
+namespace nos::controllers {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SliceAdmissionTest : public ::testing::Test {
+ protected:
+  SliceAdmissionTest() {
+    AddNode("mig", "mig", "NVIDIA-A100-SXM4-40GB", {});
+    Set();
+  }
+
+  static Json Parsed(const std::string& yaml) { return ParseYaml(yaml)->front(); }
+  void AddNode(const std::string& name, const std::string& mode, const std::string& product,
+               const std::map<std::string, std::string>& annotations) {
+    Json node =
+        Parsed("metadata: {name: " + name + ", labels: {nos.nebuly.com/gpu-partitioning: " + mode +
+               ", nvidia.com/gpu.count: '1', nvidia.com/gpu.product: " + product +
+               "}}\nstatus: {allocatable: {cpu: 64, memory: 256Gi, pods: 110}}");
+    for (const auto& [key, value] : annotations) {
+      MakeObject(node, "metadata", "annotations")["nos.nebuly.com/" + key] = value;
+    }
+    nodes_.push_back(std::make_shared<cluster::Node>(cluster::DecodeNode(node).value()));
+  }
+  void AddPod(const Json& pod) {
+    pods_.push_back(std::make_shared<cluster::Pod>(cluster::DecodePod(pod).value()));
+  }
+  void Set() {
+    cluster_ = {std::make_shared<const std::vector<std::shared_ptr<const cluster::Node>>>(nodes_),
+                std::make_shared<const std::vector<std::shared_ptr<const cluster::Pod>>>(pods_)};
+  }
+  static Json Pod(const std::string& annotations, const std::string& containers = "[{name: a}]") {
+    return Parsed("apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-, annotations: {" +
+                  annotations + "}}\nspec: {containers: " + containers + "}");
+  }
+  Json Ask(const Json& pod, const std::string& operation = "CREATE",
+           const std::string& kind = "Pod") {
+    const Json review{{"apiVersion", "admission.k8s.io/v1"},
+                      {"kind", "AdmissionReview"},
+                      {"request",
+                       {{"uid", std::to_string(++asked_)},
+                        {"kind", {{"group", ""}, {"kind", kind}}},
+                        {"namespace", "ml"},
+                        {"operation", operation},
+                        {"object", pod}}}};
+    const auto answer = admission_.Review(WriteJson(review));
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return *Find(*ParseJson(answer.body), "response");
+  }
+  static std::string Refusal(const Json& response) {
+    return std::string(FindString(response, "status", "message"));
+  }
+  static Json PatchOf(const Json& response) {
+    const auto text = DecodeBase64(FindString(response, "patch"));
+    return text.ok() && !text->empty() ? ParseJson(*text).value() : Json(JsonArray());
+  }
+  // The resource that the first operation asks for; "": there is none.
+  static std::string Chosen(const Json& response) {
+    const Json patch = PatchOf(response);
+    if (patch.get_array().empty()) return "";
+    return std::string(FindString(patch.get_array().at(1), "value"));
+  }
+
+  ManualClock clock_{Time(std::chrono::seconds(1'000'000))};
+  std::vector<std::shared_ptr<const cluster::Node>> nodes_;
+  std::vector<std::shared_ptr<const cluster::Pod>> pods_;
+  SliceAdmission::Cluster cluster_;
+  SliceAdmission admission_{gpu::Catalogue::Builtin(), clock_, [this] { return cluster_; }};
+  int asked_ = 0;
+};
+
+TEST_F(SliceAdmissionTest, TurnsANeedIntoAResource) {
+  const Json response = Ask(Pod("nos.nebuly.com/need-memory: 9Gi",
+                                "[{name: a}, {name: b, resources: {limits: {cpu: 2}, claims: "
+                                "[{name: x}]}}]"));
+  EXPECT_EQ(FindString(response, "patchType"), "JSONPatch");
+  const Json patch = PatchOf(response);
+  EXPECT_EQ(WriteJson(patch.get_array().at(0)),
+            R"({"op":"add","path":"/spec/containers/0/resources","value":{"limits":)"
+            R"({"nvidia.com/mig-1g.10gb":"1"},"requests":{"nvidia.com/mig-1g.10gb":"1"}}})");
+  EXPECT_EQ(WriteJson(patch.get_array().at(1)),
+            R"({"op":"add","path":"/metadata/annotations/nos.nebuly.com~1chosen-slice",)"
+            R"("value":"nvidia.com/mig-1g.10gb"})");
+  EXPECT_THAT(std::string(FindString(patch.get_array().at(2), "value")),
+              HasSubstr("the cheapest that meets the need and has room now (mig)"));
+}
+
+TEST_F(SliceAdmissionTest, WhatTheContainerAsksForBesidesStays) {
+  const Json response =
+      Ask(Pod("nos.nebuly.com/need-memory: 9Gi, nos.nebuly.com/need-container: b",
+              "[{name: a}, {name: b, resources: {limits: {cpu: 2}, claims: [{name: x}]}}]"));
+  const Json first = PatchOf(response).get_array().at(0);
+  EXPECT_EQ(FindString(first, "path"), "/spec/containers/1/resources");
+  EXPECT_EQ(WriteJson(*Find(first, "value", "limits")),
+            R"({"cpu":2,"nvidia.com/mig-1g.10gb":"1"})");
+  EXPECT_NE(Find(first, "value", "claims"), nullptr);
+}
+
+TEST_F(SliceAdmissionTest, PodsThatComeTogetherDoNotCountOnTheSameRoom) {
+  AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
+  Set();
+  const Json need = Pod("nos.nebuly.com/need-memory: 18Gi");
+  EXPECT_EQ(Chosen(Ask(need)), "nvidia.com/gpu-18gb");
+  EXPECT_EQ(Chosen(Ask(need)), "nvidia.com/gpu-18gb");
+  EXPECT_EQ(Chosen(Ask(need)), "nvidia.com/mig-3g.20gb");
+  EXPECT_EQ(Chosen(Ask(need)), "nvidia.com/mig-3g.20gb");
+  const Json fifth = Ask(need);
+  EXPECT_EQ(Chosen(fifth), "nvidia.com/gpu-18gb");
+  EXPECT_THAT(WriteJson(*Find(fifth, "warnings")), HasSubstr("none has room now"));
+}
+
+TEST_F(SliceAdmissionTest, PodsThatWaitHaveTheirRoom) {
+  AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
+  AddPod(
+      Parsed("metadata: {namespace: ml, name: w}\nspec: {containers: [{name: a, resources: "
+             "{limits: {nvidia.com/gpu-30gb: 1}}}]}\nstatus: {phase: Pending}"));
+  Set();
+  EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/mig-3g.20gb");
+}
+
+TEST_F(SliceAdmissionTest, SeesWhatChangesASecondLater) {
+  EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/mig-3g.20gb");
+  AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
+  Set();
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/gpu-18gb");
+}
+
+TEST_F(SliceAdmissionTest, RefusesWhatCannotBe) {
+  EXPECT_EQ(Refusal(Ask(Pod("nos.nebuly.com/need-memory: 100Gi"))),
+            "no GPU that nos divides has a slice that meets the need (102400 MiB, 0/1000 of its "
+            "compute); the largest is 40320 MiB (A100-40GB)");
+  EXPECT_THAT(Refusal(Ask(Pod("nos.nebuly.com/need-memory: much"))),
+              HasSubstr("need-memory: 'much'"));
+  EXPECT_THAT(
+      Refusal(Ask(Pod("nos.nebuly.com/need-memory: 9Gi, nos.nebuly.com/need-container: z"))),
+      HasSubstr("the pod has no container 'z'"));
+  EXPECT_THAT(Refusal(Ask(Parsed("metadata: {annotations: []}"))), HasSubstr("metadata"));
+  nodes_.clear();
+  Set();
+  clock_.Advance(std::chrono::seconds(2));
+  EXPECT_THAT(Refusal(Ask(Pod("nos.nebuly.com/need-memory: 9Gi"))), HasSubstr("no node's GPUs"));
+}
+
+TEST_F(SliceAdmissionTest, LeavesOthersAlone) {
+  EXPECT_EQ(Chosen(Ask(Pod("a: b"))), "");
+  EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 9Gi"), "UPDATE")), "");
+  EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 9Gi"), "CREATE", "Job")), "");
+  const Json named = Ask(Pod("nos.nebuly.com/need-memory: 9Gi",
+                             "[{name: a, resources: {limits: {nvidia.com/mig-1g.5gb: 1}}}]"));
+  EXPECT_EQ(Chosen(named), "");
+  EXPECT_THAT(WriteJson(*Find(named, "warnings")), HasSubstr("asks for GPUs by name, too"));
+}
+
+TEST_F(SliceAdmissionTest, AnswersNothingThatIsNoReview) {
+  cluster_ = {};
+  EXPECT_EQ(admission_.Review("{}").code, 503);
+  EXPECT_FALSE(admission_.Ready().ok());
+  Set();
+  EXPECT_EQ(admission_.Review("{}").code, 400);
+  EXPECT_EQ(admission_.Review("nonsense").code, 400);
+}
+
+}  // namespace
+}  // namespace nos::controllers

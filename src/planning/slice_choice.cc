@@ -1,0 +1,183 @@
+#include "planning/slice_choice.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "cluster/resources.h"
+
+namespace nos::planning {
+namespace {
+
+std::set<const gpu::Model*> ModelsOf(const cluster::ClusterSnapshot& snapshot) {
+  std::set<const gpu::Model*> models;
+  for (size_t n = 0; n < snapshot.size(); ++n) {
+    for (const cluster::Gpu& gpu : snapshot.node(n).gpus.gpus) models.insert(gpu.model);
+  }
+  return models;
+}
+
+double Part(int of, int whole) { return static_cast<double>(of) / std::max(whole, 1); }
+
+bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::Need& need) {
+  // What a share may use of the multiprocessors is nobody's; it is taken to be its part of memory.
+  const int64_t compute = model.counted() ? 1000LL * profile.slots / model.slots()
+                                          : 1000LL * profile.compute / model.compute_slices();
+  return profile.memory_mib >= need.memory_mib && compute >= need.compute_milli &&
+         !(need.isolated && model.counted());
+}
+
+double CostOf(const gpu::Model& model, const gpu::Profile& profile) {
+  const double memory = Part(profile.slots, model.slots());
+  const double compute = model.counted() ? 0 : Part(profile.compute, model.compute_slices());
+  return std::max(memory, compute) * model.memory_gib();
+}
+
+}  // namespace
+
+std::vector<SliceKind> SlicesFor(const cluster::Need& need,
+                                 const cluster::ClusterSnapshot& snapshot) {
+  std::map<std::string, SliceKind> kinds;
+  for (const gpu::Model* model : ModelsOf(snapshot)) {
+    if (!need.models.empty() &&
+        std::ranges::find(need.models, model->name()) == need.models.end()) {
+      continue;
+    }
+    for (size_t p = 0; p < model->profiles().size(); ++p) {
+      const auto id = static_cast<gpu::ProfileId>(p);
+      const gpu::Profile& profile = model->profile(id);
+      if (!model->Allows(id) || !Meets(*model, profile, need)) continue;
+      SliceKind kind{profile.resource_name, CostOf(*model, profile), model->name()};
+      const auto [at, fresh] = kinds.try_emplace(kind.resource, kind);
+      if (std::tie(kind.cost, kind.model) < std::tie(at->second.cost, at->second.model)) {
+        at->second = std::move(kind);
+      }
+      if (model->counted()) break;  // a larger share is of no more use
+    }
+  }
+  std::vector<SliceKind> sorted;
+  for (auto& [resource, kind] : kinds) sorted.push_back(std::move(kind));
+  // Of equal cost, plain ones before those with engines besides, whose names are longer.
+  std::ranges::stable_sort(sorted, {}, [](const SliceKind& kind) {
+    return std::tuple(kind.cost, kind.resource.size(), kind.resource);
+  });
+  return sorted;
+}
+
+namespace {
+
+bool AsksForGpus(const cluster::Container& container) {
+  const auto some = [](const cluster::ResourceList& list) {
+    return std::ranges::any_of(list, [](const auto& entry) {
+      const auto& [name, amount] = entry;
+      return amount.Value() > 0 &&
+             (cluster::IsSliceResource(name) || name == cluster::kWholeGpuResource);
+    });
+  };
+  return some(container.requests) || some(container.limits);
+}
+
+cluster::Pod Asking(cluster::Pod pod, size_t container, const std::string& resource) {
+  cluster::Container& to = pod.containers.at(container);
+  to.limits[resource] = to.requests[resource] = Quantity::FromValue(1);
+  return pod;
+}
+
+SliceChoice Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod, size_t container,
+                   const cluster::ClusterSnapshot& snapshot,
+                   const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  SliceChoice choice;
+  for (const SliceKind& kind : kinds) {
+    const std::vector<std::shared_ptr<const cluster::Pod>> waiting = {
+        std::make_shared<const cluster::Pod>(Asking(pod, container, kind.resource))};
+    const Plan plan = MakePlan(snapshot, waiting, frameworks, options);
+    if (plan.placed == 1) {
+      choice.resource = kind.resource;
+      choice.node = plan.pods.front().node;
+      for (const AssignedDevice& device : plan.pods.front().devices) {
+        choice.instances.push_back({device.gpu, device.placement});
+      }
+      return choice;
+    }
+    choice.passed_over.push_back(kind.resource);
+    if (options.out_of_time && options.out_of_time()) break;
+  }
+  choice.resource = kinds.front().resource;
+  choice.passed_over.clear();
+  return choice;
+}
+
+// For whom none is enough.
+std::string NoneIsEnough(const cluster::Need& need, const cluster::ClusterSnapshot& snapshot) {
+  std::tuple<int, std::string> largest;
+  for (const gpu::Model* model : ModelsOf(snapshot)) {
+    for (size_t p = 0; p < model->profiles().size(); ++p) {
+      if (!model->Allows(static_cast<gpu::ProfileId>(p))) continue;
+      const int mib = model->profile(static_cast<gpu::ProfileId>(p)).memory_mib;
+      largest = std::max(largest, std::tuple(mib, model->name()));
+    }
+  }
+  const auto& [mib, model] = largest;
+  if (mib == 0) return "no node's GPUs are divided by nos, so no slice can be chosen";
+  return fmt::format(
+      "no GPU that nos divides has a slice that meets the need ({} MiB, {}/1000 of its compute"
+      "{}{}); the largest is {} MiB ({})",
+      need.memory_mib, need.compute_milli, need.isolated ? ", isolated" : "",
+      need.models.empty() ? "" : ", of the models named", mib, model);
+}
+
+}  // namespace
+
+std::string SliceChoice::Reason() const {
+  if (node.empty()) return "the cheapest that meets the need; none has room now";
+  std::string text = fmt::format("the cheapest that meets the need and has room now ({})", node);
+  if (!passed_over.empty()) text += "; cheaper ones without room: " + Join(passed_over, ", ");
+  return text;
+}
+
+NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
+                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+  NeedAnswer answer;
+  const auto need = cluster::ReadNeed(pod.meta.annotations);
+  if (!need.ok()) {
+    answer.refusal = need.status().message();
+    return answer;
+  }
+  if (!*need) return answer;
+  const std::string& wanted = (*need)->container;
+  const auto container = wanted.empty()
+                             ? pod.containers.begin()
+                             : std::ranges::find(pod.containers, wanted, &cluster::Container::name);
+  if (container == pod.containers.end()) {
+    answer.refusal = fmt::format("annotation {}: the pod has no container '{}'",
+                                 cluster::kNeedContainer, Shortened(wanted, 100));
+    return answer;
+  }
+  if (std::ranges::any_of(pod.containers, AsksForGpus) ||
+      std::ranges::any_of(pod.init_containers, AsksForGpus)) {
+    answer.warning =
+        fmt::format("the pod asks for GPUs by name, too: {} is passed over", cluster::kNeedMemory);
+    return answer;
+  }
+  answer.container = static_cast<size_t>(container - pod.containers.begin());
+  const std::vector<SliceKind> kinds = SlicesFor(**need, snapshot);
+  if (kinds.empty()) {
+    answer.refusal = NoneIsEnough(**need, snapshot);
+    return answer;
+  }
+  answer.choice = Choose(kinds, pod, answer.container, snapshot, frameworks, options);
+  return answer;
+}
+
+cluster::Pod WithSlice(cluster::Pod pod, const NeedAnswer& answer) {
+  pod = Asking(std::move(pod), answer.container, answer.choice->resource);
+  pod.promised = answer.choice->instances;
+  return pod;
+}
+
+}  // namespace nos::planning

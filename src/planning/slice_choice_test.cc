@@ -1,0 +1,114 @@
+#include "planning/slice_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planning/testing/clusters.h"
+#include "scheduling/configuration.h"
+
+namespace nos::planning {
+namespace {
+
+using testing::ClusterBuilder;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
+constexpr const char* kH100 = "NVIDIA-H100-80GB-HBM3";
+
+std::vector<std::string> Names(const cluster::Need& need, const ClusterBuilder& cluster) {
+  std::vector<std::string> names;
+  for (const SliceKind& kind : SlicesFor(need, cluster.Snapshot())) names.push_back(kind.resource);
+  return names;
+}
+
+NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& cluster) {
+  const scheduling::Configuration configuration =
+      scheduling::DefaultConfiguration({.simulates = true});
+  cluster::Pod pod;
+  pod.meta.ns = "ml";
+  pod.meta.name = "p";
+  pod.meta.annotations = annotations;
+  pod.phase = "Pending";
+  pod.containers.resize(1);
+  return AnswerNeed(pod, cluster.Snapshot(), configuration.profiles.front().framework, {});
+}
+
+const cluster::StringMap kTenGib = {{std::string(cluster::kNeedMemory), "10Gi"}};
+
+TEST(SliceChoiceTest, TheCheapestThatMeetsTheNeedComesFirst) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""});
+  EXPECT_THAT(
+      Names({.memory_mib = 15 * 1024}, cluster),
+      ElementsAre("nvidia.com/mig-3g.20gb", "nvidia.com/mig-4g.20gb", "nvidia.com/mig-7g.40gb"));
+  // Memory is what a program gets: 4864 MiB.
+  EXPECT_EQ(Names({.memory_mib = 4 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
+  EXPECT_NE(Names({.memory_mib = 5 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
+  EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
+            "nvidia.com/mig-4g.20gb");
+  EXPECT_THAT(Names({.memory_mib = 60 * 1024}, cluster), IsEmpty());
+}
+
+TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsAskedFor) {
+  ClusterBuilder cluster;
+  cluster.Node("mig", kA100, {""});
+  cluster.SharedNode("mps", 39, {""});
+  EXPECT_THAT(Names({.memory_mib = 10 * 1024}, cluster),
+              ElementsAre("nvidia.com/gpu-10gb", "nvidia.com/mig-3g.20gb", "nvidia.com/mig-4g.20gb",
+                          "nvidia.com/mig-7g.40gb"));
+  EXPECT_EQ(Names({.memory_mib = 10 * 1024, .isolated = true}, cluster).front(),
+            "nvidia.com/mig-3g.20gb");
+  // A share of half the compute is half of the memory.
+  EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
+            "nvidia.com/gpu-20gb");
+}
+
+TEST(SliceChoiceTest, OnlyModelsThatAreAllowed) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""});
+  cluster.Node("h", kH100, {""});
+  EXPECT_THAT(Names({.memory_mib = 70 * 1024}, cluster), ElementsAre("nvidia.com/mig-7g.80gb"));
+  EXPECT_THAT(Names({.memory_mib = 70 * 1024, .models = {"A100-40GB"}}, cluster), IsEmpty());
+}
+
+TEST(SliceChoiceTest, WhatHasRoomNowGoesBeforeWhatIsCheaper) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("mps", 39, {"35gb@0:used"});
+  cluster.Node("mig", kA100, {"4g.20gb@0:used"});
+  const SliceChoice choice = Answer(kTenGib, cluster).choice.value();
+  EXPECT_EQ(choice.resource, "nvidia.com/mig-3g.20gb");
+  EXPECT_EQ(choice.node, "mig");
+  EXPECT_EQ(choice.instances.size(), 1u);
+  EXPECT_THAT(choice.passed_over, ElementsAre("nvidia.com/gpu-10gb"));
+}
+
+TEST(SliceChoiceTest, TheCheapestWhenNoneHasRoom) {
+  ClusterBuilder cluster;
+  cluster.Node("mig", kA100, {"7g.40gb@0:used"});
+  const SliceChoice choice = Answer(kTenGib, cluster).choice.value();
+  EXPECT_EQ(choice.resource, "nvidia.com/mig-3g.20gb");
+  EXPECT_EQ(choice.node, "");
+}
+
+TEST(SliceChoiceTest, WhoAsksForNothingByNeedGetsNoAnswer) {
+  ClusterBuilder cluster;
+  cluster.Node("mig", kA100, {""});
+  const NeedAnswer answer = Answer({}, cluster);
+  EXPECT_FALSE(answer.choice);
+  EXPECT_EQ(answer.refusal + answer.warning, "");
+}
+
+TEST(SliceChoiceTest, APodGetsWhatWasChosen) {
+  ClusterBuilder cluster;
+  cluster.Node("mig", kA100, {""});
+  const NeedAnswer answer = Answer(kTenGib, cluster);
+  cluster::Pod pod;
+  pod.containers.resize(1);
+  pod = WithSlice(pod, answer);
+  EXPECT_EQ(pod.containers[0].requests.at("nvidia.com/mig-3g.20gb").Value(), 1);
+  EXPECT_EQ(pod.promised.size(), 1u);
+}
+
+}  // namespace
+}  // namespace nos::planning
