@@ -109,7 +109,7 @@ class Observer {
       const auto sample = telemetry::TakeSample(name, *machine->gpus(), machine->kubelet(),
                                                 world_.catalogue(), nullptr);
       if (!sample.ok()) continue;
-      auto& sampler = samplers_.try_emplace(name, "mig").first->second;
+      auto& sampler = samplers_.try_emplace(name).first->second;
       for (const std::string& text : sampler.Records(*sample, {}, world_.Now())) {
         if (auto json = ParseJson(text); json.ok()) Tell(*json, "node/" + name);
       }

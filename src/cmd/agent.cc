@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -167,8 +168,14 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
 
   NOS_ASSIGN(const auto library,
              device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
+  // Set before the bell is rung: something has happened here that no cache shows.
+  std::atomic<bool> happened{false};
+  const auto look = [&] {
+    happened = true;
+    bell.Ring();
+  };
   device::HealthBoard health;
-  health.SetListener([&] { bell.Ring(); });
+  health.SetListener(look);
   XidLog xids;
   device::NvmlEventOptions watch;
   watch.on_xid = [&](int gpu, uint64_t xid, std::string message) {
@@ -181,7 +188,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   device::NvmlBackend nvml(*library, catalogue, &watcher);
   device::MpsGpus shares(nvml, {config.mps_overhead, static_cast<int>(config.mps_clients)});
   device::SharedBackend backend(config.mps ? static_cast<device::Backend&>(shares) : nvml);
-  config.mps_control.daemon.on_change = [&] { bell.Ring(); };
+  config.mps_control.daemon.on_change = look;
   device::MpsControl daemons(config.mps_control, health);
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
   config.pod_resources.mps_shares = config.mps;
@@ -194,8 +201,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   if (config.plugin == "builtin") {
     config.builtin.handover =
         config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
-    config.builtin.on_allocate = [&](const kubelet::Allocation&) { bell.Ring(); };
-    if (config.mps) config.builtin.grant = GrantsOf(config, daemons, backend);
+    config.builtin.on_allocate = [&](const kubelet::Allocation&) { look(); };
+    if (config.mps) {
+      config.builtin.grant = GrantsOf(config, daemons, backend);
+      config.builtin.prefer = controllers::PreferOneGpu;
+    }
     builtin = std::make_unique<kubelet::DevicePluginServer>(config.builtin);
   } else {
     config.nvidia.node = flags.node;
@@ -205,7 +215,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kubelet::DevicePlugin& plugin = builtin ? static_cast<kubelet::DevicePlugin&>(*builtin) : *nvidia;
 
   controllers::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
-                           {&health, &metrics, config.mps, config.mps ? &daemons : nullptr});
+                           {&health,
+                            &metrics,
+                            config.mps,
+                            config.mps ? &daemons : nullptr,
+                            {config.mps_shm.empty(), !config.mps_control.multi_user}});
   controllers::MeteredReconciler reconciler(agent, "agent", metrics);
   controllers::RunnerOptions options = controllers::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;
@@ -223,7 +237,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                                                {"caches", [&] { return report.Synced(); }},
                                                {"devices", [&] { return report.Works(); }}},
                                               metrics, measure));
-  RunUntil([&] { return events.StopAsked(); }, runner, bell, clock, [&] { report.Turn(runner); });
+  RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
+           [&] {
+             if (happened.exchange(false)) runner.Poke(clock.Now());
+             report.Turn(runner);
+           });
   kube::Client client(metered);
   if (const Status left = agent.Leave(runner.view(), client); !left.ok()) {
     Log(LogLevel::kWarn, "the node counts the devices still", {{"error", left.message()}});

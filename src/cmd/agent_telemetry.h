@@ -86,7 +86,7 @@ class AgentTelemetry {
 
   const AgentTelemetryConfig config_;
   const AgentSources sources_;
-  telemetry::Sampler sampler_{"mig"};
+  telemetry::Sampler sampler_;
   telemetry::GpuMetrics gpu_metrics_;
   std::unique_ptr<DcgmScraper> dcgm_;
   std::unique_ptr<Delivery> delivery_;  // null: nothing is delivered

@@ -49,13 +49,6 @@ std::string NameOf(device::Operation::Kind kind) {
   return "";
 }
 
-// Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
-// are.
-bool WantsMps(const cluster::Node& node) {
-  const auto label = node.meta.labels.find(cluster::kPartitioningLabel);
-  return label != node.meta.labels.end() && label->second == "mps";
-}
-
 std::map<std::string, std::string> WithResources(const std::vector<device::GpuInstance>& instances,
                                                  const NodeDevices& devices) {
   std::map<std::string, std::string> resources;
@@ -139,9 +132,11 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.devices = std::move(devices);
   holders_ = Recall(round.devices, holders_, pods);
   round.on_their_way = OnTheirWay(pods);
-  round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty();
+  round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
+                       round.devices.unseen_shares;
   ReadTargets(round);
   KeepDaemons(round);
+  if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
   round.unwanted =
@@ -151,60 +146,6 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
     failures_.Clear();
   }
   return round;
-}
-
-// What lies on GPUs that are to be divided otherwise goes as it falls free.
-void Agent::LeaveOldModes(Round& round) {
-  const bool to_mps = WantsMps(*round.node);
-  for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (!gpu.mig_enabled || gpu.model->counted() == to_mps) continue;
-    if (!to_mps || extras_.shares_gpus) round.targets.push_back({gpu.index, {}});
-  }
-}
-
-// UUIDs of GPUs that a former agent has shared, and this one not yet: pods hold shares of them, or
-// a daemon is there.
-std::set<std::string> Agent::WereShared(const Round& round) const {
-  std::set<std::string> shared;
-  for (const auto& [id, pod] : round.devices.holders) {
-    if (const auto share = device::ParseMpsShareId(id)) shared.insert(share->gpu_uuid);
-  }
-  for (const device::GpuInfo& info : round.devices.infos) {
-    const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
-    const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
-    if (exclusive && served) shared.insert(info.uuid);
-    if (info.share_gib > 0) shared.erase(info.uuid);
-  }
-  return shared;
-}
-
-// One for each GPU that is shared, until it is to be shared no more and has no shares left. What a
-// former agent has left goes on until this one has taken it over.
-void Agent::KeepDaemons(const Round& round) {
-  if (extras_.daemons == nullptr) return;
-  const bool to_mps = WantsMps(*round.node);
-  std::set<std::string> undecided = WereShared(round);
-  std::vector<device::MpsGpu> served;
-  for (const device::GpuInfo& info : round.devices.infos) {
-    if (info.share_gib == 0) {
-      if (to_mps) undecided.insert(info.uuid);
-      continue;
-    }
-    const auto gpu = std::ranges::find(round.devices.gpus, info.index, &device::ObservedGpu::index);
-    const bool left = !to_mps && gpu != round.devices.gpus.end() && gpu->instances.empty();
-    if (!left) served.push_back({info.index, info.uuid, info.share_gib});
-  }
-  if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
-    Log(LogLevel::kWarn, "a GPU has no MPS daemon", {{"error", kept.message()}});
-  }
-}
-
-// Whether its MPS daemon is still there.
-bool Agent::IsServed(const std::string& gpu_uuid) const {
-  return extras_.daemons != nullptr &&
-         std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
-           return state.gpu_uuid == gpu_uuid;
-         });
 }
 
 void Agent::ReadTargets(Round& round) {
@@ -229,6 +170,10 @@ void Agent::ReadTargets(Round& round) {
     if (read.contains(gpu.index) || !HasSpec(*round.node, gpu.index)) continue;
     if (const auto broken = round.devices.broken.find(gpu.index);
         broken != round.devices.broken.end()) {
+      if (IsBeingServed(gpu.index)) {
+        round.waits = true;
+        continue;
+      }
       round.unreadable.push_back({gpu.index, "", "GpuUnhealthy", broken->second});
       continue;
     }
@@ -381,11 +326,12 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 }
 
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
+  const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
+  const bool of_shares = unshares || device::ParseMpsProfile(operation.profile).has_value();
+  if (of_shares && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
   const bool enables = operation.Switches();
-  if (operation.kind == device::Operation::Kind::kDisableMps && IsServed(operation.uuid)) {
-    return round.waits = true;
-  }
+  if (unshares && IsServed(operation.uuid)) return round.waits = true;
   if (!enables && Draining(operation.uuid, now)) return true;
   const bool awaited =
       enables ? round.on_their_way.contains(kWholeGpu) : IsAwaited(operation.uuid, round, now);
@@ -467,6 +413,7 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool o
   }
   if (result) Announce(round, *result, client, now);
   AnnounceProblems(round, client, now);
+  AnnounceLacks(round, client, now);
   Measure(round);
   Time next = now + config_.poll;
   lags_ = round.kubelet_lags ? lags_ + 1 : 0;

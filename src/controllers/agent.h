@@ -22,6 +22,7 @@
 #include "base/metrics.h"
 #include "controllers/drains.h"
 #include "controllers/failures.h"
+#include "controllers/mps_needs.h"
 #include "controllers/node_devices.h"
 #include "controllers/plan_result.h"
 #include "controllers/reconciler.h"
@@ -64,6 +65,7 @@ struct AgentExtras {
   // The backend shares GPUs by MPS where the node's label asks for that.
   bool shares_gpus = false;
   device::MpsControl* daemons = nullptr;  // of GPUs that are shared
+  MpsNeeds mps_needs{};                   // of pods that get shares
 };
 
 // The node's condition that tells whether its GPUs are well: "True", or "False" and what is wrong.
@@ -97,18 +99,21 @@ class Agent final : public Reconciler {
     std::map<std::string, std::string> unwanted;                // UUID -> resource: free, and to go
     std::map<std::string, std::set<std::string>> on_their_way;  // pods, by resource
     std::vector<device::Obstacle> unreadable;                   // parts of the spec
+    std::vector<MpsLack> lacks;                                 // of pods with shares
     bool kubelet_lags = false;           // it tells what does not agree with the pods
     std::optional<Duration> look_again;  // whether the kubelet has taken over the offer
     // Something to do, for a pod on its way in or a GPU that cannot be read at the moment.
     bool waits = false;
   };
 
+  static bool WantsMps(const cluster::Node& node);
   Node NodeNow(const View& view);
   Result<Round> Assess(Node node, const Pods& pods, Time now);
   void LeaveOldModes(Round& round);
   std::set<std::string> WereShared(const Round& round) const;
   void KeepDaemons(const Round& round);
   bool IsServed(const std::string& gpu_uuid) const;
+  bool IsBeingServed(int gpu) const;
   void ReadTargets(Round& round);
   Status Offer(Round& round, kube::Client& client, Time now);
   bool InOffer(const std::string& uuid) const;
@@ -131,6 +136,7 @@ class Agent final : public Reconciler {
   Status Report(const Round& round, const std::optional<PlanResult>& result, kube::Client& client);
   void Announce(const Round& round, const PlanResult& result, kube::Client& client, Time now);
   void AnnounceProblems(const Round& round, kube::Client& client, Time now);
+  void AnnounceLacks(const Round& round, kube::Client& client, Time now);
   void AnnounceOffer(const Round& round, const Status& offered, kube::Client& client, Time now);
   Status ReportHealth(const Round& round, kube::Client& client, Time now);
   Status Perform(const device::Operation& operation);
@@ -162,6 +168,7 @@ class Agent final : public Reconciler {
   std::string plan_;                        // the spec's, as last seen
   std::string announced_;                   // the last result in an Event
   std::vector<std::string> problems_;       // announced
+  std::vector<MpsLack> told_lacks_;         // announced
   std::string offer_trouble_;               // announced
 };
 

@@ -8,6 +8,7 @@ namespace nos::controllers {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class AgentMpsTest : public AgentTest {
  protected:
@@ -27,8 +28,9 @@ class AgentMpsTest : public AgentTest {
   void Start() {
     runner_.reset();
     shares_ = std::make_unique<device::MpsGpus>(gpus_);
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
-                                     kubelet_, AgentExtras{&health_, &metrics_, true, nullptr});
+    agent_ =
+        std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
+                                kubelet_, AgentExtras{&health_, &metrics_, true, nullptr, needs_});
     runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
   }
   void Label(const std::string& mode) {
@@ -63,6 +65,7 @@ class AgentMpsTest : public AgentTest {
   }
 
   std::unique_ptr<device::MpsGpus> shares_;
+  MpsNeeds needs_;
 };
 
 TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
@@ -93,6 +96,29 @@ TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
+}
+
+// A kubelet that has just started says for a moment that nobody holds anything.
+TEST_F(AgentMpsTest, NothingIsMadeBesideSharesThatNobodyTellsOfYet) {
+  Run();
+  Plan("7", {{0, "10gb@0"}});
+  Run();
+  Hold("a", "10", "0");
+  Run();
+  Plan("8", {{0, "39gb@1"}});
+  Run();
+  kubelet_.Remove("ml", "a");
+  Start();
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::39::1"));
+  Hold("a", "10", "0");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used");
+  kubelet_.Remove("ml", "a");
+  api_.Remove("pods", "ml/a");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "39gb@1:free");
 }
 
 TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
@@ -156,6 +182,33 @@ TEST_F(AgentMpsTest, AModeThatTheDriverForgotIsSetAgain) {
   ASSERT_TRUE(gpus_.SetComputeMode(0, device::ComputeMode::kDefault).ok());
   Run();
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+}
+
+TEST_F(AgentMpsTest, PodsAreToldWhatTheyLackForShares) {
+  needs_ = {true, true};
+  Start();
+  ShareAndHold();
+  EXPECT_THAT(Events(), HasSubstr("MpsNeedsHostIPC: an MPS share is reached through"));
+  const auto run_as = [&](const std::string& pod, int user) {
+    Json object = *api_.Find("pods", "ml/" + pod);
+    MakeObject(object, "spec")["hostIPC"] = true;
+    MakeObject(object, "spec", "securityContext")["runAsUser"] = user;
+    api_.Put(object);
+  };
+  run_as("a", 1000);
+  Hold("b", "20", "1");
+  run_as("b", 1000);
+  Run();
+  EXPECT_THAT(Events(), Not(HasSubstr("MpsOtherUser")));
+  run_as("b", 0);
+  Run();
+  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: runs as user 0, and pod ml/a on the same GPU as "
+                                  "user 1000"));
+}
+
+TEST_F(AgentMpsTest, PodsThatLackNothingAreToldNothing) {
+  ShareAndHold();
+  EXPECT_THAT(Events(), Not(HasSubstr("Mps")));
 }
 
 }  // namespace

@@ -91,8 +91,12 @@ std::optional<FlightNotice> Flights::Landed(const cluster::Node& node, const std
   state.silent = false;
   state.silence = {};
   state.judged = plan;
-  if (!news) return std::nullopt;
+  if (!news && state.gpus.empty()) return std::nullopt;
   PlanResult result = ResultOf(node, plan);
+  if (!news) {  // what could not be done may have been done since
+    if (result.applied) state.gpus.clear();
+    return std::nullopt;
+  }
   if (result.applied) {
     state.gpus.clear();
     if (!awaited) return std::nullopt;  // done before our time

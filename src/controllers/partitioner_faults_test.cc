@@ -94,6 +94,22 @@ TEST_F(PartitionerTest, AFailedGpuRestsAndAnotherServes) {
   EXPECT_EQ(Spec("b"), "7g.40gb@0");
 }
 
+TEST_F(PartitionerTest, AGpuThatIsCutAfterAllRestsNoLonger) {
+  Node("a", {{0, ""}});
+  Pod("p", "7g.40gb");
+  Run();
+  Annotate("a", "partitioning-result",
+           WritePlanResult({"1", false, {{0, "7g.40gb@0", "DeviceError", "it is broken"}}}));
+  Annotate("a", "status-partitioning-plan", "1");
+  Run();
+  Annotate("a", "status-layout-0", "7g.40gb@0:free");
+  Annotate("a", "partitioning-result", WritePlanResult({"1", true, {}}));
+  api_.Remove("pods", "ml/p");
+  Pod("q", "3g.20gb");
+  Run();
+  EXPECT_EQ(Spec("a"), "3g.20gb@4");
+}
+
 TEST_F(PartitionerTest, AConflictIsReadAgainAndPlannedAgain) {
   Node("a", {{0, ""}});
   Pod("p", "7g.40gb");

@@ -91,7 +91,7 @@ refuse 'MemoryGB is 40 in operator.config and 32' render --set operator.config.n
 refuse 'MemoryGB is 40 in profile a of scheduler.config and 32' render --set-json 'scheduler.config.profiles=[
   {"schedulerName":"a","pluginConfig":[{"name":"CapacityScheduling","args":{"nvidiaGpuResourceMemoryGB":40}}]}]'
 # What Service, roles and webhook would not follow.
-for field in bindAddress hostName serviceName secretName secretNamespace configurationName; do
+for field in bindAddress hostName serviceName secretName secretNamespace configurationName slices; do
   refuse "operator.config.webhook must not set $field" render --set operator.config.webhook.$field=x
 done
 for path in operator gpuPartitioner scheduler; do
@@ -99,6 +99,13 @@ for path in operator gpuPartitioner scheduler; do
     -s "templates/${path/gpuPartitioner/partitioner}-rbac.yaml"
 done
 refuse 'failurePolicy' render --set operator.webhook.failurePolicy=Other
+# Slices by need: asked about only where that is wanted.
+choosing() { render -s templates/operator.yaml -s templates/operator-rbac.yaml "$@"; }
+for part in MutatingWebhookConfiguration mutatingwebhookconfigurations 'slices: true'; do
+  expect "$part" choosing
+  expect_no "$part" choosing --set operator.webhook.slices=false
+done
+accepted --set operator.webhook.slices=false
 for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPartitioner.migAgent.config; do
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
   refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0
@@ -108,6 +115,19 @@ refuse 'who may deliver' render --set telemetry.enabled=true --set telemetry.cer
 refuse 'telemetry.cluster: say' render --set $telemetry.endpoint=https://telemetry.test
 refuse 'endpoint' render --set $telemetry.endpoint=telemetry.test
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
+# Shares by memory: where the agent runs then, and what it gets.
+accepted --set gpuPartitioner.migAgent.mps.enabled=true
+accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.nodeSelector.pool=gpu \
+  --set gpuPartitioner.migAgent.config.mps.multiUser=true
+sharing() { render -s templates/agent.yaml --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
+for part in 'hostIPC: true' 'hostPID: true' '"compute,utility"' 'path: /run/nos/mps' 'memory: 2Gi' 'operator: Exists' \
+  'enabled: true'; do
+  expect "$part" sharing
+  expect_no "$part" render -s templates/agent.yaml --set-json 'gpuPartitioner.migAgent.tolerations=[]'
+done
+expect_no 'gpu-partitioning: mig' sharing
+expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiUser=true
+refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0
 refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.27.0

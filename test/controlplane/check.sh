@@ -14,6 +14,14 @@ expect() {
   out=$("$@" 2>&1) || fail "$* (exit $?)"
   grep -qE -- "$text" <<<"$out" || fail "$* : expected /$text/"
 }
+# expect_no TEXT COMMAND...: it succeeds and its output has no TEXT.
+expect_no() {
+  local text=$1
+  shift
+  out=$("$@" 2>&1) || fail "$* (exit $?)"
+  grep -qE -- "$text" <<<"$out" && fail "$* : expected no /$text/"
+  return 0
+}
 # refuse TEXT COMMAND...: it fails and its output has TEXT.
 refuse() {
   local text=$1

@@ -1,7 +1,8 @@
 # nos on the control plane: installed by its chart, on two nodes of two doubled A100-40GB each, with
 # two partitioners and an agent a node; gone at the end of the script. Sourced after check.sh; $2 is
 # the build's folder. May be set before: nodes, gpus (of each, as test/doubles/nvml has them), values
-# (of the chart: arguments of helm), node_flags (of nos-node-double), before_agents (a function).
+# (of the chart: arguments of helm), node_flags (of nos-node-double), before_agents and at_end
+# (functions).
 # shellcheck shell=bash disable=SC2154
 # shellcheck source=test/controlplane/permissions.sh
 . "$(dirname "${BASH_SOURCE[0]}")/permissions.sh"
@@ -46,6 +47,7 @@ finish() {
   k delete namespace "$system" --wait=false >/dev/null 2>&1
   k delete node "${nodes[@]}" >/dev/null 2>&1
   for name in "${!pid[@]}"; do kill -9 "${pid[$name]}" 2>/dev/null; done
+  if declare -F at_end >/dev/null; then at_end; fi
   if [ "$code" -ne 0 ]; then tail -n 15 "$work"/*.log; fi
   rm -rf "$work"
   exit "$code"

@@ -1,0 +1,95 @@
+// Which GPUs of its node an agent has shared by MPS, and by which daemons.
+#include <algorithm>
+
+#include "base/log.h"
+#include "controllers/agent.h"
+#include "device/mps_share.h"
+
+namespace nos::controllers {
+
+// Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
+// are.
+bool Agent::WantsMps(const cluster::Node& node) {
+  const auto label = node.meta.labels.find(cluster::kPartitioningLabel);
+  return label != node.meta.labels.end() && label->second == "mps";
+}
+
+// What lies on GPUs that are to be divided otherwise goes as it falls free.
+void Agent::LeaveOldModes(Round& round) {
+  const bool to_mps = WantsMps(*round.node);
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (!gpu.mig_enabled || gpu.model->counted() == to_mps) continue;
+    if (!to_mps || extras_.shares_gpus) round.targets.push_back({gpu.index, {}});
+  }
+}
+
+// UUIDs of GPUs that a former agent has shared, and this one not yet: pods hold shares of them, or
+// a daemon is there.
+std::set<std::string> Agent::WereShared(const Round& round) const {
+  std::set<std::string> shared;
+  for (const auto& [id, pod] : round.devices.holders) {
+    if (const auto share = device::ParseMpsShareId(id)) shared.insert(share->gpu_uuid);
+  }
+  for (const device::GpuInfo& info : round.devices.infos) {
+    const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
+    const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
+    if (exclusive && served) shared.insert(info.uuid);
+    if (info.share_gib > 0) shared.erase(info.uuid);
+  }
+  return shared;
+}
+
+// One for each GPU that is shared, until it is to be shared no more and has no shares left. What a
+// former agent has left goes on until this one has taken it over.
+void Agent::KeepDaemons(const Round& round) {
+  if (extras_.daemons == nullptr) return;
+  const bool to_mps = WantsMps(*round.node);
+  std::set<std::string> undecided = WereShared(round);
+  std::vector<device::MpsGpu> served;
+  for (const device::GpuInfo& info : round.devices.infos) {
+    if (info.share_gib == 0) {
+      if (to_mps) undecided.insert(info.uuid);
+      continue;
+    }
+    const auto gpu = std::ranges::find(round.devices.gpus, info.index, &device::ObservedGpu::index);
+    const bool left = !to_mps && gpu != round.devices.gpus.end() && gpu->instances.empty();
+    if (!left) served.push_back({info.index, info.uuid, info.share_gib});
+  }
+  if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
+    Log(LogLevel::kWarn, "a GPU has no MPS daemon", {{"error", kept.message()}});
+  }
+}
+
+// Whether its MPS daemon is still there.
+bool Agent::IsServed(const std::string& gpu_uuid) const {
+  return extras_.daemons != nullptr &&
+         std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
+           return state.gpu_uuid == gpu_uuid;
+         });
+}
+
+// Whether its MPS daemon is about to serve, for the first time or taken over: no fault, then.
+bool Agent::IsBeingServed(int gpu) const {
+  return extras_.daemons != nullptr &&
+         std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
+           using enum device::MpsState::Phase;
+           const bool soon = state.phase == kStarting || state.phase == kServing;
+           return state.gpu == gpu && soon && state.trouble.empty();
+         });
+}
+
+// To the pods that it concerns, once each.
+void Agent::AnnounceLacks(const Round& round, kube::Client& client, Time now) {
+  std::erase_if(told_lacks_, [&](const MpsLack& told) {
+    return std::ranges::find(round.lacks, told) == round.lacks.end();
+  });
+  kube::Client hasty = client.Within(std::chrono::seconds(3));
+  for (const MpsLack& lack : round.lacks) {
+    if (std::ranges::find(told_lacks_, lack) != told_lacks_.end()) continue;
+    events_.Record(hasty, {"Pod", lack.ns, lack.name, lack.uid}, kube::EventType::kWarning,
+                   lack.reason, lack.message, now);
+    told_lacks_.push_back(lack);
+  }
+}
+
+}  // namespace nos::controllers
