@@ -86,8 +86,8 @@ Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
   return webhook;
 }
 
-Webhook::Webhook(WebhookConfig config, std::vector<WebhookRoute> routes,
-                 kube::Transport& transport, std::function<bool()> leads, Metrics& metrics)
+Webhook::Webhook(WebhookConfig config, std::vector<WebhookRoute> routes, kube::Transport& transport,
+                 std::function<bool()> leads, Metrics& metrics)
     : config_(std::move(config)),
       routes_(std::move(routes)),
       client_(transport),
