@@ -23,6 +23,7 @@ constexpr Duration kMostTime = std::chrono::seconds(2);
 constexpr size_t kMostWaiting = 2000;
 constexpr size_t kMostResources = 64 << 10;  // bytes of a container's resources
 constexpr size_t kMostReason = 1000;         // bytes
+constexpr size_t kMostFull = 1000;           // kinds of pods that are known to have no room
 
 std::string Escaped(std::string_view key) {  // RFC 6901
   std::string text;
@@ -103,6 +104,7 @@ void SliceAdmission::LookAgain() {
   if (cluster.nodes == seen_.nodes && cluster.pods == seen_.pods) return;
   seen_ = cluster;
   looked_ = now;
+  full_.clear();
   snapshot_ = cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_);
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;
   for (const auto& pod : *seen_.pods) {

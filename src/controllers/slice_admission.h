@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,7 @@ class SliceAdmission {
   std::mutex mutex_;  // guards the rest
   Cluster seen_;
   cluster::ClusterSnapshot snapshot_;
+  std::set<std::string> full_;  // planning::AnswerNeed, of this snapshot
   Time looked_{}, deadline_{};
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cluster/resources.h"
+#include "scheduling/pod_kind.h"
 
 namespace nos::planning {
 namespace {
@@ -90,11 +91,17 @@ cluster::Pod Asking(cluster::Pod pod, size_t container, const std::string& resou
 
 SliceChoice Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod, size_t container,
                    const cluster::ClusterSnapshot& snapshot,
-                   const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+                   const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
+                   std::set<std::string>* full) {
   SliceChoice choice;
   for (const SliceKind& kind : kinds) {
     const std::vector<std::shared_ptr<const cluster::Pod>> waiting = {
         std::make_shared<const cluster::Pod>(Asking(pod, container, kind.resource))};
+    const std::string alike = full == nullptr ? "" : scheduling::KindOf(*waiting.front());
+    if (full != nullptr && full->contains(alike)) {
+      choice.passed_over.push_back(kind.resource);
+      continue;
+    }
     const Plan plan = MakePlan(snapshot, waiting, frameworks, options);
     if (plan.placed == 1) {
       choice.resource = kind.resource;
@@ -106,6 +113,7 @@ SliceChoice Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod,
     }
     choice.passed_over.push_back(kind.resource);
     if (options.out_of_time && options.out_of_time()) break;
+    if (full != nullptr) full->insert(alike);
   }
   choice.resource = kinds.front().resource;
   choice.passed_over.clear();
@@ -141,7 +149,8 @@ std::string SliceChoice::Reason() const {
 }
 
 NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
-                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
+                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
+                      std::set<std::string>* full) {
   NeedAnswer answer;
   const auto need = cluster::ReadNeed(pod.meta.annotations);
   if (!need.ok()) {
@@ -170,7 +179,7 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
     answer.refusal = NoneIsEnough(**need, snapshot);
     return answer;
   }
-  answer.choice = Choose(kinds, pod, answer.container, snapshot, frameworks, options);
+  answer.choice = Choose(kinds, pod, answer.container, snapshot, frameworks, options, full);
   return answer;
 }
 

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,11 @@ struct NeedAnswer {
   // The first kind that finds room now, be it by cutting; else the cheapest.
   std::optional<SliceChoice> choice;
 };
+// `full`: for whom there was no room (scheduling::KindOf, with the slice); to be kept only while
+// room in the snapshot grows less. Null: nobody remembers.
 NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
-                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options);
+                      const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
+                      std::set<std::string>* full = nullptr);
 
 // The pod as if it asked for that by name, and, where there is room, with what it would get
 // promised. REQUIRES: there is a choice.

@@ -22,7 +22,8 @@ std::vector<std::string> Names(const cluster::Need& need, const ClusterBuilder& 
   return names;
 }
 
-NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& cluster) {
+NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& cluster,
+                  std::set<std::string>* full = nullptr) {
   const scheduling::Configuration configuration =
       scheduling::DefaultConfiguration({.simulates = true});
   cluster::Pod pod;
@@ -31,7 +32,7 @@ NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& c
   pod.meta.annotations = annotations;
   pod.phase = "Pending";
   pod.containers.resize(1);
-  return AnswerNeed(pod, cluster.Snapshot(), configuration.profiles.front().framework, {});
+  return AnswerNeed(pod, cluster.Snapshot(), configuration.profiles.front().framework, {}, full);
 }
 
 const cluster::StringMap kTenGib = {{std::string(cluster::kNeedMemory), "10Gi"}};
@@ -89,6 +90,18 @@ TEST(SliceChoiceTest, TheCheapestWhenNoneHasRoom) {
   const SliceChoice choice = Answer(kTenGib, cluster).choice.value();
   EXPECT_EQ(choice.resource, "nvidia.com/mig-3g.20gb");
   EXPECT_EQ(choice.node, "");
+}
+
+TEST(SliceChoiceTest, WhoFoundNoRoomIsRemembered) {
+  ClusterBuilder cluster;
+  cluster.Node("mig", kA100, {"7g.40gb@0:used"});
+  std::set<std::string> full;
+  EXPECT_EQ(Answer(kTenGib, cluster, &full).choice->node, "");
+  EXPECT_EQ(full.size(), 3u);
+  ClusterBuilder empty;
+  empty.Node("mig", kA100, {""});
+  EXPECT_EQ(Answer(kTenGib, empty, &full).choice->node, "") << "nobody has looked again";
+  EXPECT_EQ(Answer(kTenGib, empty).choice->node, "mig");
 }
 
 TEST(SliceChoiceTest, WhoAsksForNothingByNeedGetsNoAnswer) {
