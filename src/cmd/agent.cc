@@ -150,13 +150,47 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
   };
 }
 
-Status RunAgent(const AgentFlags& flags, Config& config) {
+std::unique_ptr<kubelet::DevicePluginServer> MakeBuiltin(Config& config,
+                                                         const device::MpsControl& daemons,
+                                                         device::Backend& backend,
+                                                         const std::function<void()>& look) {
+  config.builtin.handover =
+      config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
+  config.builtin.on_allocate = [look](const kubelet::Allocation&) { look(); };
+  if (config.mps) {
+    config.builtin.grant = GrantsOf(config, daemons, backend);
+    config.builtin.prefer = controllers::PreferOneGpu;
+  }
+  return std::make_unique<kubelet::DevicePluginServer>(config.builtin);
+}
+
+void StartOrWarn(device::NvmlEvents& watcher) {
+  if (const Status started = watcher.Start(); !started.ok()) {
+    Log(LogLevel::kWarn, "errors of GPUs are not noticed", {{"error", started.message()}});
+  }
+}
+
+void Leave(controllers::Agent& agent, const controllers::Runner& runner, kube::Transport& transport,
+           Duration settle) {
+  kube::Client client(transport);
+  if (const Status left = agent.Leave(runner.view(), client); !left.ok()) {
+    Log(LogLevel::kWarn, "the node counts the devices still", {{"error", left.message()}});
+  }
+  std::this_thread::sleep_for(settle);  // for schedulers that have not seen it yet
+}
+
+Status CheckAgent(const AgentFlags& flags, const Config& config) {
   if (flags.node.empty()) {
     return Invalid("which node is this? Give --node NAME or set NODE_NAME");
   }
   if (config.mps && config.plugin != "builtin") {
     return Invalid("mps.enabled needs devicePlugin.mode builtin: NVIDIA's plugin offers no shares");
   }
+  return Status::Ok();
+}
+
+Status RunAgent(const AgentFlags& flags, Config& config) {
+  NOS_RETURN_IF_ERROR(CheckAgent(flags, config));
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
@@ -182,9 +216,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     xids.Add({SystemClock().Now(), gpu, xid, std::move(message)});
   };
   device::NvmlEvents watcher(*library, health, watch);
-  if (const Status started = watcher.Start(); !started.ok()) {
-    Log(LogLevel::kWarn, "errors of GPUs are not noticed", {{"error", started.message()}});
-  }
+  StartOrWarn(watcher);
   device::NvmlBackend nvml(*library, catalogue, &watcher);
   device::MpsGpus shares(nvml, {config.mps_overhead, static_cast<int>(config.mps_clients)});
   device::SharedBackend backend(config.mps ? static_cast<device::Backend&>(shares) : nvml);
@@ -199,14 +231,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   std::unique_ptr<kubelet::DevicePluginServer> builtin;
   std::unique_ptr<controllers::NvidiaPlugin> nvidia;
   if (config.plugin == "builtin") {
-    config.builtin.handover =
-        config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
-    config.builtin.on_allocate = [&](const kubelet::Allocation&) { look(); };
-    if (config.mps) {
-      config.builtin.grant = GrantsOf(config, daemons, backend);
-      config.builtin.prefer = controllers::PreferOneGpu;
-    }
-    builtin = std::make_unique<kubelet::DevicePluginServer>(config.builtin);
+    builtin = MakeBuiltin(config, daemons, backend, look);
   } else {
     config.nvidia.node = flags.node;
     nvidia = std::make_unique<controllers::NvidiaPlugin>(
@@ -229,24 +254,19 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_ASSIGN(const auto telemetry,
              AgentTelemetry::Start(config.telemetry, {flags.node, backend, pod_resources, catalogue,
                                                       health, xids, metrics}));
-  const auto measure = [&] {
-    if (builtin) MeasurePlugin(*builtin, metrics);
-  };
-  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses,
-                                              {{"loop", [&] { return report.Alive(); }, true},
-                                               {"caches", [&] { return report.Synced(); }},
-                                               {"devices", [&] { return report.Works(); }}},
-                                              metrics, measure));
+  std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
+                            {"caches", [&] { return report.Synced(); }},
+                            {"devices", [&] { return report.Works(); }}};
+  NOS_ASSIGN(const auto probes,
+             Probes::Serve(config.daemon.addresses, std::move(checks), metrics, [&] {
+               if (builtin) MeasurePlugin(*builtin, metrics);
+             }));
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
              if (happened.exchange(false)) runner.Poke(clock.Now());
              report.Turn(runner);
            });
-  kube::Client client(metered);
-  if (const Status left = agent.Leave(runner.view(), client); !left.ok()) {
-    Log(LogLevel::kWarn, "the node counts the devices still", {{"error", left.message()}});
-  }
-  std::this_thread::sleep_for(config.agent.settle);  // for schedulers that have not seen it yet
+  Leave(agent, runner, metered, config.agent.settle);
   Log(LogLevel::kInfo, "nos ends", {{"command", "agent"}});
   return Status::Ok();
 }

@@ -151,8 +151,9 @@ AdmissionVerdict SliceAdmission::Choose(const AdmissionQuestion& question) {
   planning::PlanOptions options;
   options.now = clock_.Now();
   options.out_of_time = [this] { return OutOfTime(); };
-  const planning::NeedAnswer answer =
-      planning::AnswerNeed(pod, snapshot_, configuration_.profiles.front().framework, options);
+  const planning::NeedAnswer answer = planning::AnswerNeed(
+      pod, snapshot_, configuration_.profiles.front().framework, options, &full_);
+  if (full_.size() > kMostFull) full_.clear();
   AdmissionVerdict verdict{.refusal = answer.refusal};
   if (!answer.warning.empty()) verdict.warnings.push_back(answer.warning);
   if (!answer.choice) return verdict;

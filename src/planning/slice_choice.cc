@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -62,6 +63,7 @@ std::vector<SliceKind> SlicesFor(const cluster::Need& need,
     }
   }
   std::vector<SliceKind> sorted;
+  sorted.reserve(kinds.size());
   for (auto& [resource, kind] : kinds) sorted.push_back(std::move(kind));
   // Of equal cost, plain ones before those with engines besides, whose names are longer.
   std::ranges::stable_sort(sorted, {}, [](const SliceKind& kind) {
@@ -152,13 +154,15 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
                       std::set<std::string>* full) {
   NeedAnswer answer;
-  const auto need = cluster::ReadNeed(pod.meta.annotations);
-  if (!need.ok()) {
-    answer.refusal = need.status().message();
+  const auto read = cluster::ReadNeed(pod.meta.annotations);
+  if (!read.ok()) {
+    answer.refusal = read.status().message();
     return answer;
   }
-  if (!*need) return answer;
-  const std::string& wanted = (*need)->container;
+  const std::optional<cluster::Need>& asked = read.value();
+  if (!asked) return answer;
+  const cluster::Need& need = *asked;
+  const std::string& wanted = need.container;
   const auto container = wanted.empty()
                              ? pod.containers.begin()
                              : std::ranges::find(pod.containers, wanted, &cluster::Container::name);
@@ -174,9 +178,9 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
     return answer;
   }
   answer.container = static_cast<size_t>(container - pod.containers.begin());
-  const std::vector<SliceKind> kinds = SlicesFor(**need, snapshot);
+  const std::vector<SliceKind> kinds = SlicesFor(need, snapshot);
   if (kinds.empty()) {
-    answer.refusal = NoneIsEnough(**need, snapshot);
+    answer.refusal = NoneIsEnough(need, snapshot);
     return answer;
   }
   answer.choice = Choose(kinds, pod, answer.container, snapshot, frameworks, options, full);
@@ -184,6 +188,7 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
 }
 
 cluster::Pod WithSlice(cluster::Pod pod, const NeedAnswer& answer) {
+  if (!answer.choice) return pod;
   pod = Asking(std::move(pod), answer.container, answer.choice->resource);
   pod.promised = answer.choice->instances;
   return pod;

@@ -53,7 +53,7 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
                       std::set<std::string>* full = nullptr);
 
 // The pod as if it asked for that by name, and, where there is room, with what it would get
-// promised. REQUIRES: there is a choice.
+// promised. As it is when nothing was chosen.
 cluster::Pod WithSlice(cluster::Pod pod, const NeedAnswer& answer);
 
 }  // namespace nos::planning
