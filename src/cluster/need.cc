@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/quantity.h"
@@ -23,6 +24,15 @@ Result<std::optional<Need>> ReadNeed(const StringMap& annotations) {
     const auto found = annotations.find(key);
     return found == annotations.end() ? std::string_view() : Trim(found->second);
   };
+  constexpr std::string_view kPrefix = "nos.nebuly.com/need-";
+  constexpr std::array kKnown = {kNeedMemory, kNeedCompute, kNeedIsolation, kNeedModels,
+                                 kNeedContainer};
+  for (auto at = annotations.lower_bound(std::string(kPrefix));
+       at != annotations.end() && at->first.starts_with(kPrefix); ++at) {
+    if (std::ranges::find(kKnown, std::string_view(at->first)) == kKnown.end()) {
+      return Wrong(Shortened(at->first, 100), text(at->first), "is no need that is known");
+    }
+  }
   if (!annotations.contains(kNeedMemory)) {
     for (const std::string_view key : {kNeedCompute, kNeedIsolation, kNeedModels, kNeedContainer}) {
       if (annotations.contains(key)) {

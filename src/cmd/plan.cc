@@ -1,7 +1,9 @@
 // nos plan: what the partitioner would do, from a dump of a cluster. Changes nothing anywhere.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <set>
 
 #include "base/table.h"
 #include "base/text.h"
@@ -55,13 +57,30 @@ Pods Plannable(const Pods& pods) {
 }
 
 // Those that ask for a slice by need get what the operator's webhook would choose for them, one
-// after the other.
+// after the other, beside all others. Who would be refused is left out.
 Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
                       const scheduling::Framework& framework,
                       const planning::PlanOptions& options) {
+  const auto by_need = [](const auto& pod) {
+    return pod->meta.annotations.contains(cluster::kNeedMemory);
+  };
+  if (std::ranges::none_of(pending, by_need)) return pending;
+  Pods others = pending;
+  std::erase_if(others, by_need);
+  const planning::Plan first = planning::MakePlan(snapshot, others, framework, options);
+  for (const planning::PodOutcome& outcome : first.pods) {
+    if (!outcome.placed) continue;
+    cluster::Pod placed = *outcome.pod;
+    for (const planning::AssignedDevice& device : outcome.devices) {
+      placed.promised.push_back({device.gpu, device.placement});
+    }
+    (void)snapshot.Bind(std::make_shared<const cluster::Pod>(std::move(placed)), outcome.node);
+  }
+  std::set<std::string> refused;
   for (auto& pod : pending) {
     const planning::NeedAnswer answer = planning::AnswerNeed(*pod, snapshot, framework, options);
     const std::string name = Printable(pod->Key());
+    if (!answer.refusal.empty()) refused.insert(pod->Key());
     if (!answer.refusal.empty()) std::cerr << "warning: " << name << ": " << answer.refusal << "\n";
     if (!answer.warning.empty()) std::cerr << "warning: " << name << ": " << answer.warning << "\n";
     if (!answer.choice) continue;
@@ -74,6 +93,7 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
     asking.promised.clear();
     pod = std::make_shared<const cluster::Pod>(std::move(asking));
   }
+  std::erase_if(pending, [&](const auto& pod) { return refused.contains(pod->Key()); });
   return pending;
 }
 

@@ -19,7 +19,9 @@ GpuRow ReadGpu(const sim::Machine& machine, size_t index) {
   row.by_memory = model.counted();
   for (const device::GpuInstance& instance : machine.Instances(index)) {
     SlotSpan span{instance.start, instance.size, instance.profile, ""};
-    if (const auto* holder = machine.kubelet().Holder(instance.uuid)) span.pod = holder->pod->Key();
+    if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {
+      span.pod = holder->pod == nullptr ? "(deleted)" : holder->pod->Key();
+    }
     row.changing = row.changing || !instance.complete;
     row.spans.push_back(std::move(span));
   }

@@ -24,7 +24,7 @@ constexpr Duration kLongestWait = std::chrono::minutes(1);
 
 Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config.address));
-  options.threads = 4;
+  options.threads = 16;  // questions about slices wait for each other
   options.max_connections = 200;
   options.max_body_bytes = kMostBody;
   options.max_held_bytes = kMostHeld;

@@ -33,6 +33,7 @@ void ReadRequest(Cursor& request, AdmissionQuestion& to) {
     if (key == "operation") to.operation = StringOf(value);
     if (key == "namespace") to.ns = StringOf(value);
     if (key == "object") to.object = ObjectText(value);
+    if (key == "dryRun" && value.kind() == Cursor::Kind::kBool) to.dry_run = value.Bool();
     if (key == "oldObject") to.old_object = ObjectText(value);
     if (key != "kind") return;
     MembersOf(value, [&](std::string_view part, Cursor& kind) {

@@ -20,6 +20,7 @@ struct AdmissionQuestion {
   std::string uid, kind, operation, ns;
   std::string object;      // as JSON; empty: it is deleted
   std::string old_object;  // empty: it is new
+  bool dry_run = false;
 };
 
 struct AdmissionVerdict {

@@ -52,7 +52,8 @@ void Agent::KeepDaemons(const Round& round) {
       continue;
     }
     const auto gpu = std::ranges::find(round.devices.gpus, info.index, &device::ObservedGpu::index);
-    const bool left = !to_mps && gpu != round.devices.gpus.end() && gpu->instances.empty();
+    const bool left = !to_mps && !round.devices.unseen_shares && gpu != round.devices.gpus.end() &&
+                      gpu->instances.empty();
     if (!left) served.push_back({info.index, info.uuid, info.share_gib});
   }
   if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
@@ -73,8 +74,8 @@ bool Agent::IsBeingServed(int gpu) const {
   return extras_.daemons != nullptr &&
          std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
            using enum device::MpsState::Phase;
-           const bool soon = state.phase == kStarting || state.phase == kServing;
-           return state.gpu == gpu && soon && state.trouble.empty();
+           const bool first = state.phase == kStarting && state.starts <= 1;
+           return state.gpu == gpu && (first || state.phase == kServing);
          });
 }
 

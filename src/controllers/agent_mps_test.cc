@@ -202,8 +202,33 @@ TEST_F(AgentMpsTest, PodsAreToldWhatTheyLackForShares) {
   EXPECT_THAT(Events(), Not(HasSubstr("MpsOtherUser")));
   run_as("b", 0);
   Run();
-  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: runs as user 0, and pod ml/a on the same GPU as "
-                                  "user 1000"));
+  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 0, and one of pod ml/a "
+                                  "on the same GPU as user 1000"));
+}
+
+TEST_F(AgentMpsTest, AlsoOfInitContainersAndOfAllContainersUsers) {
+  needs_ = {true, true};
+  Start();
+  Run();
+  Plan("7", {{0, "10gb@0,20gb@1"}});
+  Run();
+  Hold("a", "10", "0");
+  Json object = *api_.Find("pods", "ml/a");
+  MakeObject(object, "spec")["initContainers"] = MakeObject(object, "spec").at("containers");
+  MakeObject(object, "spec")["containers"] = JsonArray{{{"name", "plain"}}};
+  api_.Put(object);
+  Run();
+  EXPECT_THAT(Events(), HasSubstr("MpsNeedsHostIPC"));
+  Hold("b", "20", "1");
+  object = *api_.Find("pods", "ml/b");
+  JsonArray& containers = MakeObject(object, "spec")["containers"].get_array();
+  containers.push_back(containers[0]);
+  MakeObject(containers[0], "securityContext")["runAsUser"] = 1;
+  MakeObject(containers[1], "securityContext")["runAsUser"] = 2;
+  containers[1].get_object()["name"] = "d";
+  api_.Put(object);
+  Run();
+  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 2, and one of pod ml/b"));
 }
 
 TEST_F(AgentMpsTest, PodsThatLackNothingAreToldNothing) {

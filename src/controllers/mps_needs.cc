@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "device/mps_share.h"
 #include "gpu/shares.h"
@@ -20,14 +22,43 @@ bool AsksForShares(const cluster::Container& container) {
   });
 }
 
-// Of the first container that has shares; -1: its image decides.
-int64_t UserOf(const cluster::Pod& pod) {
-  const auto container = std::ranges::find_if(pod.containers, AsksForShares);
-  return container != pod.containers.end() && container->user >= 0 ? container->user : pod.user;
+bool AsksForSharesAnywhere(const cluster::Pod& pod) {
+  return std::ranges::any_of(pod.containers, AsksForShares) ||
+         std::ranges::any_of(pod.init_containers, AsksForShares);
+}
+
+// Of the containers that have shares, as far as is said.
+std::set<int64_t> UsersOf(const cluster::Pod& pod) {
+  std::set<int64_t> users;
+  for (const auto* containers : {&pod.containers, &pod.init_containers}) {
+    for (const cluster::Container& container : *containers) {
+      const int64_t user = container.user >= 0 ? container.user : pod.user;
+      if (user >= 0 && AsksForShares(container)) users.insert(user);
+    }
+  }
+  return users;
 }
 
 MpsLack Lack(const cluster::Pod& pod, std::string reason, std::string message) {
   return {pod.meta.ns, pod.meta.name, pod.meta.uid, std::move(reason), std::move(message)};
+}
+
+// Whose user differs from that of who was first on one of these GPUs; "": nobody's.
+std::string OtherUser(const Pod& pod, const std::vector<std::string>& gpus,
+                      std::map<std::string, std::pair<int64_t, Pod>>& first) {
+  for (const int64_t user : UsersOf(*pod)) {
+    for (const std::string& gpu : gpus) {
+      const auto& [known, other] = first.try_emplace(gpu, user, pod).first->second;
+      if (known == user) continue;
+      return fmt::format(
+          "a container runs as user {}, and one of pod {} on the same GPU as user {}: one user at "
+          "a "
+          "time is served, so programs of the one wait for the other's to end. Set the same "
+          "securityContext.runAsUser, or mps.multiUser of the agent",
+          user, other->Key(), known);
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -36,7 +67,7 @@ std::vector<MpsLack> LackedForMps(const NodeDevices& devices, std::span<const Po
                                   const MpsNeeds& needs) {
   std::vector<Pod> sharing;
   for (const Pod& pod : pods) {
-    if (!pod->Finished() && std::ranges::any_of(pod->containers, AsksForShares)) {
+    if (!pod->Finished() && AsksForSharesAnywhere(*pod)) {
       sharing.push_back(pod);
     }
   }
@@ -54,22 +85,10 @@ std::vector<MpsLack> LackedForMps(const NodeDevices& devices, std::span<const Po
   for (const auto& [device, pod] : devices.holders) {
     if (const auto share = device::ParseMpsShareId(device)) gpus[pod].push_back(share->gpu_uuid);
   }
-  std::map<std::string, Pod> first;  // by GPU: who said its user first
+  std::map<std::string, std::pair<int64_t, Pod>> first;  // by GPU: who said its user first
   for (const Pod& pod : sharing) {
-    const int64_t user = UserOf(*pod);
-    if (user < 0) continue;
-    for (const std::string& gpu : gpus[pod->Key()]) {
-      const cluster::Pod& other = *first.try_emplace(gpu, pod).first->second;
-      if (UserOf(other) == user) continue;
-      lacks.push_back(
-          Lack(*pod, "MpsOtherUser",
-               fmt::format("runs as user {}, and pod {} on the same GPU as user {}: one "
-                           "user at a time is served, so this pod's CUDA programs wait "
-                           "for the other's to end. Set the same "
-                           "securityContext.runAsUser, or mps.multiUser of the agent",
-                           user, other.Key(), UserOf(other))));
-      break;
-    }
+    const std::string problem = OtherUser(pod, gpus[pod->Key()], first);
+    if (!problem.empty()) lacks.push_back(Lack(*pod, "MpsOtherUser", problem));
   }
   return lacks;
 }

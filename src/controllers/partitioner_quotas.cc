@@ -32,10 +32,12 @@ planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const Vi
                                                    surroundings, frameworks_, in_vain);
     options.gangs = admitted.gangs;
     planning::Plan plan = planning::MakePlan(snapshot, admitted.pods, frameworks_, options);
-    std::set<std::string> kinds;
+    std::set<std::string> kinds, left_out;
+    for (const auto& [pod, refusal] : refused) left_out.insert(pod->Key());
     bool fresh = false;
     for (const planning::PodOutcome& outcome : plan.pods) {
-      if (outcome.placed) continue;
+      // Of a gang that was refused its pods are there still, for its reason to be told.
+      if (outcome.placed || left_out.contains(outcome.pod->Key())) continue;
       kinds.insert(KindInNamespace(*outcome.pod));
       fresh |= in_vain.insert(outcome.pod->Key()).second;
     }

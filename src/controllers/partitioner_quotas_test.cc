@@ -56,6 +56,25 @@ TEST_F(PartitionerQuotasTest, AGangIsPlannedForIfItsQuotaHasEnough) {
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
 
+// Its pods are looked at for their reason to be told; that makes them no hopeless ones.
+TEST_F(PartitionerQuotasTest, AGangIsPlannedForBehindSeveralThatNoPlanCanServe) {
+  Node("n", {{0, ""}});
+  Quota("40");
+  Pod("a-impossible", "1g.5gb", "8");
+  Pod("b-impossible", "2g.10gb", "4");
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+            {"spec", {{"minMember", 2}}}});
+  for (const char* name : {"g1", "g2"}) {
+    Pod(name, "1g.5gb");
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  Run(minutes(1));
+  EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
+}
+
 // As for schedulers, who count it.
 TEST_F(PartitionerQuotasTest, APodOnNoNodeCounts) {
   Node("n", {{0, ""}});

@@ -17,11 +17,14 @@ namespace {
 
 // How old the picture may be: a burst of pods is not to have it made for each of them.
 constexpr Duration kOldest = std::chrono::seconds(1);
-// API servers wait some seconds, and a picture has to be made before.
-constexpr Duration kMostTime = std::chrono::seconds(2);
+// Whoever has not shown up by then was not made after all.
+constexpr Duration kLongestAssumed = std::chrono::seconds(10);
+// API servers wait some seconds, for both.
+constexpr Duration kMostLook = std::chrono::seconds(1), kMostChoice = std::chrono::seconds(2);
 // Of pods that wait, those that are thought of: the first by name.
 constexpr size_t kMostWaiting = 2000;
 constexpr size_t kMostResources = 64 << 10;  // bytes of a container's resources
+constexpr int kMostAsking = 12;              // at a time: fewer than there are threads
 constexpr size_t kMostReason = 1000;         // bytes
 constexpr size_t kMostFull = 1000;           // kinds of pods that are known to have no room
 
@@ -101,9 +104,11 @@ void SliceAdmission::LookAgain() {
   const Time now = clock_.Now();
   if (seen_.nodes != nullptr && now >= looked_ && now - looked_ < kOldest) return;
   const Cluster cluster = look_();
-  if (cluster.nodes == seen_.nodes && cluster.pods == seen_.pods) return;
+  const bool same = cluster.nodes == seen_.nodes && cluster.pods == seen_.pods;
+  if (same && !(assumes_ && now - looked_ >= kLongestAssumed)) return;
   seen_ = cluster;
-  looked_ = now;
+  assumes_ = false;
+  DeadlineIn(kMostLook);
   full_.clear();
   snapshot_ = cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_);
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;
@@ -113,6 +118,7 @@ void SliceAdmission::LookAgain() {
         pod->node_name.empty() && !pod->Finished() && scheduling::IsSchedulable(*pod);
     if (waits && AsksForSlices(*pod)) waiting.push_back(pod);
   }
+  looked_ = clock_.Now();
   if (waiting.empty()) return;
   planning::PlanOptions options;
   options.now = now;
@@ -127,40 +133,56 @@ void SliceAdmission::LookAgain() {
     }
     (void)snapshot_.Bind(std::make_shared<const cluster::Pod>(std::move(pod)), outcome.node);
   }
+  looked_ = clock_.Now();
 }
 
 AdmissionAnswer SliceAdmission::Review(std::string_view body) {
   if (const Status ready = Ready(); !ready.ok()) return {503, ready.message() + "\n", false};
+  // Those that others have to answer must not wait for these.
+  const struct Place {
+    explicit Place(std::atomic<int>& taken) : taken_(taken), number(++taken) {}
+    ~Place() { --taken_; }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    std::atomic<int>& taken_;
+    const int number;
+  } place(asking_);
+  if (place.number > kMostAsking) return {503, "too many pods ask by need: try again\n", false};
   const auto question = ReadAdmissionReview(body);
   if (!question.ok()) return {400, question.status().message() + "\n", false};
-  return AnswerTo(*question, Choose(*question));
+  const std::optional<AdmissionVerdict> verdict = Choose(*question);
+  if (!verdict) return {503, "there was no time to choose a slice: try again\n", false};
+  return AnswerTo(*question, *verdict);
 }
 
-AdmissionVerdict SliceAdmission::Choose(const AdmissionQuestion& question) {
-  if (question.kind != "Pod" || question.operation != "CREATE" || question.object.empty())
-    return {};
+std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& question) {
+  if (question.kind != "Pod" || question.operation != "CREATE" || question.object.empty()) {
+    return AdmissionVerdict{};
+  }
   cluster::Pod pod;
   if (const Status read = cluster::ReadNewPod(question.object, pod); !read.ok()) {
-    return {.refusal = read.message()};
+    return AdmissionVerdict{.refusal = read.message()};
   }
   if (pod.meta.name.empty()) pod.meta.name = question.uid;  // the API server will make one up
   if (!question.ns.empty()) pod.meta.ns = question.ns;
   const std::scoped_lock lock(mutex_);
-  deadline_ = clock_.Now() + kMostTime;
   LookAgain();
+  DeadlineIn(kMostChoice);
   planning::PlanOptions options;
   options.now = clock_.Now();
   options.out_of_time = [this] { return OutOfTime(); };
   const planning::NeedAnswer answer = planning::AnswerNeed(
       pod, snapshot_, configuration_.profiles.front().framework, options, &full_);
   if (full_.size() > kMostFull) full_.clear();
+  if (answer.unknown) return std::nullopt;
   AdmissionVerdict verdict{.refusal = answer.refusal};
   if (!answer.warning.empty()) verdict.warnings.push_back(answer.warning);
   if (!answer.choice) return verdict;
   const std::string reason = Shortened(answer.choice->Reason(), kMostReason);
   auto patch = PatchFor(question.object, answer.container, answer.choice->resource, reason);
-  if (!patch.ok()) return {.refusal = patch.status().message()};
-  if (!answer.choice->node.empty()) {
+  if (!patch.ok()) return AdmissionVerdict{.refusal = patch.status().message()};
+  if (!answer.choice->node.empty() && !question.dry_run) {
+    assumes_ = true;
     (void)snapshot_.Bind(
         std::make_shared<const cluster::Pod>(planning::WithSlice(std::move(pod), answer)),
         answer.choice->node);

@@ -6,14 +6,16 @@
 //
 // The cheapest kind that has room now beside the pods that wait, or the cheapest of all when none
 // has: what a pod asks for cannot be changed later. Of pods that have come since the cluster was
-// looked at last, those that were chosen for here count as placed.
+// looked at last, those that were chosen for here count as placed, for some seconds at most.
 //
 // Thread-safe; one question at a time.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -49,7 +51,9 @@ class SliceAdmission {
 
  private:
   void LookAgain();
-  AdmissionVerdict Choose(const AdmissionQuestion& question);
+  Time DeadlineIn(Duration time) { return deadline_ = clock_.Now() + time; }
+  // None: there was no time for it.
+  std::optional<AdmissionVerdict> Choose(const AdmissionQuestion& question);
   bool OutOfTime() const { return clock_.Now() > deadline_; }
 
   const gpu::Catalogue& catalogue_;
@@ -57,10 +61,13 @@ class SliceAdmission {
   const scheduling::Configuration configuration_;
   const std::function<Cluster()> look_;
 
+  std::atomic<int> asking_{0};
+
   std::mutex mutex_;  // guards the rest
   Cluster seen_;
   cluster::ClusterSnapshot snapshot_;
   std::set<std::string> full_;  // planning::AnswerNeed, of this snapshot
+  bool assumes_ = false;        // that somebody has come who is not in the caches
   Time looked_{}, deadline_{};
 };
 

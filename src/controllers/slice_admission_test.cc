@@ -40,10 +40,10 @@ class SliceAdmissionTest : public ::testing::Test {
   }
   static Json Pod(const std::string& annotations, const std::string& containers = "[{name: a}]") {
     return Parsed("apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-, annotations: {" +
-                  annotations + "}}\nspec: {containers: " + containers + "}");
+                  annotations + "}}\nspec: {hostIPC: true, containers: " + containers + "}");
   }
   Json Ask(const Json& pod, const std::string& operation = "CREATE",
-           const std::string& kind = "Pod") {
+           const std::string& kind = "Pod", bool dry_run = false) {
     const Json review{{"apiVersion", "admission.k8s.io/v1"},
                       {"kind", "AdmissionReview"},
                       {"request",
@@ -51,6 +51,7 @@ class SliceAdmissionTest : public ::testing::Test {
                         {"kind", {{"group", ""}, {"kind", kind}}},
                         {"namespace", "ml"},
                         {"operation", operation},
+                        {"dryRun", dry_run},
                         {"object", pod}}}};
     const auto answer = admission_.Review(WriteJson(review));
     EXPECT_EQ(answer.code, 200) << answer.body;
@@ -127,6 +128,19 @@ TEST_F(SliceAdmissionTest, PodsThatWaitHaveTheirRoom) {
   EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/mig-3g.20gb");
 }
 
+TEST_F(SliceAdmissionTest, WhoIsNotMadeAfterAllHoldsNoRoom) {
+  const Json whole = Pod("nos.nebuly.com/need-memory: 30Gi");
+  const auto waits = [&](bool dry_run) {
+    return WriteJson(*Find(Ask(whole, "CREATE", "Pod", dry_run), "warnings")).find("none has") !=
+           std::string::npos;
+  };
+  EXPECT_FALSE(waits(true));
+  EXPECT_FALSE(waits(false)) << "the first was a dry run";
+  EXPECT_TRUE(waits(false));
+  clock_.Advance(std::chrono::seconds(10));
+  EXPECT_FALSE(waits(false)) << "nobody has come";
+}
+
 TEST_F(SliceAdmissionTest, SeesWhatChangesASecondLater) {
   EXPECT_EQ(Chosen(Ask(Pod("nos.nebuly.com/need-memory: 18Gi"))), "nvidia.com/mig-3g.20gb");
   AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
@@ -137,8 +151,10 @@ TEST_F(SliceAdmissionTest, SeesWhatChangesASecondLater) {
 
 TEST_F(SliceAdmissionTest, RefusesWhatCannotBe) {
   EXPECT_EQ(Refusal(Ask(Pod("nos.nebuly.com/need-memory: 100Gi"))),
-            "no GPU that nos divides has a slice that meets the need (102400 MiB, 0/1000 of its "
-            "compute); the largest is 40320 MiB (A100-40GB)");
+            "no slice of GPUs that nos divides, on nodes that the pod may go to, meets the need "
+            "(102400 MiB, 0/1000 of a GPU's compute); the largest is 40320 MiB (A100-40GB)");
+  EXPECT_THAT(Refusal(Ask(Pod("nos.nebuly.com/need-mem: 9Gi"))),
+              HasSubstr("need-mem: '9Gi' is no need that is known"));
   EXPECT_THAT(Refusal(Ask(Pod("nos.nebuly.com/need-memory: much"))),
               HasSubstr("need-memory: 'much'"));
   EXPECT_THAT(
@@ -148,7 +164,8 @@ TEST_F(SliceAdmissionTest, RefusesWhatCannotBe) {
   nodes_.clear();
   Set();
   clock_.Advance(std::chrono::seconds(2));
-  EXPECT_THAT(Refusal(Ask(Pod("nos.nebuly.com/need-memory: 9Gi"))), HasSubstr("no node's GPUs"));
+  EXPECT_THAT(Refusal(Ask(Pod("nos.nebuly.com/need-memory: 9Gi"))),
+              HasSubstr("no slice of GPUs that nos divides"));
 }
 
 TEST_F(SliceAdmissionTest, LeavesOthersAlone) {

@@ -113,8 +113,8 @@ std::string MpsGpus::AdoptOne(const std::string& id) {
   if (info != infos_.end() && share->gib > WholeGib(info->second.memory_mib)) {
     return refuse(fmt::format("is more than the {} MiB of its GPU", info->second.memory_mib));
   }
-  if (share->start >= options_.most_shares) {
-    return refuse(fmt::format("is beyond the {} shares of a GPU", options_.most_shares));
+  if (share->start >= gpu::kMostShares) {
+    return refuse(fmt::format("is beyond the {} shares of a GPU", gpu::kMostShares));
   }
   if (std::ssize(shares) >= options_.most_shares) {
     return refuse(fmt::format("is one more than the {} shares of a GPU", options_.most_shares));
@@ -154,9 +154,9 @@ Status MpsGpus::CheckRoom(const Known& gpu, int gib, int start) const {
                     "not fit",
                     index, capacity, gpu.info.memory_mib, options_.overhead_mib, MpsProfile(gib)));
   }
-  if (start >= options_.most_shares) {
+  if (start >= gpu::kMostShares) {  // a name, whatever the GPU may have
     return Invalid(fmt::format("shares of GPU {} are numbered from 0 to {}, not {}", index,
-                               options_.most_shares - 1, start));
+                               gpu::kMostShares - 1, start));
   }
   int64_t taken = 0;
   for (const auto& [id, share] : *gpu.shares) {

@@ -13,6 +13,7 @@
 #include "planning/remedy.h"
 #include "planning/wording.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/several_shares.h"
 
 namespace nos::planning {
 namespace {
@@ -327,6 +328,9 @@ Reason WhyNotPlanned(const cluster::Pod& pod) {
     return {"SchedulingGated",
             fmt::format("waits for its scheduling gate {} to be lifted", pod.scheduling_gates[0]),
             0};
+  }
+  if (scheduling::IsSchedulable(pod) && scheduling::AsksForSeveralShares(pod)) {
+    return {"SeveralShares", std::string(scheduling::kSeveralShares), 0};
   }
   if (!pod.node_name.empty()) return {"NotPending", "is bound to node " + pod.node_name, 0};
   if (pod.meta.deleted) return {"NotPending", "is being deleted", 0};

@@ -11,6 +11,7 @@
 #include "planning/stages.h"
 #include "planning/translate.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/several_shares.h"
 
 namespace nos::planning {
 namespace {
@@ -109,7 +110,8 @@ class PlanWriter {
   }
 
   static void WriteUnplanned(const Gang* gang, PodOutcome& outcome) {
-    const bool waits_for_gang = gang != nullptr && scheduling::IsSchedulable(*outcome.pod);
+    const bool waits_for_gang = gang != nullptr && scheduling::IsSchedulable(*outcome.pod) &&
+                                !scheduling::AsksForSeveralShares(*outcome.pod);
     outcome.reasons = {waits_for_gang ? WhyHopeless(*gang) : WhyNotPlanned(*outcome.pod)};
     if (waits_for_gang) outcome.remedy = "complete its group: " + outcome.reasons[0].message;
   }

@@ -72,7 +72,8 @@ struct AssignedDevice {
 // Machine-readable reasons; the codes are also the names in JSON. Codes of filters stand beside
 // these: NoNodes, NotPartitioned, GpuProblem, NoGpuForProfile, InsufficientResource, TooManyPods,
 // NoRoomForSlices, TakenByPendingPods, SlotsKept (for this pod), SlotsKeptForOthers, SearchEnded,
-// NotLookedAt, OtherReasons (beyond a handful), SchedulingGated, NotPending, GangIncomplete (too
+// NotLookedAt, OtherReasons (beyond a handful), SchedulingGated, NotPending, SeveralShares (of one
+// container), GangIncomplete (too
 // few of its pods are there, or nobody says how many must be), GangNotWhole (no room for enough of
 // it).
 struct Reason {

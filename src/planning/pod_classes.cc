@@ -8,6 +8,7 @@
 
 #include "planning/live_filters.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/several_shares.h"
 
 namespace nos::planning {
 namespace {
@@ -90,7 +91,8 @@ class Grouper {
     for (size_t i = 0; i < pods_.size(); ++i) {
       const Gang* gang = out_.gang_of[i];
       if (gang != nullptr && IsHopeless(*gang)) continue;
-      if (scheduling::IsSchedulable(*pods_[i])) Add(static_cast<int>(i));
+      const bool served = !scheduling::AsksForSeveralShares(*pods_[i]);
+      if (served && scheduling::IsSchedulable(*pods_[i])) Add(static_cast<int>(i));
     }
     for (PodGroup& group : groups_) SortMembers(group);
     for (size_t g = 0; g < out_.gangs.size(); ++g) SplitOffExtras(static_cast<int>(g));

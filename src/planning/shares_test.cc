@@ -130,6 +130,22 @@ TEST(SharesTest, OnePodMayHaveSharesOfSeveralGpus) {
   EXPECT_EQ(LayoutText(plan, "a", 1), "12gb@0* 12gb@1+");
 }
 
+// Its programs reach the daemon of one GPU only.
+TEST(SharesTest, SeveralInOneContainerAreNotPlannedFor) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("a", 24, {"", ""});
+  cluster.Pod("twice", {"5gb"}).containers[0].requests["nvidia.com/gpu-5gb"] =
+      Quantity::FromValue(2);
+  cluster.Pod("two-sizes", {"5gb"}).containers[0].requests["nvidia.com/gpu-6gb"] =
+      Quantity::FromValue(1);
+  cluster.Pod("two-containers", {"5gb", "6gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 1);
+  EXPECT_TRUE(Outcome(plan, "two-containers").placed);
+  EXPECT_EQ(Outcome(plan, "twice").reasons[0].code, "SeveralShares");
+  EXPECT_EQ(Outcome(plan, "two-sizes").reasons[0].code, "SeveralShares");
+}
+
 TEST(SharesTest, ClientsAreLimitedEvenWhereMemoryIsNot) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 79, {""}).allocatable["pods"] = Quantity::FromValue(500);

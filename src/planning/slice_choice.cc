@@ -11,15 +11,19 @@
 
 #include "base/text.h"
 #include "cluster/resources.h"
+#include "cluster/selectors.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::planning {
 namespace {
 
-std::set<const gpu::Model*> ModelsOf(const cluster::ClusterSnapshot& snapshot) {
+std::set<const gpu::Model*> ModelsFor(const cluster::Pod& pod,
+                                      const cluster::ClusterSnapshot& snapshot) {
   std::set<const gpu::Model*> models;
   for (size_t n = 0; n < snapshot.size(); ++n) {
-    for (const cluster::Gpu& gpu : snapshot.node(n).gpus.gpus) models.insert(gpu.model);
+    const cluster::NodeInfo& info = snapshot.node(n);
+    if (info.gpus.gpus.empty() || !cluster::SelectsNode(pod, *info.node)) continue;
+    for (const cluster::Gpu& gpu : info.gpus.gpus) models.insert(gpu.model);
   }
   return models;
 }
@@ -27,10 +31,12 @@ std::set<const gpu::Model*> ModelsOf(const cluster::ClusterSnapshot& snapshot) {
 double Part(int of, int whole) { return static_cast<double>(of) / std::max(whole, 1); }
 
 bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::Need& need) {
+  const bool allowed =
+      need.models.empty() || std::ranges::find(need.models, model.name()) != need.models.end();
   // What a share may use of the multiprocessors is nobody's; it is taken to be its part of memory.
   const int64_t compute = model.counted() ? 1000LL * profile.slots / model.slots()
                                           : 1000LL * profile.compute / model.compute_slices();
-  return profile.memory_mib >= need.memory_mib && compute >= need.compute_milli &&
+  return allowed && profile.memory_mib >= need.memory_mib && compute >= need.compute_milli &&
          !(need.isolated && model.counted());
 }
 
@@ -42,18 +48,30 @@ double CostOf(const gpu::Model& model, const gpu::Profile& profile) {
 
 }  // namespace
 
-std::vector<SliceKind> SlicesFor(const cluster::Need& need,
+namespace {
+
+// Whether all of these models that have the resource have enough of it.
+bool AllMeet(const std::set<const gpu::Model*>& models, const std::string& resource,
+             const cluster::Need& need) {
+  return std::ranges::all_of(models, [&](const gpu::Model* model) {
+    const auto profile = model->FindProfile(resource);
+    return !profile || !model->Allows(*profile) || Meets(*model, model->profile(*profile), need);
+  });
+}
+
+}  // namespace
+
+std::vector<SliceKind> SlicesFor(const cluster::Need& need, const cluster::Pod& pod,
                                  const cluster::ClusterSnapshot& snapshot) {
+  const std::set<const gpu::Model*> models = ModelsFor(pod, snapshot);
   std::map<std::string, SliceKind> kinds;
-  for (const gpu::Model* model : ModelsOf(snapshot)) {
-    if (!need.models.empty() &&
-        std::ranges::find(need.models, model->name()) == need.models.end()) {
-      continue;
-    }
+  for (const gpu::Model* model : models) {
+    if (model->counted() && !pod.host_ipc) continue;
     for (size_t p = 0; p < model->profiles().size(); ++p) {
       const auto id = static_cast<gpu::ProfileId>(p);
       const gpu::Profile& profile = model->profile(id);
       if (!model->Allows(id) || !Meets(*model, profile, need)) continue;
+      if (!AllMeet(models, profile.resource_name, need)) continue;
       SliceKind kind{profile.resource_name, CostOf(*model, profile), model->name()};
       const auto [at, fresh] = kinds.try_emplace(kind.resource, kind);
       if (std::tie(kind.cost, kind.model) < std::tie(at->second.cost, at->second.model)) {
@@ -86,15 +104,22 @@ bool AsksForGpus(const cluster::Container& container) {
 }
 
 cluster::Pod Asking(cluster::Pod pod, size_t container, const std::string& resource) {
+  // What keeps it waiting now does not keep it from running: a gate goes, and who has been told its
+  // node already is tried there.
+  pod.scheduling_gates.clear();
+  if (!pod.node_name.empty()) {
+    pod.node_selector["kubernetes.io/hostname"] = std::exchange(pod.node_name, "");
+  }
   cluster::Container& to = pod.containers.at(container);
   to.limits[resource] = to.requests[resource] = Quantity::FromValue(1);
   return pod;
 }
 
-SliceChoice Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod, size_t container,
-                   const cluster::ClusterSnapshot& snapshot,
-                   const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
-                   std::set<std::string>* full) {
+// None: the time was up.
+std::optional<SliceChoice> Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod,
+                                  size_t container, const cluster::ClusterSnapshot& snapshot,
+                                  const scheduling::FrameworkChoice& frameworks,
+                                  const PlanOptions& options, std::set<std::string>* full) {
   SliceChoice choice;
   for (const SliceKind& kind : kinds) {
     const std::vector<std::shared_ptr<const cluster::Pod>> waiting = {
@@ -114,7 +139,7 @@ SliceChoice Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod,
       return choice;
     }
     choice.passed_over.push_back(kind.resource);
-    if (options.out_of_time && options.out_of_time()) break;
+    if (options.out_of_time && options.out_of_time()) return std::nullopt;
     if (full != nullptr) full->insert(alike);
   }
   choice.resource = kinds.front().resource;
@@ -123,22 +148,35 @@ SliceChoice Choose(const std::vector<SliceKind>& kinds, const cluster::Pod& pod,
 }
 
 // For whom none is enough.
-std::string NoneIsEnough(const cluster::Need& need, const cluster::ClusterSnapshot& snapshot) {
+std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
+                         const cluster::ClusterSnapshot& snapshot) {
   std::tuple<int, std::string> largest;
-  for (const gpu::Model* model : ModelsOf(snapshot)) {
+  bool shares = false;
+  for (const gpu::Model* model : ModelsFor(pod, snapshot)) {
+    shares = shares || model->counted();
     for (size_t p = 0; p < model->profiles().size(); ++p) {
       if (!model->Allows(static_cast<gpu::ProfileId>(p))) continue;
+      if (model->counted() && (need.isolated || !pod.host_ipc)) continue;
       const int mib = model->profile(static_cast<gpu::ProfileId>(p)).memory_mib;
       largest = std::max(largest, std::tuple(mib, model->name()));
     }
   }
   const auto& [mib, model] = largest;
-  if (mib == 0) return "no node's GPUs are divided by nos, so no slice can be chosen";
-  return fmt::format(
-      "no GPU that nos divides has a slice that meets the need ({} MiB, {}/1000 of its compute"
-      "{}{}); the largest is {} MiB ({})",
+  std::string text = fmt::format(
+      "no slice of GPUs that nos divides, on nodes that the pod may go to, meets the need ({} MiB, "
+      "{}/1000 of a GPU's compute{}{})",
       need.memory_mib, need.compute_milli, need.isolated ? ", isolated" : "",
-      need.models.empty() ? "" : ", of the models named", mib, model);
+      need.models.empty() ? "" : ", of the models named");
+  if (mib > 0) text += fmt::format("; the largest is {} MiB ({})", mib, model);
+  if (shares && !pod.host_ipc && !need.isolated) {
+    text += "; MPS shares are only for pods with hostIPC: true";
+  }
+  if (mib >= need.memory_mib) {
+    text +=
+        "; what other GPUs have under the same name with less is not chosen: name the nodes by "
+        "a nodeSelector";
+  }
+  return text;
 }
 
 }  // namespace
@@ -178,12 +216,13 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
     return answer;
   }
   answer.container = static_cast<size_t>(container - pod.containers.begin());
-  const std::vector<SliceKind> kinds = SlicesFor(need, snapshot);
+  const std::vector<SliceKind> kinds = SlicesFor(need, pod, snapshot);
   if (kinds.empty()) {
-    answer.refusal = NoneIsEnough(need, snapshot);
+    answer.refusal = NoneIsEnough(need, pod, snapshot);
     return answer;
   }
   answer.choice = Choose(kinds, pod, answer.container, snapshot, frameworks, options, full);
+  answer.unknown = !answer.choice;
   return answer;
 }
 

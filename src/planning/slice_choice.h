@@ -25,8 +25,11 @@ struct SliceKind {
   std::string model;     // where it costs that
 };
 
-// Of the GPUs that nos divides, the cheapest first. Every resource once.
-std::vector<SliceKind> SlicesFor(const cluster::Need& need,
+// Of the GPUs that nos divides on nodes that the pod's own selectors allow, the cheapest first.
+// Every resource once; none that some of these GPUs have under the same name with less than the
+// need, for nothing keeps the pod away from them. MPS shares only for pods with the host's IPC,
+// without which they are of no use.
+std::vector<SliceKind> SlicesFor(const cluster::Need& need, const cluster::Pod& pod,
                                  const cluster::ClusterSnapshot& snapshot);
 
 struct SliceChoice {
@@ -40,8 +43,9 @@ struct SliceChoice {
 
 // What becomes of a pod that asks by need, if it does.
 struct NeedAnswer {
-  std::string refusal;  // it cannot be: why
-  std::string warning;  // its need is passed over: why
+  std::string refusal;   // it cannot be: why
+  bool unknown = false;  // there was no time to find out
+  std::string warning;   // its need is passed over: why
   size_t container = 0;
   // The first kind that finds room now, be it by cutting; else the cheapest.
   std::optional<SliceChoice> choice;

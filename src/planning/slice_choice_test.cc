@@ -10,15 +10,30 @@ namespace nos::planning {
 namespace {
 
 using testing::ClusterBuilder;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 constexpr const char* kH100 = "NVIDIA-H100-80GB-HBM3";
 
-std::vector<std::string> Names(const cluster::Need& need, const ClusterBuilder& cluster) {
+// Of a pod that can use all there is.
+cluster::Pod AnyPod() {
+  cluster::Pod pod;
+  pod.meta.ns = "ml";
+  pod.meta.name = "p";
+  pod.phase = "Pending";
+  pod.host_ipc = true;
+  pod.containers.resize(1);
+  return pod;
+}
+
+std::vector<std::string> Names(const cluster::Need& need, const ClusterBuilder& cluster,
+                               const cluster::Pod& pod = AnyPod()) {
   std::vector<std::string> names;
-  for (const SliceKind& kind : SlicesFor(need, cluster.Snapshot())) names.push_back(kind.resource);
+  const std::vector<SliceKind> kinds = SlicesFor(need, pod, cluster.Snapshot());
+  for (const SliceKind& kind : kinds) names.push_back(kind.resource);
   return names;
 }
 
@@ -26,12 +41,8 @@ NeedAnswer Answer(const cluster::StringMap& annotations, const ClusterBuilder& c
                   std::set<std::string>* full = nullptr) {
   const scheduling::Configuration configuration =
       scheduling::DefaultConfiguration({.simulates = true});
-  cluster::Pod pod;
-  pod.meta.ns = "ml";
-  pod.meta.name = "p";
+  cluster::Pod pod = AnyPod();
   pod.meta.annotations = annotations;
-  pod.phase = "Pending";
-  pod.containers.resize(1);
   return AnswerNeed(pod, cluster.Snapshot(), configuration.profiles.front().framework, {}, full);
 }
 
@@ -71,6 +82,42 @@ TEST(SliceChoiceTest, OnlyModelsThatAreAllowed) {
   cluster.Node("h", kH100, {""});
   EXPECT_THAT(Names({.memory_mib = 70 * 1024}, cluster), ElementsAre("nvidia.com/mig-7g.80gb"));
   EXPECT_THAT(Names({.memory_mib = 70 * 1024, .models = {"A100-40GB"}}, cluster), IsEmpty());
+}
+
+// Nothing keeps the pod away from them.
+TEST(SliceChoiceTest, NoNameThatMeansLessOnAnotherGpu) {
+  ClusterBuilder cluster;
+  cluster.Node("a", "NVIDIA-A100-SXM4-80GB", {""}).meta.labels["zone"] = "a";
+  cluster.Node("h", kH100, {""});
+  const cluster::Need need{.memory_mib = 9800};  // an A100's 1g.10gb has 9728
+  EXPECT_THAT(Names(need, cluster), Not(Contains("nvidia.com/mig-1g.10gb")));
+  cluster::Pod there = AnyPod();
+  there.node_selector["zone"] = "a";
+  EXPECT_EQ(Names({.memory_mib = 9700}, cluster, there).front(), "nvidia.com/mig-1g.10gb");
+  EXPECT_THAT(Names({.memory_mib = 9700, .models = {"A100-80GB"}}, cluster), IsEmpty());
+  EXPECT_EQ(Names({.memory_mib = 9700, .models = {"A100-80GB"}}, cluster, there).front(),
+            "nvidia.com/mig-1g.10gb");
+}
+
+TEST(SliceChoiceTest, SharesOnlyWithTheHostsIpc) {
+  ClusterBuilder cluster;
+  cluster.SharedNode("mps", 39, {""});
+  cluster::Pod pod = AnyPod();
+  pod.host_ipc = false;
+  EXPECT_THAT(Names({.memory_mib = 1024}, cluster, pod), IsEmpty());
+}
+
+TEST(SliceChoiceTest, WhoIsGatedOrHasItsNodeIsLookedAtLikeOthers) {
+  ClusterBuilder cluster;
+  cluster.Node("mig", kA100, {""});
+  const scheduling::Configuration configuration =
+      scheduling::DefaultConfiguration({.simulates = true});
+  cluster::Pod pod = AnyPod();
+  pod.meta.annotations = kTenGib;
+  pod.scheduling_gates = {"wait"};
+  EXPECT_EQ(AnswerNeed(pod, cluster.Snapshot(), configuration.profiles.front().framework, {})
+                .choice->node,
+            "mig");
 }
 
 TEST(SliceChoiceTest, WhatHasRoomNowGoesBeforeWhatIsCheaper) {

@@ -73,7 +73,7 @@ class Demo {
 
   void AddSpanning() {
     Add(1, "pair", large_, 50, 60 * kSecond, 0);
-    pods_.back().containers = {{{large_, 2}}};
+    pods_.back().containers = {{{large_, 1}}, {{large_, 1}}};
   }
 
   std::string small_, medium_, large_, whole_;

@@ -140,7 +140,7 @@ std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
       if (!share || share->gpu_uuid != gpus_->Info(index).uuid) continue;
       if (std::ranges::count(shares, held.device_id, &device::GpuInstance::uuid) > 0) continue;
       shares.push_back({index, 0, held.device_id, device::MpsProfile(share->gib), -1,
-                        static_cast<uint8_t>(share->start), 1});
+                        static_cast<uint8_t>(share->start), static_cast<uint8_t>(share->gib)});
     }
   }
   return shares;

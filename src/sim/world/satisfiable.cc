@@ -6,6 +6,7 @@
 
 #include "cluster/resources.h"
 #include "gpu/occupancy.h"
+#include "scheduling/several_shares.h"
 
 namespace nos::sim {
 namespace {
@@ -196,6 +197,10 @@ bool CouldRunTogether(const std::vector<const cluster::Pod*>& pods,
 }
 
 bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, bool empty) {
+  const auto served = [](const cluster::Pod* pod) {
+    return !scheduling::AsksForSeveralShares(*pod);
+  };
+  if (!std::ranges::all_of(pods, served)) return false;
   const VirtualNode& kubelet = node.machine->kubelet();
   if (kubelet.down() || kubelet.removed()) return false;
   if (!std::ranges::all_of(pods, [&](const auto* pod) { return Admits(*node.node, *pod); })) {

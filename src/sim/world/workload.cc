@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "codec/yaml.h"
+#include "gpu/shares.h"
 
 namespace nos::sim {
 namespace {
@@ -19,6 +20,23 @@ const std::string& RandomProfile(const gpu::Model& model, Random& random) {
   return model.profiles()[random.Below(model.profiles().size())].name;
 }
 
+bool IsShare(const std::string& profile) {
+  return gpu::IsShareResource("nvidia.com/gpu-" + profile);
+}
+
+// Shares each in a container of its own (scheduling/several_shares.h), but those that nobody has.
+void SpreadShares(PodSpec& pod) {
+  constexpr int kFew = 4;
+  std::vector<std::map<std::string, int>> more;
+  for (auto& container : pod.containers) {
+    for (auto& [profile, count] : container) {
+      if (!IsShare(profile) || count > kFew) continue;
+      for (; count > 1; --count) more.push_back({{profile, 1}});
+    }
+  }
+  pod.containers.insert(pod.containers.end(), more.begin(), more.end());
+}
+
 PodSpec DrawPod(const RandomWorkload& options, const std::vector<const gpu::Model*>& models,
                 Random& random) {
   PodSpec pod;
@@ -27,6 +45,7 @@ PodSpec DrawPod(const RandomWorkload& options, const std::vector<const gpu::Mode
   for (auto& container : pod.containers) {
     container[RandomProfile(model, random)] += random.Chance(0.15) ? 2 : 1;
   }
+  SpreadShares(pod);
   if (random.Chance(options.impossible)) pod.containers[0][RandomProfile(model, random)] += 100;
   if (random.Chance(0.25)) pod.priority = 10;
   pod.cpu = Quantity::FromMilli(static_cast<int64_t>(random.Below(8)) * 500);
@@ -76,7 +95,7 @@ void DrawInitContainers(const std::vector<const gpu::Model*>& models, std::vecto
     if (random.Chance(0.7)) pod.init = pod.containers[0];
     const gpu::Model& model = *models[random.Below(models.size())];
     if (pod.init.empty()) pod.init[RandomProfile(model, random)] = 1;
-    if (random.Chance(0.5)) ++pod.init.begin()->second;
+    if (random.Chance(0.5) && !IsShare(pod.init.begin()->first)) ++pod.init.begin()->second;
     pod.init_run = RandomTime({}, std::chrono::seconds(60), random);
   }
 }

@@ -1,4 +1,5 @@
 #include "scheduling/plugins/gpu_cutting/gpu_cutting.h"
+#include "scheduling/several_shares.h"
 
 #include <algorithm>
 #include <memory>
@@ -101,6 +102,9 @@ PreFilterPlugin::Outcome GpuCutting::PreFilter(const cluster::Pod& pod,
 Verdict GpuCutting::Filter(const CycleState& state, const cluster::Pod& pod,
                            const cluster::NodeInfo& node) const {
   if (!node.gpus.managed) return Verdict::Fits();
+  if (AsksForSeveralShares(pod)) {
+    return Verdict::Unresolvable("SeveralShares", std::string(kSeveralShares));
+  }
   const auto* left = state.Get<Asked>();
   std::optional<Asked> computed;
   const Asked& asked = left != nullptr ? *left : computed.emplace(InstancesOf(pod));

@@ -1,0 +1,30 @@
+#include "scheduling/several_shares.h"
+
+#include <algorithm>
+
+#include "gpu/shares.h"
+
+namespace nos::scheduling {
+namespace {
+
+bool HasSeveral(const cluster::Container& container) {
+  int64_t shares = 0;
+  for (const cluster::ResourceList* list : {&container.limits, &container.requests}) {
+    int64_t here = 0;
+    for (const auto& [name, amount] : *list) {
+      // One is enough to know: sums of what anybody may write are not trusted.
+      if (gpu::IsShareResource(name)) here += std::clamp<int64_t>(amount.Value(), 0, 2);
+    }
+    shares = std::max(shares, here);
+  }
+  return shares > 1;
+}
+
+}  // namespace
+
+bool AsksForSeveralShares(const cluster::Pod& pod) {
+  return std::ranges::any_of(pod.containers, HasSeveral) ||
+         std::ranges::any_of(pod.init_containers, HasSeveral);
+}
+
+}  // namespace nos::scheduling
