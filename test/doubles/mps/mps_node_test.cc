@@ -217,5 +217,75 @@ TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
   EXPECT_EQ(daemons[1], daemons[3]);
 }
 
+class RestartedAgentTest : public MpsNodeTest {
+ protected:
+  void PutNode(const std::string& mode, JsonObject annotations) {
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", "n"},
+                {"labels", {{std::string(cluster::kPartitioningLabel), mode}}},
+                {"annotations", std::move(annotations)}}},
+              {"status", {{"allocatable", {{"cpu", "96"}}}}}});
+  }
+  // A new agent, with new eyes on the daemons; runs until nothing more happens, and again when they
+  // have settled.
+  void RunAgent() {
+    mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
+    device::MpsGpus shares(gpus_);
+    controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
+                             {&board_, nullptr, true, mps_.get()});
+    controllers::Runner runner(agent, api_, controllers::ForNode("n"));
+    for (int times = 0; times < 2; ++times) {
+      EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(30)));
+      results_.push_back(controllers::testing::NodeAnnotation(api_, "n", "partitioning-result"));
+      ASSERT_TRUE(Await([this] {
+        const auto states = mps_->States();
+        return std::ranges::all_of(states, [](const auto& state) {
+          using enum device::MpsState::Phase;
+          return state.phase == kServing || state.phase == kGone;
+        });
+      }));
+    }
+  }
+
+  kube::FakeApi api_;
+  kubelet::FakeKubelet silent_;
+  ManualClock clock_{Time(seconds(1'000'000))};
+  std::vector<std::string> results_;
+};
+
+// A kubelet that has just started says for a moment that nobody holds anything.
+TEST_F(RestartedAgentTest, DaemonsStayWhileSharesMayBeHeld) {
+  PutNode("mps", {});
+  RunAgent();
+  ASSERT_EQ(mps_->States().size(), 2u);
+  PutNode("none", {});
+  api_.Put(
+      {{"kind", "Pod"},
+       {"metadata", {{"namespace", "ml"}, {"name", "a"}, {"uid", "a"}}},
+       {"spec",
+        {{"nodeName", "n"},
+         {"containers", JsonArray{{{"name", "c"},
+                                   {"resources", {{"limits", {{"nvidia.com/gpu-10gb", "1"}}}}}}}}}},
+       {"status",
+        {{"phase", "Running"},
+         {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}}}});
+  RunAgent();
+  EXPECT_EQ(mps_->States().size(), 2u);
+  api_.Remove("pods", "ml/a");
+  RunAgent();
+  EXPECT_EQ(mps_->States().size(), 0u);
+}
+
+TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
+  PutNode("mps", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
+                  {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
+  RunAgent();
+  const std::string applied = R"({"plan":"1","outcome":"applied"})";
+  EXPECT_EQ(results_.back(), applied);
+  RunAgent();
+  EXPECT_THAT(std::vector(results_.end() - 2, results_.end()), testing::Each(applied));
+}
+
 }  // namespace
 }  // namespace nos
