@@ -132,8 +132,11 @@ TEST_F(SharesTest, InvariantsNoticeAShareThatIsTakenFromItsPod) {
 TEST_F(SharesTest, TheJudgeKnowsThem) {
   Start({{"30gb@5", true, "a"}, {"10gb@1", false, ""}}, false);
   const auto node = world->Nodes().at(0);
-  const auto could = [&](std::map<std::string, int> asked, bool empty) {
-    PodSpec spec{.name = "p", .containers = {std::move(asked)}};
+  const auto could = [&](const std::map<std::string, int>& asked, bool empty) {
+    PodSpec spec{.name = "p"};  // a container each
+    for (const auto& [profile, count] : asked) {
+      spec.containers.insert(spec.containers.end(), static_cast<size_t>(count), {{profile, 1}});
+    }
     const cluster::Pod pod = *cluster::DecodePod(PodObject(spec));
     return CouldRun({&pod}, {node.get(), &machine(), {}}, empty);
   };
@@ -144,6 +147,9 @@ TEST_F(SharesTest, TheJudgeKnowsThem) {
   EXPECT_TRUE(could({{"40gb", 1}}, true));
   EXPECT_FALSE(could({{"1g.5gb", 1}}, true));
   EXPECT_FALSE(could({{"1gb", 41}}, true));
+  const PodSpec several{.name = "p", .containers = {{{"3gb", 2}}}};
+  const cluster::Pod pod = *cluster::DecodePod(PodObject(several));
+  EXPECT_FALSE(CouldRun({&pod}, {node.get(), &machine(), {}}, true)) << "of one container";
 }
 
 }  // namespace
