@@ -95,9 +95,12 @@ void Scheduler::RefuseWhole(const Gang& gang, size_t found, const Refusals& refu
                             kube::Client& client, Time now) {
   // Fewer may be asked for, or more be guaranteed.
   std::set<const scheduling::Plugin*> by{&gang_scheduling_, &quota_terms_};
+  bool by_nobody = false;  // there was no node that anybody could have refused
   for (const auto& [member, diagnosis] : refusals) {
     by.insert(diagnosis.by.begin(), diagnosis.by.end());
+    by_nobody = by_nobody || diagnosis.by.empty();
   }
+  if (by_nobody) by.clear();  // anything may help
   LetSleep(gang.waiting, {by.begin(), by.end()}, now);
   std::string why = fmt::format("{}: {} of its pods find a node together, and {} must", gang.name,
                                 found, gang.least);

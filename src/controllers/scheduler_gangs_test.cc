@@ -72,6 +72,17 @@ class GangTest : public SchedulerFixture {
   }
 };
 
+// No plugin has refused it anything then, and whatever comes may help.
+TEST_F(GangTest, TheFirstNodeWakesIt) {
+  Group("g", 2);
+  Pods("p", 2, "g");
+  Run();
+  EXPECT_EQ(Bound("p", 2), 0);
+  Node("n", "2");
+  Run();
+  EXPECT_EQ(Bound("p", 2), 2);
+}
+
 TEST_F(GangTest, AllOrNone) {
   Node("n", "3");
   Group("g", 4);
