@@ -197,7 +197,7 @@ class Agents {
     std::vector<cluster::Gpu> gpus = cluster::ReadNodeGpus(node, gpu::Catalogue::Builtin()).gpus;
     JsonObject allocatable, annotations;
     std::map<std::string, int> counts;
-    for (const cluster::TargetLayout& target : cluster::ReadSpec(node, {true, gpus, {}})) {
+    for (const cluster::TargetLayout& target : cluster::ReadSpec(node, {true, false, gpus, {}})) {
       const auto gpu = std::ranges::find(gpus, target.index, &cluster::Gpu::index);
       gpu->instances.clear();
       for (const gpu::Placement& placement : target.placements) {

@@ -95,12 +95,15 @@ AnnotationPatch SpecPatch(const Node& node, const std::vector<TargetLayout>& tar
 }
 
 AnnotationPatch StatusPatch(const Node& node, const std::vector<Gpu>& gpus,
-                            std::string_view plan_id) {
+                            std::string_view plan_id, bool hybrid) {
   StringMap wanted;
   for (const Gpu& gpu : gpus) {
     SetCounts(gpu, true, wanted);
     wanted[Key("status-layout", gpu.index)] = LayoutText(*gpu.model, gpu.instances, true);
     wanted[Key("status-model", gpu.index)] = gpu.model->name();
+    if (hybrid) {
+      wanted[Key("status-other-model", gpu.index)] = gpu.other == nullptr ? "" : gpu.other->name();
+    }
     std::string holders = HoldersText(gpu);
     if (!holders.empty()) wanted[Key("status-holders", gpu.index)] = std::move(holders);
   }

@@ -10,6 +10,8 @@
 //   nos.nebuly.com/status-holders-<i>: "3g.20gb@4=ml/train", pods by used instance, where known
 //   nos.nebuly.com/status-model-<i>:  catalogue model name, when a node's GPUs differ or lack
 //   labels
+//   nos.nebuly.com/status-other-model-<i>: what else it may be while nothing is used; on hybrid
+//   nodes alone, "" for nothing
 // <profile> is the profile as its resource name has it: "1g.5gb", "1g.5gb.me" for "1g.5gb+me",
 // since
 // '+' may not stand in an annotation key. Canonical names and aliases are read too. Layouts use the
@@ -58,8 +60,14 @@ enum class Partitioning {
   // Shares of memory: "10gb@0" is the first share of a GPU, of 10 GiB (gpu/shares.h). As soon as
   // the node's agent tells that it does so: the model of a GPU is "MPS-39GB" then.
   kMps,
+  // Each GPU its own way: cut by MIG, given whole or in time slices (gpu/modes.h), or shared by
+  // memory, and another one while nothing is used on it. As soon as the node's agent tells what its
+  // GPUs may be.
+  kHybrid,
 };
 Partitioning PartitioningOf(const Node& node);
+// What the owner has chosen, whatever the agent can do: "mig", "mps", "hybrid"; "": nothing.
+std::string_view ChosenPartitioning(const Node& node);
 // Whether it has opted in to any.
 bool IsManaged(const Node& node);
 
@@ -73,6 +81,8 @@ struct Instance {
 struct Gpu {
   int index = 0;
   const gpu::Model* model = nullptr;  // never null
+  // What it may be instead while nothing is used on it; null: nothing. No resource is of both.
+  const gpu::Model* other = nullptr;
   std::vector<Instance> instances{};  // sorted by placement
   // Starts were not reported (counts only, or a pod's instance that the status does not show yet)
   // and have been assumed: some legal arrangement of what is known.
@@ -89,6 +99,9 @@ struct Gpu {
   std::optional<gpu::Occupancy> Used() const;
   // The used ones of a GPU whose model has layouts; kIllegal: they contradict each other.
   gpu::LayoutId UsedLayout() const;
+  // Whether it may be the other model, and it becomes that: its free instances are gone.
+  bool MaySwitch() const;
+  void Switch();
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
@@ -103,6 +116,7 @@ struct Gpu {
 // use, is left out.
 struct NodeGpus {
   bool managed = false;   // opted in to partitioning; otherwise the rest is empty
+  bool whole = false;     // whole GPUs are instances, too, and none is given whole otherwise
   std::vector<Gpu> gpus;  // by index
   std::vector<std::string> problems;
 };
@@ -138,9 +152,10 @@ struct SpecRepair {
   std::vector<std::string> problems;  // "spec-layout-99=7g.40gb@0: there is no GPU 99"
 };
 SpecRepair RepairSpec(const Node& node, const NodeGpus& gpus);
-// Replaces all status annotations of the node by these. Only differences are returned.
+// Replaces all status annotations of the node by these. Only differences are returned. `hybrid`: as
+// of such a node.
 AnnotationPatch StatusPatch(const Node& node, const std::vector<Gpu>& gpus,
-                            std::string_view plan_id);
+                            std::string_view plan_id, bool hybrid = false);
 // The node's annotations with the patch applied.
 void Apply(const AnnotationPatch& patch, StringMap& annotations);
 

@@ -37,12 +37,27 @@ bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
   return true;
 }
 
+// The profile that serves the resource there, as it is or once it is switched. None: neither can.
+std::optional<gpu::ProfileId> ProfileOn(const Gpu& gpu, std::string_view resource) {
+  if (const auto profile = gpu.model->FindProfile(resource)) return profile;
+  return gpu.MaySwitch() ? gpu.other->FindProfile(resource) : std::nullopt;
+}
+
+// REQUIRES: ProfileOn tells one.
+void SwitchFor(Gpu& gpu, std::string_view resource) {
+  if (!gpu.model->FindProfile(resource)) gpu.Switch();
+}
+
 // What was promised to a pod, where it was, unless somebody holds it.
 bool ClaimPromised(NodeInfo& info, std::string_view resource, const Pod& pod) {
   for (const PromisedInstance& promised : pod.promised) {
     const auto gpu = std::ranges::find(info.gpus.gpus, promised.gpu, &Gpu::index);
     if (gpu == info.gpus.gpus.end()) continue;
-    if (gpu->model->FindProfile(resource) != promised.placement.profile) continue;
+    const bool switches = promised.model != nullptr && promised.model != gpu->model;
+    if (switches && (promised.model != gpu->other || !gpu->MaySwitch())) continue;
+    const gpu::Model& model = switches ? *gpu->other : *gpu->model;
+    if (model.FindProfile(resource) != promised.placement.profile) continue;
+    if (switches) gpu->Switch();
     const auto there = std::ranges::find(gpu->instances, promised.placement, &Instance::placement);
     if (there == gpu->instances.end()) {
       if (AddUsed(*gpu, promised.placement, pod.Key())) return true;
@@ -59,10 +74,14 @@ bool AssumeWhereWanted(NodeInfo& info, WantedLayouts& wanted, std::string_view r
                        const std::string& pod) {
   if (!wanted) wanted = ReadSpec(*info.node, info.gpus);
   for (Gpu& gpu : info.gpus.gpus) {
-    const auto profile = gpu.model->FindProfile(resource);
     const auto target = std::find_if(wanted->begin(), wanted->end(),
                                      [&](const TargetLayout& t) { return t.index == gpu.index; });
-    if (!profile || target == wanted->end()) continue;
+    if (target == wanted->end()) continue;
+    const auto profile = target->model->FindProfile(resource);
+    const bool asked =
+        profile && std::ranges::count(target->placements, *profile, &gpu::Placement::profile) > 0;
+    if (!asked || ProfileOn(gpu, resource) != profile) continue;
+    SwitchFor(gpu, resource);
     for (const gpu::Placement& placement : target->placements) {
       if (placement.profile == *profile && AddUsed(gpu, placement, pod)) return true;
     }
@@ -79,6 +98,12 @@ bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string
       const auto place = profile && on ? on->FirstPlace(*profile) : std::nullopt;
       if (place) return AddUsed(gpu, *place, pod);
     }
+  }
+  for (Gpu& gpu : info.gpus.gpus) {
+    const auto profile = ProfileOn(gpu, resource);
+    if (!profile || gpu.model->FindProfile(resource)) continue;
+    gpu.Switch();
+    if (const auto place = gpu.Used()->FirstPlace(*profile)) return AddUsed(gpu, *place, pod);
   }
   return false;
 }
@@ -134,9 +159,8 @@ void ForgetStrangers(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGp
 
 void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
                     WantedLayouts& wanted, NodeInfo& info) {
-  if (!info.gpus.managed) return;
   for (const auto& [id, amount] : requests.entries()) {
-    if (!IsSliceResource(id)) continue;
+    if (!IsCutOn(info, id)) continue;
     const std::string& resource = ResourceName(id);
     for (int64_t i = HeldOf(info.gpus, pod.Key(), resource); i < amount; ++i) {
       if (ClaimOne(resource, pod, prefer, wanted, info)) continue;

@@ -22,10 +22,16 @@ constexpr int kMostSteps = 2000;          // of one search
 constexpr int64_t kMostMixtures = 4096;   // of shares that one pod asks for
 constexpr size_t kMostRemembered = 4096;  // nodes, and states of GPUs
 
+ResourceId Whole() {
+  static const ResourceId whole = InternResource(kWholeGpuResource);
+  return whole;
+}
+
+// Whole GPUs are instances on some nodes.
 std::vector<ResourceId> InstancesIn(const ResourceVector& requests) {
   std::vector<ResourceId> kinds;
   for (const auto& [id, amount] : requests.entries()) {
-    if (IsSliceResource(id) && amount > 0) kinds.push_back(id);
+    if ((IsSliceResource(id) || id == Whole()) && amount > 0) kinds.push_back(id);
   }
   std::ranges::sort(kinds, {}, ResourceName);
   return kinds;
@@ -51,6 +57,7 @@ struct Choice {
   double loss = 0;  // of potential, in GPUs
   size_t board = 0;
   gpu::Placement placement;
+  bool switches = false;  // the GPU to its other model, before
 };
 
 bool Better(const Choice& a, const Choice& b) {
@@ -69,8 +76,9 @@ class Placing {
         left_(std::move(asked)),
         plan_(std::move(plan)) {
     for (const Board& board : boards_) {
-      const auto [plain, fresh] = plain_.try_emplace(board.gpu->model);
-      if (fresh) plain->second = gpu::PlainProfiles(*board.gpu->model);
+      for (const gpu::Model* model : {&board.model(), board.Other()}) {
+        if (model != nullptr && !plain_.contains(model)) plain_[model] = gpu::PlainProfiles(*model);
+      }
     }
   }
 
@@ -94,9 +102,11 @@ class Placing {
     for (const Choice& choice : Choices(kind)) {
       Board& board = boards_[choice.board];
       const Board before = board;
+      if (choice.switches) board.Switch();
       Take(choice.placement, board);
       if (Keeps(choice.board, kind) || Replans()) {
-        found_.push_back({board.gpu->index, choice.placement});
+        found_.push_back({board.gpu->index, choice.placement,
+                          &board.model() == board.gpu->model ? nullptr : &board.model()});
         return true;
       }
       board = before;
@@ -130,14 +140,28 @@ class Placing {
   std::vector<Choice> Choices(size_t kind) const {
     std::vector<Choice> choices;
     for (size_t i = 0; i < boards_.size(); ++i) {
-      const auto profile = book_.ProfilesOf(*boards_[i].gpu->model)[kind];
-      if (!profile) continue;
-      for (const gpu::Placement& placement : PlacesFor(boards_[i], *profile)) {
-        if (auto choice = ChoiceFor(i, placement)) choices.push_back(*choice);
-      }
+      AddChoices(kind, i, boards_[i], 0, choices);
+      if (boards_[i].Other() == nullptr) continue;
+      Board switched = boards_[i];
+      switched.Switch();
+      AddChoices(kind, i, switched, 1 + static_cast<int>(boards_[i].free.size()), choices);
     }
     std::ranges::sort(choices, Better);
     return choices;
+  }
+
+  void AddChoices(size_t kind, size_t i, const Board& board, int changes,
+                  std::vector<Choice>& choices) const {
+    const auto profile = book_.ProfilesOf(board.model())[kind];
+    if (!profile) return;
+    for (const gpu::Placement& placement : PlacesFor(board, *profile)) {
+      auto choice = ChoiceFor(board, placement);
+      if (!choice) continue;
+      choice->board = i;
+      choice->switches = changes > 0;
+      choice->changes += changes;
+      choices.push_back(*choice);
+    }
   }
 
   // Where one may lie beside what is used. Equal shares are all alike: one that is there, else a
@@ -168,15 +192,14 @@ class Placing {
                                     : std::countr_one(board.used.starts()));
   }
 
-  std::optional<Choice> ChoiceFor(size_t i, gpu::Placement placement) const {
-    Board board = boards_[i];
+  std::optional<Choice> ChoiceFor(const Board& before, gpu::Placement placement) const {
+    Board board = before;
     const bool there = std::ranges::find(board.free, placement) != board.free.end();
     if (!there && !board.MayBeCut()) return std::nullopt;
     const size_t others = board.free.size() - (there ? 1 : 0);
     if (!Take(placement, board)) return std::nullopt;
     return Choice{static_cast<int>((there ? 0 : 1) + others - board.free.size()),
-                  gpu::LostGpus(boards_[i].used, board.used, plain_.at(board.gpu->model)), i,
-                  placement};
+                  gpu::LostGpus(before.used, board.used, plain_.at(&board.model())), 0, placement};
   }
 
   OfferBook& book_;
@@ -190,20 +213,25 @@ class Placing {
 };
 
 // How many instances of one kind alone fit.
+int64_t CapacityOf(const Gpu& gpu, const std::string& resource) {
+  const auto profile = gpu.model->FindProfile(resource);
+  const bool may_be_cut = !gpu.fixed && gpu.reported;
+  if (!profile) {
+    const auto other =
+        may_be_cut && gpu.MaySwitch() ? gpu.other->FindProfile(resource) : std::nullopt;
+    return other ? gpu::Occupancy(*gpu.other).Copies(*other) : 0;
+  }
+  const auto used = gpu.Used();
+  if (!used) return 0;
+  if (may_be_cut) return used->Copies(*profile);
+  return std::ranges::count_if(gpu.instances, [&](const Instance& instance) {
+    return !instance.used && instance.placement.profile == *profile;
+  });
+}
+
 int64_t Capacity(const NodeInfo& node, ResourceId id) {
   int64_t capacity = 0;
-  for (const Gpu& gpu : node.gpus.gpus) {
-    const auto profile = gpu.model->FindProfile(ResourceName(id));
-    const auto used = gpu.Used();
-    if (!profile || !used) continue;
-    if (!gpu.fixed && gpu.reported) {
-      capacity += used->Copies(*profile);
-      continue;
-    }
-    capacity += std::ranges::count_if(gpu.instances, [&](const Instance& instance) {
-      return !instance.used && instance.placement.profile == *profile;
-    });
-  }
+  for (const Gpu& gpu : node.gpus.gpus) capacity += CapacityOf(gpu, ResourceName(id));
   return capacity;
 }
 
@@ -219,7 +247,7 @@ bool MayBeCut(const NodeInfo& node) {
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests) {
   return std::ranges::all_of(requests.entries(), [&](const auto& entry) {
     const auto& [id, amount] = entry;
-    return !IsSliceResource(id) || amount <= 0 ||
+    return !IsCutOn(node, id) || amount <= 0 ||
            amount <= node.allocatable.Get(id) - node.requested.Get(id);
   });
 }
@@ -245,27 +273,39 @@ void CutFinder::Forget() {
   known_.clear();
 }
 
+Share CutFinder::AskedOf(const NodeInfo& node) const {
+  Share asked = asked_;
+  const auto whole = std::ranges::find(book_.kinds(), Whole());
+  if (!node.gpus.whole && whole != book_.kinds().end()) {
+    asked[static_cast<size_t>(whole - book_.kinds().begin())] = 0;
+  }
+  return asked;
+}
+
 std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& node) {
   if (!MayBeCut(node) || too_many_) return std::nullopt;
   Forget();
+  const Share asked = AskedOf(node);
   std::vector<Board> boards = BoardsOf(node);
   int steps = kMostSteps;
-  auto plan = book_.Divide(asked_, OffersOf(book_, boards), book_.SizesOn(boards), steps);
+  auto plan = book_.Divide(asked, OffersOf(book_, boards), book_.SizesOn(boards), steps);
   if (!plan) return std::nullopt;
-  return Placing(book_, std::move(boards), asked_, *std::move(plan)).Run();
+  return Placing(book_, std::move(boards), asked, *std::move(plan)).Run();
 }
 
 bool CutFinder::Can(const NodeInfo& node) {
   if (!MayBeCut(node) || too_many_) return false;
-  if (asked_.size() <= 1) return asked_.empty() || asked_[0] <= Capacity(node, book_.kinds()[0]);
+  const Share asked = AskedOf(node);
+  if (std::ranges::all_of(asked, [](int count) { return count == 0; })) return true;
+  if (asked.size() == 1) return asked[0] <= Capacity(node, book_.kinds()[0]);
   Forget();
   const std::vector<Board> boards = BoardsOf(node);
   std::vector<size_t> offers = OffersOf(book_, boards);
   std::ranges::sort(offers);
-  const auto [known, fresh] = known_.try_emplace(std::move(offers));
+  const auto [known, fresh] = known_.try_emplace({std::move(offers), asked});
   if (!fresh) return known->second;
   int steps = kMostSteps;
-  known->second = book_.Divide(asked_, known->first, book_.SizesOn(boards), steps).has_value();
+  known->second = book_.Divide(asked, known->first.first, book_.SizesOn(boards), steps).has_value();
   return known->second;
 }
 

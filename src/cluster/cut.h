@@ -19,6 +19,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cluster/division.h"
@@ -57,11 +58,14 @@ class CutFinder {
  private:
   CutFinder(std::vector<ResourceId> kinds, const ResourceVector& requests);
   void Forget();
+  // Where whole GPUs are no instances, none is asked for as such.
+  Share AskedOf(const NodeInfo& node) const;
 
   OfferBook book_;
   Share asked_;  // of the book's kinds
   bool too_many_ = false;
-  std::map<std::vector<size_t>, bool> known_;  // by what the GPUs offer
+  // By what the GPUs offer, and what is asked of the node.
+  std::map<std::pair<std::vector<size_t>, Share>, bool> known_;
 };
 
 }  // namespace nos::cluster

@@ -212,6 +212,17 @@ std::optional<Board> BoardOf(const Gpu& gpu) {
   return board;
 }
 
+const gpu::Model* Board::Other() const {
+  const bool may = MayBeCut() && used.taken_slots() == 0 && gpu->MaySwitch();
+  if (!may) return nullptr;
+  return &model() == gpu->model ? gpu->other : gpu->model;
+}
+
+void Board::Switch() {
+  used = gpu::Occupancy(*Other());
+  free.clear();
+}
+
 std::vector<gpu::Placement> Staying(gpu::Occupancy used, std::vector<gpu::Placement> placements) {
   if (used.model().counted()) {  // small ones first: so most can stay
     std::ranges::stable_sort(placements, {}, [&](gpu::Placement placement) {
@@ -232,7 +243,7 @@ const std::vector<std::optional<gpu::ProfileId>>& OfferBook::ProfilesOf(const gp
 }
 
 Share OfferBook::FreeOf(const Board& board) {
-  const auto& profiles = ProfilesOf(*board.gpu->model);
+  const auto& profiles = ProfilesOf(board.model());
   Share share(kinds_.size());
   for (const gpu::Placement& placement : Staying(board.used, board.free)) {
     const auto kind = std::ranges::find(profiles, placement.profile);
@@ -241,18 +252,25 @@ Share OfferBook::FreeOf(const Board& board) {
   return share;
 }
 
+std::set<Share> OfferBook::MostOf(const gpu::Occupancy& used) {
+  const auto& profiles = ProfilesOf(used.model());
+  if (used.model().counted()) return Sharing(profiles, asked_).On(used);
+  return Filling(used.model().layouts(), profiles).From(used.layout());
+}
+
 std::vector<Share> OfferBook::MostOf(const Board& board) {
   if (!board.MayBeCut()) return {FreeOf(board)};
-  const auto& profiles = ProfilesOf(*board.gpu->model);
-  if (board.used.model().counted()) return Largest(Sharing(profiles, asked_).On(board.used));
-  return Largest(Filling(board.used.model().layouts(), profiles).From(board.used.layout()));
+  std::set<Share> most = MostOf(board.used);
+  if (const gpu::Model* other = board.Other()) most.merge(MostOf(gpu::Occupancy(*other)));
+  return Largest(most);
 }
 
 size_t OfferBook::OffersOf(const Board& board) {
   const bool may_be_cut = board.MayBeCut();
-  const bool counted = board.used.model().counted();
-  const State state(board.gpu->model, counted ? board.used.taken_slots() : board.used.layout(),
-                    board.used.count(), may_be_cut, may_be_cut ? Share() : FreeOf(board));
+  const bool counted = board.model().counted();
+  const State state(&board.model(), board.Other(),
+                    counted ? board.used.taken_slots() : board.used.layout(), board.used.count(),
+                    may_be_cut, may_be_cut ? Share() : FreeOf(board));
   const auto [known, fresh] = known_.try_emplace(state);
   if (!fresh) return known->second;
   const auto [number, is_new] = numbers_.try_emplace(MostOf(board), offers_.size());
@@ -267,15 +285,19 @@ bool OfferBook::CanHold(size_t offers, const Share& share) const {
 
 std::vector<Share> OfferBook::SizesOn(std::span<const Board> boards) {
   Share slots(kinds_.size()), compute(kinds_.size());
-  for (const Board& board : boards) {
-    const auto& profiles = ProfilesOf(*board.gpu->model);
+  const auto look = [&](const gpu::Model& model) {
+    const auto& profiles = ProfilesOf(model);
     for (size_t kind = 0; kind < kinds_.size(); ++kind) {
       const std::optional<gpu::ProfileId>& id = profiles[kind];
       if (!id || slots[kind] != 0) continue;
-      const gpu::Profile& profile = board.gpu->model->profile(*id);
+      const gpu::Profile& profile = model.profile(*id);
       slots[kind] = profile.slots;
       compute[kind] = profile.compute;
     }
+  };
+  for (const Board& board : boards) {
+    look(board.model());
+    if (const gpu::Model* other = board.Other()) look(*other);
   }
   return {slots, compute};
 }

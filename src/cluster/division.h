@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -26,6 +27,11 @@ struct Board {
   gpu::Occupancy used;               // with what has been placed
   std::vector<gpu::Placement> free;  // free instances
   bool MayBeCut() const { return !gpu->fixed && gpu->reported; }
+  const gpu::Model& model() const { return used.model(); }
+  // The model that it may have instead, as long as nothing is placed; null: none.
+  const gpu::Model* Other() const;
+  // Becomes that, and loses its free instances. REQUIRES: Other().
+  void Switch();
 };
 // None: its instances contradict each other.
 std::optional<Board> BoardOf(const Gpu& gpu);
@@ -62,8 +68,9 @@ class OfferBook {
 
  private:
   // The layout, or slots and shares taken; free instances by kind if it may not be cut.
-  using State = std::tuple<const gpu::Model*, int, int, bool, Share>;
+  using State = std::tuple<const gpu::Model*, const gpu::Model*, int, int, bool, Share>;
   Share FreeOf(const Board& board);
+  std::set<Share> MostOf(const gpu::Occupancy& used);
   std::vector<Share> MostOf(const Board& board);
 
   std::vector<ResourceId> kinds_;

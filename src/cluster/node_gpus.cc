@@ -27,6 +27,13 @@ const gpu::Model* FindModel(const gpu::Catalogue& catalogue, std::string_view na
   return model != nullptr ? model : catalogue.FindByProduct(name);
 }
 
+// Of a hybrid node, where a GPU may be anything.
+const gpu::Model* FindAnyModel(const gpu::Catalogue& catalogue, std::string_view name) {
+  if (const gpu::Model* model = gpu::FindShares(name)) return model;
+  if (const gpu::Model* model = catalogue.FindModes(name)) return model;
+  return catalogue.FindByName(name);
+}
+
 // Whether the instance is used by what stands behind its colon. Error: kInvalid. A spec needs no
 // states; in a status, nobody may take an instance without one for free.
 Result<bool> ParseUsed(Family family, std::optional<std::string_view> state) {
@@ -128,6 +135,7 @@ class NodeReader {
 
   NodeGpus Read() && {
     out_.managed = true;
+    out_.whole = mode_ == Partitioning::kHybrid;
     out_.problems = reported_.problems;
     for (const int index : Indexes()) {
       const auto it = reported_.gpus.find(index);
@@ -136,6 +144,7 @@ class NodeReader {
       if (model == nullptr) continue;
       Gpu gpu{
           .index = index, .model = model, .reported = reported.layout || !reported.counts.empty()};
+      gpu.other = OtherModelOf(index, *model, reported);
       if (ReadInstances(reported, gpu)) out_.gpus.push_back(std::move(gpu));
     }
     // They quote annotations, which may be long, and end in what every waiting pod is told.
@@ -172,6 +181,7 @@ class NodeReader {
   }
 
   const gpu::Model* ModelOf(int index, const ReportedGpu& reported) {
+    if (mode_ == Partitioning::kHybrid) return ToldModel(index, reported.model);
     if (reported.model.empty()) return LabelledModel();
     if (mode_ == Partitioning::kMps) return SharedModel(index, reported.model);
     const gpu::Model* model = FindModel(catalogue_, reported.model);
@@ -181,6 +191,27 @@ class NodeReader {
                                  reported.model));
     }
     return model;
+  }
+
+  // Of a hybrid node: labels cannot tell what a GPU is used as.
+  const gpu::Model* ToldModel(int index, std::string_view name) {
+    if (name.empty()) return nullptr;  // its agent cannot read it now, or has yet to
+    const gpu::Model* model = FindAnyModel(catalogue_, name);
+    if (model == nullptr) {
+      Problem(index, fmt::format("its agent tells of '{}', which is no model of the catalogue, no "
+                                 "GPU-<GiB>GB+GPU+TIME-<n> and no MPS-<GiB>GB",
+                                 name));
+    }
+    return model;
+  }
+
+  const gpu::Model* OtherModelOf(int index, const gpu::Model& model, const ReportedGpu& reported) {
+    if (mode_ != Partitioning::kHybrid || reported.other_model.empty()) return nullptr;
+    const gpu::Model* other = ToldModel(index, reported.other_model);
+    // Which of the two a resource is of must be plain.
+    if (other == nullptr || other->counted() != model.counted()) return other;
+    Problem(index, fmt::format("it cannot be {} in place of {}", other->name(), model.name()));
+    return nullptr;
   }
 
   const gpu::Model* SharedModel(int index, std::string_view name) {
@@ -289,7 +320,7 @@ std::vector<gpu::Placement> Keepable(const Gpu& gpu, ProfileCounts counts, bool 
 }
 
 // Nothing when the spec is damaged: to guess what was meant could cost instances.
-std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const ReportedGpu& spec) {
+std::optional<std::vector<gpu::Placement>> PlacementsOf(const Gpu& gpu, const ReportedGpu& spec) {
   const Result<KnownCounts> counts = ResolveCounts(*gpu.model, spec);
   if (!counts.ok()) return std::nullopt;
   if (spec.layout) {
@@ -314,6 +345,16 @@ std::optional<std::vector<gpu::Placement>> TargetOf(const Gpu& gpu, const Report
     if (auto placements = Arrange(*gpu.model, counts->total, kept, numbers)) return placements;
   }
   return Arrange(*gpu.model, counts->total, {}, numbers);
+}
+
+std::optional<TargetLayout> TargetOf(const Gpu& gpu, const ReportedGpu& spec) {
+  if (auto placements = PlacementsOf(gpu, spec)) {
+    return TargetLayout{gpu.index, gpu.model, *std::move(placements)};
+  }
+  if (gpu.other == nullptr) return std::nullopt;
+  auto placements = PlacementsOf({.index = gpu.index, .model = gpu.other}, spec);
+  if (!placements) return std::nullopt;
+  return TargetLayout{gpu.index, gpu.other, *std::move(placements)};
 }
 
 std::string PlanId(const Node& node, std::string_view key) {
@@ -342,6 +383,16 @@ std::optional<gpu::Occupancy> Gpu::Used() const {
   return on;
 }
 
+bool Gpu::MaySwitch() const {
+  return other != nullptr && std::ranges::none_of(instances, &Instance::used);
+}
+
+void Gpu::Switch() {
+  std::swap(model, other);
+  instances.clear();
+  assumed_starts = false;
+}
+
 gpu::LayoutId Gpu::UsedLayout() const {
   const auto used = Used();
   return used ? used->layout() : LayoutTable::kIllegal;
@@ -359,17 +410,29 @@ bool TellsOfShares(const Node& node) {
   return false;
 }
 
+// So does one that knows of hybrid nodes.
+bool TellsOfModes(const Node& node) {
+  const std::string start = fmt::format("{}status-other-model-", kPrefix);
+  const auto at = node.meta.annotations.lower_bound(start);
+  return at != node.meta.annotations.end() && at->first.starts_with(start);
+}
+
 }  // namespace
 
-Partitioning PartitioningOf(const Node& node) {
+std::string_view ChosenPartitioning(const Node& node) {
   const StringMap& labels = node.meta.labels;
-  std::string_view mode = Lookup(labels, kPartitioningLabel);
-  if (!labels.contains(kPartitioningLabel)) mode = Lookup(labels, OldKey("gpu-partitioning"));
+  if (labels.contains(kPartitioningLabel)) return Lookup(labels, kPartitioningLabel);
+  const std::string_view old = Lookup(labels, OldKey("gpu-partitioning"));
+  if (old == "mig" || old == "mps" || old == "hybrid") return old;
+  return Lookup(labels, OldKey("auto-mig-enabled")) == "true" ? "mig" : "";
+}
+
+Partitioning PartitioningOf(const Node& node) {
+  const std::string_view mode = ChosenPartitioning(node);
   if (mode == "mig") return Partitioning::kMig;
   if (mode == "mps") return TellsOfShares(node) ? Partitioning::kMps : Partitioning::kNone;
-  const bool old =
-      !labels.contains(kPartitioningLabel) && Lookup(labels, OldKey("auto-mig-enabled")) == "true";
-  return old ? Partitioning::kMig : Partitioning::kNone;
+  if (mode == "hybrid") return TellsOfModes(node) ? Partitioning::kHybrid : Partitioning::kNone;
+  return Partitioning::kNone;
 }
 
 bool IsManaged(const Node& node) { return PartitioningOf(node) != Partitioning::kNone; }
@@ -385,8 +448,7 @@ std::vector<TargetLayout> ReadSpec(const Node& node, const NodeGpus& gpus) {
   for (const Gpu& gpu : gpus.gpus) {
     const auto it = spec.gpus.find(gpu.index);
     if (it == spec.gpus.end()) continue;
-    auto placements = TargetOf(gpu, it->second);
-    if (placements) targets.push_back({gpu.index, gpu.model, std::move(*placements)});
+    if (auto target = TargetOf(gpu, it->second)) targets.push_back(*std::move(target));
   }
   return targets;
 }

@@ -18,6 +18,10 @@
 #include "codec/cursor.h"
 #include "gpu/layout.h"
 
+namespace nos::gpu {
+class Model;
+}
+
 namespace nos::cluster {
 
 using ResourceList = std::map<std::string, Quantity, std::less<>>;
@@ -92,6 +96,8 @@ const Condition* FindCondition(const std::vector<Condition>& conditions, std::st
 struct PromisedInstance {
   int gpu = 0;  // index
   gpu::Placement placement;
+  // Which the GPU is switched to for it (Gpu::other); null: the one that it has.
+  const gpu::Model* model = nullptr;
   friend bool operator==(const PromisedInstance&, const PromisedInstance&) = default;
 };
 

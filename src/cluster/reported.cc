@@ -85,6 +85,8 @@ void AddAnnotation(std::string_view name, std::string_view tail, std::string_vie
     to.gpus[key->gpu].layout = value;
   } else if (key->kind == AnnotationKey::Kind::kModel) {
     to.gpus[key->gpu].model = Trim(value);
+  } else if (key->kind == AnnotationKey::Kind::kOtherModel) {
+    to.gpus[key->gpu].other_model = Trim(value);
   } else if (key->kind == AnnotationKey::Kind::kHolders) {
     to.gpus[key->gpu].holders = value;
   } else {
@@ -108,7 +110,7 @@ Reported ReadPrefix(const Node& node, std::string_view prefix, Family family) {
 bool IsGpuAnnotation(std::string_view text, Family family) {
   return TakePrefix(text, FamilyName(family)) &&
          (text.starts_with("gpu-") || text.starts_with("layout-") || text.starts_with("model-") ||
-          text.starts_with("holders-"));
+          text.starts_with("other-model-") || text.starts_with("holders-"));
 }
 
 std::optional<int> ParseCount(std::string_view value) {
@@ -130,6 +132,8 @@ std::optional<AnnotationKey> ParseAnnotationKey(std::string_view text, Family fa
     key.kind = AnnotationKey::Kind::kLayout;
   } else if (TakePrefix(text, "model-")) {
     key.kind = AnnotationKey::Kind::kModel;
+  } else if (TakePrefix(text, "other-model-")) {
+    key.kind = AnnotationKey::Kind::kOtherModel;
   } else if (TakePrefix(text, "holders-")) {
     key.kind = AnnotationKey::Kind::kHolders;
   } else {

@@ -16,7 +16,7 @@ namespace nos::cluster {
 enum class Family { kSpec, kStatus };
 
 struct AnnotationKey {
-  enum class Kind { kCount, kLayout, kModel, kHolders } kind = Kind::kCount;
+  enum class Kind { kCount, kLayout, kModel, kOtherModel, kHolders } kind = Kind::kCount;
   int gpu = 0;
   std::string_view profile;  // of a count
   bool used = false;         // of a status count
@@ -40,7 +40,7 @@ struct InstanceCounts {
 // Views into the node's annotations.
 struct ReportedGpu {
   std::optional<std::string_view> layout;
-  std::string_view model, holders;
+  std::string_view model, other_model, holders;
   std::map<std::string_view, InstanceCounts> counts;  // by profile as written in the key
   bool damaged = false;  // an annotation of it cannot be read: the rest is not the whole story
 };

@@ -102,7 +102,8 @@ ResourceId InternResource(std::string_view name) { return AllNames().Intern(name
 const std::string& ResourceName(ResourceId id) { return AllNames().Name(id); }
 bool IsSliceResource(ResourceId id) { return AllNames().IsSlice(id); }
 bool IsSliceResource(std::string_view name) {
-  return name.starts_with(kMigResourcePrefix) || gpu::IsShareResource(name);
+  return name.starts_with(kMigResourcePrefix) || name == gpu::kTimeSlice ||
+         gpu::IsShareResource(name);
 }
 ResourceId InternAskedResource(std::string_view name) { return AllNames().InternAsked(name); }
 size_t CountOfResourceNames() { return AllNames().Count(); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cluster/objects.h"
+#include "gpu/modes.h"
 
 namespace nos::cluster {
 
@@ -23,14 +24,15 @@ inline constexpr ResourceId kUnknownResource = 0xffff;
 
 inline constexpr std::string_view kMigResourcePrefix = "nvidia.com/mig-";
 // Whole GPUs as the device plugin offers them.
-inline constexpr std::string_view kWholeGpuResource = "nvidia.com/gpu";
+inline constexpr std::string_view kWholeGpuResource = gpu::kWholeGpu;
 
 // Names and ids, process-wide and append-only. Thread-safe. Ids depend on the order of first use:
 // nothing a person sees may be ordered by them.
 ResourceId InternResource(std::string_view name);
 const std::string& ResourceName(ResourceId id);
-// Whether it is a part of a GPU that nos cuts: a MIG instance ("nvidia.com/mig-1g.5gb") or a share
-// of its memory ("nvidia.com/gpu-10gb"). By id one memory read.
+// Whether it is a part of a GPU that nos cuts: a MIG instance ("nvidia.com/mig-1g.5gb"), a share of
+// its memory ("nvidia.com/gpu-10gb") or a time slice ("nvidia.com/gpu.shared"). By id one memory
+// read.
 bool IsSliceResource(ResourceId id);
 bool IsSliceResource(std::string_view name);
 

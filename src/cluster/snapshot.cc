@@ -61,7 +61,7 @@ void CountPromised(NodeInfo& info) {
   std::map<ResourceId, std::pair<int64_t, int64_t>> counts;  // all of them, and those promised
   const ResourceVector told = ResourceVector::From(info.node->allocatable);
   for (const auto& [id, amount] : told.entries()) {
-    if (IsSliceResource(id)) counts[id] = {};
+    if (IsCutOn(info, id)) counts[id] = {};
   }
   for (const Gpu& gpu : info.gpus.gpus) {
     for (const Instance& instance : gpu.instances) {
@@ -151,7 +151,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
   std::ranges::stable_partition(pods, [](const auto& pod) { return pod->promised.empty(); });
   WantedLayouts wanted;
   for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
-  TellWholeGpusApart(perhaps_whole, info);
+  if (!info.gpus.whole) TellWholeGpusApart(perhaps_whole, info);
   for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= info.node->resting_gpus.contains(gpu.index);
   CountPromised(info);
   return info;
@@ -167,11 +167,18 @@ void InternSlices(const gpu::Catalogue& catalogue) {
     for (const gpu::Profile& profile : model.profiles()) InternResource(profile.resource_name);
   };
   for (const auto& model : catalogue.models()) intern(*model);
-  static const bool shares = (intern(gpu::SharesOf(gpu::kMostShareGib)), true);
+  static const bool shares =
+      (intern(gpu::SharesOf(gpu::kMostShareGib)), InternResource(gpu::kWholeGpu),
+       InternResource(gpu::kTimeSlice), true);
   static_cast<void>(shares);
 }
 
 }  // namespace
+
+bool IsCutOn(const NodeInfo& node, ResourceId id) {
+  static const ResourceId whole = InternResource(kWholeGpuResource);
+  return node.gpus.managed && (IsSliceResource(id) || (node.gpus.whole && id == whole));
+}
 
 ClusterSnapshot ClusterSnapshot::Build(const Nodes& nodes, const Pods& pods,
                                        const gpu::Catalogue& catalogue) {
@@ -332,7 +339,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
   }
   if (!(*at)->promised.empty()) {  // others' promises are counted anew
     for (const auto& [id, amount] : node(*i).allocatable.entries()) {
-      if (IsSliceResource(id)) info.allocatable.Set(id, told.Get(id));
+      if (IsCutOn(info, id)) info.allocatable.Set(id, told.Get(id));
     }
   }
   TakeOff(at, info);
@@ -382,7 +389,7 @@ Status ClusterSnapshot::SetGpus(std::string_view name, NodeGpus gpus) {
   if (!i) return NotFound(fmt::format("node \"{}\" is not in the snapshot", name));
   NodeInfo info = node(*i);
   for (const auto& [id, amount] : node(*i).allocatable.entries()) {
-    if (IsSliceResource(id)) info.allocatable.Set(id, 0);
+    if (IsCutOn(info, id)) info.allocatable.Set(id, 0);
   }
   for (const Gpu& gpu : gpus.gpus) {
     for (const Instance& instance : gpu.instances) {

@@ -51,6 +51,9 @@ struct NodeInfo {
   HostPorts ports;  // of `pods`; twice when two have the same
 };
 
+// Whether nos makes instances of this resource there: slices, on hybrid nodes also whole GPUs.
+bool IsCutOn(const NodeInfo& node, ResourceId id);
+
 class ClusterSnapshot {
  public:
   ClusterSnapshot() = default;

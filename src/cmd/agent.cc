@@ -22,7 +22,9 @@
 #include "device/describe.h"
 #include "device/mps_control.h"
 #include "device/mps_gpus.h"
+#include "device/plain_gpus.h"
 #include "device/shared_backend.h"
+#include "gpu/modes.h"
 #include "kube/metered_transport.h"
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"
@@ -57,6 +59,7 @@ struct Config {
   kubelet::PodResourcesOptions pod_resources;
   AgentTelemetryConfig telemetry;
   bool mps = false, mps_in_proportion = false;
+  int64_t time_slices = 4;
   int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMostShares;
   device::MpsControlOptions mps_control;
   std::string mps_shm;
@@ -110,6 +113,12 @@ void DescribeAgent(ConfigFields& f, Config& c) {
     f.Number("clientsPerGpu", c.mps_clients, 1, gpu::kMostShares,
              "Most shares of a GPU: what its MPS server takes of clients.");
   });
+  f.Group("hybrid", [&] {
+    f.Number("timeSlices", c.time_slices, 0, gpu::kMostTimeSlices,
+             "So many pods may take turns on a GPU of a node with label "
+             "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Needs "
+             "devicePlugin.mode builtin.");
+  });
   f.Group("telemetry", [&] { DescribeAgentTelemetry(f, c.telemetry); });
   DescribeDaemon(f, c.daemon);
   f.Retired("webhook", "no webhook is served here");
@@ -145,9 +154,13 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
       return gpu == infos->end() ? 0 : gpu->share_gib;
     };
   }
-  return [options](const kubelet::Allocation& allocation) {
-    return controllers::GrantMpsShares(allocation, options);
-  };
+  return
+      [options, shares = config.mps](
+          const kubelet::Allocation& allocation) -> Result<std::optional<kubelet::ContainerGrant>> {
+        if (auto grant = controllers::GrantTimeSlices(allocation)) return grant;
+        if (!shares) return std::optional<kubelet::ContainerGrant>();
+        return controllers::GrantMpsShares(allocation, options);
+      };
 }
 
 std::unique_ptr<kubelet::DevicePluginServer> MakeBuiltin(Config& config,
@@ -157,10 +170,8 @@ std::unique_ptr<kubelet::DevicePluginServer> MakeBuiltin(Config& config,
   config.builtin.handover =
       config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
   config.builtin.on_allocate = [look](const kubelet::Allocation&) { look(); };
-  if (config.mps) {
-    config.builtin.grant = GrantsOf(config, daemons, backend);
-    config.builtin.prefer = controllers::PreferOneGpu;
-  }
+  config.builtin.grant = GrantsOf(config, daemons, backend);
+  if (config.mps) config.builtin.prefer = controllers::PreferOneGpu;
   return std::make_unique<kubelet::DevicePluginServer>(config.builtin);
 }
 
@@ -219,11 +230,13 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   StartOrWarn(watcher);
   device::NvmlBackend nvml(*library, catalogue, &watcher);
   device::MpsGpus shares(nvml, {config.mps_overhead, static_cast<int>(config.mps_clients)});
-  device::SharedBackend backend(config.mps ? static_cast<device::Backend&>(shares) : nvml);
+  device::PlainGpus plain(config.mps ? static_cast<device::Backend&>(shares) : nvml);
+  device::SharedBackend backend(plain);
   config.mps_control.daemon.on_change = look;
   device::MpsControl daemons(config.mps_control, health);
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
-  config.pod_resources.mps_shares = config.mps;
+  const bool own_plugin = config.plugin == "builtin";
+  config.pod_resources.mps_shares = own_plugin;
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
 
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
@@ -244,7 +257,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                             &metrics,
                             config.mps,
                             config.mps ? &daemons : nullptr,
-                            {config.mps_shm.empty(), !config.mps_control.multi_user}});
+                            {config.mps_shm.empty(), !config.mps_control.multi_user},
+                            own_plugin,
+                            static_cast<int>(config.time_slices)});
   controllers::MeteredReconciler reconciler(agent, "agent", metrics);
   controllers::RunnerOptions options = controllers::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

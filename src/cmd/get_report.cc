@@ -76,7 +76,7 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
       std::find_if(node.gpus.gpus.begin(), node.gpus.gpus.end(),
                    [&](const cluster::Gpu& gpu) { return gpu.index == target.index; });
   std::vector<gpu::Placement> have;
-  if (present != node.gpus.gpus.end()) {
+  if (present != node.gpus.gpus.end() && present->model == target.model) {
     for (const cluster::Instance& instance : present->instances) have.push_back(instance.placement);
   }
   std::vector<gpu::Placement> want = target.placements;
@@ -91,7 +91,10 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
   }
   const std::string spec = Annotation(*node.node, cluster::kSpecPlan);
   const std::string status = Annotation(*node.node, cluster::kStatusPlan);
-  const std::string_view state = want == have ? "applied" : spec == status ? "partly" : "waiting";
+  const bool is_so = present == node.gpus.gpus.end() || present->model == target.model;
+  const std::string_view state = is_so && want == have ? "applied"
+                                 : spec == status      ? "partly"
+                                                       : "waiting";
   out.table.AddRow({node.node->meta.name, fmt::to_string(target.index), spec, status,
                     std::string(state), LayoutText(*target.model, std::move(parts))});
   out.json.push_back(JsonObject{{"node", node.node->meta.name},

@@ -162,6 +162,8 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
   command->add_flag("--scheduler-cuts", flags->options.scheduler_cuts,
                     "Pods are bound by nos scheduler, which has GPUs cut for them itself");
   command->add_flag("--mps", flags->options.mps, "GPUs of some nodes are shared by MPS");
+  command->add_flag("--hybrid", flags->options.hybrid,
+                    "GPUs of some nodes are each used in their own way");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

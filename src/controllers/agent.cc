@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "controllers/measures.h"
 #include "controllers/node_write.h"
-#include "device/mps_share.h"
+#include "device/plain_gpus.h"
 
 namespace nos::controllers {
 namespace {
@@ -122,7 +122,9 @@ Agent::Node Agent::NodeNow(const View& view) {
 }
 
 Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
-  NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_));
+  const Division division = DivisionOf(*node);
+  backend_.GiveWhole(division.hybrid);
+  NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, division));
   Round round;
   // NVIDIA's plugin offers what it can read itself: nothing there must not call for a restart.
   const bool healthy = device_plugin_.Withdraws();
@@ -158,13 +160,13 @@ void Agent::ReadTargets(Round& round) {
     std::erase_if(gpus.gpus, [&](const auto& told) { return told.index == observed.index; });
     gpus.gpus.push_back(std::move(observed));
   }
-  std::set<int> read;
+  std::set<int> read = NotTakenOver(round);
   for (const device::Target& target : round.targets) read.insert(target.gpu);
   for (cluster::TargetLayout& target : cluster::ReadSpec(*round.node, gpus)) {
     if (round.devices.broken.contains(target.index)) continue;  // nothing is changed there
     if (read.contains(target.index)) continue;                  // nor where the mode changes
     read.insert(target.index);
-    round.targets.push_back({target.index, std::move(target.placements)});
+    round.targets.push_back({target.index, std::move(target.placements), target.model});
   }
   for (const cluster::Gpu& gpu : gpus.gpus) {
     if (read.contains(gpu.index) || !HasSpec(*round.node, gpu.index)) continue;
@@ -327,14 +329,17 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
   const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
-  const bool of_shares = unshares || device::ParseMpsProfile(operation.profile).has_value();
-  if (of_shares && round.devices.unseen_shares) return round.waits = true;
+  // Of what exists in memory only, or in its place.
+  const bool in_memory = unshares || (operation.Switches() && IsHybrid(*round.node)) ||
+                         !device::IsMigProfile(operation.profile);
+  if (in_memory && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
   const bool enables = operation.Switches();
   if (unshares && IsServed(operation.uuid)) return round.waits = true;
   if (!enables && Draining(operation.uuid, now)) return true;
-  const bool awaited =
-      enables ? round.on_their_way.contains(kWholeGpu) : IsAwaited(operation.uuid, round, now);
+  // Where whole GPUs are instances, pods on their way wait for those.
+  const bool whole = !IsHybrid(*round.node) && round.on_their_way.contains(kWholeGpu);
+  const bool awaited = enables ? whole : IsAwaited(operation.uuid, round, now);
   round.waits |= awaited;
   return awaited;
 }
@@ -349,8 +354,9 @@ device::Progress Agent::Decide(Round& round, Time now) {
   device::Progress progress =
       device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
   if (!progress.next && extras_.shares_gpus) {
-    progress.next = device::NextSwitch(WantsMps(*round.node), round.devices.infos,
-                                       round.devices.gpus, WereShared(round), round.keep, deferred);
+    const bool to_mps = WantsMps(*round.node) || IsHybrid(*round.node);
+    progress.next = device::NextSwitch(to_mps, InfosToSwitch(round), round.devices.gpus,
+                                       WereShared(round), round.keep, deferred);
   }
   if (!progress.next) failures_.Keep(asked);
   return progress;

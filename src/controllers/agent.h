@@ -66,6 +66,10 @@ struct AgentExtras {
   bool shares_gpus = false;
   device::MpsControl* daemons = nullptr;  // of GPUs that are shared
   MpsNeeds mps_needs{};                   // of pods that get shares
+  // The backend gives GPUs whole, and in so many time slices (0: none), where the node's label asks
+  // for hybrid; only with a plugin of our own.
+  bool gives_whole = false;
+  int time_slices = 0;
 };
 
 // The node's condition that tells whether its GPUs are well: "True", or "False" and what is wrong.
@@ -107,10 +111,14 @@ class Agent final : public Reconciler {
   };
 
   static bool WantsMps(const cluster::Node& node);
+  bool IsHybrid(const cluster::Node& node) const;
+  Division DivisionOf(const cluster::Node& node);
+  std::vector<device::GpuInfo> InfosToSwitch(const Round& round) const;
   Node NodeNow(const View& view);
   Result<Round> Assess(Node node, const Pods& pods, Time now);
   void LeaveOldModes(Round& round);
   std::set<std::string> WereShared(const Round& round) const;
+  std::set<int> NotTakenOver(const Round& round) const;
   void KeepDaemons(const Round& round);
   bool IsServed(const std::string& gpu_uuid) const;
   bool IsBeingServed(int gpu) const;
@@ -170,6 +178,7 @@ class Agent final : public Reconciler {
   std::vector<std::string> problems_;       // announced
   std::vector<MpsLack> told_lacks_;         // announced
   std::string offer_trouble_;               // announced
+  std::set<int> no_mig_;  // GPUs of a hybrid node whose MIG mode could not be switched on
 };
 
 }  // namespace nos::controllers

@@ -14,8 +14,25 @@ bool Agent::WantsMps(const cluster::Node& node) {
   return label != node.meta.labels.end() && label->second == "mps";
 }
 
+// Each GPU in its own way.
+bool Agent::IsHybrid(const cluster::Node& node) const {
+  return extras_.gives_whole && cluster::ChosenPartitioning(node) == "hybrid";
+}
+
+// That MIG mode cannot be switched on is believed until the node is labelled otherwise.
+Division Agent::DivisionOf(const cluster::Node& node) {
+  Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
+  if (!division.hybrid) no_mig_.clear();
+  for (int gpu = 0; division.hybrid && gpu < cluster::kMaxGpusPerNode; ++gpu) {
+    if (failures_.CannotEnableMig(gpu)) no_mig_.insert(gpu);
+  }
+  division.no_mig = no_mig_;
+  return division;
+}
+
 // What lies on GPUs that are to be divided otherwise goes as it falls free.
 void Agent::LeaveOldModes(Round& round) {
+  if (IsHybrid(*round.node)) return;  // none is old
   const bool to_mps = WantsMps(*round.node);
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     if (!gpu.mig_enabled || gpu.model->counted() == to_mps) continue;
@@ -33,32 +50,62 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
   for (const device::GpuInfo& info : round.devices.infos) {
     const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
     const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
-    if (exclusive && served) shared.insert(info.uuid);
+    // On a hybrid node nobody else sets that mode, in which no two pods could take turns.
+    const bool ours = served || (extras_.shares_gpus && IsHybrid(*round.node));
+    if (exclusive && ours) shared.insert(info.uuid);
     if (info.share_gib > 0) shared.erase(info.uuid);
   }
   return shared;
+}
+
+// GPUs of a hybrid node that a former agent has shared, and this one not yet: what they look like
+// is not what they are.
+std::set<int> Agent::NotTakenOver(const Round& round) const {
+  std::set<int> gpus;
+  if (!IsHybrid(*round.node)) return gpus;
+  const std::set<std::string> were_shared = WereShared(round);
+  for (const device::GpuInfo& info : round.devices.infos) {
+    if (were_shared.contains(info.uuid)) gpus.insert(info.index);
+  }
+  return gpus;
 }
 
 // One for each GPU that is shared, until it is to be shared no more and has no shares left. What a
 // former agent has left goes on until this one has taken it over.
 void Agent::KeepDaemons(const Round& round) {
   if (extras_.daemons == nullptr) return;
-  const bool to_mps = WantsMps(*round.node);
+  const bool hybrid = IsHybrid(*round.node), to_mps = WantsMps(*round.node) || hybrid;
   std::set<std::string> undecided = WereShared(round);
   std::vector<device::MpsGpu> served;
   for (const device::GpuInfo& info : round.devices.infos) {
     if (info.share_gib == 0) {
-      if (to_mps) undecided.insert(info.uuid);
+      if (to_mps && !hybrid) undecided.insert(info.uuid);
       continue;
     }
     const auto gpu = std::ranges::find(round.devices.gpus, info.index, &device::ObservedGpu::index);
-    const bool left = !to_mps && !round.devices.unseen_shares && gpu != round.devices.gpus.end() &&
+    const auto target = std::ranges::find(round.targets, info.index, &device::Target::gpu);
+    const bool leaves = hybrid ? target != round.targets.end() && target->model != nullptr &&
+                                     !target->model->counted()
+                               : !to_mps;
+    const bool left = leaves && !round.devices.unseen_shares && gpu != round.devices.gpus.end() &&
                       gpu->instances.empty();
     if (!left) served.push_back({info.index, info.uuid, info.share_gib});
   }
   if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
     Log(LogLevel::kWarn, "a GPU has no MPS daemon", {{"error", kept.message()}});
   }
+}
+
+// Those that may have to be switched to MPS or back without being asked for. Of a hybrid node,
+// those that are shared, or were.
+std::vector<device::GpuInfo> Agent::InfosToSwitch(const Round& round) const {
+  std::vector<device::GpuInfo> infos = round.devices.infos;
+  if (!IsHybrid(*round.node)) return infos;
+  const std::set<std::string> were_shared = WereShared(round);
+  std::erase_if(infos, [&](const device::GpuInfo& info) {
+    return info.share_gib == 0 && !were_shared.contains(info.uuid);
+  });
+  return infos;
 }
 
 // Whether its MPS daemon is still there.

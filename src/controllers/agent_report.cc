@@ -31,11 +31,14 @@ Status Agent::Report(const Round& round, const std::optional<PlanResult>& result
                      kube::Client& client) {
   std::vector<cluster::Gpu> gpus = ToGpus(round.devices);
   const std::set<int> whole = HeldWhole(round.devices);
+  const bool hybrid = IsHybrid(*round.node);
+  const std::set<int> not_taken_over = NotTakenOver(round);
   std::erase_if(gpus, [&](const cluster::Gpu& gpu) {  // nobody should plan on it
-    return whole.contains(gpu.index) || failures_.CannotEnableMig(gpu.index);
+    return whole.contains(gpu.index) || not_taken_over.contains(gpu.index) ||
+           (!hybrid && failures_.CannotEnableMig(gpu.index));
   });
   cluster::AnnotationPatch patch = cluster::StatusPatch(
-      *round.node, gpus, result ? result->plan : cluster::StatusPlan(*round.node));
+      *round.node, gpus, result ? result->plan : cluster::StatusPlan(*round.node), hybrid);
   if (result) {
     const std::string key(cluster::kPlanResult);
     const auto known = round.node->meta.annotations.find(key);

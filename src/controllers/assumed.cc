@@ -35,7 +35,9 @@ cluster::NodeGpus AssumeSpec(const cluster::NodeInfo& info) {
   for (cluster::Gpu& gpu : gpus.gpus) {
     gpu.fixed = true;
     for (const cluster::TargetLayout& target : targets) {
-      if (target.index == gpu.index) AssumeLayout(target.placements, gpu);
+      if (target.index != gpu.index) continue;
+      if (target.model != gpu.model && gpu.MaySwitch()) gpu.Switch();
+      if (target.model == gpu.model) AssumeLayout(target.placements, gpu);
     }
   }
   return gpus;
@@ -43,17 +45,28 @@ cluster::NodeGpus AssumeSpec(const cluster::NodeInfo& info) {
 
 bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod) {
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    const bool slice = std::any_of(
-        info.gpus.gpus.begin(), info.gpus.gpus.end(),
-        [&](const cluster::Gpu& gpu) { return gpu.model->FindProfile(resource).has_value(); });
+    const bool slice =
+        std::any_of(info.gpus.gpus.begin(), info.gpus.gpus.end(), [&](const cluster::Gpu& gpu) {
+          return gpu.model->FindProfile(resource) ||
+                 (gpu.other != nullptr && gpu.other->FindProfile(resource));
+        });
     if (slice && CountFree(info, resource) < amount.Value()) return false;
   }
   return true;
 }
 
-bool AsksForSlices(const cluster::Pod& pod) {
+bool AsksForSlices(const cluster::Pod& pod, bool whole) {
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    if (amount.Value() > 0 && cluster::IsSliceResource(resource)) return true;
+    const bool slice =
+        cluster::IsSliceResource(resource) || (whole && resource == cluster::kWholeGpuResource);
+    if (slice && amount.Value() > 0) return true;
+  }
+  return false;
+}
+
+bool GivesWhole(const cluster::ClusterSnapshot& snapshot) {
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    if (snapshot.node(i).gpus.whole) return true;
   }
   return false;
 }

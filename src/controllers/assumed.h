@@ -12,7 +12,9 @@ cluster::NodeGpus AssumeSpec(const cluster::NodeInfo& info);
 // Whether free instances for every slice that the pod asks for are on the node.
 bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod);
 
-// Whether the pod asks for any MIG slice, of a known profile or not: it is told when none has it.
-bool AsksForSlices(const cluster::Pod& pod);
+// Whether the pod asks for any slice, of a known profile or not: it is told when none has it.
+// `whole`: whole GPUs count as such, since some node of the cluster makes instances of them.
+bool AsksForSlices(const cluster::Pod& pod, bool whole);
+bool GivesWhole(const cluster::ClusterSnapshot& snapshot);
 
 }  // namespace nos::controllers

@@ -44,11 +44,13 @@ std::vector<cluster::TargetLayout> TargetsOf(const NodeInfo& node,
     const std::vector<gpu::Placement> wanted = PlacementsOf(gpu);
     const auto before = std::ranges::find(asked, gpu.index, &cluster::TargetLayout::index);
     std::vector<gpu::Placement> present = PlacementsOf(*there);
+    const gpu::Model* model = there->model;
     if (before != asked.end()) {
       present = before->placements;
       std::ranges::sort(present);
+      model = before->model;
     }
-    if (present != wanted) targets.push_back({gpu.index, gpu.model, wanted});
+    if (present != wanted || model != gpu.model) targets.push_back({gpu.index, gpu.model, wanted});
   }
   return targets;
 }
@@ -179,7 +181,7 @@ std::map<int, std::string> Cuts::Missing(const cluster::Pod& pod, const NodeInfo
     const Gpu* there = FindGpu(site.status, gpu.index);
     for (const cluster::Instance& instance : gpu.instances) {
       if (instance.pod != key) continue;
-      const bool shown = there != nullptr &&
+      const bool shown = there != nullptr && there->model == gpu.model &&
                          std::ranges::find(there->instances, instance.placement,
                                            &cluster::Instance::placement) != there->instances.end();
       if (shown) continue;
@@ -210,7 +212,7 @@ Progress Cuts::Look(const cluster::Pod& pod, const NodeInfo& node, Time now) {
 bool Cuts::IsAllocatable(const cluster::Pod& pod, const NodeInfo& node, const Site& site) {
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsSliceResource(id)) continue;
+    if (!cluster::IsCutOn(node, id)) continue;
     int64_t held = 0;
     for (const auto& other : node.pods) {
       if (site.wishes.contains(other->Key())) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/mps_share.h"
+#include "device/plain_gpus.h"
 
 namespace nos::controllers {
 
@@ -48,6 +49,18 @@ Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::All
   grant.mounts = {{pipes, pipes, false}};
   if (!options.shm_folder.empty()) grant.mounts.push_back({options.shm_folder, "/dev/shm", false});
   return std::optional(std::move(grant));
+}
+
+std::optional<kubelet::ContainerGrant> GrantTimeSlices(const kubelet::Allocation& allocation) {
+  kubelet::ContainerGrant grant;
+  for (const std::string& id : allocation.device_ids) {
+    const auto slice = device::ParseTimeSliceId(id);
+    if (!slice) return std::nullopt;
+    if (std::ranges::count(grant.visible, slice->gpu_uuid) == 0) {
+      grant.visible.push_back(slice->gpu_uuid);
+    }
+  }
+  return grant.visible.empty() ? std::nullopt : std::optional(std::move(grant));
 }
 
 std::vector<std::string> PreferOneGpu(const kubelet::Choice& choice) {

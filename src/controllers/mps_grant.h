@@ -45,6 +45,10 @@ struct MpsGrantOptions {
 Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
                                                               const MpsGrantOptions& options);
 
+// Nothing when the devices are no time slices (device/plain_gpus.h); else the GPUs that they are
+// of. Several of one GPU give no more of it than one.
+std::optional<kubelet::ContainerGrant> GrantTimeSlices(const kubelet::Allocation& allocation);
+
 // For DevicePluginOptions::prefer: shares of one GPU, that one which has the fewest left of those
 // that have enough. Nothing when none has, or the devices are no shares.
 std::vector<std::string> PreferOneGpu(const kubelet::Choice& choice);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/plain_gpus.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 
 namespace nos::controllers {
@@ -15,22 +17,60 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
   return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
 }
 
+bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.share_gib == 0; }
+
+// What a GPU of a hybrid node may be beside shares. On the Ampere generation MIG mode changes with
+// a reset only (nvml.h, nvmlDeviceSetMigMode): it is one thing or the other.
+const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
+                             const Division& division) {
+  const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
+  const bool resets = mig != nullptr && mig->architecture() == "Ampere";
+  if (resets && info.mig_enabled) return mig;
+  if (resets || division.no_mig.contains(info.index)) mig = nullptr;
+  const int most = mig != nullptr ? mig->compute_slices() : gpu::kMostTimeSlices;
+  const gpu::Modes modes{mig, static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)), true,
+                         std::min(division.time_slices, most)};
+  return catalogue.FindModes(gpu::NameOf(modes));
+}
+
+void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
+                   const Division& division, device::ObservedGpu& gpu) {
+  const gpu::Model* cut = CutModelOf(info, catalogue, division);
+  const gpu::Model* shares =
+      info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib) : nullptr;
+  if (info.share_gib > 0) {
+    gpu.mode = device::Mode::kShares;
+    gpu.model = &gpu::SharesOf(info.share_gib);
+    gpu.other = cut;
+    return;
+  }
+  gpu.mode = info.mig_enabled ? device::Mode::kMig : device::Mode::kPlain;
+  gpu.model = cut;
+  // A model of MIG alone cannot be left.
+  if (cut != nullptr && cut->FindProfile(gpu::kWholeGpu)) gpu.other = shares;
+}
+
 void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
-                const gpu::Catalogue& catalogue, NodeDevices& devices) {
+                const gpu::Catalogue& catalogue, const Division& division, NodeDevices& devices) {
   const auto unreadable = [&](const std::string& why) {
     devices.problems.push_back(fmt::format("GPU {}: {}", info.index, why));
     devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
   };
   if (!info.problem.empty()) return unreadable(info.problem);
   const bool shared = info.share_gib > 0;
-  if (!info.mig_capable && !shared) return;
-  const gpu::Model* model = shared ? &gpu::SharesOf(info.share_gib) : ModelOf(info, catalogue);
-  if (model == nullptr) {
+  if (!info.mig_capable && !shared && !division.hybrid) return;
+  device::ObservedGpu gpu{info.index, nullptr, info.mig_enabled || shared, {}, info.uuid};
+  if (division.hybrid) {
+    ObserveHybrid(info, catalogue, division, gpu);
+    gpu.mig_enabled = true;
+  } else {
+    gpu.model = shared ? &gpu::SharesOf(info.share_gib) : ModelOf(info, catalogue);
+  }
+  if (gpu.model == nullptr) {
     devices.problems.push_back(fmt::format("GPU {}: model '{}' is not in the catalogue of MIG GPUs",
                                            info.index, info.product));
     return;
   }
-  device::ObservedGpu gpu{info.index, model, info.mig_enabled || shared, {}, info.uuid};
   if (gpu.mig_enabled) {
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
     if (!instances.ok()) return unreadable(instances.status().message());
@@ -45,6 +85,7 @@ bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu
     return candidate.gpu == gpu.index;
   });
   if (target == targets.end()) return true;  // nothing is destroyed there
+  if (target->model != nullptr && target->model != gpu.model) return false;
   const auto profile = gpu.model->FindProfile(instance.profile);
   if (!profile) return true;
   const gpu::Placement placement{*profile, instance.start};
@@ -134,13 +175,17 @@ std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   return untold;
 }
 
-// Whether pods hold more shares than there are in the list that nobody is told to hold.
+// Whether pods hold more shares, of hybrid nodes also whole GPUs and time slices, than there are in
+// the list that nobody is told to hold.
 bool HoldUnseenShares(const NodeDevices& devices, const Alive& pods,
                       const std::set<std::string>& untold,
                       const std::map<std::string, std::string>& resources) {
   std::map<std::string, int64_t> unseen;
+  const bool hybrid = std::ranges::any_of(
+      AllGpus(devices), [](const device::ObservedGpu* gpu) { return gpu->mode.has_value(); });
   for (const std::string& resource : untold) {
-    if (gpu::IsShareResource(resource)) unseen[resource] = 0;
+    const bool whole = resource == gpu::kWholeGpu || resource == gpu::kTimeSlice;
+    if (gpu::IsShareResource(resource) || (hybrid && whole)) unseen[resource] = 0;
   }
   for (auto& [resource, count] : unseen) {
     for (const auto& [key, pod] : pods) {
@@ -200,15 +245,17 @@ std::set<std::string> NodeDevices::Held() const {
 }
 
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue) {
+                            const gpu::Catalogue& catalogue, const Division& division) {
   NodeDevices devices;
   NOS_ASSIGN(devices.infos, backend.ListGpus());
-  const auto observe = [&](bool shared) {
+  // What exists in memory only is known once pods have told what they hold.
+  const auto observe = [&](bool in_memory) {
     for (const device::GpuInfo& info : devices.infos) {
-      if ((info.share_gib > 0) == shared) ObserveGpu(info, backend, catalogue, devices);
+      const bool here = info.share_gib > 0 || (division.hybrid && IsPlain(info));
+      if (here == in_memory) ObserveGpu(info, backend, catalogue, division, devices);
     }
   };
-  observe(/*shared=*/false);
+  observe(/*in_memory=*/false);
   NOS_ASSIGN(const std::vector<kubelet::DeviceAssignment> assignments, pod_resources.List());
   std::vector<std::string> held;
   for (const kubelet::DeviceAssignment& assignment : assignments) {
@@ -216,9 +263,12 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
     devices.holders[assignment.device_id] = pod;
     ++devices.told[{pod, assignment.resource}];
     held.push_back(assignment.device_id);
+    // Elsewhere a time slice that is left holds the GPU.
+    const auto slice = device::ParseTimeSliceId(assignment.device_id);
+    if (slice && !division.hybrid) devices.holders[slice->gpu_uuid] = pod;
   }
   for (std::string& problem : backend.Adopt(held)) devices.problems.push_back(std::move(problem));
-  observe(/*shared=*/true);
+  observe(/*in_memory=*/true);
   std::ranges::sort(devices.gpus, {}, &device::ObservedGpu::index);
   return devices;
 }
@@ -296,6 +346,7 @@ std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
     cluster::Gpu gpu;
     gpu.index = observed.index;
     gpu.model = observed.model;
+    gpu.other = observed.other;
     for (const device::GpuInstance& instance : observed.instances) {
       const auto profile = observed.model->FindProfile(instance.profile);
       if (!profile || !instance.complete) continue;
@@ -372,11 +423,22 @@ bool HeldByNobody(const NodeDevices& devices,
                      [&](const auto& holder) { return !alive.contains(holder.second); });
 }
 
+namespace {
+
+bool IsInstance(const NodeDevices& devices, const std::string& uuid) {
+  return std::ranges::any_of(AllGpus(devices), [&](const device::ObservedGpu* gpu) {
+    return std::ranges::count(gpu->instances, uuid, &device::GpuInstance::uuid) > 0;
+  });
+}
+
+}  // namespace
+
 std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
                                             const std::set<std::string>& withdrawn) {
   std::vector<kubelet::OfferedDevice> offer;
   for (const auto& [uuid, resource] : ResourcesOf(devices)) {
-    if (resource.empty() || resource == kWholeGpu || withdrawn.contains(uuid)) continue;
+    if (resource.empty() || withdrawn.contains(uuid)) continue;
+    if (resource == kWholeGpu && !IsInstance(devices, uuid)) continue;  // others offer it
     offer.push_back({resource, uuid, !devices.unhealthy.contains(uuid)});
   }
   return kubelet::SortedOffer(std::move(offer));

@@ -56,9 +56,16 @@ struct Holder {
 // By device UUID.
 using Holders = std::map<std::string, Holder>;
 
+// How the GPUs of a node are used.
+struct Division {
+  bool hybrid = false;     // each in its own way
+  int time_slices = 0;     // there; 0: none
+  std::set<int> no_mig{};  // indexes of GPUs whose MIG mode cannot be switched on
+};
+
 // Error: kUnavailable when driver or kubelet do not answer. One bad GPU is only a problem.
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue);
+                            const gpu::Catalogue& catalogue, const Division& division = {});
 
 // A kubelet that has just started says for a second that nobody holds anything (1.34.2: it answers
 // before it has read its pods). So what a pod was seen to hold is held until it is told to hold all

@@ -58,7 +58,7 @@ std::vector<cluster::TargetLayout> TargetsOf(const planning::PlannedNode& planne
     if (changed.contains(asked.index) || !gpu->reported) continue;
     std::vector<gpu::Placement> present = PlacementsOf(*gpu);
     if (LayoutText(*gpu->model, present) == LayoutText(*asked.model, asked.placements)) continue;
-    targets.push_back({asked.index, asked.model, std::move(present)});
+    targets.push_back({asked.index, gpu->model, std::move(present)});
   }
   return targets;
 }
@@ -75,7 +75,8 @@ Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& in
   decision.node = info.node->meta.name;
   decision.gpu = gpu.index;
   for (const cluster::Gpu& before : info.gpus.gpus) {
-    if (before.index == gpu.index) decision.before = LayoutText(*gpu.model, PlacementsOf(before));
+    if (before.index == gpu.index)
+      decision.before = LayoutText(*before.model, PlacementsOf(before));
   }
   decision.after = LayoutText(*gpu.model, PlacementsOf(gpu));
   for (const planning::PlannedInstance& instance : gpu.layout) {
@@ -175,11 +176,14 @@ std::vector<Partitioner::Node> Partitioner::NodesNow(const View& view) {
 }
 
 void Partitioner::Learn(const std::vector<Node>& nodes, const View& view, Time now) {
+  gives_whole_ = std::ranges::any_of(nodes, [](const Node& node) {
+    return cluster::PartitioningOf(*node) == cluster::Partitioning::kHybrid;
+  });
   for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, now);
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
   for (const Claim& missed : claims_.Update(find, now)) {
     const cluster::ObjectMeta& pod = missed.pod->meta;
-    if (!AsksForSlices(*missed.pod)) continue;
+    if (!AsksForSlices(*missed.pod, gives_whole_)) continue;
     telling_.Say({{"Pod", pod.ns, pod.name, pod.uid},
                   kube::EventType::kWarning,
                   "SliceNotTaken",
@@ -380,7 +384,7 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;
     if (outcome.placed) claims_.Add(outcome.pod, outcome.node, now);
-    if (AsksForSlices(*outcome.pod)) telling_.verdicts().Add(std::move(outcome), now);
+    if (AsksForSlices(*outcome.pod, gives_whole_)) telling_.verdicts().Add(std::move(outcome), now);
   }
   if (!error.ok()) {
     Log(LogLevel::kWarn, "nodes take no plan",

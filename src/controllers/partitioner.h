@@ -136,6 +136,7 @@ class Partitioner final : public Reconciler {
   const gpu::Catalogue& catalogue_;
   Metrics* metrics_;
   Flights flights_;
+  bool gives_whole_ = false;  // some node makes instances of whole GPUs
   Claims claims_;
   Batch batch_;
   Repairs repairs_;

@@ -11,11 +11,11 @@ namespace nos::controllers {
 namespace {
 
 // Whether more slices could help: the scheduler has tried, and no owner sees to where it runs.
-bool CouldBeHelped(const cluster::Pod& pod) {
+bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
   if (!scheduling::IsSchedulable(pod) || scheduling::IsTiedToNode(pod)) return false;
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   if (scheduled == nullptr || scheduled->status != "False") return false;
-  return scheduled->reason == "Unschedulable" && AsksForSlices(pod);
+  return scheduled->reason == "Unschedulable" && AsksForSlices(pod, whole);
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ void Partitioner::ClaimForNominated(const View& view, Time now) {
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (pod->nominated_node.empty() || !pod->node_name.empty() || pod->Finished()) continue;
     const std::string key = pod->Key();
-    if (claims_.Holds(key) || !AsksForSlices(*pod)) continue;
+    if (claims_.Holds(key) || !AsksForSlices(*pod, gives_whole_)) continue;
     const Node node = view.nodes.Get(pod->nominated_node);
     if (node != nullptr && cluster::IsManaged(*node)) claims_.Add(pod, pod->nominated_node, now);
   }
@@ -42,7 +42,7 @@ bool Partitioner::IsEmptied(const std::string& node, const View& view) {
 std::vector<Partitioner::Pod> Partitioner::Waiting(const View& view, Time now) const {
   std::vector<Pod> waiting;
   for (const Pod& pod : *view.pods.Snapshot()) {
-    if (!pod->node_name.empty() || !CouldBeHelped(*pod)) continue;
+    if (!pod->node_name.empty() || !CouldBeHelped(*pod, gives_whole_)) continue;
     if (config_.cutting_schedulers.contains(pod->scheduler_name)) continue;
     const std::string key = pod->Key();
     if (claims_.Holds(key)) continue;

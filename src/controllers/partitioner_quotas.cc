@@ -51,7 +51,7 @@ planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting, const Vi
 }
 
 void Partitioner::TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now) {
-  if (!AsksForSlices(*pod)) return;
+  if (!AsksForSlices(*pod, gives_whole_)) return;
   planning::PodOutcome outcome;
   outcome.pod = pod;
   outcome.reasons = {{std::string(kRefusedByQuota), refusal.Text(), 0}};

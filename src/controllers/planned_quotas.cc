@@ -24,6 +24,19 @@ const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
   return quotas == nullptr ? nullptr : &quotas->options().charges;
 }
 
+// For pods that no node has been found for yet: a whole GPU counts as the largest that a hybrid
+// node gives, so that none is planned that would then be refused there.
+quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
+                                  const cluster::ClusterSnapshot& snapshot) {
+  int64_t most = 0;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    if (node.gpus.whole) most = std::max(most, quota::GpuMemoryOf(*node.node, rules));
+  }
+  if (most > 0) rules.gpu_memory_gb = most;
+  return rules;
+}
+
 using Refusals = std::map<size_t, quota::Refusal>;  // by their place among the pods
 
 // Without these; but all of a gang that cannot be placed stay, for its reason to be told.
@@ -223,11 +236,12 @@ std::vector<std::string> FindClaimsBeyondQuota(const Claims& claims, const std::
   if (rules == nullptr || chosen.empty() || kept.empty()) return {};
   const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
   QuotaUse use(ledger, pods);
+  const quota::ChargeRules planned_rules = WithLargestGpu(*rules, snapshot);
   const auto charged = [&](const std::vector<Pod>& of) {
     std::vector<Charged> out;
     for (const Pod& pod : of) {
       const auto account = ledger.balance().AccountOf(pod->meta.ns);
-      if (account) out.push_back({pod, *account, quota::ChargeOf(*pod, nullptr, *rules)});
+      if (account) out.push_back({pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)});
     }
     return out;
   };
@@ -268,11 +282,12 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
   };
   std::ranges::sort(order, {}, rank);
   const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
+  const quota::ChargeRules planned_rules = WithLargestGpu(*rules, snapshot);
   std::map<size_t, Charged> charged;
   for (const size_t i : order) {
     const Pod& pod = ganged.pods[i];
     const auto account = ledger.balance().AccountOf(pod->meta.ns);
-    if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, *rules)};
+    if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)};
   }
   QuotaUse use(ledger, pods);
   const std::vector<Charged> shares =

@@ -114,5 +114,29 @@ TEST_F(PlannedQuotasTest, AGangOfWhichOneIsRefusedIsNotPlannedFor) {
   EXPECT_NE(ganged_.gangs[0].problem.find("elastic quota a/q"), std::string::npos);
 }
 
+// A whole GPU is counted by its node, and no node has been found yet.
+TEST_F(PlannedQuotasTest, WholeGpusCountAsTheLargestOfHybridNodes) {
+  node_->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
+                        {"nvidia.com/gpu.memory", "81920"}};
+  node_->meta.annotations = {{"nos.nebuly.com/status-model-0", "H100-80GB+GPU+TIME-4"},
+                             {"nos.nebuly.com/status-other-model-0", "MPS-79GB"},
+                             {"nos.nebuly.com/status-layout-0", ""}};
+  auto quota = std::make_shared<cluster::ElasticQuota>();
+  quota->meta.ns = quota->meta.name = "c";
+  quota->namespaces = {"c"};
+  quota->min["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(79);
+  quota->max = quota->min;
+  const std::string key = quota->Key();
+  around_.quotas.Set(key, quota);
+  const auto pod = PodOf("c", "p", 1);
+  pod->containers[0].requests["nvidia.com/gpu"] = Quantity::FromValue(1);
+  EXPECT_EQ(Admit({pod}), "| p");
+  auto more = std::make_shared<cluster::ElasticQuota>(*quota);
+  more->min["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(80);
+  more->max = more->min;
+  around_.quotas.Set(key, more);
+  EXPECT_EQ(Admit({pod}), "p |");
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -15,8 +15,10 @@ using scheduling::Preemption;
 
 namespace {
 
-bool AskForSlices(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
-  return std::ranges::any_of(pods, [](const auto& pod) { return AsksForSlices(*pod); });
+bool AskForSlices(const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+                  const cluster::ClusterSnapshot& snapshot) {
+  const bool whole = GivesWhole(snapshot);
+  return std::ranges::any_of(pods, [&](const auto& pod) { return AsksForSlices(*pod, whole); });
 }
 
 }  // namespace
@@ -42,7 +44,7 @@ class Scheduler::RoomSearch {
     if (std::ranges::none_of(gang_.waiting, [&](const Pod& member) { return MayTake(member); })) {
       return std::move(room_);
     }
-    if (AskForSlices(gang_.waiting)) {
+    if (AskForSlices(gang_.waiting, scheduler_.engine_.snapshot())) {
       for (const std::string& name : scheduler_.SilentNodes()) rehearsal_.RemoveNode(name);
     }
     if (!as_cut_) scheduler_.measures_.LooksForVictims();
@@ -210,7 +212,7 @@ Scheduler::GangRoom Scheduler::FindRoom(const Gang& gang, Time now) {
   GangRoom room = RoomSearch(*this, gang, now, false).Run();
   const Pod& first = gang.waiting.front();
   const bool for_quota = HasQuota(*ProfileFor(*first)->framework, *first);
-  if (!for_quota || !AskForSlices(gang.waiting)) return room;
+  if (!for_quota || !AskForSlices(gang.waiting, engine_.snapshot())) return room;
   const auto is_enough = [&](const GangRoom& found) {
     return gang.placed + found.places.size() >= gang.least;
   };

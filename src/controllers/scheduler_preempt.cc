@@ -167,7 +167,7 @@ void Scheduler::CountAsSilent(const std::string& node) {
 }
 
 void Scheduler::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot) {
-  if (!AsksForSlices(pod)) return;
+  if (!AsksForSlices(pod, GivesWhole(snapshot))) return;
   for (const std::string& name : SilentNodes()) snapshot.RemoveNode(name);
 }
 

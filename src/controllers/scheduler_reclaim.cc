@@ -279,7 +279,7 @@ bool Scheduler::MayNotBeSeenYet(const std::string& node) const {
 // for now is done, or their agents have told that pods have ended.
 bool Scheduler::IsSparedByCuts(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
                                cluster::ClusterSnapshot snapshot, const Pod& pod) {
-  if (!AsksForSlices(*pod)) return false;
+  if (!AsksForSlices(*pod, GivesWhole(snapshot))) return false;
   FinishPlans(snapshot);
   const Framework& cutting = profile.cutting != nullptr ? *profile.cutting : *profile.framework;
   const auto other = reclaim.Find(cutting, snapshot, pod);

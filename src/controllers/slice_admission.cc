@@ -111,12 +111,13 @@ void SliceAdmission::LookAgain() {
   DeadlineIn(kMostLook);
   full_.clear();
   snapshot_ = cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_);
+  const bool whole = GivesWhole(snapshot_);
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;
   for (const auto& pod : *seen_.pods) {
     if (waiting.size() == kMostWaiting) break;
     const bool waits =
         pod->node_name.empty() && !pod->Finished() && scheduling::IsSchedulable(*pod);
-    if (waits && AsksForSlices(*pod)) waiting.push_back(pod);
+    if (waits && AsksForSlices(*pod, whole)) waiting.push_back(pod);
   }
   looked_ = clock_.Now();
   if (waiting.empty()) return;
@@ -129,7 +130,7 @@ void SliceAdmission::LookAgain() {
     if (!outcome.placed) continue;
     cluster::Pod pod = *outcome.pod;
     for (const planning::AssignedDevice& device : outcome.devices) {
-      pod.promised.push_back({device.gpu, device.placement});
+      pod.promised.push_back({device.gpu, device.placement, device.model});
     }
     (void)snapshot_.Bind(std::make_shared<const cluster::Pod>(std::move(pod)), outcome.node);
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "gpu/modes.h"
 #include "gpu/occupancy.h"
 
 namespace nos::device {
@@ -30,6 +31,8 @@ class GpuWork {
     }
     if (target == nullptr) return;
     has_target_ = true;
+    FindMode(*target);
+    if (target->model != nullptr && target->model != gpu.model) return;
     for (const gpu::Placement& placement : target->placements) {
       if (MayLie(placement)) wanted_.insert(placement);
     }
@@ -64,6 +67,7 @@ class GpuWork {
   // REQUIRES: nothing can be done now but what is deferred.
   void AddObstacles(std::vector<Obstacle>& obstacles) const {
     if (!has_target_) return;
+    if (Switches()) return AddNotSwitched(obstacles);
     if (!gpu_.mig_enabled) return AddMigDisabled(obstacles);
     if (foreign_ != nullptr) return AddForeign(obstacles);
     for (const gpu::Placement& placement : wanted_) {
@@ -75,6 +79,25 @@ class GpuWork {
   }
 
  private:
+  void FindMode(const Target& target) {
+    if (!gpu_.mode || target.placements.empty()) return;
+    const gpu::Model& model = target.model != nullptr ? *target.model : *gpu_.model;
+    if (model.counted()) {
+      wanted_mode_ = Mode::kShares;
+      return;
+    }
+    const bool plain = gpu::IsPlain(model.profile(target.placements.front().profile));
+    wanted_mode_ = plain ? Mode::kPlain : Mode::kMig;
+  }
+  bool Switches() const { return wanted_mode_ && *wanted_mode_ != *gpu_.mode; }
+
+  // From shares or MIG the way leads over neither.
+  Operation::Kind NextSwitch() const {
+    if (gpu_.mode == Mode::kMig) return Operation::Kind::kDisableMig;
+    if (gpu_.mode == Mode::kShares) return Operation::Kind::kDisableMps;
+    return wanted_mode_ == Mode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kEnableMps;
+  }
+
   bool MayLie(gpu::Placement placement) const { return gpu::Occupancy(*gpu_.model).Add(placement); }
   bool Actionable() const { return has_target_ && gpu_.mig_enabled && foreign_ == nullptr; }
   bool IsWanted(gpu::Placement placement) const { return wanted_.contains(placement); }
@@ -106,13 +129,17 @@ class GpuWork {
   }
 
   std::vector<Operation> Enable() const {
+    if (Switches()) {
+      if (!present_.empty() || used_.contains(gpu_.uuid)) return {};
+      return {{NextSwitch(), gpu_.index, "", 0, 0, gpu_.uuid}};
+    }
     if (gpu_.mig_enabled || wanted_.empty() || used_.contains(gpu_.uuid)) return {};
     return {{Operation::Kind::kEnableMig, gpu_.index, "", 0, 0, gpu_.uuid}};
   }
 
   std::vector<Operation> Creatable() const {
     std::vector<Operation> operations;
-    if (!Actionable()) return operations;
+    if (!Actionable() || Switches()) return operations;
     for (const gpu::Placement& placement : wanted_) {
       if (!IsPresent(placement) && Fits(present_, placement)) {
         operations.push_back(Make(Operation::Kind::kCreate, placement));
@@ -163,6 +190,17 @@ class GpuWork {
     }
   }
 
+  void AddNotSwitched(std::vector<Obstacle>& obstacles) const {
+    for (size_t i = 0; i < present_.size(); ++i) {
+      const GpuInstance& instance = gpu_.instances[i];
+      if (used_.contains(instance.uuid)) return AddKept(instance, obstacles);
+    }
+    Add("", "NotSwitched",
+        fmt::format("GPU {} could not be switched from {} to {} yet", gpu_.index,
+                    ModeName(*gpu_.mode), ModeName(*wanted_mode_)),
+        obstacles);
+  }
+
   void AddMigDisabled(std::vector<Obstacle>& obstacles) const {
     if (wanted_.empty()) return;
     if (used_.contains(gpu_.uuid)) {
@@ -189,6 +227,7 @@ class GpuWork {
   const GpuInstance* foreign_ = nullptr;  // of a profile or start the model does not have
   std::set<gpu::Placement> wanted_;
   bool has_target_ = false;
+  std::optional<Mode> wanted_mode_;  // nothing: as it is
 };
 
 std::vector<GpuWork> WorkOf(std::span<const Target> targets, std::span<const ObservedGpu> gpus,
@@ -219,6 +258,18 @@ void AddAbsentGpus(std::span<const Target> targets, std::span<const ObservedGpu>
 }
 
 }  // namespace
+
+std::string_view ModeName(Mode mode) {
+  switch (mode) {
+    case Mode::kMig:
+      return "MIG";
+    case Mode::kShares:
+      return "MPS";
+    case Mode::kPlain:
+      return "plain";
+  }
+  return "";
+}
 
 std::string Operation::ToString() const {
   switch (kind) {

@@ -5,6 +5,8 @@
 //   Progress progress = NextOperation(targets, gpus, used, deferred);
 //   if (progress.next) Apply(*progress.next); else Report(progress.obstacles);
 //
+// A GPU that has a mode is switched to that of its target once nothing is left on it.
+//
 // In this order: incomplete instances are removed; instances that fit now are created at their
 // exact starts; free instances that are not wanted are destroyed. Instances in use are kept,
 // whatever the spec says; what they block is reported and the rest is applied. So is a GPU without
@@ -28,7 +30,16 @@ namespace nos::device {
 struct Target {
   int gpu = 0;
   std::vector<gpu::Placement> placements;
+  const gpu::Model* model = nullptr;  // whose they are; null: the one that the GPU has
 };
+
+// What a GPU is used as.
+enum class Mode {
+  kMig,     // cut by MIG
+  kShares,  // shared by MPS
+  kPlain,   // neither: whole, or in time slices
+};
+std::string_view ModeName(Mode mode);  // "MIG", "MPS", "plain"
 
 struct ObservedGpu {
   int index = 0;
@@ -36,6 +47,10 @@ struct ObservedGpu {
   bool mig_enabled = true;  // or it is shared by MPS: instances can be made and removed
   std::vector<GpuInstance> instances;
   std::string uuid{};  // "GPU-..."
+  // Of a node whose GPUs are each used in their own way: how it is used now, and the model that it
+  // would have as shares, or as anything else if it is shared; null: it cannot be.
+  std::optional<Mode> mode{};
+  const gpu::Model* other = nullptr;
 };
 
 struct Operation {

@@ -1,8 +1,8 @@
 // The GPUs of one node, as the agent sees and cuts them. Implemented by NVML on real nodes and by
 // the simulated GPU (device/sim_gpus.h) elsewhere; callers never know which.
 //
-// An instance here is a GPU instance with its full-size compute instance (MIG), or an MPS share.
-// Not thread-safe: one owner thread makes all calls.
+// An instance here is a GPU instance with its full-size compute instance (MIG), an MPS share, a
+// time slice or a whole GPU. Not thread-safe: one owner thread makes all calls.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@ struct GpuInfo {
   std::string problem{};
   // GiB that MPS shares may take of it together; 0: it is not in MPS mode (device/mps_gpus.h).
   int share_gib = 0;
+  int could_share_gib = 0;                    // that it would have in this mode; 0: it cannot be
   std::optional<ComputeMode> compute_mode{};  // empty: the driver does not tell
 };
 
@@ -79,6 +80,10 @@ class Backend {
   // and back. device/mps_gpus.h says more. Errors also: kUnimplemented: no MPS here.
   virtual Status EnableMps(int /*gpu*/) { return NoMps(); }
   virtual Status DisableMps(int /*gpu*/) { return NoMps(); }
+  // Whether GPUs that are neither cut by MIG nor shared by MPS have instances, too: "gpu", the
+  // whole of it, or "shared", a time slice (device/plain_gpus.h). Without: what there was is
+  // forgotten.
+  virtual void GiveWhole(bool /*give*/) {}
   // Takes for instances what pods hold of those that exist nowhere but here (device/mps_gpus.h): to
   // be called with all device ids that the kubelet tells, before they are listed. Returns a
   // sentence for each that cannot be.

@@ -29,7 +29,8 @@ Result<std::vector<GpuInfo>> MpsGpus::ListGpus() {
   const std::scoped_lock lock(mutex_);
   infos_.clear();
   for (GpuInfo& info : infos) {
-    if (shares_.contains(info.uuid)) info.share_gib = CapacityOf(info);
+    info.could_share_gib = CapacityOf(info);
+    if (shares_.contains(info.uuid)) info.share_gib = info.could_share_gib;
     infos_[info.index] = info;
   }
   return infos;

@@ -50,6 +50,10 @@ class SharedBackend final : public Backend {
     const std::scoped_lock lock(mutex_);
     return backend_.DisableMps(gpu);
   }
+  void GiveWhole(bool give) override {
+    const std::scoped_lock lock(mutex_);
+    backend_.GiveWhole(give);
+  }
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override {
     const std::scoped_lock lock(mutex_);
     return backend_.Adopt(device_ids);

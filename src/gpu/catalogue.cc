@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "gpu/catalogue_builder.h"
 #include "gpu/catalogue_file.h"
+#include "gpu/modes.h"
 #include "gpu/product_words.h"
 
 namespace nos::gpu {
@@ -73,6 +74,10 @@ const Model* Catalogue::FindByName(std::string_view name) const {
     if (ToLower(model->name()) == wanted) return model.get();
   }
   return nullptr;
+}
+
+const Model* Catalogue::FindModes(std::string_view name) const {
+  return modes_ == nullptr ? nullptr : modes_->Find(*this, name);
 }
 
 // Among equally specific patterns the later one wins: it may be the user's.

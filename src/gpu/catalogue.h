@@ -65,6 +65,8 @@ class Model {
   // Models of equal shape share one table, so its address may key further tables. REQUIRES:
   // !counted().
   const LayoutTable& layouts() const { return *layouts_; }
+  // What the table was built of. REQUIRES: !counted().
+  const ModelShape& shape() const { return *shape_; }
   const std::vector<uint32_t>& pci_ids() const { return pci_ids_; }
 
   // By canonical name, alias, either with '.' for '+' ("1g.5gb.me"), or resource name; exactly.
@@ -82,6 +84,7 @@ class Model {
  private:
   friend class CatalogueBuilder;
   friend std::unique_ptr<const Model> BuildCounted(struct CountedSpec spec);
+  friend class ModesBuilder;
   bool IsPlace(Placement placement) const;
 
   std::string name_, architecture_;
@@ -90,8 +93,11 @@ class Model {
   std::vector<uint32_t> pci_ids_;
   std::vector<Profile> profiles_;
   std::map<std::string, ProfileId, std::less<>> profile_by_name_;
+  std::shared_ptr<const ModelShape> shape_;
   std::shared_ptr<const LayoutTable> layouts_;
 };
+
+class ModesBook;
 
 class Catalogue {
  public:
@@ -106,6 +112,9 @@ class Catalogue {
   const std::vector<std::unique_ptr<const Model>>& models() const { return models_; }
   // Ignores case.
   const Model* FindByName(std::string_view name) const;
+  // By the name of a GPU that is used in several ways (gpu/modes.h): "H100-80GB+GPU+TIME-4". Null:
+  // there is no such.
+  const Model* FindModes(std::string_view name) const;
   // By the product name as NVML ("NVIDIA A100-SXM4-40GB") or GPU feature discovery
   // ("NVIDIA-A100-SXM4-40GB", with its "-MIG-1g.5gb" and "-SHARED" suffixes too) reports it.
   const Model* FindByProduct(std::string_view product) const;
@@ -126,6 +135,7 @@ class Catalogue {
   std::vector<std::unique_ptr<const Model>> models_;
   std::vector<ProductPattern> products_;
   std::vector<std::string> problems_;
+  std::shared_ptr<ModesBook> modes_;  // made when first asked for
 };
 
 }  // namespace nos::gpu

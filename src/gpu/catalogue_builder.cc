@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "base/text.h"
+#include "gpu/modes.h"
 #include "gpu/product_words.h"
 
 namespace nos::gpu {
@@ -180,15 +181,15 @@ ModelSpec* CatalogueBuilder::FindByProduct(std::string_view product) {
   return best;
 }
 
-Result<std::shared_ptr<const LayoutTable>> CatalogueBuilder::TableFor(const ModelSpec& spec) {
+Result<CatalogueBuilder::Cut> CatalogueBuilder::TableFor(const ModelSpec& spec) {
   ModelShape shape = ShapeOf(spec);
-  for (const auto& [known, table] : tables_) {
-    if (known == shape) return table;
+  for (const Cut& known : tables_) {
+    if (*known.shape == shape) return known;
   }
   NOS_ASSIGN(LayoutTable built, LayoutTable::Build(shape));
-  auto table = std::make_shared<const LayoutTable>(std::move(built));
-  tables_.emplace_back(std::move(shape), table);
-  return table;
+  tables_.push_back({std::make_shared<const ModelShape>(std::move(shape)),
+                     std::make_shared<const LayoutTable>(std::move(built))});
+  return tables_.back();
 }
 
 Status CatalogueBuilder::Put(ModelSpec spec) {
@@ -268,7 +269,8 @@ std::unique_ptr<const Model> CatalogueBuilder::BuildModel(const ModelSpec& spec)
     AddProblem(table.status().Within("model \"" + spec.name + "\"").message());
     return nullptr;
   }
-  model->layouts_ = std::move(table).value();
+  model->shape_ = table->shape;
+  model->layouts_ = table->table;
   return model;
 }
 
@@ -289,6 +291,7 @@ std::unique_ptr<const Model> BuildCounted(CountedSpec spec) {
 
 Catalogue CatalogueBuilder::Build() && {
   Catalogue catalogue;
+  catalogue.modes_ = std::make_shared<ModesBook>();
   for (const ModelSpec& spec : specs_) {
     auto model = BuildModel(spec);
     if (model == nullptr) continue;

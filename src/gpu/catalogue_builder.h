@@ -61,15 +61,19 @@ class CatalogueBuilder {
   Catalogue Build() &&;
 
  private:
+  struct Cut {
+    std::shared_ptr<const ModelShape> shape;
+    std::shared_ptr<const LayoutTable> table;
+  };
   ModelSpec* Find(std::string_view name);
   ModelSpec* FindByProduct(std::string_view product);
-  Result<std::shared_ptr<const LayoutTable>> TableFor(const ModelSpec& spec);
+  Result<Cut> TableFor(const ModelSpec& spec);
   std::unique_ptr<const Model> BuildModel(const ModelSpec& spec);
 
   std::vector<ModelSpec> specs_;
   std::vector<std::pair<std::string, std::string>> unpartitionable_;  // product, reason
   std::vector<std::string> problems_;
-  std::vector<std::pair<ModelShape, std::shared_ptr<const LayoutTable>>> tables_;  // by shape
+  std::vector<Cut> tables_;  // each shape once
 };
 
 }  // namespace nos::gpu

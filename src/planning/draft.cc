@@ -152,7 +152,7 @@ std::optional<bool> Draft::FindExactly(int shape_index, int node_index,
   int slots = 0;  // no instance takes less than one
   std::vector<int> gpus;
   for (int g = node.first_gpu; g < node.first_gpu + node.gpu_count; ++g) {
-    slots += problem_->models[problem_->gpus[g].model]->slots();
+    slots += states_->MostInstances(states_->Get(gpu_[g]));
     gpus.push_back(g);
   }
   if (problem_->shapes[shape_index].slice_count > slots) return false;
@@ -247,8 +247,7 @@ ChangeCost Draft::CostOn(int node) const {
   for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
     if (gpu_[g] == original_[g]) continue;
     const GpuState &before = states_->Get(original_[g]), &after = states_->Get(gpu_[g]);
-    cost.loss += states_->Potential(before.model, before.occupied) -
-                 states_->Potential(after.model, after.occupied);
+    cost.loss += states_->Lost(before, after);
     if (created_[g] == 0) continue;
     cost.instances += created_[g] + states_->Destroyed(original_[g], gpu_[g], created_[g]);
     ++cost.gpus;

@@ -40,6 +40,7 @@ size_t GpuStates::Hash::operator()(const GpuState& s) const {
   uint64_t h = (uint64_t{s.model} << 16 | s.occupied) * 0x9e3779b97f4a7c15ULL;
   h = (h ^ s.free ^ (h >> 29)) * 0xbf58476d1ce4e5b9ULL;
   h = (h ^ s.usable ^ (h >> 32)) * 0x94d049bb133111ebULL;
+  h ^= uint64_t{s.other} << 40;
   return h ^ (h >> 31);
 }
 
@@ -98,17 +99,56 @@ int GpuStates::Potential(uint16_t model, gpu::LayoutId layout) {
 }
 
 GpuStateId GpuStates::Start(const ProblemGpu& gpu, bool empty) {
+  // Slots that are kept for somebody are kept of the model that it has.
+  const bool switches = gpu.recut && !gpu.IsUsed() && gpu.blocked == 0 && gpu.kept_slots == 0;
+  const uint16_t other = switches ? gpu.other : kNoModel;
   if (!IsCounted(gpu.model)) {
     const uint64_t kept = KeptFree(gpu.model, gpu.used, gpu.free);
     const uint64_t usable = gpu.broken ? 0 : (gpu.recut ? ~uint64_t{0} : kept) & ~gpu.blocked;
-    return Intern({gpu.model, gpu.used, empty ? 0 : kept, usable});
+    return Intern({gpu.model, gpu.used, empty ? 0 : kept, usable, other});
   }
   const gpu::Model& model = *problem_.models[gpu.model];
   Taken taken{0, static_cast<int>(gpu.used_shares.size())};
   for (const gpu::ProfileId profile : gpu.used_shares) taken.slots += model.profile(profile).slots;
   const uint64_t kept = shares_.Kept(model, taken, shares_.Intern(gpu.free_shares));
   const Open open{gpu.recut, gpu.broken ? model.slots() : gpu.kept_slots};
-  return Intern({gpu.model, taken.Pack(), empty ? 0 : kept, open.Pack()});
+  return Intern({gpu.model, taken.Pack(), empty ? 0 : kept, open.Pack(), other});
+}
+
+uint16_t GpuStates::ModelFor(const GpuState& state, uint16_t slice) const {
+  const std::vector<gpu::ProfileId>& profile = problem_.slices[slice].profile;
+  if (profile[state.model] != kNoProfile) return state.model;
+  return state.other != kNoModel && profile[state.other] != kNoProfile ? state.other : kNoModel;
+}
+
+GpuState GpuStates::Switched(const GpuState& state) const {
+  const uint64_t usable = IsCounted(state.other) ? Open{.recut = true}.Pack() : ~uint64_t{0};
+  const uint64_t none = 0;  // FreeShares: 0 for none
+  return {state.other, gpu::LayoutTable::kEmpty, none, usable, kNoModel};
+}
+
+std::vector<GpuState> GpuStates::WaysOf(const GpuState& state) const {
+  std::vector<GpuState> ways = {state};
+  ways.front().other = kNoModel;
+  if (state.other != kNoModel) ways.push_back(Switched(state));
+  return ways;
+}
+
+int GpuStates::MostInstances(const GpuState& state) const {
+  const int slots = problem_.models[state.model]->slots();
+  return state.other == kNoModel ? slots : std::max(slots, problem_.models[state.other]->slots());
+}
+
+int GpuStates::FreeInstances(const GpuState& state) const {
+  return IsCounted(state.model) ? static_cast<int>(shares_.Get(state.free).size())
+                                : std::popcount(state.free);
+}
+
+int GpuStates::Lost(const GpuState& before, const GpuState& after) {
+  const int was = Potential(before.model, before.occupied);
+  if (before.model == after.model) return was - Potential(after.model, after.occupied);
+  // What an empty one of that model would have lost.
+  return Potential(after.model, gpu::LayoutTable::kEmpty) - Potential(after.model, after.occupied);
 }
 
 GpuState GpuStates::AfterShares(GpuState state, std::span<const Taking> takings) {
@@ -127,19 +167,28 @@ GpuState GpuStates::AfterShares(GpuState state, std::span<const Taking> takings)
 }
 
 GpuStateId GpuStates::After(GpuStateId id, std::span<const Taking> takings) {
-  GpuState state = states_[id];
-  if (IsCounted(state.model)) return Intern(AfterShares(state, takings));
+  const GpuState& state = states_[id];
+  if (takings.empty()) return id;
+  // All of one GPU are of one model.
+  const bool stays = ModelFor(state, takings.front().slice) == state.model;
+  return Intern(AfterAll(stays ? state : Switched(state), takings));
+}
+
+GpuState GpuStates::AfterAll(GpuState state, std::span<const Taking> takings) {
+  state.other = kNoModel;
+  if (IsCounted(state.model)) return AfterShares(state, takings);
   const gpu::LayoutTable& table = Table(state.model);
   for (const Taking& one : takings) {
     state.occupied = table.Add(state.occupied, one.placement);
     state.free &= ~Bit(one.placement);
   }
   state.free = KeptFree(state.model, state.occupied, state.free);
-  return Intern(state);
+  return state;
 }
 
 int GpuStates::Destroyed(GpuStateId before_id, GpuStateId after_id, int created) const {
   const GpuState &before = states_[before_id], &after = states_[after_id];
+  if (before.model != after.model) return FreeInstances(before);
   if (!IsCounted(before.model)) {
     const uint64_t there = after.free | Table(before.model).Members(after.occupied);
     return std::popcount(before.free & ~there);
@@ -183,6 +232,16 @@ Step GpuStates::Next(GpuStateId id, uint16_t slice) {
 
 Step GpuStates::FindStep(GpuStateId id, uint16_t slice) {
   const GpuState state = states_[id];
+  const uint16_t model = ModelFor(state, slice);
+  if (model == kNoModel) return {};
+  if (model == state.model) return FindStepIn(state, slice);
+  Step step = FindStepIn(Switched(state), slice);
+  const int destroyed = step.destroyed + FreeInstances(state);
+  step.destroyed = static_cast<uint8_t>(std::min(destroyed, kMostFreeSlots));
+  return step;
+}
+
+Step GpuStates::FindStepIn(const GpuState& state, uint16_t slice) {
   const gpu::ProfileId profile = problem_.slices[slice].profile[state.model];
   if (profile == kNoProfile) return {};
   if (IsCounted(state.model)) return FindShareStep(state, profile);
@@ -202,7 +261,7 @@ Step GpuStates::FindStep(GpuStateId id, uint16_t slice) {
     const auto key = std::tuple(destroyed, -left, -int{table.placements()[placement].start});
     if (best.possible && key >= best_key) continue;
     best_key = key;
-    next = {state.model, occupied, kept, state.usable};
+    next = {state.model, occupied, kept, state.usable, kNoModel};
     const int slots = problem_.models[state.model]->slots();
     best = {.loss = Potential(state.model, state.occupied) - left,
             .placement = placement,
@@ -221,7 +280,7 @@ Step GpuStates::FindShareStep(const GpuState& state, gpu::ProfileId profile) {
   const bool there = shares_.Has(state.free, profile);
   if (!there && !open.recut) return {};
   if (CopiesOfShare(model, Taken::Of(state.occupied), open, profile) == 0) return {};
-  const GpuState next = AfterShares(state, {{Taking{0, profile, !there}}});
+  const GpuState next = AfterAll(state, {{Taking{0, profile, !there}}});
   const size_t others = FreeSharesOf(state).size() - (there ? 1 : 0);
   const int left = model.slots() - Taken::Of(next.occupied).slots;
   return {.next = Intern(next),
@@ -244,6 +303,17 @@ const std::vector<Counts>* GpuStates::MaximalSets(GpuStateId id) {
 std::optional<std::vector<Counts>> GpuStates::MaximalSetsWithin(GpuStateId id,
                                                                 std::span<const int> most) {
   const GpuState& state = states_[id];
+  auto sets = MaximalSetsOf(state, most);
+  if (state.other == kNoModel || !sets) return sets;
+  const auto others = MaximalSetsOf(Switched(state), most);
+  if (!others) return std::nullopt;
+  sets->insert(sets->end(), others->begin(), others->end());
+  KeepMaximal(*sets);
+  return sets;
+}
+
+std::optional<std::vector<Counts>> GpuStates::MaximalSetsOf(const GpuState& state,
+                                                            std::span<const int> most) const {
   if (!IsCounted(state.model)) return FindMaximalSets(state);
   const gpu::Model& model = *problem_.models[state.model];
   const Open open = Open::Of(state.usable);
@@ -296,22 +366,37 @@ const MostOnGpu& GpuStates::MostOn(GpuStateId id) {
   if (!most_[id].each.empty() || problem_.slices.empty()) return most_[id];
   MostOnGpu most;
   most.each.resize(problem_.slices.size());
-  const GpuState& state = states_[id];
-  if (IsCounted(state.model)) {
-    const gpu::Model& model = *problem_.models[state.model];
-    const Taken taken = Taken::Of(state.occupied);
-    for (size_t s = 0; s < most.each.size(); ++s) {
-      const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
-      if (profile == kNoProfile) continue;
-      most.each[s] =
-          static_cast<uint8_t>(CopiesOfShare(model, taken, Open::Of(state.usable), profile));
-      most.compute += int64_t{most.each[s]} * problem_.slices[s].compute;
+  const GpuState state = states_[id];
+  for (const GpuState& way : WaysOf(state)) {
+    if (IsCounted(way.model)) {
+      AddMostShares(way, most);
+    } else if (state.other == kNoModel) {
+      AddMostOf(*MaximalSets(id), most);
+    } else {
+      AddMostOf(FindMaximalSets(way), most);
     }
-    // No slice takes less of a GPU than on the model where it takes most.
-    most.size = std::numeric_limits<int>::max();
-    return most_[id] = std::move(most);
   }
-  for (const Counts& set : *MaximalSets(id)) {
+  return most_[id] = std::move(most);
+}
+
+void GpuStates::AddMostShares(const GpuState& state, MostOnGpu& most) {
+  const gpu::Model& model = *problem_.models[state.model];
+  const Taken taken = Taken::Of(state.occupied);
+  int64_t compute = 0;
+  for (size_t s = 0; s < most.each.size(); ++s) {
+    const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
+    if (profile == kNoProfile) continue;
+    most.each[s] =
+        static_cast<uint8_t>(CopiesOfShare(model, taken, Open::Of(state.usable), profile));
+    compute += int64_t{most.each[s]} * problem_.slices[s].compute;
+  }
+  most.compute = std::max(most.compute, compute);
+  // No slice takes less of a GPU than on the model where it takes most.
+  most.size = std::numeric_limits<int>::max();
+}
+
+void GpuStates::AddMostOf(const std::vector<Counts>& sets, MostOnGpu& most) const {
+  for (const Counts& set : sets) {
     std::vector<SliceCount> slices;
     for (size_t s = 0; s < set.size(); ++s) {
       most.each[s] = std::max(most.each[s], set[s]);
@@ -321,117 +406,6 @@ const MostOnGpu& GpuStates::MostOn(GpuStateId id) {
     most.size = std::max(most.size, worth.size);
     most.compute = std::max(most.compute, worth.compute);
   }
-  return most_[id] = std::move(most);
-}
-
-namespace {
-
-// Tries every way to put the slices on the GPU, equal slices by rising placement.
-class Arranger {
- public:
-  using Kept = std::function<uint64_t(gpu::LayoutId, uint64_t)>;  // GpuStates::KeptFree
-  Arranger(GpuStates& states, const Problem& problem, const GpuState& start, Kept kept)
-      : states_(states),
-        problem_(problem),
-        start_(start),
-        kept_(std::move(kept)),
-        table_(states.Table(start.model)) {}
-
-  std::optional<Arrangement> Find(const Counts& counts) {
-    left_ = counts;
-    Descend(0, 0, start_.occupied);
-    return best_;
-  }
-
- private:
-  void Descend(size_t slice, int from, gpu::LayoutId layout) {
-    while (slice < left_.size() && left_[slice] == 0) {
-      ++slice;
-      from = 0;
-    }
-    if (slice == left_.size()) return Consider(layout);
-    const gpu::ProfileId profile = problem_.slices[slice].profile[start_.model];
-    if (profile == kNoProfile) return;
-    const uint64_t can = table_.PlacementsOf(profile) & start_.usable & table_.Addable(layout) &
-                         (~uint64_t{0} << from);
-    --left_[slice];
-    for (uint64_t rest = can; rest != 0; rest &= rest - 1) {
-      const int placement = std::countr_zero(rest);
-      chosen_.emplace_back(static_cast<uint16_t>(slice), static_cast<gpu::PlacementId>(placement));
-      // Nothing lies beyond the last of 64 placements; a second equal one cannot be added anyway.
-      Descend(slice, std::min(placement + 1, 63),
-              table_.Add(layout, static_cast<gpu::PlacementId>(placement)));
-      chosen_.pop_back();
-    }
-    ++left_[slice];
-  }
-
-  void Consider(gpu::LayoutId layout) {
-    uint64_t taken = 0;
-    for (const auto& [slice, placement] : chosen_) taken |= Bit(placement);
-    const uint64_t others = start_.free & ~taken;
-    const int destroyed = std::popcount(others & ~kept_(layout, others));
-    const int changes = std::popcount(taken & ~start_.free) + destroyed;
-    const int potential = states_.Potential(start_.model, layout);
-    if (best_ && std::pair(changes, -potential) >= std::pair(best_->changes, -potential_)) return;
-    best_ = Arrangement{{}, changes};
-    for (const auto& [slice, placement] : chosen_) {
-      best_->takings.push_back({slice, placement, (start_.free & Bit(placement)) == 0});
-    }
-    potential_ = potential;
-  }
-
-  GpuStates& states_;
-  const Problem& problem_;
-  const GpuState start_;
-  const Kept kept_;
-  const gpu::LayoutTable& table_;
-  Counts left_;
-  std::vector<std::pair<uint16_t, gpu::PlacementId>> chosen_;
-  std::optional<Arrangement> best_;
-  int potential_ = 0;
-};
-
-}  // namespace
-
-std::optional<Arrangement> GpuStates::ArrangeShares(const GpuState& start, const Counts& counts) {
-  Arrangement arrangement;
-  GpuState state = start;
-  for (size_t s = 0; s < counts.size(); ++s) {
-    const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
-    if (counts[s] > 0 && profile == kNoProfile) return std::nullopt;
-    for (int n = 0; n < counts[s]; ++n) {
-      const Open open = Open::Of(state.usable);
-      const bool there = shares_.Has(state.free, profile);
-      const Taken taken = Taken::Of(state.occupied);
-      if (!there && !open.recut) return std::nullopt;
-      if (CopiesOfShare(*problem_.models[state.model], taken, open, profile) == 0) {
-        return std::nullopt;
-      }
-      // Free ones that give way to some may serve others: none goes before all are dealt with.
-      const Taken with{taken.slots + problem_.models[state.model]->profile(profile).slots,
-                       taken.shares + 1};
-      state.occupied = with.Pack();
-      if (there) state.free = shares_.Without(state.free, profile);
-      arrangement.takings.push_back({static_cast<uint16_t>(s), profile, !there});
-      arrangement.changes += there ? 0 : 1;
-    }
-  }
-  const uint64_t kept = KeptFree(state.model, state.occupied, state.free);
-  arrangement.changes +=
-      static_cast<int>(shares_.Get(state.free).size() - shares_.Get(kept).size());
-  return arrangement;
-}
-
-const std::optional<Arrangement>& GpuStates::Arrange(GpuStateId id, const Counts& counts) {
-  const auto [it, fresh] = arrangements_.try_emplace({id, counts});
-  if (!fresh) return it->second;
-  const GpuState state = states_[id];
-  if (IsCounted(state.model)) return it->second = ArrangeShares(state, counts);
-  const auto kept = [&](gpu::LayoutId layout, uint64_t free) {
-    return KeptFree(state.model, layout, free);
-  };
-  return it->second = Arranger(*this, problem_, state, kept).Find(counts);
 }
 
 namespace {

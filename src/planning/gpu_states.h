@@ -34,6 +34,7 @@ struct GpuState {
   gpu::LayoutId occupied = gpu::LayoutTable::kEmpty;  // used and planned instances
   uint64_t free = 0;                                  // existing free instances that are kept
   uint64_t usable = 0;                                // placements that may be taken
+  uint16_t other = kNoModel;  // that it may have instead: nothing is used or planned then
   friend bool operator==(const GpuState&, const GpuState&) = default;
 };
 
@@ -84,6 +85,19 @@ class GpuStates {
   int Destroyed(GpuStateId before, GpuStateId after, int created) const;
   int TakenSlots(GpuStateId id) const;
   bool IsCounted(uint16_t model) const { return problem_.models[model]->counted(); }
+  // Whether it has shares, or may have.
+  bool MayBeShared(GpuStateId id) const {
+    const GpuState& state = states_[id];
+    return IsCounted(state.model) || (state.other != kNoModel && IsCounted(state.other));
+  }
+  // Which of its models serves the slice; kNoModel: none.
+  uint16_t ModelFor(const GpuState& state, uint16_t slice) const;
+  // Most instances that it can hold, in either model.
+  int MostInstances(const GpuState& state) const;
+  // The state as each of its models, without the choice: the one that it has comes first.
+  std::vector<GpuState> WaysOf(const GpuState& state) const;
+  // What is lost of the potential from one state to a later one.
+  int Lost(const GpuState& before, const GpuState& after);
   Step Next(GpuStateId id, uint16_t slice);
   // Every largest set of slices that can be added, in the sense that none contains another; of
   // shares no more than all pods ask for. Null: there are too many, of shares alone.
@@ -130,7 +144,16 @@ class GpuStates {
   };
   // Those of the free instances that can stay beside this layout.
   uint64_t KeptFree(uint16_t model, gpu::LayoutId occupied, uint64_t free);
+  // As the other model, empty.
+  GpuState Switched(const GpuState& state) const;
+  int FreeInstances(const GpuState& state) const;
+  std::optional<std::vector<Counts>> MaximalSetsOf(const GpuState& state,
+                                                   std::span<const int> most) const;
+  void AddMostShares(const GpuState& state, MostOnGpu& most);
+  void AddMostOf(const std::vector<Counts>& sets, MostOnGpu& most) const;
+  GpuState AfterAll(GpuState state, std::span<const Taking> takings);
   Step FindStep(GpuStateId id, uint16_t slice);
+  Step FindStepIn(const GpuState& state, uint16_t slice);
   Step FindShareStep(const GpuState& state, gpu::ProfileId profile);
   std::vector<Counts> FindMaximalSets(const GpuState& state) const;
   GpuState AfterShares(GpuState state, std::span<const Taking> takings);

@@ -24,7 +24,7 @@ class SetBook {
 
   // Null: there are too many.
   const std::vector<Counts>* Of(GpuStateId gpu) {
-    if (!states_.IsCounted(states_.Get(gpu).model)) return states_.MaximalSets(gpu);
+    if (!states_.MayBeShared(gpu)) return states_.MaximalSets(gpu);
     const auto [at, fresh] = shares_.try_emplace(gpu);
     if (fresh) at->second = states_.MaximalSetsWithin(gpu, most_);
     return at->second ? &*at->second : nullptr;

@@ -39,8 +39,9 @@ Node NodeNow(const Draft& draft, int index) {
   for (int i = 0; i < place.gpu_count; ++i) {
     const int gpu = place.first_gpu + i;
     if (problem.gpus[gpu].broken) continue;
-    const int slots = problem.models[problem.gpus[gpu].model]->slots();
-    const int taken = draft.states().TakenSlots(draft.gpu(gpu));
+    const GpuStateId state = draft.gpu(gpu);
+    const int slots = problem.models[draft.states().Get(state).model]->slots();
+    const int taken = draft.states().TakenSlots(state);
     node.gpu_milli[i] = kWholeGpu * (slots - taken) / slots;
   }
   if (packing.gpu < 0) return node;

@@ -42,6 +42,17 @@ class PlanWriter {
     const int node = t_.problem.gpus[gpu].node;
     return t_.nodes[node]->gpus.gpus[gpu - t_.problem.nodes[node].first_gpu];
   }
+  // The GPU as the plan has it: empty of the other model if it switches that.
+  const gpu::Model& ModelOf(int gpu) const {
+    return *t_.problem.models[states_.Get(draft_.gpu(gpu)).model];
+  }
+  bool Switches(int gpu) const { return &ModelOf(gpu) != InfoOf(gpu).model; }
+  const cluster::Gpu& GpuOf(int gpu) const {
+    if (!Switches(gpu)) return InfoOf(gpu);
+    const auto [at, fresh] = switched_.try_emplace(gpu, InfoOf(gpu));
+    if (fresh) at->second.Switch();
+    return at->second;
+  }
   void WritePlaced(Plan& plan) {
     plan.pods.resize(t_.pending.size());
     for (size_t i = 0; i < plan.pods.size(); ++i) plan.pods[i].pod = t_.pending[i];
@@ -54,10 +65,11 @@ class PlanWriter {
       outcome.node = t_.nodes[placed.node]->node->meta.name;
       for (uint32_t d = 0; d < placed.device_count; ++d) {
         const Device& device = draft_.DevicesOf(placed)[d];
-        const cluster::Gpu& info = InfoOf(device.gpu);
+        const cluster::Gpu& info = GpuOf(device.gpu);
         const gpu::Placement placement = place_of_[placed.first_device + d];
-        outcome.devices.push_back(
-            {info.index, placement, info.model->profile(placement.profile).name, !device.created});
+        outcome.devices.push_back({info.index, placement,
+                                   info.model->profile(placement.profile).name, !device.created,
+                                   Switches(device.gpu) ? info.model : nullptr});
         planned_for_[{device.gpu, placement}] = pending;
       }
     }
@@ -79,7 +91,7 @@ class PlanWriter {
       }
     };
     each([&](const Device& device, gpu::Placement& place) {
-      const cluster::Gpu& info = InfoOf(device.gpu);
+      const cluster::Gpu& info = GpuOf(device.gpu);
       if (!info.model->counted()) {
         place = info.model->layouts().placements()[device.placement];
         return;
@@ -135,7 +147,7 @@ class PlanWriter {
   }
 
   PlannedGpu WriteGpu(int g) const {
-    const cluster::Gpu& info = InfoOf(g);
+    const cluster::Gpu& info = GpuOf(g);
     PlannedGpu gpu{info.index, info.model, {}, 0, 0};
     for (const gpu::Placement& placement : TargetOf(g)) {
       gpu.layout.push_back(WriteInstance(g, placement));
@@ -149,7 +161,7 @@ class PlanWriter {
 
   // All that lies on it in the end.
   std::vector<gpu::Placement> TargetOf(int g) const {
-    const cluster::Gpu& info = InfoOf(g);
+    const cluster::Gpu& info = GpuOf(g);
     const GpuState& after = states_.Get(draft_.gpu(g));
     std::vector<gpu::Placement> target;
     if (!info.model->counted()) {
@@ -174,7 +186,7 @@ class PlanWriter {
 
   PlannedInstance WriteInstance(int g, gpu::Placement placement) const {
     PlannedInstance instance{placement, PlannedInstance::State::kNew, ""};
-    const auto& there = InfoOf(g).instances;
+    const auto& there = GpuOf(g).instances;
     const auto known = std::ranges::find(there, placement, &cluster::Instance::placement);
     if (known != there.end()) {
       instance.state = known->used ? PlannedInstance::State::kUsed : PlannedInstance::State::kFree;
@@ -192,6 +204,7 @@ class PlanWriter {
   std::map<std::pair<int, gpu::Placement>, int> planned_for_;  // GPU and placement -> pod
   std::vector<gpu::Placement> place_of_;                       // by device of the draft
   std::map<int, std::vector<gpu::Placement>> kept_shares_;     // free ones that stay, by GPU
+  mutable std::map<int, cluster::Gpu> switched_;               // by GPU
 };
 
 }  // namespace

@@ -67,6 +67,8 @@ struct AssignedDevice {
   gpu::Placement placement;
   std::string profile;
   bool existing = false;  // a free instance that is there already
+  // Which the GPU is switched to by the plan (cluster::Gpu::other); null: the one that it has.
+  const gpu::Model* model = nullptr;
 };
 
 // Machine-readable reasons; the codes are also the names in JSON. Codes of filters stand beside

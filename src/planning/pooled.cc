@@ -130,41 +130,58 @@ void PooledProgram::LimitSlices(int pool) {
   for (const auto& [state, gpus] : pools_[pool].gpus) {
     const auto count = static_cast<double>(gpus.size());
     const std::vector<Counts>* sets = states_.MaximalSets(state);
-    const bool counted = states_.IsCounted(states_.Get(state).model);
-    if (sets == nullptr || (counted && sets->size() > kMostShareSets)) {
+    if (sets == nullptr || (states_.MayBeShared(state) && sets->size() > kMostShareSets)) {
       LimitShares(pool, state, count, slice_row);
       continue;
     }
-    const int gpu_row = program_.AddRow(count);
-    for (const Counts& set : *sets) {
-      const int column = program_.AddColumn(count);
-      program_.Set(gpu_row, column, 1);
-      for (size_t s = 0; s < set.size(); ++s) {
-        if (set[s] > 0 && slice_row[s] >= 0)
-          program_.Set(slice_row[s], column, -double{1} * set[s]);
-      }
-      sets_.push_back({pool, state, &set});
-    }
+    AddSets(pool, state, *sets, program_.AddRow(count), count, slice_row);
   }
 }
 
-// Of many mixtures of shares: no more memory, and no more shares, than the GPUs have together.
+void PooledProgram::AddSets(int pool, GpuStateId state, const std::vector<Counts>& sets,
+                            int gpu_row, double gpus, const std::vector<int>& slice_row) {
+  for (const Counts& set : sets) {
+    const int column = program_.AddColumn(gpus);
+    program_.Set(gpu_row, column, 1);
+    for (size_t s = 0; s < set.size(); ++s) {
+      if (set[s] > 0 && slice_row[s] >= 0) program_.Set(slice_row[s], column, -double{1} * set[s]);
+    }
+    sets_.push_back({pool, state, &set});
+  }
+}
+
+// Of many mixtures of shares: no more memory, and no more shares, than the GPUs have together that
+// are shared.
 void PooledProgram::LimitShares(int pool, GpuStateId state, double gpus,
                                 const std::vector<int>& slice_row) {
-  const GpuState& now = states_.Get(state);
-  const gpu::Model& model = *problem_.models[now.model];
-  const Taken taken = Taken::Of(now.occupied);
-  const int left = model.slots() - taken.slots - Open::Of(now.usable).kept;
-  const int memory = program_.AddRow(gpus * std::max(0, left));
-  const int number = program_.AddRow(gpus * (model.most_instances() - taken.shares));
-  const MostOnGpu& most = states_.MostOn(state);
-  for (size_t s = 0; s < slice_row.size(); ++s) {
-    if (slice_row[s] < 0 || most.each[s] == 0) continue;
-    const int column = program_.AddColumn(gpus * most.each[s]);
-    program_.Set(memory, column, model.profile(problem_.slices[s].profile[now.model]).slots);
-    program_.Set(number, column, 1);
-    program_.Set(slice_row[s], column, -1);
+  const int gpu_row = program_.AddRow(gpus);
+  for (const GpuState& way : states_.WaysOf(GpuState(states_.Get(state)))) {
+    if (!states_.IsCounted(way.model)) {
+      const std::vector<Counts>* sets = states_.MaximalSets(states_.Intern(way));
+      AddSets(pool, state, *sets, gpu_row, gpus, slice_row);
+      continue;
+    }
+    const gpu::Model& model = *problem_.models[way.model];
+    const Taken taken = Taken::Of(way.occupied);
+    const Open open = Open::Of(way.usable);
+    const int left = std::max(0, model.slots() - taken.slots - open.kept);
+    const int sharing = program_.AddColumn(gpus);
     sets_.push_back({pool, state, nullptr});
+    const int memory = program_.AddRow(0), number = program_.AddRow(0);
+    program_.Set(gpu_row, sharing, 1);
+    program_.Set(memory, sharing, -double{1} * left);
+    program_.Set(number, sharing, -double{1} * (model.most_instances() - taken.shares));
+    for (size_t s = 0; s < slice_row.size(); ++s) {
+      const gpu::ProfileId profile = problem_.slices[s].profile[way.model];
+      if (slice_row[s] < 0 || profile == kNoProfile) continue;
+      const int most = CopiesOfShare(model, taken, open, profile);
+      if (most == 0) continue;
+      const int column = program_.AddColumn(gpus * most);
+      program_.Set(memory, column, model.profile(profile).slots);
+      program_.Set(number, column, 1);
+      program_.Set(slice_row[s], column, -1);
+      sets_.push_back({pool, state, nullptr});
+    }
   }
 }
 
@@ -276,6 +293,9 @@ Problem PooledProgram::Cut(const std::vector<double>& columns) const {
       gpu.recut = false;
       gpu.free = 0;
       gpu.free_shares.clear();
+      if (!arranged->takings.empty()) {
+        gpu.model = states_.ModelFor(states_.Get(column.state), arranged->takings.front().slice);
+      }
       for (const Taking& taking : arranged->takings) {
         if (states_.IsCounted(gpu.model)) {
           gpu.free_shares.push_back(taking.placement);

@@ -58,6 +58,8 @@ class PooledProgram {
   void LimitPods(int pool);
   void LimitSlices(int pool);
   void LimitShares(int pool, GpuStateId state, double gpus, const std::vector<int>& slice_row);
+  void AddSets(int pool, GpuStateId state, const std::vector<Counts>& sets, int gpu_row,
+               double gpus, const std::vector<int>& slice_row);
   void LimitResource(int pool, size_t dimension);
   void LimitClasses();
   double MostAlone(const PodClass& cls, const Pool& pool) const;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "gpu/catalogue.h"
@@ -18,6 +19,7 @@
 namespace nos::planning {
 
 inline constexpr gpu::ProfileId kNoProfile = 0xff;
+inline constexpr uint16_t kNoModel = 0xffff;
 // A free amount that no pod can use up: resources that a node's arithmetic does not limit.
 inline constexpr int64_t kPlenty = int64_t{1} << 60;
 
@@ -67,6 +69,9 @@ struct Shape {
 struct ProblemGpu {
   int node = 0;
   uint16_t model = 0;  // index of Problem::models
+  // What it may be instead once nothing is used on it, and hence at once if nothing is; kNoModel:
+  // nothing. No slice is of both.
+  uint16_t other = kNoModel;
   // May be cut anew. Otherwise only its free instances serve pods, as they are.
   bool recut = true;
   gpu::LayoutId used = gpu::LayoutTable::kEmpty;
@@ -77,6 +82,14 @@ struct ProblemGpu {
   std::vector<gpu::ProfileId> used_shares = {}, free_shares = {};
   int kept_slots = 0;
   bool broken = false;  // nobody knows what is used of it: takes no pod
+
+  // To the other model. REQUIRES: there is one, and nothing is used.
+  void Switch() {
+    std::swap(model, other);
+    free = 0;
+    free_shares.clear();
+  }
+  bool IsUsed() const { return used != gpu::LayoutTable::kEmpty || !used_shares.empty(); }
 };
 
 struct ProblemNode {

@@ -21,7 +21,10 @@ namespace nos::planning {
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice) {
   const ProblemNode& where = problem.nodes[node];
   for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
-    if (problem.slices[slice].profile[problem.gpus[g].model] != kNoProfile) return true;
+    const std::vector<gpu::ProfileId>& profile = problem.slices[slice].profile;
+    const ProblemGpu& gpu = problem.gpus[g];
+    if (profile[gpu.model] != kNoProfile) return true;
+    if (gpu.other != kNoModel && profile[gpu.other] != kNoProfile) return true;
   }
   return false;
 }

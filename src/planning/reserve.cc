@@ -49,7 +49,8 @@ struct SharedGpu {
 SharedGpu ShareOut(const Draft& draft, int gpu) {
   const Problem& problem = draft.problem();
   const ProblemGpu& facts = problem.gpus[gpu];
-  const gpu::Model& model = *problem.models[facts.model];
+  const uint16_t number = draft.states().Get(draft.gpu(gpu)).model;
+  const gpu::Model& model = *problem.models[number];
   std::vector<gpu::ProfileId> profiles = facts.used_shares;
   for (const uint32_t index : draft.PodsOn(facts.node)) {
     const PlacedPod& pod = draft.pods()[index];
@@ -64,47 +65,59 @@ SharedGpu ShareOut(const Draft& draft, int gpu) {
     const int slots = model.profile(profile).slots;
     shared.left -= slots;
     --shared.numbers;
-    shared.in_use.push_back({slots, {gpu, profile, seen[profile]++}});
+    shared.in_use.push_back({slots, {gpu, profile, seen[profile]++, number}});
   }
   std::ranges::stable_sort(shared.in_use, {}, &SharedGpu::InUse::slots);
   return shared;
 }
 
+// One GPU as instances on it are assumed gone.
+struct FutureGpu {
+  uint16_t model = 0;
+  // That it may be instead once nothing is on it; kNoModel: nothing, or somebody keeps slots of it.
+  uint16_t other = kNoModel;
+  gpu::LayoutId layout = gpu::LayoutTable::kEmpty;
+  uint64_t usable = 0;
+  SharedGpu shared;  // of a counted model
+};
+
 // How one node's GPUs could serve a pod: what is left of them as instances are assumed gone.
 class NodePlan {
  public:
-  NodePlan(const Draft& draft, int node) : draft_(draft), node_(draft.problem().nodes[node]) {
+  NodePlan(const Draft& draft, int node)
+      : draft_(draft), problem_(draft.problem()), node_(problem_.nodes[node]) {
     place_.node = node;
-    for (int i = 0; i < node_.gpu_count; ++i) {
-      const GpuState& state = draft.states().Get(draft.gpu(node_.first_gpu + i));
-      layout_.push_back(state.occupied);
-      usable_.push_back(state.usable);
-      const bool counted = draft.states().IsCounted(state.model);
-      shared_.push_back(counted ? ShareOut(draft, node_.first_gpu + i) : SharedGpu());
-    }
+    for (int i = 0; i < node_.gpu_count; ++i) gpus_.push_back(Now(node_.first_gpu + i));
   }
 
   // Takes the slice where fewest instances are in the way; false: no GPU here could ever serve it.
   bool Take(uint16_t slice) {
     Choice best;
     for (int i = 0; i < node_.gpu_count; ++i) {
-      IsCounted(i) ? ConsiderShare(i, slice, best) : Consider(i, slice, best);
+      Consider(i, gpus_[i], {}, slice, best);
+      ConsiderSwitch(i, slice, best);
     }
     if (best.gpu < 0) return false;
-    if (IsCounted(best.gpu)) {
-      TakeShare(best, slice);
+    FutureGpu& gpu = gpus_[best.gpu];
+    if (best.switches) {
+      for (const SlotInTheWay& slot : AllOn(best.gpu)) place_.in_the_way.push_back(slot);
+      gpu = Switched(gpu);
+    }
+    gpu.other = kNoModel;  // what is planned for this pod may not be taken away for its next slice
+    const int number = node_.first_gpu + best.gpu;
+    place_.devices.push_back({{slice, best.placement, true}, number});
+    if (IsCounted(gpu)) {
+      TakeShare(gpu, best.placement);
       return true;
     }
-    const gpu::LayoutTable& table = Table(best.gpu);
-    const gpu::LayoutId rest = table.FromMembers(table.Members(layout_[best.gpu]) & ~best.against);
-    layout_[best.gpu] = table.Add(rest, best.placement);
-    const int gpu = node_.first_gpu + best.gpu;
+    const gpu::LayoutTable& table = Table(gpu);
+    const gpu::LayoutId rest = table.FromMembers(table.Members(gpu.layout) & ~best.against);
+    gpu.layout = table.Add(rest, best.placement);
     for (uint64_t left = best.against; left != 0; left &= left - 1) {
-      place_.in_the_way.push_back({gpu, static_cast<gpu::PlacementId>(std::countr_zero(left))});
+      const auto member = static_cast<gpu::PlacementId>(std::countr_zero(left));
+      place_.in_the_way.push_back({number, member, 0, gpu.model});
     }
-    // What is planned for this pod may not be taken away for its next slice.
-    usable_[best.gpu] &= ~Conflicts(table, best.placement);
-    place_.devices.push_back({{slice, best.placement, true}, gpu});
+    gpu.usable &= ~Conflicts(table, best.placement);
     return true;
   }
 
@@ -129,27 +142,85 @@ class NodePlan {
     uint64_t against = 0;
     int start = 0;
     int in_the_way = 0;  // how many
+    bool switches = false;
   };
 
-  const ProblemGpu& Facts(int i) const { return draft_.problem().gpus[node_.first_gpu + i]; }
-  bool IsCounted(int i) const { return draft_.states().IsCounted(Facts(i).model); }
-  const gpu::LayoutTable& Table(int i) const { return draft_.states().Table(Facts(i).model); }
-  int SlotsOf(int i, gpu::ProfileId profile) const {
-    return draft_.problem().models[Facts(i).model]->profile(profile).slots;
+  FutureGpu Now(int gpu) const {
+    const ProblemGpu& facts = problem_.gpus[gpu];
+    const GpuState& state = draft_.states().Get(draft_.gpu(gpu));
+    FutureGpu now{state.model, OtherOf(facts, state), state.occupied, state.usable, {}};
+    if (IsCounted(now)) now.shared = ShareOut(draft_, gpu);
+    return now;
+  }
+  static uint16_t OtherOf(const ProblemGpu& facts, const GpuState& state) {
+    if (!facts.recut || facts.blocked != 0 || facts.kept_slots != 0) return kNoModel;
+    return state.model == facts.model ? facts.other : facts.model;
+  }
+  FutureGpu Switched(const FutureGpu& gpu) const {
+    FutureGpu after{gpu.other, kNoModel, gpu::LayoutTable::kEmpty, ~uint64_t{0}, {}};
+    const gpu::Model& model = *problem_.models[after.model];
+    after.shared = {model.slots(), model.most_instances(), {}};
+    return after;
   }
 
-  void ConsiderShare(int i, uint16_t slice, Choice& best) const {
-    const gpu::ProfileId profile = draft_.problem().slices[slice].profile[Facts(i).model];
-    if (profile == kNoProfile || !Facts(i).recut) return;
-    const auto going = shared_[i].InTheWayOf(SlotsOf(i, profile));
-    if (!going) return;
-    const int count = static_cast<int>(going->size());
-    if (best.gpu < 0 || count < best.in_the_way) best = {i, profile, 0, 0, count};
+  bool IsCounted(const FutureGpu& gpu) const { return draft_.states().IsCounted(gpu.model); }
+  const gpu::LayoutTable& Table(const FutureGpu& gpu) const {
+    return draft_.states().Table(gpu.model);
+  }
+  int SlotsOf(const FutureGpu& gpu, gpu::ProfileId profile) const {
+    return problem_.models[gpu.model]->profile(profile).slots;
   }
 
-  void TakeShare(const Choice& best, uint16_t slice) {
-    SharedGpu& shared = shared_[best.gpu];
-    const int slots = SlotsOf(best.gpu, best.placement);
+  // All that has to go before it can be switched.
+  std::vector<SlotInTheWay> AllOn(int i) const {
+    const FutureGpu& gpu = gpus_[i];
+    std::vector<SlotInTheWay> all;
+    for (const SharedGpu::InUse& share : gpu.shared.in_use) all.push_back(share.slot);
+    if (IsCounted(gpu)) return all;
+    for (uint64_t left = Table(gpu).Members(gpu.layout); left != 0; left &= left - 1) {
+      const auto member = static_cast<gpu::PlacementId>(std::countr_zero(left));
+      all.push_back({node_.first_gpu + i, member, 0, gpu.model});
+    }
+    return all;
+  }
+
+  void ConsiderSwitch(int i, uint16_t slice, Choice& best) const {
+    if (gpus_[i].other == kNoModel) return;
+    if (problem_.slices[slice].profile[gpus_[i].other] == kNoProfile) return;
+    Consider(i, Switched(gpus_[i]), AllOn(i), slice, best);
+  }
+
+  // `gone`: what has to go for the GPU to be as it is told.
+  void Consider(int i, const FutureGpu& gpu, const std::vector<SlotInTheWay>& gone, uint16_t slice,
+                Choice& best) const {
+    const gpu::ProfileId profile = problem_.slices[slice].profile[gpu.model];
+    if (profile == kNoProfile || !problem_.gpus[node_.first_gpu + i].recut) return;
+    const bool switches = gpu.model != gpus_[i].model;
+    const int before = static_cast<int>(gone.size());
+    if (IsCounted(gpu)) {
+      const auto going = gpu.shared.InTheWayOf(SlotsOf(gpu, profile));
+      if (!going) return;
+      const int count = before + static_cast<int>(going->size());
+      if (best.gpu < 0 || count < best.in_the_way) best = {i, profile, 0, 0, count, switches};
+      return;
+    }
+    const gpu::LayoutTable& table = Table(gpu);
+    for (uint64_t rest = table.PlacementsOf(profile) & gpu.usable; rest != 0; rest &= rest - 1) {
+      const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(rest));
+      const uint64_t against = Against(table, gpu.layout, placement);
+      const gpu::LayoutId left = table.FromMembers(table.Members(gpu.layout) & ~against);
+      if (table.Add(left, placement) == gpu::LayoutTable::kIllegal) continue;
+      const int start = table.placements()[placement].start;
+      const int count = before + std::popcount(against);
+      const bool better =
+          best.gpu < 0 || std::pair(count, -start) < std::pair(best.in_the_way, -best.start);
+      if (better) best = {i, placement, against, start, count, switches};
+    }
+  }
+
+  void TakeShare(FutureGpu& gpu, gpu::ProfileId profile) {
+    SharedGpu& shared = gpu.shared;
+    const int slots = SlotsOf(gpu, profile);
     const std::vector<SharedGpu::InUse> in_the_way = *shared.InTheWayOf(slots);
     for (const SharedGpu::InUse& going : in_the_way) {
       place_.in_the_way.push_back(going.slot);
@@ -159,32 +230,12 @@ class NodePlan {
     }
     shared.left -= slots;
     --shared.numbers;
-    place_.devices.push_back({{slice, best.placement, true}, node_.first_gpu + best.gpu});
-  }
-
-  void Consider(int i, uint16_t slice, Choice& best) const {
-    const ProblemGpu& gpu = draft_.problem().gpus[node_.first_gpu + i];
-    const gpu::ProfileId profile = draft_.problem().slices[slice].profile[gpu.model];
-    if (profile == kNoProfile || !gpu.recut) return;
-    const gpu::LayoutTable& table = Table(i);
-    for (uint64_t rest = table.PlacementsOf(profile) & usable_[i]; rest != 0; rest &= rest - 1) {
-      const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(rest));
-      const uint64_t against = Against(table, layout_[i], placement);
-      const gpu::LayoutId left = table.FromMembers(table.Members(layout_[i]) & ~against);
-      if (table.Add(left, placement) == gpu::LayoutTable::kIllegal) continue;
-      const int start = table.placements()[placement].start;
-      const int count = std::popcount(against);
-      const bool better =
-          best.gpu < 0 || std::pair(count, -start) < std::pair(best.in_the_way, -best.start);
-      if (better) best = {i, placement, against, start, count};
-    }
   }
 
   const Draft& draft_;
+  const Problem& problem_;
   const ProblemNode& node_;
-  std::vector<gpu::LayoutId> layout_;
-  std::vector<uint64_t> usable_;
-  std::vector<SharedGpu> shared_;  // of counted models
+  std::vector<FutureGpu> gpus_;
   FuturePlace place_;
 };
 
@@ -229,7 +280,10 @@ class LeastInTheWay {
     const size_t at = state * draft_.problem().slices.size() + slice;
     if (at >= known_.size()) known_.resize(at + 1, kUnknown);
     if (known_[at] == kUnknown) known_[at] = Find(draft_.states().Get(state), slice);
-    return draft_.problem().gpus[gpu].recut ? known_[at] : kNever;
+    const ProblemGpu& facts = draft_.problem().gpus[gpu];
+    if (!facts.recut) return kNever;
+    if (known_[at] != kNever || !MaySwitchFor(facts, slice)) return known_[at];
+    return draft_.states().Get(state).other == kNoModel ? 1 : 0;
   }
 
   // No place for the class on this node has fewer instances in the way.
@@ -249,6 +303,13 @@ class LeastInTheWay {
 
  private:
   static constexpr int kUnknown = -1;
+
+  // Once what is there is gone.
+  bool MaySwitchFor(const ProblemGpu& gpu, uint16_t slice) const {
+    const std::vector<gpu::ProfileId>& profile = draft_.problem().slices[slice].profile;
+    return gpu.other != kNoModel &&
+           (profile[gpu.other] != kNoProfile || profile[gpu.model] != kNoProfile);
+  }
 
   int Find(const GpuState& state, uint16_t slice) const {
     const gpu::ProfileId profile = draft_.problem().slices[slice].profile[state.model];
@@ -303,12 +364,18 @@ int SlotsOn(const Problem& problem, const ProblemGpu& gpu, gpu::ProfileId profil
   return problem.models[gpu.model]->profile(profile).slots;
 }
 
+// Whether the GPU has to be switched for the slice.
+bool IsOfOther(const Problem& problem, const Device& device) {
+  return problem.slices[device.slice].profile[problem.gpus[device.gpu].model] == kNoProfile;
+}
+
 // What shares in use that are in the way will leave need not be kept besides.
 void KeepForShares(Problem& problem, const FuturePlace& place) {
   std::map<int, int> more;  // by GPU
   for (const Device& d : place.devices) {
     const ProblemGpu& gpu = problem.gpus[d.gpu];
-    if (problem.models[gpu.model]->counted()) more[d.gpu] += SlotsOn(problem, gpu, d.placement);
+    const bool shared = problem.models[gpu.model]->counted() && !IsOfOther(problem, d);
+    if (shared) more[d.gpu] += SlotsOn(problem, gpu, d.placement);
   }
   for (const SlotInTheWay& slot : place.in_the_way) {
     const ProblemGpu& gpu = problem.gpus[slot.gpu];
@@ -322,8 +389,12 @@ void KeepForShares(Problem& problem, const FuturePlace& place) {
 void Block(Problem& problem, const FuturePlace& place, int cls) {
   for (const Device& d : place.devices) {
     ProblemGpu& gpu = problem.gpus[d.gpu];
-    if (problem.models[gpu.model]->counted()) continue;
-    gpu.blocked |= NodePlan::Conflicts(problem.models[gpu.model]->layouts(), d.placement);
+    if (IsOfOther(problem, d)) {  // nothing more, until it is empty
+      gpu.blocked = ~uint64_t{0};
+      gpu.kept_slots = problem.models[gpu.model]->slots();
+    } else if (!problem.models[gpu.model]->counted()) {
+      gpu.blocked |= NodePlan::Conflicts(problem.models[gpu.model]->layouts(), d.placement);
+    }
   }
   KeepForShares(problem, place);
   int64_t* free = &problem.free[static_cast<size_t>(place.node) * problem.dimensions];

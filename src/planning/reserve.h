@@ -14,6 +14,7 @@ struct SlotInTheWay {
   int gpu = 0;
   gpu::PlacementId placement = 0;  // of an instance that must fall free; of shares the profile
   int nth = 0;                     // of equal shares: those in use come before planned ones
+  uint16_t model = 0;              // of the GPU then: index of Problem::models
   friend auto operator<=>(const SlotInTheWay&, const SlotInTheWay&) = default;
 };
 

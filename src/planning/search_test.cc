@@ -49,8 +49,11 @@ TEST(SearchTest, TouchesNoMoreGpusThanTheSlotsNeed) {
   EXPECT_EQ(found.cost.instances, 250);  // 200 created, 50 whole-GPU instances destroyed
 }
 
-const gpu::Model& ModelOf(const std::string& name) {
+// The first of "A30|MPS-23GB".
+const gpu::Model& ModelOf(const std::string& text) {
+  const std::string name = text.substr(0, text.find('|'));
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(name);
+  if (model == nullptr) model = gpu::Catalogue::Builtin().FindModes(name);
   return model != nullptr ? *model : *gpu::FindShares(name);
 }
 
@@ -85,8 +88,12 @@ std::string RandomGpu(Random& random, const std::string& name) {
 
 constexpr const char* kModels[] = {"A30", "A100-40GB", "H100-80GB", "RTX-PRO-6000"};
 constexpr const char* kSharedModels[] = {"A30", "A100-40GB", "MPS-23GB", "MPS-39GB"};
+constexpr const char* kHybridModels[] = {"A30+GPU+TIME-4|MPS-23GB", "MPS-39GB|A100-40GB+GPU",
+                                         "A100-40GB", "GPU-23GB+GPU+TIME-3|MPS-23GB"};
 
-std::string RandomProfile(Random& random, const std::string& name) {
+std::string RandomProfile(Random& random, std::string name) {
+  const size_t bar = name.find('|');
+  if (bar != std::string::npos && random.Chance(0.5)) name = name.substr(bar + 1);
   const gpu::Model& model = ModelOf(name);
   if (model.counted()) return std::to_string(1 + random.Below(model.slots())) + "gb";
   return model.profile(static_cast<gpu::ProfileId>(random.Below(model.profiles().size()))).name;
@@ -155,6 +162,10 @@ void CompareWithForce(const char* const (&models)[4], int most_with_more) {
 TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) { CompareWithForce(kModels, 25); }
 
 TEST(SearchTest, PlacesAsManySharesAsAnExhaustiveSolver) { CompareWithForce(kSharedModels, 40); }
+
+TEST(SearchTest, PlacesAsManyOfAllKindsAsAnExhaustiveSolver) {
+  CompareWithForce(kHybridModels, 40);
+}
 
 // One or the other can run, and counts as much.
 TEST(SearchTest, OfEqualPodsServesThoseThatNeedFewerSlices) {

@@ -23,21 +23,31 @@ std::set<const gpu::Model*> ModelsFor(const cluster::Pod& pod,
   for (size_t n = 0; n < snapshot.size(); ++n) {
     const cluster::NodeInfo& info = snapshot.node(n);
     if (info.gpus.gpus.empty() || !cluster::SelectsNode(pod, *info.node)) continue;
-    for (const cluster::Gpu& gpu : info.gpus.gpus) models.insert(gpu.model);
+    for (const cluster::Gpu& gpu : info.gpus.gpus) {
+      models.insert(gpu.model);
+      if (gpu.other != nullptr) models.insert(gpu.other);
+    }
   }
   return models;
 }
 
 double Part(int of, int whole) { return static_cast<double>(of) / std::max(whole, 1); }
 
+// "H100-80GB", of "H100-80GB+GPU+TIME-4", too (gpu/modes.h).
+bool IsAllowed(const gpu::Model& model, const cluster::Need& need) {
+  return need.models.empty() || std::ranges::any_of(need.models, [&](const std::string& name) {
+           return model.name() == name || model.name().starts_with(name + "+");
+         });
+}
+
+// Whole GPUs and time slices are asked for by name: what memory they have is not told by it.
 bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::Need& need) {
-  const bool allowed =
-      need.models.empty() || std::ranges::find(need.models, model.name()) != need.models.end();
+  if (gpu::IsPlain(profile)) return false;
   // What a share may use of the multiprocessors is nobody's; it is taken to be its part of memory.
   const int64_t compute = model.counted() ? 1000LL * profile.slots / model.slots()
                                           : 1000LL * profile.compute / model.compute_slices();
-  return allowed && profile.memory_mib >= need.memory_mib && compute >= need.compute_milli &&
-         !(need.isolated && model.counted());
+  return IsAllowed(model, need) && profile.memory_mib >= need.memory_mib &&
+         compute >= need.compute_milli && !(need.isolated && model.counted());
 }
 
 double CostOf(const gpu::Model& model, const gpu::Profile& profile) {
@@ -134,7 +144,7 @@ std::optional<SliceChoice> Choose(const std::vector<SliceKind>& kinds, const clu
       choice.resource = kind.resource;
       choice.node = plan.pods.front().node;
       for (const AssignedDevice& device : plan.pods.front().devices) {
-        choice.instances.push_back({device.gpu, device.placement});
+        choice.instances.push_back({device.gpu, device.placement, device.model});
       }
       return choice;
     }
@@ -157,6 +167,7 @@ std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
     for (size_t p = 0; p < model->profiles().size(); ++p) {
       if (!model->Allows(static_cast<gpu::ProfileId>(p))) continue;
       if (model->counted() && (need.isolated || !pod.host_ipc)) continue;
+      if (gpu::IsPlain(model->profile(static_cast<gpu::ProfileId>(p)))) continue;
       const int mib = model->profile(static_cast<gpu::ProfileId>(p)).memory_mib;
       largest = std::max(largest, std::tuple(mib, model->name()));
     }

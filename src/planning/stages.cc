@@ -90,6 +90,11 @@ class Stager {
   }
 
   void CountAsUsed(const Draft& settled) {
+    for (size_t g = 0; g < rest_.gpus.size(); ++g) {
+      ProblemGpu& gpu = rest_.gpus[g];
+      const uint16_t model = states_.Get(settled.gpu(static_cast<int>(g))).model;
+      if (model != gpu.model) gpu.Switch();
+    }
     for (const PlacedPod& pod : settled.pods()) {
       for (const Device& device : settled.DevicesOf(pod)) {
         ProblemGpu& gpu = rest_.gpus[device.gpu];

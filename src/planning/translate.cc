@@ -52,13 +52,25 @@ class Translator {
  private:
   void FindModels() {
     Problem& problem = out_.problem;
+    const auto add = [&](const gpu::Model* model) {
+      if (model == nullptr || model_index_.contains(model)) return;
+      model_index_[model] = static_cast<uint16_t>(problem.models.size());
+      problem.models.push_back(model);
+    };
     for (const cluster::NodeInfo* node : out_.nodes) {
+      cuts_whole_ = cuts_whole_ || node->gpus.whole;
       for (const cluster::Gpu& gpu : node->gpus.gpus) {
-        const auto [it, fresh] =
-            model_index_.try_emplace(gpu.model, static_cast<uint16_t>(problem.models.size()));
-        if (fresh) problem.models.push_back(gpu.model);
+        add(gpu.model);
+        add(gpu.other);
       }
     }
+  }
+
+  // Beside hybrid nodes whole GPUs are slices, too. Then nothing is planned that would give them on
+  // nodes whose GPUs are cut otherwise, where they take no planning.
+  bool IsSlice(ResourceId id) const {
+    static const ResourceId whole = cluster::InternResource(cluster::kWholeGpuResource);
+    return cluster::IsSliceResource(id) || (cuts_whole_ && id == whole);
   }
 
   // What pods ask for: MIG instances become slices, everything else a dimension. On nodes that nos
@@ -68,7 +80,7 @@ class Translator {
     std::set<ResourceId> plain = {cluster::kPods}, mig;  // every pod counts as one
     for (const PodGroup& group : groups_) {
       for (const auto& [id, amount] : group.requests.entries()) {
-        if (amount > 0) (cluster::IsSliceResource(id) ? mig : plain).insert(id);
+        if (amount > 0) (IsSlice(id) ? mig : plain).insert(id);
       }
     }
     std::map<std::string, ResourceId> by_name;  // ids depend on history, names do not
@@ -79,9 +91,9 @@ class Translator {
           out_.nodes.begin(), out_.nodes.end(), [mig_id = id](const cluster::NodeInfo* n) {
             return !n->gpus.managed && n->allocatable.Get(mig_id) > 0;
           });
-      if (unmanaged) plain.insert(id);
       mig_as_resource_ = mig_as_resource_ || unmanaged;
     }
+    if (mig_as_resource_) plain.insert(mig.begin(), mig.end());
     std::map<std::string, ResourceId> names;
     for (const ResourceId id : plain) names[cluster::ResourceName(id)] = id;
     for (const auto& [name, id] : names) out_.dimensions.push_back(id);
@@ -129,7 +141,7 @@ class Translator {
     problem.nodes.back().gpu_count =
         static_cast<int>(problem.gpus.size()) - problem.nodes.back().first_gpu;
     for (const ResourceId id : out_.dimensions) {
-      const bool cut_here = node.gpus.managed && cluster::IsSliceResource(id);
+      const bool cut_here = node.gpus.managed && IsSlice(id);
       const int64_t capacity = cut_here ? kPlenty : std::min(node.allocatable.Get(id), kPlenty);
       problem.capacity.push_back(capacity);
       problem.free.push_back(
@@ -142,6 +154,7 @@ class Translator {
   void AddGpu(const cluster::Gpu& gpu, int node) {
     ProblemGpu g{.node = node, .model = model_index_.at(gpu.model), .recut = !gpu.fixed};
     const auto used = gpu.Used();
+    if (gpu.other != nullptr) g.other = model_index_.at(gpu.other);
     g.broken = !used;
     if (g.broken) g.recut = false;
     if (gpu.model->counted()) {
@@ -167,7 +180,7 @@ class Translator {
     PodClass cls;
     std::map<uint16_t, int64_t> counts;
     for (const auto& [id, amount] : group.requests.entries()) {
-      if (cluster::IsSliceResource(id) && amount > 0) {
+      if (IsSlice(id) && amount > 0) {
         int64_t& count = counts[slice_of_.at(id)];
         count = std::min(count + std::min(amount, kPlenty), kPlenty);
       }
@@ -271,6 +284,7 @@ class Translator {
   std::map<const gpu::Model*, uint16_t> model_index_;
   std::map<ResourceId, uint16_t> slice_of_;
   bool mig_as_resource_ = false;
+  bool cuts_whole_ = false;
   std::unordered_map<std::string, int> row_of_;  // by constraints
   // The first row of each, by framework and kind.
   std::map<std::pair<size_t, std::string>, int> live_kinds_;

@@ -19,12 +19,11 @@ const cluster::Gpu& GpuInfo(const Translation& t, int gpu) {
 }
 
 std::string SlotText(const Translation& t, const SlotInTheWay& slot) {
-  const cluster::Gpu& info = GpuInfo(t, slot.gpu);
-  const std::string name =
-      info.model->counted()
-          ? info.model->profile(slot.placement).name
-          : info.model->PlacementName(info.model->layouts().placements()[slot.placement]);
-  return fmt::format("{} of GPU {}", name, info.index);
+  const gpu::Model& model = *t.problem.models[slot.model];
+  const std::string name = model.counted()
+                               ? model.profile(slot.placement).name
+                               : model.PlacementName(model.layouts().placements()[slot.placement]);
+  return fmt::format("{} of GPU {}", name, GpuInfo(t, slot.gpu).index);
 }
 
 }  // namespace
@@ -73,10 +72,13 @@ std::string InsufficientText(cluster::ResourceId id) {
 std::string HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {
   const Draft& draft = result.draft;
   const cluster::Gpu& info = GpuInfo(t, slot.gpu);
-  const bool counted = info.model->counted();
-  int before = slot.nth;  // equal shares that come first
+  const gpu::Model& model = *t.problem.models[slot.model];
+  const bool counted = model.counted();
+  int before = slot.nth;                     // equal shares that come first
+  const bool is_now = info.model == &model;  // else it will have been switched
   for (const cluster::Instance& instance : info.instances) {
-    if (counted && instance.used && instance.placement.profile == slot.placement && before-- == 0) {
+    if (is_now && counted && instance.used && instance.placement.profile == slot.placement &&
+        before-- == 0) {
       return instance.pod;
     }
   }
@@ -89,8 +91,8 @@ std::string HolderOf(const Translation& t, const StagedResult& result, const Slo
       return t.pending[t.members[pod.cls][result.members[index]]]->Key();
     }
   }
-  if (counted) return "";
-  const gpu::Placement placement = info.model->layouts().placements()[slot.placement];
+  if (counted || !is_now) return "";
+  const gpu::Placement placement = model.layouts().placements()[slot.placement];
   for (const cluster::Instance& instance : info.instances) {
     if (instance.placement == placement) return instance.pod;
   }

@@ -108,7 +108,8 @@ std::optional<Explanation::Place> BeingCut(const ExplainInput& input) {
   for (const cluster::Gpu& gpu : input.snapshot.Find(place.node)->gpus.gpus) {
     for (const cluster::PromisedInstance& one : *promised) {
       if (one.gpu != gpu.index) continue;
-      place.cut.made.push_back({gpu.index, gpu.model->PlacementName(one.placement)});
+      const gpu::Model& model = one.model != nullptr ? *one.model : *gpu.model;
+      place.cut.made.push_back({gpu.index, model.PlacementName(one.placement)});
     }
   }
   return place;

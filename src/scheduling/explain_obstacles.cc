@@ -19,14 +19,16 @@ using Lack = Explanation::Lack;
 
 // What the empty node could offer, however its GPUs are cut.
 int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
-  if (!cluster::IsSliceResource(shortfall.resource) || !node.gpus.managed) {
+  if (!cluster::IsCutOn(node, shortfall.resource)) {
     return shortfall.allocatable;
   }
   int64_t most = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
-    const auto profile = gpu.model->FindProfile(cluster::ResourceName(shortfall.resource));
-    if (!profile || !gpu.model->Allows(*profile)) continue;
-    most += gpu::Occupancy(*gpu.model).Copies(*profile);
+    for (const gpu::Model* model : {gpu.model, gpu.other}) {
+      if (model == nullptr) continue;
+      const auto profile = model->FindProfile(cluster::ResourceName(shortfall.resource));
+      if (profile) most += gpu::Occupancy(*model).Copies(*profile);
+    }
   }
   return most;
 }
@@ -69,21 +71,27 @@ std::optional<Cut> CutOn(const NodeInfo& node, const ResourceVector& requests) {
   if (!promised) return std::nullopt;
   Cut cut;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
-    auto on = gpu.Used();
+    const gpu::Model* switched = nullptr;
+    for (const cluster::PromisedInstance& one : *promised) {
+      if (one.gpu == gpu.index && one.model != nullptr) switched = one.model;
+    }
+    const gpu::Model& model = switched != nullptr ? *switched : *gpu.model;
+    auto on = switched != nullptr ? gpu::Occupancy(model) : gpu.Used();
     const auto add = [&](const gpu::Placement& placement) { return on && on->Add(placement); };
     std::vector<gpu::Placement> here;
     for (const cluster::PromisedInstance& one : *promised) {
       if (one.gpu != gpu.index) continue;
       here.push_back(one.placement);
       add(one.placement);
-      const bool there = std::ranges::any_of(gpu.instances, [&](const cluster::Instance& instance) {
-        return instance.placement == one.placement;
-      });
-      if (!there) cut.made.push_back({gpu.index, gpu.model->PlacementName(one.placement)});
+      const bool there =
+          switched == nullptr &&
+          std::ranges::count(gpu.instances, one.placement, &cluster::Instance::placement) > 0;
+      if (!there) cut.made.push_back({gpu.index, model.PlacementName(one.placement)});
     }
     for (const cluster::Instance& instance : gpu.instances) {
       const bool taken = std::ranges::find(here, instance.placement) != here.end();
-      if (here.empty() || instance.used || taken || add(instance.placement)) continue;
+      const bool stays = switched == nullptr && (taken || add(instance.placement));
+      if (here.empty() || instance.used || stays) continue;
       cut.destroyed.push_back({gpu.index, gpu.model->PlacementName(instance.placement)});
     }
   }

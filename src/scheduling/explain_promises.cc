@@ -25,9 +25,10 @@ std::vector<std::pair<PromisedInstance, const gpu::Model*>> Asked(const NodeInfo
     for (const gpu::Placement& placement : target.placements) {
       const auto there =
           std::ranges::find(gpu->instances, placement, &cluster::Instance::placement);
-      const bool missing = there == gpu->instances.end();
+      const bool missing = gpu->model != target.model || there == gpu->instances.end();
       if (!missing && there->used) continue;
-      (missing ? made : free).push_back({{target.index, placement}, target.model});
+      const gpu::Model* switched = gpu->model != target.model ? target.model : nullptr;
+      (missing ? made : free).push_back({{target.index, placement, switched}, target.model});
     }
   }
   made.insert(made.end(), free.begin(), free.end());
@@ -46,7 +47,7 @@ std::optional<std::vector<PromisedInstance>> BeingCutFor(const Pod& pod,
   auto asked = Asked(*node);
   std::vector<PromisedInstance> promised;
   for (const auto& [id, amount] : requests.entries()) {
-    if (!cluster::IsSliceResource(id)) continue;
+    if (!cluster::IsCutOn(*node, id)) continue;
     const std::string& resource = cluster::ResourceName(id);
     for (int64_t i = 0; i < amount; ++i) {
       const auto found = std::ranges::find_if(asked, [&](const auto& one) {

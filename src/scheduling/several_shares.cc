@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 
 namespace nos::scheduling {
@@ -13,7 +14,8 @@ bool HasSeveral(const cluster::Container& container) {
     int64_t here = 0;
     for (const auto& [name, amount] : *list) {
       // One is enough to know: sums of what anybody may write are not trusted.
-      if (gpu::IsShareResource(name)) here += std::clamp<int64_t>(amount.Value(), 0, 2);
+      const bool share = gpu::IsShareResource(name) || name == gpu::kTimeSlice;
+      if (share) here += std::clamp<int64_t>(amount.Value(), 0, 2);
     }
     shares = std::max(shares, here);
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
@@ -13,6 +14,13 @@ namespace nos::planning::testing {
 namespace {
 
 Quantity Amount(const std::string& text) { return Quantity::Parse(text).value(); }
+
+std::string ResourceOf(const std::string& profile) {
+  if (profile == "gpu") return std::string(gpu::kWholeGpu);
+  if (profile == "shared") return std::string(gpu::kTimeSlice);
+  const bool share = profile.find('.') == std::string::npos;
+  return (share ? "nvidia.com/gpu-" : "nvidia.com/mig-") + profile;
+}
 
 std::unique_ptr<cluster::Pod> PodWith(const std::string& name,
                                       const std::vector<std::string>& profiles,
@@ -23,8 +31,7 @@ std::unique_ptr<cluster::Pod> PodWith(const std::string& name,
   pod->phase = "Pending";
   for (const std::string& profile : profiles) {
     cluster::Container& c = pod->containers.emplace_back();
-    const bool share = profile.find('.') == std::string::npos;
-    c.requests[(share ? "nvidia.com/gpu-" : "nvidia.com/mig-") + profile] = Quantity::FromValue(1);
+    c.requests[ResourceOf(profile)] = Quantity::FromValue(1);
   }
   if (pod->containers.empty()) pod->containers.emplace_back();
   if (!cpu.empty()) pod->containers[0].requests["cpu"] = Amount(cpu);
@@ -59,6 +66,23 @@ cluster::Node& ClusterBuilder::SharedNode(const std::string& name, int gib,
   for (size_t i = 0; i < layouts.size(); ++i) {
     node.meta.annotations[fmt::format("{}status-model-{}", cluster::kPrefix, i)] =
         gpu::SharesOf(gib).name();
+  }
+  return node;
+}
+
+cluster::Node& ClusterBuilder::HybridNode(const std::string& name,
+                                          const std::vector<std::string>& gpus) {
+  cluster::Node& node = Node(name, "NVIDIA-H100-80GB-HBM3", std::vector<std::string>(gpus.size()));
+  node.meta.labels[std::string(cluster::kPartitioningLabel)] = "hybrid";
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const size_t bar = gpus[i].find('|'), space = std::min(gpus[i].find(' '), gpus[i].size());
+    const auto set = [&](const char* what, std::string value) {
+      node.meta.annotations[fmt::format("{}{}-{}", cluster::kPrefix, what, i)] = std::move(value);
+    };
+    set("status-model", gpus[i].substr(0, std::min(bar, space)));
+    set("status-other-model",
+        bar < space ? gpus[i].substr(bar + 1, space - bar - 1) : std::string());
+    set("status-layout", gpus[i].substr(std::min(space + 1, gpus[i].size())));
   }
   return node;
 }
@@ -144,7 +168,10 @@ std::map<std::string, int> CountsAfter(const Plan& plan, const cluster::ClusterS
 
 namespace {
 
-using Instances = std::map<gpu::Placement, bool>;  // whether used
+// Whether used, by placement.
+struct Instances : std::map<gpu::Placement, bool> {
+  const gpu::Model* model = nullptr;
+};
 
 Instances Before(const cluster::ClusterSnapshot& snapshot, const std::string& node, int index) {
   Instances instances;
@@ -153,11 +180,20 @@ Instances Before(const cluster::ClusterSnapshot& snapshot, const std::string& no
   for (const cluster::Gpu& g : info->gpus.gpus) {
     if (g.index != index) continue;
     for (const cluster::Instance& i : g.instances) instances[i.placement] = i.used;
+    instances.model = g.model;
   }
   return instances;
 }
 
-std::string GpuFault(const PlannedGpu& gpu, const Instances& before, bool serves) {
+std::string GpuFault(const PlannedGpu& gpu, Instances before, bool serves) {
+  int given_up = 0;  // by switching it
+  if (gpu.model != before.model) {
+    for (const auto& [placement, used] : before) {
+      if (used) return "switched while in use";
+    }
+    given_up = static_cast<int>(before.size());
+    before.clear();
+  }
   std::vector<gpu::Placement> target;
   std::set<gpu::Placement> kept;
   int created = 0;
@@ -181,7 +217,7 @@ std::string GpuFault(const PlannedGpu& gpu, const Instances& before, bool serves
     if (used) return "used instance destroyed";
     ++destroyed;
   }
-  if (destroyed != gpu.destroyed || created != gpu.created) return "miscounted";
+  if (destroyed + given_up != gpu.destroyed || created != gpu.created) return "miscounted";
   return serves ? "" : "cut for nobody";
 }
 
@@ -198,7 +234,8 @@ std::string PlanFault(const Plan& plan, const cluster::ClusterSnapshot& snapshot
     asked[pod.node].Add(cluster::RequestsOf(*pod.pod));
     for (const AssignedDevice& d : pod.devices) {
       if (!taken.insert({pod.node, d.gpu, d.placement}).second) return "instance given twice";
-      const Instances before = Before(snapshot, pod.node, d.gpu);
+      Instances before = Before(snapshot, pod.node, d.gpu);
+      if (d.model != nullptr) before.clear();
       const auto it = before.find(d.placement);
       if (d.existing && (it == before.end() || it->second)) return "no such free instance";
       const PlannedGpu* gpu = FindGpu(plan, pod.node, d.gpu);
@@ -214,7 +251,7 @@ std::string PlanFault(const Plan& plan, const cluster::ClusterSnapshot& snapshot
   if (placed != plan.placed || placed > plan.upper_bound) return "placed or upper bound wrong";
   for (const auto& [node, requests] : asked) {
     const cluster::NodeInfo& info = *snapshot.Find(node);
-    if (!scheduling::Fits(requests, info.allocatable, info.requested, scheduling::Mig::kIgnore)) {
+    if (!scheduling::Fits(requests, info.allocatable, info.requested, scheduling::MigOn(info))) {
       return "resources of " + node + " exceeded";
     }
   }

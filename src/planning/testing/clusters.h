@@ -22,10 +22,13 @@ class ClusterBuilder {
   // The same with GPUs that are shared by memory, so many GiB each: "10gb@0:used".
   cluster::Node& SharedNode(const std::string& name, int gib,
                             const std::vector<std::string>& layouts);
+  // The same with GPUs that are each used in their own way: what it is, what it may be instead, and
+  // its layout: "H100-80GB+GPU+TIME-4|MPS-79GB 1g.10gb@0:used".
+  cluster::Node& HybridNode(const std::string& name, const std::vector<std::string>& gpus);
   // A node without GPUs.
   cluster::Node& PlainNode(const std::string& name);
-  // A pending pod that asks for the profiles ("3g.20gb", or a share: "10gb") and for cpu; several
-  // slices: one container each.
+  // A pending pod that asks for the profiles ("3g.20gb", a share: "10gb", "gpu", a time slice:
+  // "shared") and for cpu; several slices: one container each.
   cluster::Pod& Pod(const std::string& name, const std::vector<std::string>& profiles,
                     int priority = 0, const std::string& cpu = "");
   // A running one.

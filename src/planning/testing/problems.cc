@@ -16,6 +16,7 @@ namespace nos::planning::testing {
 uint16_t ProblemBuilder::Model(std::string_view name) {
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName(name);
   if (model == nullptr) model = gpu::FindShares(name);
+  if (model == nullptr) model = gpu::Catalogue::Builtin().FindModes(name);
   if (model == nullptr) std::abort();
   const auto it = std::find(problem_.models.begin(), problem_.models.end(), model);
   if (it != problem_.models.end()) return static_cast<uint16_t>(it - problem_.models.begin());
@@ -30,7 +31,9 @@ int ProblemBuilder::Node(int64_t cpu, const std::vector<std::string>& gpus) {
   problem_.free.push_back(cpu);
   for (const std::string& text : gpus) {
     const std::vector<std::string_view> words = Split(text, ' ');
-    ProblemGpu g{.node = index, .model = Model(words[0])};
+    const std::vector<std::string_view> models = Split(words[0], '|');
+    ProblemGpu g{.node = index, .model = Model(models[0])};
+    if (models.size() > 1) g.other = Model(models[1]);
     const gpu::Model& model = *problem_.models[g.model];
     for (size_t i = 1; i < words.size(); ++i) {
       const bool used = words[i].ends_with('*');
@@ -117,9 +120,14 @@ bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int ke
   return slots <= model.slots() && number <= model.most_instances();
 }
 
-std::string SharedGpuFault(const Draft& draft, int gpu, const std::vector<Device>& devices) {
+bool MaySwitch(const ProblemGpu& gpu) {
+  return gpu.other != kNoModel && gpu.recut && !gpu.broken && !gpu.IsUsed() && gpu.blocked == 0 &&
+         gpu.kept_slots == 0;
+}
+
+std::string SharedGpuFault(const Draft& draft, int gpu, const ProblemGpu& g,
+                           const std::vector<Device>& devices) {
   const Problem& problem = draft.problem();
-  const ProblemGpu& g = problem.gpus[gpu];
   const gpu::Model& model = *problem.models[g.model];
   Shares planned, left = g.free_shares;
   bool creates = false;
@@ -155,9 +163,14 @@ std::string SharedGpuFault(const Draft& draft, int gpu, const std::vector<Device
 
 std::string GpuFault(const Draft& draft, int gpu, const std::vector<Device>& devices) {
   const Problem& problem = draft.problem();
-  const ProblemGpu& g = problem.gpus[gpu];
+  ProblemGpu g = problem.gpus[gpu];
+  if (draft.states().Get(draft.gpu(gpu)).model != g.model) {
+    if (!MaySwitch(g)) return "switched, which it may not be";
+    if (devices.empty()) return "switched for nobody";
+    g.Switch();
+  }
   const gpu::Model& model = *problem.models[g.model];
-  if (model.counted()) return SharedGpuFault(draft, gpu, devices);
+  if (model.counted()) return SharedGpuFault(draft, gpu, g, devices);
   const gpu::LayoutTable& table = model.layouts();
   gpu::LayoutId layout = g.used;
   bool creates = false;
@@ -284,33 +297,45 @@ class ForceSolver {
   bool IsPossible(int g) {
     const auto [it, fresh] = possible_[g].try_emplace(on_gpu_[g]);
     if (!fresh) return it->second;
-    if (IsShared(g)) return it->second = SharesFit(g);
-    const gpu::LayoutTable& table = problem_.models[problem_.gpus[g].model]->layouts();
-    for (size_t l = 0; l < table.size() && !it->second; ++l) {
-      it->second = Serves(g, table, static_cast<gpu::LayoutId>(l));
-    }
-    return it->second;
+    return it->second = std::ranges::any_of(
+               WaysOf(g), [&](const ProblemGpu& way) { return IsPossible(g, way); });
   }
 
-  const gpu::Model& ModelOf(int g) const { return *problem_.models[problem_.gpus[g].model]; }
-  bool IsShared(int g) const { return ModelOf(g).counted(); }
+  bool IsPossible(int g, const ProblemGpu& way) const {
+    if (ModelOf(way).counted()) return SharesFit(g, way);
+    const gpu::LayoutTable& table = ModelOf(way).layouts();
+    for (size_t l = 0; l < table.size(); ++l) {
+      if (Serves(g, way, table, static_cast<gpu::LayoutId>(l))) return true;
+    }
+    return false;
+  }
+
+  // As it is, and as it may be instead.
+  std::vector<ProblemGpu> WaysOf(int g) const {
+    std::vector<ProblemGpu> ways = {problem_.gpus[g]};
+    if (!MaySwitch(ways[0])) return ways;
+    ways.push_back(ways[0]);
+    ways[1].Switch();
+    return ways;
+  }
+
+  const gpu::Model& ModelOf(const ProblemGpu& gpu) const { return *problem_.models[gpu.model]; }
 
   // The shares dealt to a GPU; none: one is not made there.
-  std::optional<Shares> SharesOn(int g) const {
+  std::optional<Shares> SharesOn(int g, const ProblemGpu& way) const {
     Shares shares;
     for (size_t s = 0; s < problem_.slices.size(); ++s) {
-      const gpu::ProfileId profile = problem_.slices[s].profile[problem_.gpus[g].model];
+      const gpu::ProfileId profile = problem_.slices[s].profile[way.model];
       if (on_gpu_[g][s] > 0 && profile == kNoProfile) return std::nullopt;
       shares.insert(shares.end(), on_gpu_[g][s], profile);
     }
     return shares;
   }
 
-  bool SharesFit(int g) const {
-    const ProblemGpu& gpu = problem_.gpus[g];
-    const auto shares = SharesOn(g);
+  bool SharesFit(int g, const ProblemGpu& gpu) const {
+    const auto shares = SharesOn(g, gpu);
     if (!shares || (!gpu.recut && Missing(gpu.free_shares, *shares) > 0)) return false;
-    return shares->empty() || FitTogether(ModelOf(g), {gpu.used_shares, *shares}, gpu.kept_slots);
+    return shares->empty() || FitTogether(ModelOf(gpu), {gpu.used_shares, *shares}, gpu.kept_slots);
   }
 
   // Takes from those that are there; returns how many lack.
@@ -328,9 +353,10 @@ class ForceSolver {
   }
 
   // Every choice of free shares that go is tried.
-  int ShareChanges(int g) const {
-    const ProblemGpu& gpu = problem_.gpus[g];
-    const Shares wanted = SharesOn(g).value();
+  int ShareChanges(int g, const ProblemGpu& gpu) const {
+    const auto on_it = SharesOn(g, gpu);
+    if (!on_it) return kNever;
+    const Shares& wanted = *on_it;
     int least = kNever;
     for (uint64_t stay = 0; stay < uint64_t{1} << gpu.free_shares.size(); ++stay) {
       Shares there;
@@ -344,7 +370,7 @@ class ForceSolver {
         const auto at = std::ranges::find(besides, profile);
         if (at != besides.end()) besides.erase(at);
       }
-      const bool fits = FitTogether(ModelOf(g), {gpu.used_shares, wanted, besides});
+      const bool fits = FitTogether(ModelOf(gpu), {gpu.used_shares, wanted, besides});
       if (!fits || (gone > 0 && created == 0) || (created > 0 && !gpu.recut)) continue;
       least = std::min(least, created + gone);
     }
@@ -352,8 +378,8 @@ class ForceSolver {
   }
   static uint64_t All(const ProblemGpu& gpu) { return (uint64_t{1} << gpu.free_shares.size()) - 1; }
 
-  bool Serves(int g, const gpu::LayoutTable& table, gpu::LayoutId layout) const {
-    const ProblemGpu& gpu = problem_.gpus[g];
+  bool Serves(int g, const ProblemGpu& gpu, const gpu::LayoutTable& table,
+              gpu::LayoutId layout) const {
     if (!table.Keeps(layout, gpu.used)) return false;
     const uint64_t added = table.Members(layout) & ~table.Members(gpu.used);
     if ((added & gpu.blocked) != 0 || (!gpu.recut && (added & ~gpu.free) != 0)) return false;
@@ -377,18 +403,28 @@ class ForceSolver {
   }
 
   int ChangesOn(int g) const {
-    if (IsShared(g)) return ShareChanges(g);
-    const gpu::LayoutTable& table = ModelOf(g).layouts();
+    const ProblemGpu& gpu = problem_.gpus[g];
+    const auto ways = WaysOf(g);
+    const bool nothing = std::ranges::all_of(on_gpu_[g], [](uint8_t n) { return n == 0; });
+    const int least = ChangesOn(g, gpu);
+    if (ways.size() == 1 || nothing) return least;
+    const int gone = std::popcount(gpu.free) + static_cast<int>(gpu.free_shares.size());
+    return std::min(least, ChangesOn(g, ways[1]) + gone);
+  }
+
+  int ChangesOn(int g, const ProblemGpu& way) const {
+    if (ModelOf(way).counted()) return ShareChanges(g, way);
+    const gpu::LayoutTable& table = ModelOf(way).layouts();
     int least = kNever;
     for (size_t l = 0; l < table.size(); ++l) {
-      least = std::min(least, ChangesTo(g, table, static_cast<gpu::LayoutId>(l)));
+      least = std::min(least, ChangesTo(g, way, table, static_cast<gpu::LayoutId>(l)));
     }
     return least;
   }
 
   // Used instances stay, those that are new serve a pod each, and all others were free before.
-  int ChangesTo(int g, const gpu::LayoutTable& table, gpu::LayoutId layout) const {
-    const ProblemGpu& gpu = problem_.gpus[g];
+  int ChangesTo(int g, const ProblemGpu& gpu, const gpu::LayoutTable& table,
+                gpu::LayoutId layout) const {
     if (!table.Keeps(layout, gpu.used)) return kNever;
     const uint64_t added = table.Members(layout) & ~table.Members(gpu.used);
     const uint64_t created = added & ~gpu.free;
@@ -396,6 +432,7 @@ class ForceSolver {
     uint64_t serving = 0;
     for (size_t s = 0; s < problem_.slices.size(); ++s) {
       const gpu::ProfileId profile = problem_.slices[s].profile[gpu.model];
+      if (profile == kNoProfile && on_gpu_[g][s] > 0) return kNever;
       if (profile == kNoProfile) continue;
       const uint64_t here = added & table.PlacementsOf(profile);
       serving |= here & created;

@@ -14,7 +14,8 @@ namespace nos::planning::testing {
 class ProblemBuilder {
  public:
   // Returns the node's index. A GPU: its model and instances, "A30", "A100-40GB 1g.5gb@0
-  // 3g.20gb@4*", "MPS-39GB 10gb 20gb*": a star marks a used one.
+  // 3g.20gb@4*", "MPS-39GB 10gb 20gb*": a star marks a used one. "A100-40GB|MPS-39GB 1g.5gb@0": it
+  // may be the second instead.
   int Node(int64_t cpu, const std::vector<std::string>& gpus);
   // Returns the class's index. `slices`: profile names, "3g.20gb", repeated for several.
   int Pods(int count, const std::vector<std::string>& slices, int level = 0, int64_t cpu = 0);

@@ -107,7 +107,8 @@ Node View::NodeOf(const NodeInfo& info) const {
   const auto number = number_of_.find(ProductOf(*info.node));
   if (number != number_of_.end()) node.model = number->second;
   for (const cluster::Gpu& gpu : info.gpus.gpus) node.gpu_milli.push_back(FreeMilli(gpu));
-  const int64_t whole = Devices(info.allocatable.Get(WholeGpuResource()));
+  // Those of hybrid nodes are among its GPUs already.
+  const int64_t whole = info.gpus.whole ? 0 : Devices(info.allocatable.Get(WholeGpuResource()));
   const int64_t free = std::min(whole, Devices(Free(info, WholeGpuResource())));
   for (int64_t i = 0; i < whole; ++i) node.gpu_milli.push_back(i < free ? kWholeGpu : 0);
   return node;

@@ -207,6 +207,7 @@ Result<NodeSpec> ParseNode(Words& words) {
                              {"cordoned", SetFlag(words, node.unschedulable, true)},
                              {"unmanaged", SetFlag(words, node.managed, false)},
                              {"mps", SetFlag(words, node.mps, true)},
+                             {"hybrid", SetFlag(words, node.hybrid, true)},
                              {"model", [&model](std::string_view value) {
                                 model = value;
                                 return Status::Ok();

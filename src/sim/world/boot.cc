@@ -52,8 +52,8 @@ bool World::Registered() {
     const auto gpus = cluster::ReadNodeGpus(*node, catalogue_).gpus;
     const NodeSpec& spec = machine->kubelet().spec();
     // That GPUs are shared is known from their agent alone.
-    const bool silent =
-        (spec.mps && gpus.empty()) || !std::ranges::all_of(gpus, &cluster::Gpu::reported);
+    const bool silent = ((spec.mps || spec.hybrid) && gpus.empty()) ||
+                        !std::ranges::all_of(gpus, &cluster::Gpu::reported);
     if (machine->gpus() == nullptr || !spec.managed || !silent) ++registered;
   }
   return registered >= machines_.size();

@@ -61,7 +61,8 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   if (Random losses(options.seed ^ kLosses); losses.Chance(0.4)) {
     world.faults.gpu_losses_per_hour = losses.Uniform() * 60;
   }
-  if (Random daemons(options.seed ^ kDaemons); options.mps && daemons.Chance(0.6)) {
+  if (Random daemons(options.seed ^ kDaemons);
+      (options.mps || options.hybrid) && daemons.Chance(0.6)) {
     world.faults.daemon_losses_per_hour = daemons.Uniform() * 60;
   }
   if (Random rivals(options.seed ^ kRivals); rivals.Chance(0.4)) {
@@ -90,6 +91,7 @@ class Chaos {
     report_.seed = options.seed;
     report_.scheduler_cuts = options.scheduler_cuts;
     report_.mps = options.mps;
+    report_.hybrid = options.hybrid;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -97,7 +99,8 @@ class Chaos {
 
   ChaosReport Run() && {
     AddNodes();
-    Note(quotas_.Add(options_.faults_last));
+    // What a whole GPU counts for depends on its node, which the judge does not look at.
+    if (!options_.hybrid) Note(quotas_.Add(options_.faults_last));
     AddPods();
     AddBudget();
     world_.StartControllers();
@@ -126,10 +129,12 @@ class Chaos {
       node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{model.name(), {}});
       node.cpu = Quantity::FromValue(8 + static_cast<int64_t>(random_.Below(25)));
       node.mps = options_.mps && (i == 0 || shares_.Chance(0.5));
+      node.hybrid = options_.hybrid && (i == 0 || shares_.Chance(0.5)) && !node.mps;
       if (tainted_ && taints_.Chance(0.3)) node.taints = {kDedicated};
       Note(world_.AddNode(node));
       if (tainted_) ChangeTaints(node.name);
       models_.push_back(FindDividedModel(catalogue, node, node.gpus[0]).value());
+      if (node.hybrid) models_.push_back(gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024));
       report_.gpus += gpus;
     }
     report_.nodes = nodes;
@@ -163,7 +168,7 @@ class Chaos {
     }
     if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
     for (PodSpec& pod : pods) {
-      pod.ns = quotas_.DrawNamespace();
+      pod.ns = options_.hybrid ? "default" : quotas_.DrawNamespace();
       Submit(std::move(pod));
     }
   }
@@ -429,8 +434,9 @@ std::string FormatChaosReport(const ChaosReport& report) {
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}\n", report.seed,
-                     report.scheduler_cuts ? " --scheduler-cuts" : "", report.mps ? " --mps" : "");
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}\n",
+                     report.seed, report.scheduler_cuts ? " --scheduler-cuts" : "",
+                     report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "");
   return out;
 }
 

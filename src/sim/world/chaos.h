@@ -26,6 +26,8 @@ struct ChaosOptions {
   bool scheduler_cuts = false;
   // The first node's GPUs are shared by MPS, and those of half of the others.
   bool mps = false;
+  // The first node's GPUs are each used in their own way, and those of half of the others.
+  bool hybrid = false;
   Duration faults_last = std::chrono::minutes(5);
   // Once faults have stopped: when some pod could run, a pod is bound at least this often.
   Duration bound = std::chrono::minutes(4);
@@ -35,7 +37,7 @@ struct ChaosOptions {
 
 struct ChaosReport {
   uint64_t seed = 0;
-  bool scheduler_cuts = false, mps = false;
+  bool scheduler_cuts = false, mps = false, hybrid = false;
   std::vector<std::string> violations;  // empty: all promises held
   int nodes = 0, gpus = 0;
   int pods = 0;                                 // asked for

@@ -66,6 +66,24 @@ TEST_P(SharingChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, SharingChaosTest, testing::Range(0, 8));
 
+// The same where GPUs are each used in their own way, all or some.
+class HybridChaosTest : public testing::TestWithParam<int> {};
+
+TEST_P(HybridChaosTest, PromisesHold) {
+  SetLogLevel(LogLevel::kError);
+  int succeeded = 0;
+  for (int i = 1; i <= kSeedsPerShard; ++i) {
+    const auto seed = static_cast<uint64_t>(GetParam() * kSeedsPerShard + i);
+    const ChaosReport report =
+        RunChaos({.seed = seed, .scheduler_cuts = i % 2 == 0, .mps = i % 3 == 0, .hybrid = true});
+    EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
+    succeeded += report.succeeded;
+  }
+  EXPECT_GT(succeeded, 5 * kSeedsPerShard);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, HybridChaosTest, testing::Range(0, 8));
+
 // 1052: an agent whose cache lagged asked the API server again and again at one moment.
 TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
   for (const uint64_t seed : {1052}) {

@@ -50,6 +50,7 @@ NodeSpec SpecOf(const cluster::Node& node, const gpu::Catalogue& catalogue) {
   spec.unschedulable = node.unschedulable;
   spec.managed = node.meta.labels.contains(cluster::kPartitioningLabel);
   spec.mps = LabelOf(node, cluster::kPartitioningLabel) == "mps";
+  spec.hybrid = LabelOf(node, cluster::kPartitioningLabel) == "hybrid";
   spec.cpu = CapacityOf(node, "cpu", spec.cpu);
   spec.memory = CapacityOf(node, "memory", spec.memory);
   spec.max_pods = static_cast<int>(CapacityOf(node, "pods", Quantity::FromValue(110)).Value());

@@ -42,20 +42,23 @@ std::map<std::string, std::string> Devices(const Machine& machine) {
   return devices;
 }
 
-// `running`: its init containers have ended.
-int64_t AskedDevices(cluster::Pod pod, bool running) {
+// `running`: its init containers have ended; `whole`: whole GPUs are devices, too.
+int64_t AskedDevices(cluster::Pod pod, bool running, bool whole) {
   std::erase_if(pod.init_containers,
                 [&](const auto& container) { return running && !container.restart_always; });
   int64_t asked = 0;
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    if (cluster::IsSliceResource(resource)) asked += amount.Value();
+    const bool device =
+        cluster::IsSliceResource(resource) || (whole && resource == cluster::kWholeGpuResource);
+    if (device) asked += amount.Value();
   }
   return asked;
 }
 
-void CheckPod(const std::string& node, const VirtualNode::RunningPod& pod,
+void CheckPod(const NodeSpec& spec, const VirtualNode::RunningPod& pod,
               const std::map<std::string, std::string>& devices,
               std::map<std::string, std::string>& holders, Problems& problems) {
+  const std::string& node = spec.name;
   const std::string name = pod.pod == nullptr ? "(deleted)" : pod.pod->Key();
   for (const auto& held : pod.devices) {
     const auto device = devices.find(held.device_id);
@@ -74,7 +77,7 @@ void CheckPod(const std::string& node, const VirtualNode::RunningPod& pod,
   }
   const bool running = pod.stage == VirtualNode::Stage::kRunning;
   if (!running && pod.stage != VirtualNode::Stage::kAdmitted) return;
-  const int64_t asked = AskedDevices(*pod.pod, running);
+  const int64_t asked = AskedDevices(*pod.pod, running, spec.hybrid);
   if (static_cast<int64_t>(pod.devices.size()) != asked) {
     problems.push_back(
         fmt::format("{}: {} runs with {} of {} devices", node, name, pod.devices.size(), asked));
@@ -142,9 +145,9 @@ bool IsOutOfUse(const Machine& machine, const kubelet::OfferedDevice& device) {
   return false;
 }
 
-// A share that has ended with the agent that had made it.
+// What existed in memory only and has ended with the agent that had made it.
 bool IsForgotten(const Machine& machine, const kubelet::OfferedDevice& device) {
-  return device::ParseMpsShareId(device.device_id) && !Devices(machine).contains(device.device_id);
+  return !device.device_id.starts_with("MIG-") && !Devices(machine).contains(device.device_id);
 }
 
 }  // namespace
@@ -221,7 +224,7 @@ Problems CheckMachine(const Machine& machine, Time now) {
   const std::map<std::string, std::string> devices = Devices(machine);
   std::map<std::string, std::string> holders;
   for (const auto& [uid, pod] : machine.kubelet().pods()) {
-    CheckPod(machine.kubelet().name(), pod, devices, holders, problems);
+    CheckPod(machine.kubelet().spec(), pod, devices, holders, problems);
     CheckRefusal(machine, pod, now, problems);
   }
   return problems;
@@ -234,9 +237,11 @@ Problems CheckRoom(const cluster::Node& node,
     if (pod->node_name == node.meta.name && !pod->Finished()) asked.Add(cluster::RequestsOf(*pod));
   }
   const auto has = cluster::ResourceVector::From(node.allocatable);
+  const bool whole = cluster::ChosenPartitioning(node) == "hybrid";
   Problems problems;
   for (const auto& [id, amount] : asked.entries()) {
     if (cluster::IsSliceResource(id) || amount <= has.Get(id)) continue;
+    if (whole && cluster::ResourceName(id) == cluster::kWholeGpuResource) continue;
     problems.push_back(fmt::format("{}: its pods ask for {} of {}, and it has {}", node.meta.name,
                                    amount, cluster::ResourceName(id), has.Get(id)));
   }

@@ -59,12 +59,12 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
     // What is shared from the start has been made so.
     const bool shared = spec.mps && !gpu.instances.empty();
     gpus.push_back(
-        {*model, ProductLabel(gpu.model), !spec.mps,
+        {*model, ProductLabel(gpu.model), !spec.mps && !spec.hybrid,
          shared ? device::ComputeMode::kExclusiveProcess : device::ComputeMode::kDefault});
   }
   if (gpus.empty()) return;
   gpus_ = std::make_unique<device::SimGpus>(std::move(gpus), name_, Hooks(), times.devices);
-  if (spec.managed) MakeAgent(spec.mps);
+  if (spec.managed) MakeAgent(spec.mps || spec.hybrid);
 }
 
 void Machine::MakeAgent(bool shares) {
@@ -76,9 +76,10 @@ void Machine::MakeAgent(bool shares) {
       [this, shares] {
         MakeShares();
         controllers::AgentExtras extras;
-        extras.shares_gpus = true;
+        extras.shares_gpus = extras.gives_whole = true;
+        extras.time_slices = kTimeSlices;
         if (shares) extras.health = &health_;
-        return std::make_unique<controllers::Agent>(times_.agent, name_, env_.catalogue, *shares_,
+        return std::make_unique<controllers::Agent>(times_.agent, name_, env_.catalogue, *plain_,
                                                     *sockets_, *sockets_, extras);
       },
       agent_transport_, controllers::ForNode(name_), agent_life_, env_.clock, env_.log);
@@ -87,6 +88,7 @@ void Machine::MakeAgent(bool shares) {
 // What an agent knows of shares, it knows by itself: nothing at first.
 void Machine::MakeShares() {
   shares_ = std::make_unique<WatchedShares>(*gpus_, Hooks());
+  plain_ = std::make_unique<WatchedPlain>(*shares_, Hooks());
   if (initial_shares_.empty()) return;
   for (size_t i = 0; i < models_.size(); ++i) {
     if (IsShared(i)) (void)shares_->EnableMps(static_cast<int>(i));  // it is in that mode
@@ -123,32 +125,67 @@ bool Machine::IsShared(size_t gpu) const {
   return gpus_->Info(static_cast<int>(gpu)).compute_mode == device::ComputeMode::kExclusiveProcess;
 }
 
+bool Machine::IsPlain(size_t gpu) const {
+  return kubelet_->spec().hybrid && !IsShared(gpu) &&
+         !gpus_->Info(static_cast<int>(gpu)).mig_enabled;
+}
+
+const gpu::Model* Machine::SharesOf(size_t gpu) const {
+  return gpu::SharesOfMemory(gpus_->Info(static_cast<int>(gpu)).memory_mib);
+}
+
 const gpu::Model& Machine::model(size_t gpu) const {
-  if (gpus_ == nullptr || !IsShared(gpu)) return *models_[gpu];
-  const auto* shares = gpu::SharesOfMemory(gpus_->Info(static_cast<int>(gpu)).memory_mib);
-  return shares == nullptr ? *models_[gpu] : *shares;
+  if (gpus_ == nullptr) return *models_[gpu];
+  const gpu::Model* shares = IsShared(gpu) ? SharesOf(gpu) : nullptr;
+  if (shares != nullptr) return *shares;
+  const gpu::Model* cut =
+      kubelet_->spec().hybrid ? FindCutModel(env_.catalogue, *models_[gpu]) : nullptr;
+  return cut != nullptr ? *cut : *models_[gpu];
+}
+
+const gpu::Model* Machine::other(size_t gpu) const {
+  if (gpus_ == nullptr || !kubelet_->spec().hybrid) return nullptr;
+  return IsShared(gpu) ? FindCutModel(env_.catalogue, *models_[gpu]) : SharesOf(gpu);
 }
 
 std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
   const int index = static_cast<int>(gpu);
-  if (!IsShared(gpu)) return gpus_->Truth(index);
-  std::vector<device::GpuInstance> shares;
-  if (shares_ != nullptr) shares = shares_->SharesOn(index);
+  if (!IsShared(gpu) && !IsPlain(gpu)) return gpus_->Truth(index);
+  std::vector<device::GpuInstance> instances;
+  if (IsShared(gpu)) {
+    if (shares_ != nullptr) instances = shares_->SharesOn(index);
+  } else if (plain_ != nullptr) {
+    instances = plain_->InstancesOn(gpus_->Info(index).uuid);
+  }
+  AddHeld(gpu, instances);
+  return instances;
+}
+
+// What exists in memory only and pods hold: whoever acts for the node now may not know it yet.
+void Machine::AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const {
+  const int index = static_cast<int>(gpu);
+  const std::string& uuid = gpus_->Info(index).uuid;
   for (const auto& [uid, pod] : kubelet_->pods()) {
     for (const auto& held : pod.devices) {
-      const auto share = device::ParseMpsShareId(held.device_id);
-      if (!share || share->gpu_uuid != gpus_->Info(index).uuid) continue;
-      if (std::ranges::count(shares, held.device_id, &device::GpuInstance::uuid) > 0) continue;
-      shares.push_back({index, 0, held.device_id, device::MpsProfile(share->gib), -1,
-                        static_cast<uint8_t>(share->start), static_cast<uint8_t>(share->gib)});
+      const std::string& id = held.device_id;
+      if (std::ranges::count(instances, id, &device::GpuInstance::uuid) > 0) continue;
+      const auto share = device::ParseMpsShareId(id);
+      const auto slice = device::ParseTimeSliceId(id);
+      if (share && share->gpu_uuid == uuid) {
+        instances.push_back({index, 0, id, device::MpsProfile(share->gib), -1,
+                             static_cast<uint8_t>(share->start), static_cast<uint8_t>(share->gib)});
+      } else if (slice && slice->gpu_uuid == uuid) {
+        instances.push_back({index, 0, id, "shared", -1, static_cast<uint8_t>(slice->start), 0});
+      } else if (id == uuid) {
+        instances.push_back({index, 0, id, "gpu", -1, 0, 0});
+      }
     }
   }
-  return shares;
 }
 
 device::Backend* Machine::backend() {
-  if (shares_ == nullptr) return gpus_.get();
-  return shares_.get();
+  if (plain_ == nullptr) return gpus_.get();
+  return plain_.get();
 }
 
 // By somebody who has it, or a share of it.

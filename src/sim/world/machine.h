@@ -11,6 +11,7 @@
 #include "sim/world/faulty_kubelet.h"
 #include "sim/world/faulty_transport.h"
 #include "sim/world/process.h"
+#include "sim/world/watched_plain.h"
 #include "sim/world/watched_shares.h"
 
 namespace nos::sim {
@@ -42,6 +43,8 @@ class Machine {
   size_t gpu_count() const { return models_.size(); }
   // As it is divided now: of a GPU that is shared by MPS, one of gpu/shares.h.
   const gpu::Model& model(size_t gpu) const;
+  // What it may be instead once nothing is used on it; null: nothing.
+  const gpu::Model* other(size_t gpu) const;
   // What is truly there: instances, or shares, those of former agents that pods hold included.
   std::vector<device::GpuInstance> Instances(size_t gpu) const;
 
@@ -72,6 +75,9 @@ class Machine {
   void MakeAgent(bool shares);
   void MakeShares();
   bool IsShared(size_t gpu) const;
+  bool IsPlain(size_t gpu) const;
+  const gpu::Model* SharesOf(size_t gpu) const;
+  void AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const;
   bool IsBusy(const std::string& uuid) const;
   device::SimHooks Hooks();
   device::SimFault DrawFault(const device::SimAttempt& attempt);
@@ -90,6 +96,7 @@ class Machine {
   std::unique_ptr<VirtualNode> kubelet_;
   std::unique_ptr<device::SimGpus> gpus_;
   std::unique_ptr<WatchedShares> shares_;    // of the last agent; null before the first
+  std::unique_ptr<WatchedPlain> plain_;      // the same
   std::vector<std::string> initial_shares_;  // ids; empty once an agent has them
   device::HealthBoard health_;
   std::unique_ptr<FaultyKubelet> sockets_;

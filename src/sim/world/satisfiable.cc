@@ -50,8 +50,10 @@ bool AreAlike(const gpu::Occupancy& a, const gpu::Occupancy& b) {
 // or by the names of GPUs in equal state.
 class Search {
  public:
-  Search(std::vector<std::string> slices, std::vector<gpu::Occupancy> gpus)
-      : slices_(std::move(slices)), gpus_(std::move(gpus)) {
+  // `others`: what each GPU may be instead while nothing is on it; null: nothing.
+  Search(std::vector<std::string> slices, std::vector<gpu::Occupancy> gpus,
+         std::vector<const gpu::Model*> others)
+      : slices_(std::move(slices)), gpus_(std::move(gpus)), others_(std::move(others)) {
     std::sort(slices_.begin(), slices_.end());
   }
 
@@ -61,17 +63,33 @@ class Search {
   // Cheap and necessary: every slice takes one slot at least.
   bool HaveSlots() const {
     size_t slots = 0;
-    for (const gpu::Occupancy& gpu : gpus_) slots += static_cast<size_t>(gpu.model().slots());
+    for (size_t g = 0; g < gpus_.size(); ++g) {
+      const int own = gpus_[g].model().slots();
+      slots += static_cast<size_t>(others_[g] ? std::max(own, others_[g]->slots()) : own);
+    }
     return slices_.size() <= slots;
   }
 
   bool Place(size_t next, size_t first_gpu, size_t first_placement) {
     if (next == slices_.size()) return true;
     for (size_t g = first_gpu; g < gpus_.size(); ++g) {
+      if (SameAsEarlier(g, first_placement > 0 ? first_gpu + 1 : first_gpu)) continue;
       const auto profile = gpus_[g].model().FindProfile(slices_[next]);
-      if (!profile || SameAsEarlier(g, first_placement > 0 ? first_gpu + 1 : first_gpu)) continue;
+      if (!profile && PlaceSwitched(next, g)) return true;
+      if (!profile) continue;
       if (PlaceOn(next, g, *profile, g == first_gpu ? first_placement : 0)) return true;
     }
+    return false;
+  }
+
+  bool PlaceSwitched(size_t next, size_t g) {
+    if (others_[g] == nullptr || gpus_[g].taken_slots() > 0) return false;
+    const auto profile = others_[g]->FindProfile(slices_[next]);
+    if (!profile) return false;
+    const gpu::Occupancy before = gpus_[g];
+    gpus_[g] = gpu::Occupancy(*others_[g]);
+    if (PlaceOn(next, g, *profile, 0)) return true;
+    gpus_[g] = before;
     return false;
   }
 
@@ -102,13 +120,14 @@ class Search {
 
   bool SameAsEarlier(size_t g, size_t first_whole) const {
     for (size_t e = first_whole; e < g; ++e) {
-      if (AreAlike(gpus_[e], gpus_[g])) return true;
+      if (AreAlike(gpus_[e], gpus_[g]) && others_[e] == others_[g]) return true;
     }
     return false;
   }
 
   std::vector<std::string> slices_;
   std::vector<gpu::Occupancy> gpus_;
+  std::vector<const gpu::Model*> others_;
 };
 
 int64_t HeldOf(const VirtualNode::RunningPod& pod, const std::string& resource) {
@@ -153,7 +172,9 @@ void AddPromised(const Judged& node, std::vector<std::string>& resources) {
     const auto& known = node.machine->kubelet().pods();
     if (known.contains(pod->meta.uid)) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      if (!cluster::IsSliceResource(resource)) continue;
+      const bool whole =
+          node.machine->kubelet().spec().hybrid && resource == cluster::kWholeGpuResource;
+      if (!cluster::IsSliceResource(resource) && !whole) continue;
       resources.insert(resources.end(), static_cast<size_t>(amount.Value()), resource);
     }
   }
@@ -213,7 +234,9 @@ bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, 
   if (slices.empty()) return true;
   if (node.machine->gpus() == nullptr || !kubelet.spec().managed) return false;
   if (!empty) AddPromised(node, slices);
-  return Search(std::move(slices), UsedGpus(node, empty)).Run();
+  std::vector<const gpu::Model*> others;
+  for (size_t i = 0; i < node.machine->gpu_count(); ++i) others.push_back(node.machine->other(i));
+  return Search(std::move(slices), UsedGpus(node, empty), std::move(others)).Run();
 }
 
 }  // namespace nos::sim

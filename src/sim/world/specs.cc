@@ -9,6 +9,7 @@
 #include "cluster/annotations.h"
 #include "cluster/elastic_quota.h"
 #include "device/mps_share.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 
 namespace nos::sim {
@@ -74,7 +75,11 @@ cluster::StringMap NodeLabels(const NodeSpec& spec) {
     const auto model = FindModel(gpu::Catalogue::Builtin(), spec.gpus[0].model);
     if (model.ok()) labels["nvidia.com/gpu.memory"] = fmt::to_string((*model)->memory_gib() * 1024);
     labels["nvidia.com/mig.strategy"] = "mixed";
-    if (spec.managed) labels[std::string(cluster::kPartitioningLabel)] = spec.mps ? "mps" : "mig";
+    if (spec.managed) {
+      labels[std::string(cluster::kPartitioningLabel)] = spec.hybrid ? "hybrid"
+                                                         : spec.mps  ? "mps"
+                                                                     : "mig";
+    }
   }
   for (const auto& [key, value] : spec.labels) labels[key] = value;
   return labels;
@@ -83,6 +88,8 @@ cluster::StringMap NodeLabels(const NodeSpec& spec) {
 }  // namespace
 
 std::string SliceResource(std::string_view profile) {
+  if (profile == "gpu") return std::string(gpu::kWholeGpu);
+  if (profile == "shared") return std::string(gpu::kTimeSlice);
   if (device::ParseMpsProfile(profile)) return fmt::format("nvidia.com/gpu-{}", profile);
   std::string name = fmt::format("nvidia.com/mig-{}", profile);
   std::replace(name.begin(), name.end(), '+', '.');
@@ -100,9 +107,20 @@ Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string
   return NotFound(fmt::format("no GPU model '{}'; there are {}", name, known));
 }
 
+// The Ampere generation takes MIG mode with a reset only, and begins without.
+const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model) {
+  const bool mig = !model.counted() && model.architecture() != "Ampere";
+  return catalogue.FindModes(gpu::NameOf(
+      {.mig = mig ? &model : nullptr,
+       .memory_gib = model.memory_gib(),
+       .whole = true,
+       .time_slices = std::min(kTimeSlices, mig ? model.compute_slices() : gpu::kMostTimeSlices)}));
+}
+
 Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,
                                            const GpuSpec& gpu) {
   NOS_ASSIGN(const gpu::Model* model, FindModel(catalogue, gpu.model));
+  if (node.hybrid) return FindCutModel(catalogue, *model);
   const gpu::Model* shares = gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024);
   return node.mps && !model->counted() && shares != nullptr ? shares : model;
 }

@@ -56,6 +56,7 @@ struct NodeSpec {
   bool unschedulable = false;
   bool managed = true;  // carries nos.nebuly.com/gpu-partitioning
   bool mps = false;     // and it says mps, else mig
+  bool hybrid = false;  // or hybrid: each GPU in its own way, nothing on it at first
   Quantity cpu = Quantity::FromValue(96);
   Quantity memory = Quantity::FromValue(int64_t{768} << 30);
   int max_pods = 110;
@@ -80,6 +81,11 @@ struct PodSpec {
 // "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me"; of a share
 // "nvidia.com/gpu-10gb".
 std::string SliceResource(std::string_view profile);
+
+// Time slices of a GPU of a hybrid node, where it has as many compute slices.
+inline constexpr int kTimeSlices = 4;
+// What such a GPU of a hybrid node may be besides being shared; null: it cannot be that.
+const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model);
 
 // The model that a spec names. Error: kNotFound, with the names there are.
 Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string_view name);

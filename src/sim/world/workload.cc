@@ -21,7 +21,7 @@ const std::string& RandomProfile(const gpu::Model& model, Random& random) {
 }
 
 bool IsShare(const std::string& profile) {
-  return gpu::IsShareResource("nvidia.com/gpu-" + profile);
+  return profile == "shared" || gpu::IsShareResource("nvidia.com/gpu-" + profile);
 }
 
 // Shares each in a container of its own (scheduling/several_shares.h), but those that nobody has.

@@ -81,7 +81,7 @@ Status World::AddNode(const NodeSpec& spec) {
   specs_.emplace(spec.name, spec);
   ScheduleReboots(spec.name);
   ScheduleLosses(spec.name);
-  if (spec.mps) ScheduleDaemonLosses(spec.name);
+  if (spec.mps || spec.hybrid) ScheduleDaemonLosses(spec.name);
   return Status::Ok();
 }
 

@@ -33,23 +33,22 @@ struct Asked {
   std::shared_ptr<Finder> finder;
 };
 
+bool IsOfGpus(cluster::ResourceId id) {
+  static const cluster::ResourceId kWhole = cluster::InternResource(cluster::kWholeGpuResource);
+  return cluster::IsSliceResource(id) || id == kWhole;
+}
+
 cluster::ResourceVector InstancesOf(const cluster::Pod& pod) {
   cluster::ResourceVector instances;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (cluster::IsSliceResource(id) && amount > 0) instances.Set(id, amount);
+    if (IsOfGpus(id) && amount > 0) instances.Set(id, amount);
   }
   return instances;
 }
 
 // Instances, or whole GPUs, which may be cut when nobody holds them.
-bool HeldGpus(const cluster::Pod& pod) {
-  static const cluster::ResourceId kWhole = cluster::InternResource(cluster::kWholeGpuResource);
-  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
-  return std::ranges::any_of(requests.entries(), [](const auto& entry) {
-    return entry.second > 0 && (cluster::IsSliceResource(entry.first) || entry.first == kWhole);
-  });
-}
+bool HeldGpus(const cluster::Pod& pod) { return !InstancesOf(pod).entries().empty(); }
 
 Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInfo& node) {
   if (!cluster::MayBeCut(node)) {

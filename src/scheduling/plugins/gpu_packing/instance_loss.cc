@@ -53,6 +53,16 @@ const std::optional<InstanceLoss>& InstanceLosses::BestCut(const gpu::Occupancy&
   return best;
 }
 
+// What it costs to switch the GPU: as on any empty one.
+void InstanceLosses::ConsiderOther(const cluster::Gpu& gpu, cluster::ResourceId resource,
+                                   int choices, std::optional<InstanceLoss>& cut) {
+  if (choices > 0 || gpu.fixed || !gpu.MaySwitch()) return;
+  const auto profile = ProfileOf(*gpu.other, resource);
+  if (!profile) return;
+  const std::optional<InstanceLoss>& best = BestCut(gpu::Occupancy(*gpu.other), *profile);
+  if (best && (!cut || *best < *cut)) cut = best;
+}
+
 InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::ResourceId resource,
                                 int64_t count) {
   if (!node.gpus.managed) return {};
@@ -61,7 +71,10 @@ InstanceLoss InstanceLosses::Of(const cluster::NodeInfo& node, cluster::Resource
   int choices = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     const auto profile = ProfileOf(*gpu.model, resource);
-    if (!profile) continue;
+    if (!profile) {
+      ConsiderOther(gpu, resource, choices, cut);
+      continue;
+    }
     const auto used = gpu.Used();
     if (!used) continue;
     for (const cluster::Instance& instance : gpu.instances) {

@@ -39,6 +39,8 @@ class InstanceLosses {
   std::optional<gpu::ProfileId> ProfileOf(const gpu::Model& model, cluster::ResourceId resource);
 
   InstanceLoss LossOf(const gpu::Occupancy& used, const gpu::Occupancy& after);
+  void ConsiderOther(const cluster::Gpu& gpu, cluster::ResourceId resource, int choices,
+                     std::optional<InstanceLoss>& cut);
   const std::optional<InstanceLoss>& BestCut(const gpu::Occupancy& used, gpu::ProfileId profile);
 
   std::map<const gpu::Model*, std::vector<gpu::ProfileId>> plain_;

@@ -8,7 +8,9 @@ namespace {
 using cluster::ResourceVector;
 
 bool Skipped(cluster::ResourceId id, int64_t amount, Mig mig) {
-  return amount <= 0 || (mig == Mig::kIgnore && cluster::IsSliceResource(id));
+  static const cluster::ResourceId whole = cluster::InternResource(cluster::kWholeGpuResource);
+  return amount <= 0 || (mig != Mig::kCount && cluster::IsSliceResource(id)) ||
+         (mig == Mig::kIgnoreWholeGpus && id == whole);
 }
 
 // Without the overflow that allocatable - used can have.
@@ -17,6 +19,11 @@ bool Lacks(int64_t amount, int64_t allocatable, int64_t used) {
 }
 
 }  // namespace
+
+Mig MigOn(const cluster::NodeInfo& node) {
+  if (!node.gpus.managed) return Mig::kCount;
+  return node.gpus.whole ? Mig::kIgnoreWholeGpus : Mig::kIgnore;
+}
 
 std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const ResourceVector& allocatable,
                                   const ResourceVector& used, Mig mig) {

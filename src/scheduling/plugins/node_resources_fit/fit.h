@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cluster/resources.h"
+#include "cluster/snapshot.h"
 
 namespace nos::scheduling {
 
@@ -25,8 +26,10 @@ struct Shortfall {
   bool hopeless = false;
 };
 
-// Whether MIG instances count: a planner that cuts GPUs leaves them out.
-enum class Mig { kCount, kIgnore };
+// Whether slices count: a planner that cuts GPUs leaves them out, on hybrid nodes whole GPUs, too.
+enum class Mig { kCount, kIgnore, kIgnoreWholeGpus };
+// What such a planner leaves out of what a managed node has.
+Mig MigOn(const cluster::NodeInfo& node);
 
 // In the order of resource ids; empty when everything fits. A resource of which nothing is
 // requested never lacks, even on a node that has less of it than is in use.

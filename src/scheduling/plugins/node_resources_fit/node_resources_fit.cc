@@ -96,7 +96,8 @@ bool NodeResourcesFit::MayHelp(const ClusterEvent& event, const cluster::Pod& po
                      cluster::RequestsOf(*event.pod_before));
     case ClusterEvent::Kind::kNodeAdded:
     case ClusterEvent::Kind::kNodeChanged:
-      return Fits(requests, ResourceVector::From(event.node->allocatable), {}, Mig::kIgnore) &&
+      return Fits(requests, ResourceVector::From(event.node->allocatable), {},
+                  Mig::kIgnoreWholeGpus) &&
              (event.node_before == nullptr || HasMore(requests, *event.node_before, *event.node));
     default:
       return false;
@@ -116,7 +117,7 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   cluster::ResourceVector computed;
   if (asked == nullptr) computed = RequestsThatCount(pod);
   const cluster::ResourceVector& requests = asked != nullptr ? asked->requests : computed;
-  const Mig mig = options_.leaves_slices && node.gpus.managed ? Mig::kIgnore : Mig::kCount;
+  const Mig mig = options_.leaves_slices ? MigOn(node) : Mig::kCount;
   if (Fits(requests, node.allocatable, node.requested, mig)) return Verdict::Fits();
   const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested, mig);
   Verdict verdict;

@@ -1,0 +1,189 @@
+// Nodes whose GPUs are each used in their own way: one plan serves all kinds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cluster/need.h"
+#include "planning/planner.h"
+#include "planning/slice_choice.h"
+#include "planning/testing/clusters.h"
+
+namespace nos::planning {
+namespace {
+
+using testing::ClusterBuilder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::LayoutText;
+using testing::PlanFault;
+
+constexpr const char* kCut = "H100-80GB+GPU+TIME-4|MPS-79GB";
+constexpr const char* kShared = "MPS-79GB|H100-80GB+GPU+TIME-4";
+
+PlanOptions At(Time now) {
+  PlanOptions options;
+  options.now = now;
+  return options;
+}
+const Time kNow = Time{} + std::chrono::hours(1000);
+
+Plan Checked(const ClusterBuilder& cluster) {
+  Plan plan = cluster.MakePlan(At(kNow));
+  EXPECT_EQ(PlanFault(plan, cluster.Snapshot()), "");
+  return plan;
+}
+
+const PodOutcome& Outcome(const Plan& plan, const std::string& name) {
+  return *std::ranges::find(plan.pods, name, [](const PodOutcome& p) { return p.pod->meta.name; });
+}
+
+std::string With(const std::string& gpu, const std::string& layout) { return gpu + " " + layout; }
+
+TEST(HybridPlanTest, OneBatchServesAllKinds) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kCut, kCut, kShared, kShared});
+  for (int i = 0; i < 7; ++i) cluster.Pod("mig" + std::to_string(i), {"1g.10gb"});
+  for (int i = 0; i < 7; ++i) cluster.Pod("mps" + std::to_string(i), {"11gb"});
+  for (int i = 0; i < 4; ++i) cluster.Pod("time" + std::to_string(i), {"shared"});
+  cluster.Pod("whole", {"gpu"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 19);
+  EXPECT_EQ(plan.upper_bound, 19);
+  EXPECT_TRUE(plan.complete);
+  EXPECT_EQ(plan.gpus_touched, 4);
+  cluster.Pod("one-more", {"shared"});
+  const Plan full = Checked(cluster);
+  EXPECT_EQ(full.placed, 19);
+  EXPECT_EQ(full.upper_bound, 19);
+  EXPECT_TRUE(full.complete);
+}
+
+TEST(HybridPlanTest, WhatIsFreeGivesWayAndWhatIsUsedDoesNot) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a",
+                     {With(kCut, "1g.10gb@0:used"), With(kCut, "1g.10gb@0:free,3g.40gb@4:free")});
+  cluster.Pod("share", {"30gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 1);
+  EXPECT_EQ(LayoutText(plan, "a", 1), "30gb@0+");
+  EXPECT_EQ(plan.destroyed, 2);
+  EXPECT_EQ(Outcome(plan, "share").devices[0].model->name(), "MPS-79GB");
+}
+
+TEST(HybridPlanTest, AGpuThatServesAlreadyComesFirst) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kCut, With(kShared, "10gb@0:used"), kShared});
+  cluster.Pod("share", {"30gb"});
+  cluster.Pod("whole", {"gpu"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(LayoutText(plan, "a", 0), "gpu@0+");
+  EXPECT_EQ(LayoutText(plan, "a", 1), "10gb@0* 30gb@1+");
+  EXPECT_EQ(LayoutText(plan, "a", 2), "");
+}
+
+TEST(HybridPlanTest, WhoFindsNoRoomIsToldWhatIsInTheWay) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {With(kCut, "1g.10gb@0:used")});
+  cluster.Running("holder", "a", {"1g.10gb"});
+  cluster.Pod("share", {"30gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(Outcome(plan, "share").reasons[0].code, "NoRoomForSlices");
+  EXPECT_THAT(Outcome(plan, "share").remedy, HasSubstr("x/holder (1g.10gb@0 of GPU 0)"));
+}
+
+// A GPU that stays in use as one kind would never be another.
+TEST(HybridPlanTest, SlotsAreKeptForAnotherKind) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {With(kCut, "1g.10gb@0:used")});
+  cluster.Running("holder", "a", {"1g.10gb"});
+  cluster.Pod("old", {"30gb"}).meta.created = kNow - std::chrono::minutes(15);
+  cluster.Pod("young", {"1g.10gb"}).meta.created = kNow - std::chrono::minutes(1);
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 0);
+  EXPECT_EQ(Outcome(plan, "old").reasons[0].code, "SlotsKept");
+  EXPECT_THAT(Outcome(plan, "old").reasons[0].message,
+              HasSubstr("until the end of pod x/holder (1g.10gb@0 of GPU 0)"));
+  EXPECT_EQ(Outcome(plan, "young").reasons[0].code, "SlotsKeptForOthers");
+}
+
+TEST(HybridPlanTest, TheSameWhereSharesAreInUse) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {With(kShared, "10gb@0:used,10gb@1:used"), With(kShared, "20gb@0:used")});
+  cluster.Running("first", "a", {"10gb"});
+  cluster.Running("second", "a", {"10gb"});
+  cluster.Running("third", "a", {"20gb"});
+  cluster.Pod("old", {"gpu"}).meta.created = kNow - std::chrono::minutes(15);
+  cluster.Pod("young", {"50gb"}).meta.created = kNow - std::chrono::minutes(1);
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(Outcome(plan, "old").reasons[0].code, "SlotsKept");
+  EXPECT_THAT(Outcome(plan, "old").reasons[0].message, HasSubstr("x/third (20gb of GPU 1)"));
+  EXPECT_EQ(LayoutText(plan, "a", 0), "10gb@0* 10gb@1* 50gb@2+");
+}
+
+// Two stages: what the first switches is in the way of the next.
+TEST(HybridPlanTest, WhatAPlanSwitchesCountsForThoseWhoWait) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kCut});
+  cluster.Pod("share", {"30gb"}, 1).meta.created = kNow - std::chrono::minutes(30);
+  cluster.Pod("slice", {"7g.80gb"}).meta.created = kNow - std::chrono::minutes(15);
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 1);
+  EXPECT_EQ(LayoutText(plan, "a", 0), "30gb@0+");
+  EXPECT_EQ(Outcome(plan, "slice").reasons[0].code, "SlotsKept");
+  EXPECT_THAT(Outcome(plan, "slice").reasons[0].message, HasSubstr("x/share (30gb of GPU 0)"));
+}
+
+TEST(HybridPlanTest, WholeGpusOfNodesThatNosLeavesAloneNeedNoCut) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kCut});
+  cluster::Node& plain = cluster.PlainNode("b");
+  plain.allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
+  for (int i = 0; i < 3; ++i) cluster.Pod("p" + std::to_string(i), {"gpu"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 3);
+  EXPECT_EQ(plan.created, 1);
+  EXPECT_EQ(LayoutText(plan, "a", 0), "gpu@0+");
+}
+
+TEST(HybridPlanTest, SlicesThatUnmanagedNodesLackAreNotFoundThere) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kCut});
+  cluster.PlainNode("b").allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
+  for (int i = 0; i < 8; ++i) cluster.Pod("p" + std::to_string(i), {"1g.10gb"});
+  cluster.Pod("whole", {"gpu"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 8);
+}
+
+TEST(HybridPlanTest, ManySharesBesideOtherKinds) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kCut, kCut, kShared, kCut});
+  for (int gib = 1; gib <= 30; ++gib)
+    cluster.Pod("s" + std::to_string(gib), {std::to_string(gib) + "gb"});
+  cluster.Pod("w1", {"gpu"});
+  cluster.Pod("w2", {"gpu"});
+  const Plan plan = Checked(cluster);
+  EXPECT_GE(plan.placed, 23) << "of 465 GiB two GPUs have 158, in small shares";
+  EXPECT_LE(plan.placed, plan.upper_bound);
+}
+
+TEST(HybridPlanTest, ByNeedNeverTimeSlicesOrWholeGpus) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kShared});
+  cluster::Pod pod = cluster.Pod("p", {});
+  const auto choose = [&](const char* memory, bool isolated) {
+    pod.meta.annotations = {{std::string(cluster::kNeedMemory), memory},
+                            {"nos.nebuly.com/need-models", "H100-80GB"}};
+    if (isolated) pod.meta.annotations["nos.nebuly.com/need-isolation"] = "true";
+    const NeedAnswer answer =
+        AnswerNeed(pod, cluster.Snapshot(), scheduling::Framework::Default(), At(kNow), nullptr);
+    return answer.choice ? answer.choice->resource : answer.refusal;
+  };
+  EXPECT_EQ(choose("15Gi", false), "nvidia.com/mig-1g.20gb");
+  EXPECT_EQ(choose("15Gi", true), "nvidia.com/mig-1g.20gb");
+  EXPECT_THAT(choose("100Gi", false), HasSubstr("the largest is"));
+}
+
+}  // namespace
+}  // namespace nos::planning
