@@ -21,7 +21,9 @@ class CatalogueFlagTest : public ::testing::Test {
     return ReadCatalogue(path_);
   }
 
-  const std::string path_ = ::testing::TempDir() + "nos_catalogue_flag_test.yaml";
+  // Each its own: they may run at one time.
+  const std::string path_ = ::testing::TempDir() + "nos-catalogue-" +
+                            ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(CatalogueFlagTest, ChangesTheBuiltinCatalogue) {
