@@ -38,6 +38,7 @@ struct GpuInfo {
   int share_gib = 0;
   int could_share_gib = 0;                    // that it would have in this mode; 0: it cannot be
   std::optional<ComputeMode> compute_mode{};  // empty: the driver does not tell
+  int most_shares = 0;  // clients of MPS that it may have at a time; 0: it cannot be shared
 };
 
 struct GpuInstance {
@@ -49,6 +50,8 @@ struct GpuInstance {
   uint8_t start = 0, size = 0;  // placement slots; of an MPS share its number, and GiB
   // False after a crash between the two NVML calls: there is no compute instance, hence no device.
   bool complete = true;
+  // Of an MPS share in a MIG instance: the UUID of that instance (device/mig_parts.h).
+  std::string part_of{};
 };
 
 class Backend {
@@ -71,6 +74,12 @@ class Backend {
   virtual Status EnableMig(int gpu) = 0;
   // Switches MIG mode off. Errors: as EnableMig; kUnavailable also while the GPU has instances.
   virtual Status DisableMig(int gpu) = 0;
+  // Resets the GPU, so that a MIG mode that waits for it is taken (GpuInfo::mig_pending). Errors:
+  // kUnavailable (something holds it), kUnimplemented (it cannot be reset alone, or not from here),
+  // kPermission.
+  virtual Status ResetGpu(int /*gpu*/) {
+    return {Code::kUnimplemented, "GPUs cannot be reset from here"};
+  }
   // Until the next reboot or reset, or until the driver is unloaded: then it is kDefault again.
   // Programs that run go on. Errors: kInvalid (kOther), kPermission (the agent is not root),
   // kUnimplemented, kUnavailable.

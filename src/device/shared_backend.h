@@ -38,6 +38,10 @@ class SharedBackend final : public Backend {
     const std::scoped_lock lock(mutex_);
     return backend_.DisableMig(gpu);
   }
+  Status ResetGpu(int gpu) override {
+    const std::scoped_lock lock(mutex_);
+    return backend_.ResetGpu(gpu);
+  }
   Status SetComputeMode(int gpu, ComputeMode mode) override {
     const std::scoped_lock lock(mutex_);
     return backend_.SetComputeMode(gpu, mode);

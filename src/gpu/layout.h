@@ -40,6 +40,9 @@ struct ProfileShape {
   std::vector<uint8_t> starts;
   std::vector<uint16_t> engines;  // amount taken of each counted engine, as in ModelShape::engines
   uint32_t excludes = 0;          // bit p: may not coexist with profile p (nvml.h: _ALL_ME)
+  // The profile whose instances are divided into instances of this one; kNotDivided: it is no part.
+  static constexpr uint8_t kNotDivided = 0xff;
+  uint8_t part_of = kNotDivided;
   friend bool operator==(const ProfileShape&, const ProfileShape&) = default;
 };
 

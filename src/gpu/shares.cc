@@ -1,7 +1,7 @@
 #include "gpu/shares.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -15,6 +15,7 @@ namespace nos::gpu {
 namespace {
 
 constexpr std::string_view kNamePrefix = "MPS-", kNameSuffix = "GB";
+constexpr std::string_view kClientsPart = "+CLIENTS-";
 constexpr std::string_view kResourcePrefix = "nvidia.com/gpu-", kResourceSuffix = "gb";
 constexpr int kComputeSlices = 7;  // as MIG counts them
 
@@ -30,14 +31,22 @@ int64_t NumberIn(std::string_view text, std::string_view prefix, std::string_vie
 // What MIG would give of compute with as much memory: for objectives that count it.
 int ComputeOf(int share, int gib) { return std::max(1, kComputeSlices * share / gib); }
 
-Profile ProfileOf(int share, int gib) {
+std::string NameOf(int gib, int clients) {
+  std::string name(kNamePrefix);
+  name += std::to_string(gib);
+  name += kNameSuffix;
+  if (clients != kMostShares) name.append(kClientsPart).append(std::to_string(clients));
+  return name;
+}
+
+Profile ProfileOf(int share, int gib, int clients) {
   Profile profile;
   profile.name = std::to_string(share) + "gb";
   profile.memory_mib = share * 1024;
   profile.compute = ComputeOf(share, gib);
   profile.slots = share;
-  profile.max_count = std::min(gib / share, kMostShares);
-  profile.starts.resize(kMostShares);
+  profile.max_count = std::min(gib / share, clients);
+  profile.starts.resize(static_cast<size_t>(clients));
   std::iota(profile.starts.begin(), profile.starts.end(), uint8_t{0});
   profile.facts = profile.placements = Confidence::kLive;
   profile.resource_name = std::string(kResourcePrefix) + profile.name;
@@ -46,35 +55,41 @@ Profile ProfileOf(int share, int gib) {
 
 }  // namespace
 
-const Model& SharesOf(int gib) {
+const Model& SharesOf(int gib, int clients) {
   static std::mutex mutex;
-  static std::array<std::unique_ptr<const Model>, kMostSharedGib + 1> models;
+  static std::map<std::pair<int, int>, std::unique_ptr<const Model>> models;
   gib = std::clamp(gib, 1, kMostSharedGib);
+  clients = std::clamp(clients, 1, kMostClients);
   const std::lock_guard lock(mutex);
-  std::unique_ptr<const Model>& model = models[static_cast<size_t>(gib)];
+  std::unique_ptr<const Model>& model = models[{gib, clients}];
   if (model == nullptr) {
-    CountedSpec spec{std::string(kNamePrefix) + std::to_string(gib) + std::string(kNameSuffix),
-                     gib,
-                     kComputeSlices,
-                     kMostShares,
-                     {}};
+    CountedSpec spec{NameOf(gib, clients), gib, kComputeSlices, clients, {}};
     for (int share = 1; share <= std::min(gib, kMostShareGib); ++share) {
-      spec.profiles.push_back(ProfileOf(share, gib));
+      spec.profiles.push_back(ProfileOf(share, gib, clients));
     }
     model = BuildCounted(std::move(spec));
   }
   return *model;
 }
 
-const Model* SharesOfMemory(int64_t mib) {
+const Model* SharesOfMemory(int64_t mib, int clients) {
   const int64_t gib = (mib - kShareOverheadMib) / 1024;
   if (gib < 1) return nullptr;
-  return &SharesOf(static_cast<int>(std::min<int64_t>(gib, kMostSharedGib)));
+  return &SharesOf(static_cast<int>(std::min<int64_t>(gib, kMostSharedGib)), clients);
 }
 
 const Model* FindShares(std::string_view name) {
-  const int64_t gib = NumberIn(name, kNamePrefix, kNameSuffix);
-  return gib < 1 || gib > kMostSharedGib ? nullptr : &SharesOf(static_cast<int>(gib));
+  int64_t clients = kMostShares;
+  const size_t plus = name.find(kClientsPart);
+  const std::string_view memory = name.substr(0, plus);
+  if (plus != std::string_view::npos) {
+    clients = NumberIn(name.substr(plus), kClientsPart, "");
+    // There is one way to write each.
+    if (clients < 1 || clients > kMostClients || clients == kMostShares) return nullptr;
+  }
+  const int64_t gib = NumberIn(memory, kNamePrefix, kNameSuffix);
+  if (gib < 1 || gib > kMostSharedGib) return nullptr;
+  return &SharesOf(static_cast<int>(gib), static_cast<int>(clients));
 }
 
 bool IsShareResource(std::string_view resource) {

@@ -35,8 +35,11 @@ TEST(SharesTest, NothingIsRoundedUp) {
 }
 
 TEST(SharesTest, NamesAreReadStrictly) {
-  for (const char* name : {"MPS-0GB", "MPS-GB", "MPS-07GB", "MPS-961GB", "MPS--3GB", "MPS-3gb",
-                           "A100-40GB", "MPS-3GB ", "MPS-99999999999999999999GB"}) {
+  for (const char* name :
+       {"MPS-0GB", "MPS-GB", "MPS-07GB", "MPS-961GB", "MPS--3GB", "MPS-3gb", "A100-40GB",
+        "MPS-3GB ", "MPS-3GB+CLIENTS-0", "MPS-3GB+CLIENTS-48", "MPS-3GB+CLIENTS-61",
+        "MPS-3GB+CLIENTS-016", "MPS-3GB+CLIENTS-", "MPS-3GB+", "+CLIENTS-5",
+        "MPS-3GB+CLIENTS-5+CLIENTS-5", "MPS-99999999999999999999GB"}) {
     EXPECT_EQ(FindShares(name), nullptr) << name;
   }
   EXPECT_TRUE(IsShareResource("nvidia.com/gpu-10gb"));
@@ -45,6 +48,22 @@ TEST(SharesTest, NamesAreReadStrictly) {
                            "nvidia.com/mig-1g.10gb", "x/nvidia.com/gpu-10gb"}) {
     EXPECT_FALSE(IsShareResource(name)) << name;
   }
+}
+
+TEST(SharesTest, SomeHaveFewerClientsThanOthers) {
+  const Model& few = SharesOf(79, 16);
+  EXPECT_EQ(few.name(), "MPS-79GB+CLIENTS-16");
+  EXPECT_EQ(few.most_instances(), 16);
+  EXPECT_EQ(few.profile(*few.FindProfile("1gb")).max_count, 16);
+  EXPECT_EQ(FindShares("MPS-79GB+CLIENTS-16"), &few);
+  EXPECT_EQ(&SharesOf(79, kMostShares), &SharesOf(79));
+  EXPECT_EQ(SharesOf(79, 1000).most_instances(), kMostClients);
+  EXPECT_EQ(SharesOf(79, 0).most_instances(), 1);
+  Occupancy on(few);
+  const ProfileId one = *few.FindProfile("1gb");
+  for (uint8_t i = 0; i < 16; ++i) EXPECT_TRUE(on.Add({one, i}));
+  EXPECT_EQ(on.FirstPlace(one), std::nullopt);
+  EXPECT_EQ(Occupancy(few).Copies(one), 16);
 }
 
 TEST(SharesTest, PlacementsAreNumbers) {
