@@ -65,7 +65,7 @@ TEST(ReadSharesTest, SharesOfOthersAreNotOurs) {
 }
 
 TEST(ReadSharesTest, ImpossibleSharesAreLeftAlone) {
-  for (const char* layout : {"20gb@0:used,20gb@1:used", "10gb@0:used,5gb@0:free", "10gb@48:free",
+  for (const char* layout : {"20gb@0:used,20gb@1:used", "10gb@0:used,5gb@0:free", "10gb@60:free",
                              "0gb@0:free", "1g.5gb@0:free"}) {
     const NodeGpus gpus = ReadNodeGpus(
         MpsNode({{N("status-model-0"), "MPS-39GB"}, {N("status-layout-0"), layout}}), Builtin());

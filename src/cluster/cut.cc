@@ -187,7 +187,7 @@ class Placing {
     uint64_t taken = board.used.starts();
     for (const gpu::Placement& placement : board.free) taken |= uint64_t{1} << placement.start;
     const int unused = std::countr_one(taken);
-    return static_cast<uint8_t>(unused < board.used.model().most_instances()
+    return static_cast<uint8_t>(unused < gpu::kMostClients
                                     ? unused
                                     : std::countr_one(board.used.starts()));
   }

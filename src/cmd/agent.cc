@@ -110,7 +110,7 @@ void DescribeAgent(ConfigFields& f, Config& c) {
            "A share may use multiprocessors in proportion to its memory; else all of them.");
     f.Number("overheadMiB", c.mps_overhead, 0, 16384,
              "Of each GPU's memory, which the MPS server and its clients' contexts take.");
-    f.Number("clientsPerGpu", c.mps_clients, 1, gpu::kMostShares,
+    f.Number("clientsPerGpu", c.mps_clients, 1, gpu::kMostClients,
              "Most shares of a GPU: what its MPS server takes of clients.");
   });
   f.Group("hybrid", [&] {

@@ -37,10 +37,10 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
                    const Division& division, device::ObservedGpu& gpu) {
   const gpu::Model* cut = CutModelOf(info, catalogue, division);
   const gpu::Model* shares =
-      info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib) : nullptr;
+      info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
   if (info.share_gib > 0) {
     gpu.mode = device::Mode::kShares;
-    gpu.model = &gpu::SharesOf(info.share_gib);
+    gpu.model = &gpu::SharesOf(info.share_gib, info.most_shares);
     gpu.other = cut;
     return;
   }
@@ -64,7 +64,7 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     ObserveHybrid(info, catalogue, division, gpu);
     gpu.mig_enabled = true;
   } else {
-    gpu.model = shared ? &gpu::SharesOf(info.share_gib) : ModelOf(info, catalogue);
+    gpu.model = shared ? &gpu::SharesOf(info.share_gib, info.most_shares) : ModelOf(info, catalogue);
   }
   if (gpu.model == nullptr) {
     devices.problems.push_back(fmt::format("GPU {}: model '{}' is not in the catalogue of MIG GPUs",

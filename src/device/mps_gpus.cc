@@ -30,6 +30,7 @@ Result<std::vector<GpuInfo>> MpsGpus::ListGpus() {
   infos_.clear();
   for (GpuInfo& info : infos) {
     info.could_share_gib = CapacityOf(info);
+    info.most_shares = options_.most_shares;
     if (shares_.contains(info.uuid)) info.share_gib = info.could_share_gib;
     infos_[info.index] = info;
   }
@@ -114,11 +115,11 @@ std::string MpsGpus::AdoptOne(const std::string& id) {
   if (info != infos_.end() && share->gib > WholeGib(info->second.memory_mib)) {
     return refuse(fmt::format("is more than the {} MiB of its GPU", info->second.memory_mib));
   }
-  if (share->start >= gpu::kMostShares) {
-    return refuse(fmt::format("is beyond the {} shares of a GPU", gpu::kMostShares));
+  if (share->start >= gpu::kMostClients) {
+    return refuse(fmt::format("is numbered {} or more", gpu::kMostClients));
   }
-  if (std::ssize(shares) >= options_.most_shares) {
-    return refuse(fmt::format("is one more than the {} shares of a GPU", options_.most_shares));
+  if (std::ssize(shares) >= gpu::kMostClients) {
+    return refuse(fmt::format("is one more than the {} shares of any GPU", gpu::kMostClients));
   }
   shares[next_id_++] = *share;
   return "";
@@ -155,9 +156,9 @@ Status MpsGpus::CheckRoom(const Known& gpu, int gib, int start) const {
                     "not fit",
                     index, capacity, gpu.info.memory_mib, options_.overhead_mib, MpsProfile(gib)));
   }
-  if (start >= gpu::kMostShares) {  // a name, whatever the GPU may have
+  if (start >= gpu::kMostClients) {  // a name, whatever the GPU may have
     return Invalid(fmt::format("shares of GPU {} are numbered from 0 to {}, not {}", index,
-                               gpu::kMostShares - 1, start));
+                               gpu::kMostClients - 1, start));
   }
   int64_t taken = 0;
   for (const auto& [id, share] : *gpu.shares) {

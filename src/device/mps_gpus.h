@@ -59,7 +59,7 @@ class MpsGpus : public Backend {
   // before instances are listed. Ids that are no shares, or of GPUs that are not in MPS mode, are
   // passed over. Returns a sentence for each of the others that cannot be: nothing is made of it.
   //
-  // What a pod holds is the truth: it is taken although together it may be more than can be made,
+  // What a pod holds is the truth: it is taken although together they may be more than can be made,
   // and beside a share of another size that has got its number meanwhile.
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
 

@@ -138,8 +138,21 @@ TEST_F(MpsGpusTest, ThereAreNotMoreSharesThanClients) {
   }
   EXPECT_EQ(ids.size(), 48u);
   const Status more = shares.Create(0, "1gb", 48).status();
-  EXPECT_EQ(more.code(), Code::kInvalid);
-  EXPECT_THAT(more.message(), HasSubstr("numbered from 0 to 47"));
+  EXPECT_EQ(more.code(), Code::kExhausted);
+  EXPECT_THAT(more.message(), HasSubstr("GPU 0 has 48 shares, all it may have"));
+  EXPECT_THAT(shares.Create(0, "1gb", 60).status().message(), HasSubstr("numbered from 0 to 59"));
+  EXPECT_EQ(shares.ListGpus()->at(0).most_shares, 48);
+}
+
+// The limit was lowered while pods ran.
+TEST_F(MpsGpusTest, PodsKeepSharesThatAreMoreThanTheLimit) {
+  MpsGpus shares(gpus_, {.most_shares = 2});
+  const std::string uuid = shares.ListGpus()->at(0).uuid;
+  ASSERT_TRUE(shares.EnableMps(0).ok());
+  const std::vector<std::string> held = {uuid + "::1::0", uuid + "::1::30", uuid + "::1::59"};
+  EXPECT_THAT(shares.Adopt(held), IsEmpty());
+  EXPECT_EQ(shares.SharesOn(0).size(), 3u);
+  EXPECT_EQ(shares.Create(0, "1gb", 1).status().code(), Code::kExhausted);
 }
 
 TEST_F(MpsGpusTest, OneShareHasANumber) {
@@ -233,7 +246,7 @@ TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItLacksRoom) {
 
 TEST_F(MpsGpusTest, IdsThatCannotBeAreRefused) {
   for (const char* rest : {"::0::0", "::-1::0", "::41::0", "::9999::0", "::99999999999::0",
-                           "::10::48", "::10::256", "::10::", "::10", "::10::0::0", "::1e1::0"}) {
+                           "::10::60", "::10::256", "::10::", "::10", "::10::0::0", "::1e1::0"}) {
     const auto refused = Adopt({Id(rest)});
     ASSERT_EQ(refused.size(), 1u) << rest;
     EXPECT_THAT(refused[0], HasSubstr(Id(rest)));
@@ -244,8 +257,8 @@ TEST_F(MpsGpusTest, IdsThatCannotBeAreRefused) {
   for (int gib = 1; gib <= 20; ++gib) {
     for (int start = 0; start < 48; ++start) many.push_back(MpsShareId({Uuid(0), gib, start}));
   }
-  EXPECT_EQ(Adopt(many).size(), many.size() - 48);
-  EXPECT_EQ(shares_.ListInstances(0)->size(), 48u);
+  EXPECT_EQ(Adopt(many).size(), many.size() - 60);
+  EXPECT_EQ(shares_.ListInstances(0)->size(), 60u);
 }
 
 TEST_F(MpsGpusTest, AGpuThatDoesNotAnswerKeepsItsShares) {

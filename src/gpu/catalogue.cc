@@ -43,7 +43,7 @@ std::string Model::PlacementName(Placement placement) const {
 }
 
 bool Model::IsPlace(Placement placement) const {
-  if (counted()) return placement.start < most_instances_;
+  if (counted()) return placement.start < profile(placement.profile).starts.size();
   return placement.start < slots_ && layouts().Find(placement).has_value();
 }
 

@@ -6,7 +6,7 @@
 namespace nos::gpu {
 namespace {
 
-constexpr int kMostStarts = 64;
+constexpr size_t kMostStarts = 64;
 
 }  // namespace
 
@@ -23,7 +23,8 @@ bool Occupancy::Add(Placement placement) {
     return true;
   }
   if (placement.profile >= model_->profiles().size()) return false;
-  if (placement.start >= std::min(model_->most_instances(), kMostStarts)) return false;
+  const size_t starts = model_->profile(placement.profile).starts.size();
+  if (placement.start >= std::min(starts, kMostStarts)) return false;
   const uint64_t bit = uint64_t{1} << placement.start;
   if ((starts_ & bit) != 0 || Copies(placement.profile) == 0) return false;
   starts_ |= bit;

@@ -5,7 +5,7 @@
 //   auto profile = model.FindProfile("10gb");     // or "nvidia.com/gpu-10gb"
 //
 // A share is an instance like any other: its profile says how much memory it has, its start is its
-// number on the GPU, from 0 on, which tells equal shares apart and means nothing else.
+// number on the GPU, 0 to kMostClients - 1, which tells equal shares apart and means nothing else.
 // Shares fit while their memory and their number do: such a model is counted() and has no layout
 // table.
 //

@@ -64,14 +64,15 @@ TEST(SharesTest, SomeHaveFewerClientsThanOthers) {
   for (uint8_t i = 0; i < 16; ++i) EXPECT_TRUE(on.Add({one, i}));
   EXPECT_EQ(on.FirstPlace(one), std::nullopt);
   EXPECT_EQ(Occupancy(few).Copies(one), 16);
+  EXPECT_TRUE(Occupancy(few).Add({one, 40})) << "a number is a name: what a pod has may have any";
 }
 
 TEST(SharesTest, PlacementsAreNumbers) {
   const Model& model = SharesOf(40);
-  const auto placement = model.ParsePlacement("10gb@47");
+  const auto placement = model.ParsePlacement("10gb@59");
   ASSERT_TRUE(placement.ok());
-  EXPECT_EQ(model.PlacementName(*placement), "10gb@47");
-  EXPECT_FALSE(model.ParsePlacement("10gb@48").ok());
+  EXPECT_EQ(model.PlacementName(*placement), "10gb@59");
+  EXPECT_FALSE(model.ParsePlacement("10gb@60").ok());
   EXPECT_FALSE(model.ParsePlacement("10gb@-1").ok());
   EXPECT_FALSE(model.ParsePlacement("41gb@0").ok());
 }
@@ -90,7 +91,7 @@ TEST(OccupancyTest, SharesFitByMemoryAndNumber) {
   EXPECT_EQ(on.Copies(one), 40);
   EXPECT_TRUE(on.Add({ten, 3}));
   EXPECT_FALSE(on.Add({one, 3})) << "one share each number";
-  EXPECT_FALSE(on.Add({one, kMostShares}));
+  EXPECT_FALSE(on.Add({one, kMostClients}));
   EXPECT_EQ(on.FirstPlace(ten), (Placement{ten, 0}));
   for (uint8_t i = 0; i < 3; ++i) EXPECT_TRUE(on.Add({ten, i}));
   EXPECT_EQ(on.FirstPlace(one), std::nullopt);

@@ -88,6 +88,8 @@ std::string RandomGpu(Random& random, const std::string& name) {
 
 constexpr const char* kModels[] = {"A30", "A100-40GB", "H100-80GB", "RTX-PRO-6000"};
 constexpr const char* kSharedModels[] = {"A30", "A100-40GB", "MPS-23GB", "MPS-39GB"};
+constexpr const char* kFewClients[] = {"A30", "MPS-23GB+CLIENTS-3", "MPS-39GB+CLIENTS-2",
+                                       "MPS-39GB"};
 constexpr const char* kHybridModels[] = {"A30+GPU+TIME-4|MPS-23GB", "MPS-39GB|A100-40GB+GPU",
                                          "A100-40GB", "GPU-23GB+GPU+TIME-3|MPS-23GB"};
 
@@ -162,6 +164,8 @@ void CompareWithForce(const char* const (&models)[4], int most_with_more) {
 TEST(SearchTest, PlacesAsManyAsAnExhaustiveSolver) { CompareWithForce(kModels, 25); }
 
 TEST(SearchTest, PlacesAsManySharesAsAnExhaustiveSolver) { CompareWithForce(kSharedModels, 40); }
+
+TEST(SearchTest, PlacesAsManySharesAsFewClientsAllow) { CompareWithForce(kFewClients, 50); }
 
 TEST(SearchTest, PlacesAsManyOfAllKindsAsAnExhaustiveSolver) {
   CompareWithForce(kHybridModels, 40);

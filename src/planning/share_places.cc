@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "gpu/shares.h"
+
 namespace nos::planning {
 namespace {
 
@@ -9,7 +11,7 @@ uint64_t Bit(uint8_t start) { return uint64_t{1} << start; }
 
 }  // namespace
 
-SharePlaces::SharePlaces(const cluster::Gpu& gpu) : most_(gpu.model->most_instances()) {
+SharePlaces::SharePlaces(const cluster::Gpu& gpu) {
   for (const cluster::Instance& instance : gpu.instances) {
     const gpu::Placement placement = instance.placement;
     there_ |= Bit(placement.start);
@@ -38,7 +40,7 @@ std::vector<gpu::Placement> SharePlaces::KeepFree(const std::vector<gpu::Profile
 
 gpu::Placement SharePlaces::Make(gpu::ProfileId profile) {
   int start = std::countr_one(taken_ | there_);
-  if (start >= most_) start = std::countr_one(taken_);
+  if (start >= gpu::kMostClients) start = std::countr_one(taken_);
   taken_ |= Bit(static_cast<uint8_t>(start));
   return {profile, static_cast<uint8_t>(start)};
 }

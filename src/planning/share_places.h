@@ -30,7 +30,6 @@ class SharePlaces {
   std::map<gpu::ProfileId, std::set<uint8_t>> free_;
   uint64_t taken_ = 0;  // numbers
   uint64_t there_ = 0;  // that some share has now
-  int most_ = 0;
 };
 
 }  // namespace nos::planning

@@ -207,6 +207,7 @@ Result<NodeSpec> ParseNode(Words& words) {
                              {"cordoned", SetFlag(words, node.unschedulable, true)},
                              {"unmanaged", SetFlag(words, node.managed, false)},
                              {"mps", SetFlag(words, node.mps, true)},
+                             {"clients", SetInt(words, node.most_shares)},
                              {"hybrid", SetFlag(words, node.hybrid, true)},
                              {"model", [&model](std::string_view value) {
                                 model = value;
@@ -214,6 +215,9 @@ Result<NodeSpec> ParseNode(Words& words) {
                               }}};
   while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));
   if (gpus < 0 || gpus > 64) return words.Fail("a node has 0 to 64 GPUs");
+  if (node.most_shares < 1 || node.most_shares > gpu::kMostClients) {
+    return words.Fail(fmt::format("a GPU has 1 to {} MPS clients", gpu::kMostClients));
+  }
   node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{.model = model, .instances = {}});
   return node;
 }

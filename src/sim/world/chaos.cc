@@ -134,7 +134,10 @@ class Chaos {
       Note(world_.AddNode(node));
       if (tainted_) ChangeTaints(node.name);
       models_.push_back(FindDividedModel(catalogue, node, node.gpus[0]).value());
-      if (node.hybrid) models_.push_back(gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024));
+      if (node.hybrid) {
+        models_.push_back(
+            gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, node.most_shares));
+      }
       report_.gpus += gpus;
     }
     report_.nodes = nodes;

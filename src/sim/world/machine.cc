@@ -87,7 +87,8 @@ void Machine::MakeAgent(bool shares) {
 
 // What an agent knows of shares, it knows by itself: nothing at first.
 void Machine::MakeShares() {
-  shares_ = std::make_unique<WatchedShares>(*gpus_, Hooks());
+  shares_ = std::make_unique<WatchedShares>(
+      *gpus_, device::MpsGpusOptions{.most_shares = kubelet_->spec().most_shares}, Hooks());
   plain_ = std::make_unique<WatchedPlain>(*shares_, Hooks());
   if (initial_shares_.empty()) return;
   for (size_t i = 0; i < models_.size(); ++i) {
@@ -131,7 +132,8 @@ bool Machine::IsPlain(size_t gpu) const {
 }
 
 const gpu::Model* Machine::SharesOf(size_t gpu) const {
-  return gpu::SharesOfMemory(gpus_->Info(static_cast<int>(gpu)).memory_mib);
+  return gpu::SharesOfMemory(gpus_->Info(static_cast<int>(gpu)).memory_mib,
+                             kubelet_->spec().most_shares);
 }
 
 const gpu::Model& Machine::model(size_t gpu) const {

@@ -121,7 +121,8 @@ Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, cons
                                            const GpuSpec& gpu) {
   NOS_ASSIGN(const gpu::Model* model, FindModel(catalogue, gpu.model));
   if (node.hybrid) return FindCutModel(catalogue, *model);
-  const gpu::Model* shares = gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024);
+  const gpu::Model* shares =
+      gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024, node.most_shares);
   return node.mps && !model->counted() && shares != nullptr ? shares : model;
 }
 

@@ -19,6 +19,7 @@
 #include "cluster/objects.h"
 #include "codec/json.h"
 #include "gpu/catalogue.h"
+#include "gpu/shares.h"
 #include "kube/client.h"
 
 namespace nos::sim {
@@ -60,6 +61,7 @@ struct NodeSpec {
   Quantity cpu = Quantity::FromValue(96);
   Quantity memory = Quantity::FromValue(int64_t{768} << 30);
   int max_pods = 110;
+  int most_shares = gpu::kMostShares;  // of a GPU that is shared
 };
 
 struct PodSpec {

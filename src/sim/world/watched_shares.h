@@ -14,8 +14,8 @@ namespace nos::sim {
 class WatchedShares final : public device::MpsGpus {
  public:
   // `gpus` must outlive this.
-  WatchedShares(device::SimGpus& gpus, device::SimHooks hooks)
-      : MpsGpus(gpus), hooks_(std::move(hooks)) {}
+  WatchedShares(device::SimGpus& gpus, device::MpsGpusOptions options, device::SimHooks hooks)
+      : MpsGpus(gpus, options), hooks_(std::move(hooks)) {}
 
   Result<device::GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {
     if (device::ParseMpsProfile(profile)) {
