@@ -84,8 +84,8 @@ void RunSeeds(benchmark::State& state, OpenbPolicy policy, const std::string& tr
 }
 
 const int registered = [] {
-  for (const OpenbPolicy policy :
-       {OpenbPolicy::kNos, OpenbPolicy::kFgd, OpenbPolicy::kBestFit, OpenbPolicy::kRandom}) {
+  for (const OpenbPolicy policy : {OpenbPolicy::kNos, OpenbPolicy::kNosScheduler, OpenbPolicy::kFgd,
+                                   OpenbPolicy::kBestFit, OpenbPolicy::kRandom}) {
     for (const std::string trace :
          {"default", "cpu100", "gpushare40", "gpushare100", "multigpu20", "gpuspec10"}) {
       const std::string name = "Openb/" + std::string(OpenbPolicyName(policy)) + "/" + trace;

@@ -108,8 +108,9 @@ void AddOpenb(CLI::App& simulate, Chosen& chosen) {
   command->add_option("--seed", flags->options.seed, "Of the order of pods and nodes")
       ->check(CheckSeed)
       ->capture_default_str();
-  OfferWords(*command->add_option("--policy", flags->policy, "nos, best-fit, random, fgd"),
-             {"nos", "best-fit", "random", "fgd"}, false, "NAME [" + flags->policy + "]");
+  OfferWords(
+      *command->add_option("--policy", flags->policy, "nos, nos-scheduler, best-fit, random, fgd"),
+      {"nos", "nos-scheduler", "best-fit", "random", "fgd"}, false, "NAME [" + flags->policy + "]");
   AddOutput(*command, flags->output);
   command->footer(
       "Example:\n"

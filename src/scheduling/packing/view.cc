@@ -34,6 +34,11 @@ int FreeMilli(const cluster::Gpu& gpu) {
   return used ? kWholeGpu * used->free_slots() / gpu.model->slots() : 0;
 }
 
+// Thousandths of a GPU that an instance takes, at least one.
+int MilliOf(const gpu::Model& model, gpu::ProfileId profile) {
+  return std::max(1, kWholeGpu * model.profile(profile).slots / model.slots());
+}
+
 bool IsOfDaemonSet(const cluster::Pod& pod) {
   return std::ranges::any_of(pod.meta.owners, [](const cluster::OwnerReference& owner) {
     return owner.controller && owner.kind == "DaemonSet";
@@ -82,18 +87,23 @@ uint32_t TieOrder(const std::string& node_name) {
 }
 
 View::View(const cluster::ClusterSnapshot& snapshot) {
-  std::map<std::string, const gpu::Model*> found;
+  std::map<std::string, std::vector<const gpu::Model*>> found;
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const NodeInfo& info = snapshot.node(i);
     if (!HasGpus(info)) continue;
-    const gpu::Model*& mig = found[ProductOf(*info.node)];
-    if (mig == nullptr && !info.gpus.gpus.empty()) mig = info.gpus.gpus.front().model;
+    std::vector<const gpu::Model*>& models = found[ProductOf(*info.node)];
+    if (info.gpus.gpus.empty()) continue;
+    for (const gpu::Model* model : {info.gpus.gpus.front().model, info.gpus.gpus.front().other}) {
+      if (model != nullptr && std::ranges::find(models, model) == models.end()) {
+        models.push_back(model);
+      }
+    }
   }
-  for (const auto& [product, mig] : found) {
+  for (auto& [product, models] : found) {
     const auto number = std::min<size_t>(products_.size(), kMaxModels - 1);
     number_of_[product] = static_cast<int>(number);
     if (products_.size() == kMaxModels) continue;
-    products_.push_back({{}, mig});
+    products_.push_back({{}, std::move(models)});
     if (!product.empty()) {
       products_.back().node.meta.labels.emplace(cluster::kProductLabel, product);
     }
@@ -125,6 +135,21 @@ PodKind View::KindOf(const cluster::Pod& pod, const ResourceVector& requests) co
   return kind;
 }
 
+std::optional<PodKind> View::KindWithShare(PodKind kind, const NodeInfo& info,
+                                           cluster::ResourceId share) {
+  for (const cluster::Gpu& gpu : info.gpus.gpus) {
+    for (const gpu::Model* model : {gpu.model, gpu.other}) {
+      if (model == nullptr || !model->counted()) continue;
+      const auto profile = model->FindProfile(cluster::ResourceName(share));
+      if (!profile) continue;
+      kind.gpus = 1;
+      kind.milli = MilliOf(*model, *profile);
+      return kind;
+    }
+  }
+  return std::nullopt;
+}
+
 uint64_t View::ModelsOf(const cluster::Pod& pod) const {
   uint64_t models = 0;
   for (size_t i = 0; i < products_.size(); ++i) {
@@ -136,13 +161,12 @@ uint64_t View::ModelsOf(const cluster::Pod& pod) const {
 View::Slice View::SliceOf(cluster::ResourceId resource) const {
   Slice slice;
   for (size_t i = 0; i < products_.size(); ++i) {
-    const gpu::Model* model = products_[i].mig;
-    if (model == nullptr) continue;
-    const auto profile = model->FindProfile(cluster::ResourceName(resource));
-    if (!profile) continue;
-    slice.milli =
-        std::max(slice.milli, kWholeGpu * model->profile(*profile).slots / model->slots());
-    slice.models |= uint64_t{1} << i;
+    for (const gpu::Model* model : products_[i].models) {
+      const auto profile = model->FindProfile(cluster::ResourceName(resource));
+      if (!profile) continue;
+      slice.milli = std::max(slice.milli, MilliOf(*model, *profile));
+      slice.models |= uint64_t{1} << i;
+    }
   }
   return slice;
 }

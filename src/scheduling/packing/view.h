@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,8 +43,12 @@ class View {
   explicit View(const cluster::ClusterSnapshot& snapshot);
 
   Node NodeOf(const cluster::NodeInfo& info) const;
-  // The pod without its MIG slices. `requests` are those of the pod.
+  // The pod without its slices. `requests` are those of the pod.
   PodKind KindOf(const cluster::Pod& pod, const cluster::ResourceVector& requests) const;
+  // The same with one share of a GPU's memory (gpu/shares.h), which may be had on any GPU model
+  // that the node has; nothing: on none of the node's GPUs.
+  static std::optional<PodKind> KindWithShare(PodKind kind, const cluster::NodeInfo& info,
+                                              cluster::ResourceId share);
   // Pods that run and pods that wait; each slice counts like a pod with its part of CPU and memory.
   // DaemonSet pods do not choose their node and are left out.
   Demand DemandOf(const cluster::ClusterSnapshot& snapshot,
@@ -51,8 +56,9 @@ class View {
 
  private:
   struct Product {
-    cluster::Node node;               // nothing but the product label
-    const gpu::Model* mig = nullptr;  // of its nodes' MIG GPUs, if any
+    cluster::Node node;  // nothing but the product label
+    // What its nodes' GPUs that nos divides are or may be.
+    std::vector<const gpu::Model*> models;
   };
   // A slice's share of a GPU, and where it can be cut.
   struct Slice {

@@ -92,6 +92,27 @@ TEST(ViewTest, DemandIsPodsThatRunAndPodsThatWait) {
   EXPECT_THAT(demand.counts(), ElementsAre(std::pair(two, 1), std::pair(half, 2)));
 }
 
+// Whatever its GPUs are just now.
+TEST(ViewTest, SharesOfHybridNodesAreLearntAsFractions) {
+  auto node = NodeOf("h", {{"cpu", "8"}},
+                     {{std::string(cluster::kPartitioningLabel), "hybrid"},
+                      {std::string(cluster::kProductLabel), "NVIDIA-L40S"}});
+  node.meta.annotations = {{"nos.nebuly.com/status-model-0", "GPU-40GB+GPU"},
+                           {"nos.nebuly.com/status-other-model-0", "MPS-40GB"},
+                           {"nos.nebuly.com/status-layout-0", ""}};
+  const auto snapshot = Snap({node});
+  const auto pod = PodOf("p", {{"cpu", "2"}, {"nvidia.com/gpu-10gb", "1"}});
+  const std::vector waiting = {std::make_shared<const cluster::Pod>(pod)};
+  const View view(snapshot);
+  const PodKind quarter{.cpu_milli = 2000, .gpus = 1, .milli = 250, .models = 1};
+  EXPECT_THAT(view.DemandOf(snapshot, waiting).counts(), ElementsAre(std::pair(quarter, 1)));
+  const PodKind kind = view.KindOf(pod, cluster::RequestsOf(pod));
+  const auto share = cluster::InternResource("nvidia.com/gpu-10gb");
+  EXPECT_EQ(View::KindWithShare(kind, *snapshot.Find("h"), share)->milli, 250);
+  EXPECT_FALSE(View::KindWithShare(kind, *snapshot.Find("h"),
+                                   cluster::InternResource("nvidia.com/gpu-41gb")));
+}
+
 TEST(ViewTest, TheTieOrderIsTheSameEverywhere) {
   EXPECT_EQ(TieOrder("node-1"), TieOrder("node-1"));
   EXPECT_EQ(TieOrder(""), 3280043009U);

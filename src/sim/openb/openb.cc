@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/openb/arrivals.h"
+#include "sim/openb/scheduler_placer.h"
 #include "sim/openb/trace.h"
 
 namespace nos::sim {
@@ -145,6 +146,16 @@ Result<OpenbReport> RunOpenb(const OpenbOptions& options) {
   }
   NOS_ASSIGN(OpenbTrace trace, ParseOpenb({options.nodes_name, options.nodes_text},
                                           {options.pods_name, options.pods_text}));
+  if (options.policy == OpenbPolicy::kNosScheduler) {
+    const auto finer = std::ranges::find_if(
+        trace.pods, [](const PodKind& pod) { return pod.milli % kShareMilli != 0; });
+    if (finer != trace.pods.end()) {
+      return Invalid(
+          fmt::format("{}: a pod asks for {} thousandths of a GPU; the scheduler's shares "
+                      "are multiples of {}",
+                      options.pods_name, finer->milli, kShareMilli));
+    }
+  }
   Random random(options.seed);
   const Random arrivals_random = random.Fork();
   random.Shuffle(trace.nodes);

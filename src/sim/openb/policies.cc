@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/openb/fgd.h"
+#include "sim/openb/scheduler_placer.h"
 
 namespace nos::sim {
 namespace {
@@ -21,8 +22,9 @@ using scheduling::packing::ScoreMemo;
 
 using Nodes = std::vector<Node>;
 
-constexpr std::array<std::pair<OpenbPolicy, std::string_view>, 4> kNames = {{
+constexpr std::array<std::pair<OpenbPolicy, std::string_view>, 5> kNames = {{
     {OpenbPolicy::kNos, "nos"},
+    {OpenbPolicy::kNosScheduler, "nos-scheduler"},
     {OpenbPolicy::kBestFit, "best-fit"},
     {OpenbPolicy::kRandom, "random"},
     {OpenbPolicy::kFgd, "fgd"},
@@ -148,12 +150,15 @@ Result<OpenbPolicy> ParseOpenbPolicy(std::string_view name) {
   for (const auto& [policy, text] : kNames) {
     if (text == name) return policy;
   }
-  return Invalid(fmt::format("no policy '{}'; there are nos, best-fit, random and fgd", name));
+  return Invalid(
+      fmt::format("no policy '{}'; there are nos, nos-scheduler, best-fit, random and fgd", name));
 }
 
 std::unique_ptr<OpenbPlacer> MakeOpenbPlacer(OpenbPolicy policy, const Nodes& nodes,
                                              std::span<const PodKind> pods, Random random) {
   switch (policy) {
+    case OpenbPolicy::kNosScheduler:
+      return MakeSchedulerPlacer(nodes);
     case OpenbPolicy::kBestFit:
       return std::make_unique<BestFitPlacer>(nodes);
     case OpenbPolicy::kRandom:

@@ -1,4 +1,5 @@
-// Who decides where an arriving pod goes: nos' packing, and the three published baselines.
+// Who decides where an arriving pod goes: nos' packing, by itself or in its scheduler, and the
+// three published baselines.
 //
 // Baselines as in the simulator of "Beware of Fragmentation" (ATC'23), which published the results
 // compared with: integer scores 0 to 100, ties to the first node of a random order.
@@ -17,10 +18,11 @@
 namespace nos::sim {
 
 enum class OpenbPolicy {
-  kNos,      // scheduling/packing, learning from the pods already seen
-  kBestFit,  // least CPU and GPU left, half each; the tightest device
-  kRandom,   // any node, any device with room
-  kFgd,      // least growth of the fragmentation that typical pods see; knows the whole trace
+  kNos,           // scheduling/packing, learning from the pods already seen
+  kNosScheduler,  // the same through the whole scheduler (scheduler_placer.h)
+  kBestFit,       // least CPU and GPU left, half each; the tightest device
+  kRandom,        // any node, any device with room
+  kFgd,           // least growth of the fragmentation that typical pods see; knows the whole trace
 };
 
 std::string_view OpenbPolicyName(OpenbPolicy policy);

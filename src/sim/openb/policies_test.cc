@@ -39,11 +39,12 @@ Choice ChooseOnce(OpenbPolicy policy, const std::vector<Node>& nodes, const PodK
 
 TEST(OpenbPolicies, HaveNames) {
   for (const OpenbPolicy policy :
-       {OpenbPolicy::kNos, OpenbPolicy::kBestFit, OpenbPolicy::kRandom, OpenbPolicy::kFgd}) {
+       {OpenbPolicy::kNos, OpenbPolicy::kNosScheduler, OpenbPolicy::kBestFit, OpenbPolicy::kRandom,
+        OpenbPolicy::kFgd}) {
     EXPECT_EQ(ParseOpenbPolicy(OpenbPolicyName(policy)).value(), policy);
   }
   EXPECT_EQ(ParseOpenbPolicy("FGD").status().message(),
-            "no policy 'FGD'; there are nos, best-fit, random and fgd");
+            "no policy 'FGD'; there are nos, nos-scheduler, best-fit, random and fgd");
 }
 
 TEST(OpenbPolicies, AllRespectEveryFilter) {
@@ -58,7 +59,8 @@ TEST(OpenbPolicies, AllRespectEveryFilter) {
   std::vector<Node> nodes = {no_memory, full, other_model, WithGpus({1000}, 999),
                              WithGpus({499, 499})};
   for (const OpenbPolicy policy :
-       {OpenbPolicy::kNos, OpenbPolicy::kBestFit, OpenbPolicy::kRandom, OpenbPolicy::kFgd}) {
+       {OpenbPolicy::kNos, OpenbPolicy::kNosScheduler, OpenbPolicy::kBestFit, OpenbPolicy::kRandom,
+        OpenbPolicy::kFgd}) {
     EXPECT_EQ(ChooseOnce(policy, nodes, pod).node, kNowhere) << OpenbPolicyName(policy);
     nodes.push_back(WithGpus({499, 500}, 1000));
     const Choice choice = ChooseOnce(policy, nodes, pod);
@@ -71,7 +73,8 @@ TEST(OpenbPolicies, AllRespectEveryFilter) {
 TEST(OpenbPolicies, AllGiveSeveralDevicesOrNone) {
   const std::vector<Node> nodes = {WithGpus({1000, 500, 1000})};
   for (const OpenbPolicy policy :
-       {OpenbPolicy::kNos, OpenbPolicy::kBestFit, OpenbPolicy::kRandom, OpenbPolicy::kFgd}) {
+       {OpenbPolicy::kNos, OpenbPolicy::kNosScheduler, OpenbPolicy::kBestFit, OpenbPolicy::kRandom,
+        OpenbPolicy::kFgd}) {
     EXPECT_THAT(ChooseOnce(policy, nodes, {.gpus = 2, .milli = 1000}).devices, ElementsAre(0, 2));
     EXPECT_EQ(ChooseOnce(policy, nodes, {.gpus = 3, .milli = 1000}).node, kNowhere);
     EXPECT_THAT(ChooseOnce(policy, nodes, kNoGpu).devices, ElementsAre());

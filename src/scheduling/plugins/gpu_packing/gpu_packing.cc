@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gpu/shares.h"
 #include "scheduling/packing/packer.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/gpu_packing/instance_loss.h"
@@ -29,7 +30,7 @@ struct Learnt {
 struct Asked {
   std::shared_ptr<Learnt> learnt;
   packing::PodKind kind;
-  std::vector<std::pair<cluster::ResourceId, int64_t>> instances;
+  std::vector<std::pair<cluster::ResourceId, int64_t>> instances, shares;
 };
 
 const Asked* AskedOf(const CycleState& state) { return state.Get<Asked>(); }
@@ -44,14 +45,40 @@ InstanceLoss LossOf(const Asked& asked, const cluster::NodeInfo& node) {
   return sum;
 }
 
-int64_t StepsOf(const Asked& asked, const cluster::NodeInfo& info) {
-  if (!asked.instances.empty()) {
-    return std::llround(std::min(LossOf(asked, info).gpus, 1e6) * kMaxScore);
-  }
-  packing::NodeValue& value = asked.learnt->value;
+int64_t WorthSteps(Learnt& learnt, const packing::PodKind& kind, const packing::Node& node) {
+  const double loss = learnt.value.Worth(node) - learnt.value.AfterPlacing(node, kind).worth;
+  return packing::LossSteps(kind, node, loss);
+}
+
+// Each as if it were the only one. Where the node's figures do not tell how the pod would lie, it
+// loses what the share is large.
+int64_t ShareSteps(const Asked& asked, const cluster::NodeInfo& info) {
   const packing::Node node = asked.learnt->view.NodeOf(info);
-  const double loss = value.Worth(node) - value.AfterPlacing(node, asked.kind).worth;
-  return packing::LossSteps(asked.kind, node, loss);
+  int64_t steps = 0;
+  for (const auto& [resource, count] : asked.shares) {
+    const auto kind = packing::View::KindWithShare(asked.kind, info, resource);
+    if (!kind) continue;
+    const int64_t each = packing::Fits(node, *kind) ? WorthSteps(*asked.learnt, *kind, node)
+                                                    : kind->milli * kMaxScore / packing::kWholeGpu;
+    steps += each * std::min(count, packing::kMostDevices);
+  }
+  return steps;
+}
+
+int64_t StepsOf(const Asked& asked, const cluster::NodeInfo& info) {
+  int64_t steps = asked.shares.empty() ? 0 : ShareSteps(asked, info);
+  if (!asked.instances.empty()) {
+    steps += std::llround(std::min(LossOf(asked, info).gpus, 1e6) * kMaxScore);
+  }
+  if (!asked.instances.empty() || !asked.shares.empty()) return steps;
+  return WorthSteps(*asked.learnt, asked.kind, asked.learnt->view.NodeOf(info));
+}
+
+// Whether none of the pod's shares has to be made there.
+bool HasShares(const Asked& asked, const cluster::NodeInfo& node) {
+  return std::ranges::all_of(asked.shares, [&](const auto& share) {
+    return node.allocatable.Get(share.first) - node.requested.Get(share.first) >= share.second;
+  });
 }
 
 // The share of its cpu or memory, in 1/1024, that pods are taken to need, whichever is more.
@@ -77,9 +104,11 @@ bool GpuPacking::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapsho
   const auto* learnt = state.Get<std::shared_ptr<Learnt>>();
   if (learnt == nullptr) return false;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
-  Asked asked{*learnt, (*learnt)->view.KindOf(pod, requests), {}};
+  Asked asked{*learnt, (*learnt)->view.KindOf(pod, requests), {}, {}};
   for (const auto& [id, amount] : requests.entries()) {
-    if (cluster::IsSliceResource(id) && amount > 0) asked.instances.emplace_back(id, amount);
+    if (!cluster::IsSliceResource(id) || amount <= 0) continue;
+    auto& of = gpu::IsShareResource(cluster::ResourceName(id)) ? asked.shares : asked.instances;
+    of.emplace_back(id, amount);
   }
   state.Set(std::move(asked));
   return true;
@@ -100,7 +129,9 @@ uint64_t GpuPacking::Order(const CycleState& state, const cluster::Pod&,
   const Asked* asked = AskedOf(state);
   if (asked == nullptr || !packing::HasGpus(node)) return 0;
   const uint64_t tie = packing::TieOrder(node.node->meta.name);
-  if (asked->instances.empty() && !asked->learnt->wants_gpus) return FillOf(node) << 32 | tie;
+  const bool slices = !asked->instances.empty() || !asked->shares.empty();
+  if (!slices && !asked->learnt->wants_gpus) return FillOf(node) << 32 | tie;
+  if (!asked->shares.empty()) return uint64_t{HasShares(*asked, node) ? 0U : 1U} << 32 | tie;
   if (asked->instances.empty()) return tie;
   return static_cast<uint64_t>(LossOf(*asked, node).free_slots * kSlotUnit);
 }

@@ -3,7 +3,8 @@
 // Pods that ask for whole GPUs or for none lose a node worth as packing/ defines it, from the
 // demand learnt from all pods that run or wait; the same steps decide as in packing::Packer, and
 // the same first fit along a fixed order. Pods that ask for MIG instances lose potential of the GPU
-// that is cut up (gpu/fragmentation.h), in hundredths of a GPU as well.
+// that is cut up (gpu/fragmentation.h), in hundredths of a GPU as well. MPS shares are fractions of
+// GPUs: they lose worth like whole GPUs do.
 //
 // The score is kMaxScore on the best node and falls by one for each step more that is lost. Of
 // equal nodes MIG pods take the one whose GPUs have fewest slots left, others the first of the

@@ -186,6 +186,60 @@ TEST(GpuPackingTest, OfEqualLossesTheFullerGpuThenTheFirstName) {
   EXPECT_EQ(Chosen(pod, Snap({MigNode("b", "1g.5gb@6:free"), MigNode("a", "1g.5gb@6:free")})), "a");
 }
 
+// GPUs of a hybrid node; shares of the first GPU in use, in GiB.
+Node HybridNode(std::string name, const std::string& cpu, int gpus, int used = 0) {
+  auto node = NodeOf(std::move(name), {{"cpu", cpu}},
+                     {{std::string(cluster::kPartitioningLabel), "hybrid"},
+                      {std::string(cluster::kProductLabel), "NVIDIA-L40S"}});
+  for (int i = 0; i < gpus; ++i) {
+    const std::string number = std::to_string(i);
+    node.meta.annotations["nos.nebuly.com/status-model-" + number] = "MPS-40GB";
+    node.meta.annotations["nos.nebuly.com/status-other-model-" + number] = "GPU-40GB+GPU";
+    node.meta.annotations["nos.nebuly.com/status-layout-" + number] =
+        i == 0 && used > 0 ? std::to_string(used) + "gb@0:used" : "";
+  }
+  return node;
+}
+
+std::string ChosenWhereGpusAreCut(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
+  const Framework framework = Framework::Default(GpusCut::kHere);
+  const Decision decision = framework.Schedule(pod, snapshot);
+  return decision.node == nullptr ? "" : decision.node->node->meta.name;
+}
+
+// All that run want 30 GiB: 20 of an empty GPU would waste it, the 10 left of a taken one serve
+// nobody else.
+TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
+  std::vector<Pod> running;
+  for (const char* name : {"r1", "r2", "r3", "r4"}) {
+    running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-30gb", "1"}}, "busy"));
+  }
+  const auto snapshot = Snap(
+      {HybridNode("busy", "64", 4), HybridNode("empty", "64", 1), HybridNode("taken", "64", 1, 30)},
+      running);
+  EXPECT_EQ(ChosenWhereGpusAreCut(
+                PodOf("p", {{"cpu", "1"}, {"nvidia.com/gpu-10gb", "1"}}),
+                Snap({HybridNode("empty", "64", 1), HybridNode("taken", "64", 1, 30)}, {})),
+            "taken");
+  const Pod pod = PodOf("p", {{"cpu", "1"}, {"nvidia.com/gpu-10gb", "1"}});
+  EXPECT_NE(ChosenWhereGpusAreCut(pod, snapshot), "empty");
+}
+
+// Cores for no pod more on "poor": what is left of its GPU is worth nothing.
+TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
+  std::vector<Pod> running;
+  for (int i = 0; i < 8; ++i) {
+    running.push_back(
+        PodOf("r" + std::to_string(i), {{"cpu", "4"}, {"nvidia.com/gpu-20gb", "1"}}, "busy"));
+  }
+  const auto snapshot =
+      Snap({HybridNode("busy", "32", 4), HybridNode("poor", "5", 2), HybridNode("rich", "64", 2)},
+           running);
+  EXPECT_EQ(
+      ChosenWhereGpusAreCut(PodOf("p", {{"cpu", "4"}, {"nvidia.com/gpu-20gb", "1"}}), snapshot),
+      "poor");
+}
+
 TEST(GpuPackingTest, ABatchLearnsFromAllThatWait) {
   // The two cores would starve the idle GPU, which only the waiting pods tell.
   const auto snapshot = Snap({NodeOf("idle", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}),
