@@ -128,10 +128,10 @@ void Operator::PutInForce() {
 
 // What whole GPUs count for may have changed.
 void Operator::TakeInNode(const View& view, const Change<cluster::Node>& change) {
-  const auto memory = [&](const std::shared_ptr<const cluster::Node>& node) {
-    return node == nullptr ? config_.charges.gpu_memory_gb : GpuMemoryOf(*node, config_.charges);
+  const auto worth = [&](const std::shared_ptr<const cluster::Node>& node) {
+    return GpuWorthOf(node.get(), config_.charges);
   };
-  if (memory(change.before) == memory(change.after)) return;
+  if (worth(change.before) == worth(change.after)) return;
   const std::string& name = (change.after ? change.after : change.before)->meta.name;
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (pod->node_name == name && quota::DependsOnNode(*pod)) TakeInPod(view, pod, pod);

@@ -24,16 +24,19 @@ const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
   return quotas == nullptr ? nullptr : &quotas->options().charges;
 }
 
-// For pods that no node has been found for yet: a whole GPU counts as the largest that a hybrid
-// node gives, so that none is planned that would then be refused there.
+// For pods that no node has been found for yet: a whole GPU or a time slice counts as the largest
+// that a hybrid node gives, so that none is planned that would then be refused there.
 quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
                                   const cluster::ClusterSnapshot& snapshot) {
-  int64_t most = 0;
+  quota::GpuWorth most;
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& node = snapshot.node(i);
-    if (node.gpus.whole) most = std::max(most, quota::GpuMemoryOf(*node.node, rules));
+    if (!node.gpus.whole) continue;
+    const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), rules);
+    most = {std::max(most.whole, worth.whole), std::max(most.time_slice, worth.time_slice)};
   }
-  if (most > 0) rules.gpu_memory_gb = most;
+  if (most.whole > 0) rules.gpu_memory_gb = most.whole;
+  rules.time_slice_gb = most.time_slice;
   return rules;
 }
 

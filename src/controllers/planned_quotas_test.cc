@@ -136,6 +136,14 @@ TEST_F(PlannedQuotasTest, WholeGpusCountAsTheLargestOfHybridNodes) {
   more->max = more->min;
   around_.quotas.Set(key, more);
   EXPECT_EQ(Admit({pod}), "p |");
+  // Four time slices: 20 GB each.
+  const auto turn = [&](const char* name) {
+    const auto slice = PodOf("c", name, 1);
+    slice->containers[0].requests["nvidia.com/gpu.shared"] = Quantity::FromValue(1);
+    return slice;
+  };
+  EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
+            "t1 t2 t3 t4 | t5");
 }
 
 }  // namespace

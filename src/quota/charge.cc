@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "gpu/catalogue.h"
+#include "gpu/modes.h"
 
 namespace nos::quota {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 using cluster::ResourceId;
 
 constexpr std::string_view kMpsPrefix = "nvidia.com/gpu-";
-constexpr std::string_view kSharedGpu = "nvidia.com/gpu.shared";
 constexpr std::string_view kModel = "nos.nebuly.com/status-model-";
+constexpr std::string_view kOtherModel = "nos.nebuly.com/status-other-model-";
 constexpr int64_t kMostGb = 1'000'000;  // of one GPU, beyond any
 constexpr int64_t kMostReplicas = 10'000;
 
@@ -46,9 +47,10 @@ int64_t GbOfShare(std::string_view share) {
   return gb && share == "gb" ? *gb : 0;
 }
 
-int64_t GbOf(std::string_view resource, int64_t whole) {
+int64_t GbOf(std::string_view resource, const GpuWorth& worth) {
   if (Take(resource, cluster::kMigResourcePrefix)) return GbOfProfile(resource);
-  if (resource == cluster::kWholeGpuResource || resource == kSharedGpu) return whole;
+  if (resource == cluster::kWholeGpuResource) return worth.whole;
+  if (resource == gpu::kTimeSlice) return worth.time_slice;
   return Take(resource, kMpsPrefix) ? GbOfShare(resource) : 0;
 }
 
@@ -60,39 +62,68 @@ std::optional<int64_t> LabelNumber(const cluster::Node& node, std::string_view k
   return number;
 }
 
+// Calls `visit` with what the node's GPUs are and may be, as its agent tells.
+template <typename Visit>
+void ForEachModel(const cluster::Node& node, Visit visit) {
+  const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
+  const auto& told = node.meta.annotations;
+  for (const std::string_view key : {kModel, kOtherModel}) {
+    for (auto at = told.lower_bound(key); at != told.end() && at->first.starts_with(key); ++at) {
+      const gpu::Model* model = catalogue.FindByName(at->second);
+      if (model == nullptr) model = catalogue.FindModes(at->second);
+      if (model != nullptr) visit(*model);
+    }
+  }
+}
+
 // Of the models that the node's agent has found by NVML the one with the most, else of the product
 // that a label names.
 std::optional<int64_t> GbOfModel(const cluster::Node& node) {
-  const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   int64_t most = 0;
-  const auto& told = node.meta.annotations;
-  for (auto at = told.lower_bound(kModel); at != told.end() && at->first.starts_with(kModel);
-       ++at) {
-    const gpu::Model* model = catalogue.FindByName(at->second);
-    if (model != nullptr) most = std::max<int64_t>(most, model->memory_gib());
-  }
+  ForEachModel(
+      node, [&](const gpu::Model& model) { most = std::max<int64_t>(most, model.memory_gib()); });
   const auto product = node.meta.labels.find(cluster::kProductLabel);
   if (most == 0 && product != node.meta.labels.end()) {
-    const gpu::Model* model = catalogue.FindByProduct(product->second);
+    const gpu::Model* model = gpu::Catalogue::Builtin().FindByProduct(product->second);
     if (model != nullptr) most = model->memory_gib();
   }
   return most > 0 ? std::optional(most) : std::nullopt;
 }
 
+// The fewest time slices that a GPU of a hybrid node has; 1: they have none.
+int64_t TimeSlicesOf(const cluster::Node& node) {
+  int64_t fewest = 0;
+  ForEachModel(node, [&](const gpu::Model& model) {
+    const auto slice = model.FindProfile(gpu::kTimeSlice);
+    if (!slice) return;
+    const int64_t count = model.profile(*slice).max_count;
+    fewest = fewest == 0 ? count : std::min(fewest, count);
+  });
+  return std::max<int64_t>(fewest, 1);
+}
+
+int64_t DivideUp(int64_t amount, int64_t by) { return (amount + by - 1) / by; }
+
 }  // namespace
 
-int64_t GpuMemoryOf(const cluster::Node& node, const ChargeRules& rules) {
+GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules) {
+  if (node == nullptr) {
+    return {rules.gpu_memory_gb,
+            rules.time_slice_gb > 0 ? rules.time_slice_gb : rules.gpu_memory_gb};
+  }
   constexpr int64_t kMibPerGb = 1024;
-  const auto mib = LabelNumber(node, "nvidia.com/gpu.memory", kMostGb * kMibPerGb);
-  const int64_t whole =
-      mib ? (*mib + kMibPerGb / 2) / kMibPerGb : GbOfModel(node).value_or(rules.gpu_memory_gb);
-  const int64_t replicas = LabelNumber(node, "nvidia.com/gpu.replicas", kMostReplicas).value_or(1);
-  return (whole + replicas - 1) / replicas;
+  const auto mib = LabelNumber(*node, "nvidia.com/gpu.memory", kMostGb * kMibPerGb);
+  const int64_t gpu =
+      mib ? (*mib + kMibPerGb / 2) / kMibPerGb : GbOfModel(*node).value_or(rules.gpu_memory_gb);
+  const int64_t replicas = LabelNumber(*node, "nvidia.com/gpu.replicas", kMostReplicas).value_or(1);
+  // NVIDIA's plugin may give shares the name of whole GPUs.
+  const int64_t whole = DivideUp(gpu, replicas);
+  return {whole, DivideUp(whole, TimeSlicesOf(*node))};
 }
 
 bool DependsOnNode(const cluster::Pod& pod) {
   const cluster::ResourceList requests = cluster::PodRequests(pod);
-  return requests.contains(cluster::kWholeGpuResource) || requests.contains(kSharedGpu);
+  return requests.contains(cluster::kWholeGpuResource) || requests.contains(gpu::kTimeSlice);
 }
 
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
@@ -102,10 +133,10 @@ Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const Charg
     if (amount > 0 && id != cluster::kUnknownResource) charge.Set(id, amount);
   }
   charge.Set(cluster::kPods, 1);
-  const int64_t whole = node != nullptr ? GpuMemoryOf(*node, rules) : rules.gpu_memory_gb;
+  const GpuWorth worth = GpuWorthOf(node, rules);
   Amount memory = 0;
   for (const auto& [id, amount] : charge.entries()) {
-    if (id > cluster::kPods) memory += amount * GbOf(cluster::ResourceName(id), whole);
+    if (id > cluster::kPods) memory += amount * GbOf(cluster::ResourceName(id), worth);
   }
   if (memory == 0) return charge;
   Amounts of_gpus;

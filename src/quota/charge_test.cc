@@ -58,6 +58,22 @@ TEST(ChargeTest, WholeGpusCountAsWhatTheNodeHas) {
   }
 }
 
+TEST(ChargeTest, ATimeSliceOfAHybridNodeIsItsPartOfTheGpu) {
+  cluster::Node node;
+  node.meta.labels["nvidia.com/gpu.memory"] = "81559";
+  node.meta.annotations["nos.nebuly.com/status-model-0"] = "MPS-79GB";
+  node.meta.annotations["nos.nebuly.com/status-other-model-0"] = "H100-80GB+GPU+TIME-4";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 20);
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80);
+  node.meta.annotations["nos.nebuly.com/status-model-1"] = "H100-80GB+GPU+TIME-3";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 27) << "the larger one";
+  node.meta.labels.clear();
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80) << "as the model has it";
+  node.meta.annotations["nos.nebuly.com/status-other-model-0"] = "H100-80GB+GPU";
+  node.meta.annotations.erase("nos.nebuly.com/status-model-1");
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 80);
+}
+
 TEST(ChargeTest, WithoutALabelOfItsMemoryAGpuHasThatOfItsModel) {
   cluster::Node node;
   node.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";

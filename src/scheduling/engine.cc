@@ -69,8 +69,8 @@ void Engine::SetNode(std::shared_ptr<const cluster::Node> node) {
   const NodeInfo* before = snapshot_.Find(name);
   if (before != nullptr) {
     const bool alike = SameToOthers(*before->node, *node);
-    const bool same_gpus = quota::GpuMemoryOf(*before->node, charge_rules_) ==
-                           quota::GpuMemoryOf(*node, charge_rules_);
+    const bool same_gpus = quota::GpuWorthOf(before->node.get(), charge_rules_) ==
+                           quota::GpuWorthOf(node.get(), charge_rules_);
     if (!HasSameImages(*before->node, *node)) tables_.NoteImages();
     snapshot_.SetNode(std::move(node));
     if (!same_gpus) {
@@ -264,11 +264,11 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
                    framework.quotas());
     return {nullptr, 0, std::move(builder).Finish()};
   }
-  std::map<int64_t, std::optional<quota::Refusal>> by_memory;  // of a GPU
+  std::map<quota::GpuWorth, std::optional<quota::Refusal>> by_worth;
   const auto by_quota = [&](size_t index, KindTable&) -> std::optional<Barred> {
     const NodeInfo& node = snapshot_.node(index);
     const auto [found, fresh] =
-        by_memory.try_emplace(quota::GpuMemoryOf(*node.node, charge_rules_));
+        by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), charge_rules_));
     if (fresh) found->second = WhyNotByQuota(framework, *pod, &node);
     if (!found->second) return std::nullopt;
     return Barred{CapacityScheduling::VerdictOf(*found->second), framework.quotas()};

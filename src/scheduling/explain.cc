@@ -47,19 +47,19 @@ std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t accoun
   };
   if (!quota::DependsOnNode(input.pod)) return ask(nullptr);
   const ResourceVector asked = cluster::RequestsOf(input.pod);
-  std::map<int64_t, std::optional<quota::Refusal>> by_memory;  // of a GPU
+  std::map<quota::GpuWorth, std::optional<quota::Refusal>> by_worth;
   for (size_t i = 0; i < input.snapshot.size(); ++i) {
     const cluster::NodeInfo& node = input.snapshot.node(i);
     const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
       return entry.second <= node.allocatable.Get(entry.first);
     });
     if (!large) continue;
-    const auto [one, fresh] = by_memory.try_emplace(quota::GpuMemoryOf(*node.node, rules));
+    const auto [one, fresh] = by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), rules));
     if (fresh) one->second = ask(node.node.get());
     if (!one->second) return std::nullopt;
   }
-  if (by_memory.empty()) return ask(nullptr);
-  return std::ranges::min_element(by_memory, {}, [](const auto& one) { return one.second->Lack(); })
+  if (by_worth.empty()) return ask(nullptr);
+  return std::ranges::min_element(by_worth, {}, [](const auto& one) { return one.second->Lack(); })
       ->second;
 }
 

@@ -81,15 +81,15 @@ std::vector<const cluster::NodeInfo*> Reclaim::NodesThatFit(const Framework& fra
   };
   const bool depends = quota::DependsOnNode(*pod_);
   const auto kind_of = [&](const cluster::NodeInfo& node) {
-    return depends ? quota::GpuMemoryOf(*node.node, options_.charges) : 0;
+    return depends ? quota::GpuWorthOf(node.node.get(), options_.charges) : quota::GpuWorth{};
   };
-  std::map<int64_t, std::vector<const cluster::NodeInfo*>> by_kind;
-  std::optional<int64_t> settled;
+  std::map<quota::GpuWorth, std::vector<const cluster::NodeInfo*>> by_kind;
+  std::optional<quota::GpuWorth> settled;
   const cluster::NodeInfo* first = snapshot.Find(preferred);
   if (first != nullptr && fits(*first)) by_kind[*(settled = kind_of(*first))] = {first};
   for (size_t i = 0; i < snapshot.size() && (depends || !settled); ++i) {
     const cluster::NodeInfo& node = snapshot.node(i);
-    const int64_t kind = kind_of(node);
+    const quota::GpuWorth kind = kind_of(node);
     std::vector<const cluster::NodeInfo*>& nodes = by_kind[kind];
     if (kind == settled) continue;
     if (nodes.size() < kMostScored && fits(node)) nodes.push_back(&node);
@@ -108,7 +108,7 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
                                         const Pod& pod, std::string_view preferred) {
   pod_ = pod;
   groups_.clear();
-  by_memory_.clear();
+  by_worth_.clear();
   claim_ = &on_any_.emplace(ClaimIn(balance_));
   const auto fitting = NodesThatFit(framework, snapshot, preferred);
   for (const cluster::NodeInfo* node : fitting) {
@@ -230,12 +230,12 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
   lacks_ = Lacks(cluster::RequestsOf(*pod_), node);
   if (!quota::DependsOnNode(*pod_)) return;
-  const int64_t memory = quota::GpuMemoryOf(*node.node, options_.charges);
-  auto known = by_memory_.find(memory);
-  if (known == by_memory_.end()) {
+  const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), options_.charges);
+  auto known = by_worth_.find(worth);
+  if (known == by_worth_.end()) {
     quota::Balance balance = balance_on_(node.node->meta.name);
     for (const auto& [account, charge] : counted_) balance.Add(account, charge);
-    known = by_memory_.emplace(memory, ClaimIn(balance)).first;
+    known = by_worth_.emplace(worth, ClaimIn(balance)).first;
   }
   claim_ = &known->second;
   claim_->SetCharge(quota::ChargeOf(*pod_, node.node.get(), options_.charges));

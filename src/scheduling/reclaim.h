@@ -148,7 +148,7 @@ class Reclaim final : public EvictionRule {
   Lacks lacks_;                         // of the node that is looked at
   std::optional<quota::Claim> on_any_;  // the pod's; absent before Find
   // Of one that counts for more on one node than on another: by the memory of their GPUs.
-  std::map<int64_t, quota::Claim> by_memory_;
+  std::map<quota::GpuWorth, quota::Claim> by_worth_;
   quota::Claim* claim_ = nullptr;  // of these, that on the node that is looked at
 };
 
