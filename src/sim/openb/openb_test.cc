@@ -29,7 +29,8 @@ constexpr std::string_view kPods =
     "p3,4000,8192,2,1000,\n"
     "p4,4000,8192,1,1000,P100|T4\n";
 
-constexpr OpenbPolicy kPolicies[] = {OpenbPolicy::kNos, OpenbPolicy::kBestFit, OpenbPolicy::kRandom,
+constexpr OpenbPolicy kPolicies[] = {OpenbPolicy::kNos, OpenbPolicy::kNosScheduler,
+                                     OpenbPolicy::kBestFit, OpenbPolicy::kRandom,
                                      OpenbPolicy::kFgd};
 
 OpenbOptions Small(OpenbPolicy policy, uint64_t seed = 1) {
@@ -102,6 +103,17 @@ TEST(Openb, ReportsAsJsonAndText) {
   const std::string text = ToText(report);
   EXPECT_THAT(text, HasSubstr("Policy nos, seed 1"));
   EXPECT_THAT(text, HasSubstr("ARRIVED"));
+}
+
+TEST(Openb, TheSchedulerHasSharesOfWholePerCents) {
+  std::string pods(kPods);
+  pods.replace(pods.find("470"), 3, "475");
+  OpenbOptions options = Small(OpenbPolicy::kNosScheduler);
+  options.pods_text = pods;
+  EXPECT_THAT(RunOpenb(options).status().message(),
+              HasSubstr("a pod asks for 475 thousandths of a GPU"));
+  options.policy = OpenbPolicy::kNos;
+  EXPECT_TRUE(RunOpenb(options).ok());
 }
 
 TEST(Openb, RefusesBadOptionsAndFiles) {
