@@ -36,9 +36,17 @@ class ReasonBook {
     if (fresh) all_.push_back({std::move(code), std::move(message), 0});
     return it->second;
   }
+  // The same of nodes that could never serve the pod, whatever ends on them.
+  int NumberOfNever(std::string code, std::string message) {
+    const int number = Number(std::move(code), std::move(message));
+    never_.insert(number);
+    return number;
+  }
   const Reason& Get(int number) const { return all_[number]; }
+  bool IsNever(int number) const { return never_.contains(number); }
 
  private:
+  std::set<int> never_;
   std::map<std::pair<std::string, std::string>, int> numbers_;
   std::vector<Reason> all_;
 };
@@ -152,9 +160,15 @@ class Explainer {
               ? std::vector{objection->second}
               : ObstaclesNow(frameworks_.For(pod), t_.row_cycle[index], pod, *t_.nodes[n]));
       const auto& all = row.obstacles.back();
-      row.reasons.push_back(all.empty() ? kNothing : book_.Number(all[0].code, all[0].message));
+      row.reasons.push_back(all.empty() ? kNothing : NumberOf(all[0]));
     }
     return row;
+  }
+
+  int NumberOf(const scheduling::Verdict& verdict) {
+    return verdict.kind == scheduling::Verdict::Kind::kUnresolvable
+               ? book_.NumberOfNever(verdict.code, verdict.message)
+               : book_.Number(verdict.code, verdict.message);
   }
 
   const ShapeFacts& FactsOf(const PodClass& cls, size_t end, Allowance& allowance) {
@@ -193,18 +207,7 @@ class Explainer {
       ++nodes[filter != kNothing ? filter : AtNode(cls, static_cast<int>(n), facts)];
     }
     if (known < all) nodes[not_looked_at_] += static_cast<int>(all - known);
-    std::vector<Reason> reasons;
-    for (const auto& [number, count] : nodes) {
-      reasons.push_back(book_.Get(number));
-      reasons.back().nodes = count;
-    }
-    // What no node could change comes first.
-    const auto key = [&](const Reason& r) {
-      return std::tuple(!(facts.nowhere && r.code == kNoGpuForProfile), -r.nodes, r.code,
-                        r.message);
-    };
-    std::sort(reasons.begin(), reasons.end(),
-              [&](const Reason& a, const Reason& b) { return key(a) < key(b); });
+    std::vector<Reason> reasons = InOrder(nodes, facts.nowhere);
     if (reasons.size() > kMostReasons) {
       Reason others{"OtherReasons", "node(s) cannot serve it for other reasons", 0};
       for (size_t i = kMostReasons; i < reasons.size(); ++i) others.nodes += reasons[i].nodes;
@@ -214,6 +217,24 @@ class Explainer {
     if (t_.nodes.empty()) reasons.push_back({"NoNodes", "the cluster has no nodes", 0});
     AddReservation(cls, reasons);
     if (IsOfBrokenGang(cls)) reasons.insert(reasons.begin(), WhyBroken(c.gang));
+    return reasons;
+  }
+
+  // What no node could change comes first, then the nodes that could serve it.
+  std::vector<Reason> InOrder(const std::map<int, int>& nodes, bool nowhere) const {
+    std::vector<std::pair<int, Reason>> ranked;
+    for (const auto& [number, count] : nodes) {
+      const Reason& reason = book_.Get(number);
+      const bool first = nowhere && reason.code == kNoGpuForProfile;
+      ranked.push_back({first ? 0 : book_.IsNever(number) ? 2 : 1, reason});
+      ranked.back().second.nodes = count;
+    }
+    const auto key = [](const std::pair<int, Reason>& r) {
+      return std::tuple(r.first, -r.second.nodes, r.second.code, r.second.message);
+    };
+    std::ranges::sort(ranked, {}, key);
+    std::vector<Reason> reasons;
+    for (auto& [rank, reason] : ranked) reasons.push_back(std::move(reason));
     return reasons;
   }
 
@@ -265,14 +286,14 @@ class Explainer {
     const cluster::NodeGpus& gpus = t_.nodes[node]->gpus;
     if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return kNothing;
     if (!gpus.managed) {
-      return book_.Number("NotPartitioned", "node(s) were not opted in to MIG partitioning");
+      return book_.NumberOfNever("NotPartitioned", "node(s) were not opted in to MIG partitioning");
     }
     for (const SliceCount& s : cls.slices) {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
         return book_.Number("GpuProblem", "node(s) had no usable GPU: " + gpus.problems[0]);
       }
-      return book_.Number(kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice]));
+      return book_.NumberOfNever(kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice]));
     }
     return kNothing;
   }

@@ -20,7 +20,8 @@
 namespace nos::planning {
 
 struct Explanation {
-  std::vector<Reason> reasons;  // what no node can change first, then the most frequent
+  std::vector<Reason> reasons;  // what no node can change, then what keeps nodes that could serve
+                                // it, then the others; of each the most frequent first
   std::string remedy;
 };
 

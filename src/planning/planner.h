@@ -89,7 +89,7 @@ struct PodOutcome {
   bool placed = false;
   std::string node;                     // when placed
   std::vector<AssignedDevice> devices;  // when placed; empty for a pod without slices
-  std::vector<Reason> reasons;          // when pending: what no node can change, then by nodes
+  std::vector<Reason> reasons;          // when pending: Explanation::reasons
   std::string remedy;                   // when pending: the smallest change that would help, or ""
 };
 
