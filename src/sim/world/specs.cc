@@ -107,9 +107,9 @@ Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string
   return NotFound(fmt::format("no GPU model '{}'; there are {}", name, known));
 }
 
-// The Ampere generation takes MIG mode with a reset only, and begins without.
-const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model) {
-  const bool mig = !model.counted() && model.architecture() != "Ampere";
+const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
+                               bool may_reset) {
+  const bool mig = !model.counted() && (may_reset || !controllers::NeedsReset(model));
   return catalogue.FindModes(gpu::NameOf(
       {.mig = mig ? &model : nullptr,
        .memory_gib = model.memory_gib(),
@@ -120,7 +120,9 @@ const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model
 Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,
                                            const GpuSpec& gpu) {
   NOS_ASSIGN(const gpu::Model* model, FindModel(catalogue, gpu.model));
-  if (node.hybrid) return FindCutModel(catalogue, *model);
+  if (node.hybrid) {
+    return FindCutModel(catalogue, *model, node.resets == controllers::ResetRule::kGpu);
+  }
   const gpu::Model* shares = gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024);
   return node.mps && !model->counted() && shares != nullptr ? shares : model;
 }
