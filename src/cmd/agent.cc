@@ -120,10 +120,11 @@ void DescribeAgent(ConfigFields& f, Config& c) {
              "So many pods may take turns on a GPU of a node with label "
              "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Needs "
              "devicePlugin.mode builtin.");
-    f.Word("reset", c.reset, {"never", "gpu", "node"},
-           "Of boards there that change MIG mode with a reset only (A100, A30). never: they keep the "
-           "mode they have. gpu: the agent resets a GPU that nobody uses. node: the mode waits for "
-           "a reboot of the node, for which its condition nos.nebuly.com/RebootRequired asks.");
+    f.Word(
+        "reset", c.reset, {"never", "gpu", "node"},
+        "Of boards there that change MIG mode with a reset only (A100, A30). never: they keep the "
+        "mode they have. gpu: the agent resets a GPU that nobody uses. node: the mode waits for "
+        "a reboot of the node, for which its condition nos.nebuly.com/RebootRequired asks.");
     f.Text("resetProgram", c.gpu_reset.program,
            "nvidia-smi, which resets GPUs: a path, or a name in $PATH.");
   });

@@ -88,7 +88,7 @@ struct Obstacle {
   // InUse, Foreign, Illegal, Deferred, MigDisabled, NoSuchGpu, NotSwitched; of the agent also
   // DeviceError, GpuUnhealthy, BadSpec, NeedsReboot, NotReset.
   std::string code;
-  std::string message;    // for a person
+  std::string message;  // for a person
 };
 
 struct Progress {

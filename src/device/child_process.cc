@@ -150,9 +150,8 @@ Result<ProgramEnd> RunProgram(Program program, const std::string& input, Duratio
     return Status(Code::kUnavailable, Words(errno));
   }
   const std::string name = program.arguments.front();
-  NOS_ASSIGN(const pid_t child,
-             Spawn(std::move(program.arguments), std::move(program.environment),
-                   {in->first.get(), out->second.get()}));
+  NOS_ASSIGN(const pid_t child, Spawn(std::move(program.arguments), std::move(program.environment),
+                                      {in->first.get(), out->second.get()}));
   const ProcessHandle handle(child);
   in.reset();
   out->second = UniqueFd();

@@ -15,9 +15,10 @@ constexpr size_t kMaxSaid = 400;  // bytes of an error: people read it
 
 // It becomes an argument, and comes from the driver.
 bool IsGpuUuid(const std::string& uuid) {
-  return uuid.starts_with("GPU-") && uuid.size() < 64 && std::ranges::all_of(uuid, [](char c) {
-           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
-         });
+  return uuid.starts_with("GPU-") && uuid.size() < 64 &&
+         std::ranges::all_of(
+             uuid,
+             [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; });
 }
 
 Code CodeOf(const std::string& how) {

@@ -18,9 +18,10 @@ struct GpuResetOptions {
   Duration within = std::chrono::seconds(90);
 };
 
-// `uuid`: "GPU-...". Returns when it is done. Errors, with what the program said: kUnimplemented (it
-// cannot be reset alone, or not here), kPermission (not allowed, or the program cannot be started),
-// kUnavailable (something holds it, or anything else), kDeadline, kInvalid (no such UUID can be).
+// `uuid`: "GPU-...". Returns when it is done. Errors, with what the program said: kUnimplemented
+// (it cannot be reset alone, or not here), kPermission (not allowed, or the program cannot be
+// started), kUnavailable (something holds it, or anything else), kDeadline, kInvalid (no such UUID
+// can be).
 Status ResetGpu(const GpuResetOptions& options, const std::string& uuid);
 
 }  // namespace nos::device

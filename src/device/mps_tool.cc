@@ -115,8 +115,8 @@ Result<std::string> MpsTool::Ask(const std::string& command, Duration within) co
   }
   NOS_RETURN_IF_ERROR(end.status());
   if (end->how == "exit status 0") return std::move(end->said);
-  return Status(Code::kUnavailable, fmt::format("'{}' failed ({}): {}", command, end->how,
-                                                Shortened(end->said, 200)));
+  return Status(Code::kUnavailable,
+                fmt::format("'{}' failed ({}): {}", command, end->how, Shortened(end->said, 200)));
 }
 
 std::vector<ProcessHandle> MpsTool::FindDaemons() const {

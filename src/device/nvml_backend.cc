@@ -318,9 +318,8 @@ Status NvmlBackend::ResetGpu(int gpu) {
   if (events_ != nullptr) events_->board().ClearGpu(gpu);
   NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));
   if (now.mig_enabled == info.mig_pending) return Status::Ok();
-  return {Code::kUnavailable,
-          fmt::format("{} said it reset GPU {}, but its MIG mode is still {}", reset_.program, gpu,
-                      now.mig_enabled ? "on" : "off")};
+  return {Code::kUnavailable, fmt::format("{} said it reset GPU {}, but its MIG mode is still {}",
+                                          reset_.program, gpu, now.mig_enabled ? "on" : "off")};
 }
 
 Status NvmlBackend::SetMigMode(int gpu, bool enable) {

@@ -47,7 +47,7 @@ struct Operate {
     kFailCreate,
     kFailDestroy,
     kFailReset,  // target: node; `count` device operations fail
-    kGroup,        // target: a PodGroup; `count` of its pods are placed together
+    kGroup,      // target: a PodGroup; `count` of its pods are placed together
   } verb = Verb::kCordon;
   std::string target, key, value;
   int count = 0;

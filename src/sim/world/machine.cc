@@ -237,7 +237,8 @@ SimFault Machine::DrawFault(const SimAttempt& attempt) {
     agent_life_.alive = false;
   } else if (create && env_.faults.Strike(rates.create_failed)) {
     fault = env_.random.Chance(0.5) ? SimFault::kFails : SimFault::kTimeout;
-  } else if (destroy && env_.faults.Strike(rates.destroy_in_use)) {
+  } else if ((destroy || attempt.kind == SimAttempt::Kind::kReset) &&
+             env_.faults.Strike(rates.destroy_in_use)) {
     fault = SimFault::kBusy;
   }
   const bool noted = fault != SimFault::kNone;
