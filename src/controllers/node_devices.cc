@@ -7,7 +7,6 @@
 
 #include "device/plain_gpus.h"
 #include "gpu/modes.h"
-#include "gpu/occupancy.h"
 #include "gpu/shares.h"
 
 namespace nos::controllers {
@@ -21,47 +20,29 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
 bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.share_gib == 0; }
 
 // Whether a GPU of a hybrid node stays in MIG mode, or without.
-bool KeepsMig(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-              const Division& division) {
-  const gpu::Model* mig = ModelOf(info, catalogue);
-  if (mig == nullptr || !NeedsReset(*mig)) return division.no_mig.contains(info.index);
+bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const Division& division) {
+  if (!NeedsReset(board)) return division.no_mig.contains(info.index);
   if (division.resets == ResetRule::kNever || division.not_reset.contains(info.index)) return true;
   return division.resets == ResetRule::kNode && WaitsForReset(info);
 }
 
-// What a GPU of a hybrid node may be beside shares. `keeps`: as KeepsMig says.
+// What a GPU of a hybrid node may be beside shares.
 const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-                             const Division& division, bool keeps) {
-  const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
-  if (keeps && mig != nullptr && info.mig_enabled && NeedsReset(*mig)) return mig;
-  if (keeps) mig = nullptr;
-  const int most = mig != nullptr ? mig->compute_slices() : gpu::kMostTimeSlices;
-  const gpu::Modes modes{mig, static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)), true,
-                         std::min(division.time_slices, most)};
+                             const Division& division) {
+  const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
+  const bool keeps = board == nullptr || KeepsMig(*board, info, division);
+  if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) return board;
+  gpu::Modes modes{keeps ? nullptr : board,
+                   static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)), true, 0};
+  // Its time slices must not move when it may be cut again.
+  if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
+  modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
   return catalogue.FindModes(gpu::NameOf(modes));
-}
-
-bool MayHold(const gpu::Model& model, const std::vector<device::GpuInstance>& instances) {
-  gpu::Occupancy on(model);
-  return std::ranges::all_of(instances, [&](const device::GpuInstance& instance) {
-    const auto profile = model.FindProfile(instance.profile);
-    return profile && on.Add({*profile, instance.start});
-  });
-}
-
-// Time slices begin elsewhere where there is no MIG. What pods have was made as one or the other.
-void TakeModelOfInstances(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-                          const Division& division, device::ObservedGpu& gpu) {
-  if (gpu.mode != device::Mode::kPlain || MayHold(*gpu.model, gpu.instances)) return;
-  const bool keeps = KeepsMig(info, catalogue, division);
-  const gpu::Model* instead = CutModelOf(info, catalogue, division, !keeps);
-  if (instead != nullptr && MayHold(*instead, gpu.instances)) gpu.model = instead;
 }
 
 void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
                    const Division& division, device::ObservedGpu& gpu) {
-  const gpu::Model* cut =
-      CutModelOf(info, catalogue, division, KeepsMig(info, catalogue, division));
+  const gpu::Model* cut = CutModelOf(info, catalogue, division);
   const gpu::Model* shares =
       info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib) : nullptr;
   const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
@@ -105,7 +86,6 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
     if (!instances.ok()) return unreadable(instances.status().message());
     gpu.instances = std::move(instances).value();
-    TakeModelOfInstances(info, catalogue, division, gpu);
   }
   devices.gpus.push_back(std::move(gpu));
 }

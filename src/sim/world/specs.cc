@@ -110,11 +110,11 @@ Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string
 const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
                                bool may_reset) {
   const bool mig = !model.counted() && (may_reset || !controllers::NeedsReset(model));
-  return catalogue.FindModes(gpu::NameOf(
-      {.mig = mig ? &model : nullptr,
-       .memory_gib = model.memory_gib(),
-       .whole = true,
-       .time_slices = std::min(kTimeSlices, mig ? model.compute_slices() : gpu::kMostTimeSlices)}));
+  gpu::Modes modes{.mig = mig ? &model : nullptr, .memory_gib = model.memory_gib(), .whole = true};
+  const bool small = !model.counted() && model.slots() < gpu::kPlainSlots;
+  if (!mig && small) modes.slots = model.slots();
+  modes.time_slices = std::min(kTimeSlices, gpu::MostTimeSlices(modes));
+  return catalogue.FindModes(gpu::NameOf(modes));
 }
 
 Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,
