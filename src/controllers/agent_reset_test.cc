@@ -257,8 +257,9 @@ TEST_F(AgentResetTest, ConvergesFromAnyState) {
           std::to_string(1000 * (seed + 1) + static_cast<uint64_t>(step)),
           {{0, layouts[random.Below(layouts.size())]}, {1, layouts[random.Below(layouts.size())]}});
       Run(milliseconds(random.Below(40'000)));
-      if (random.Chance(0.4)) Start(ResetRule::kGpu);
-      if (random.Chance(0.2)) boards_->Reboot();
+      const bool reboots = random.Chance(0.2);
+      if (reboots) boards_->Reboot();
+      if (reboots || random.Chance(0.4)) Start(ResetRule::kGpu);
     }
     fault_ = nullptr;
     Start(ResetRule::kGpu);
