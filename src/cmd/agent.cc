@@ -63,6 +63,8 @@ struct Config {
   int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMostShares;
   device::MpsControlOptions mps_control;
   std::string mps_shm;
+  std::string reset = "never";
+  device::GpuResetOptions gpu_reset;
 };
 
 void DescribeAgent(ConfigFields& f, Config& c) {
@@ -118,6 +120,13 @@ void DescribeAgent(ConfigFields& f, Config& c) {
              "So many pods may take turns on a GPU of a node with label "
              "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Needs "
              "devicePlugin.mode builtin.");
+    f.Word(
+        "reset", c.reset, {"never", "gpu", "node"},
+        "Of boards there that change MIG mode with a reset only (A100, A30). never: they keep the "
+        "mode they have. gpu: the agent resets a GPU that nobody uses. node: the mode waits for "
+        "a reboot of the node, for which its condition nos.nebuly.com/RebootRequired asks.");
+    f.Text("resetProgram", c.gpu_reset.program,
+           "nvidia-smi, which resets GPUs: a path, or a name in $PATH.");
   });
   f.Group("telemetry", [&] { DescribeAgentTelemetry(f, c.telemetry); });
   DescribeDaemon(f, c.daemon);
@@ -228,7 +237,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   };
   device::NvmlEvents watcher(*library, health, watch);
   StartOrWarn(watcher);
-  device::NvmlBackend nvml(*library, catalogue, &watcher);
+  device::NvmlBackend nvml(*library, catalogue, &watcher, config.gpu_reset);
   device::MpsGpus shares(nvml, {config.mps_overhead, static_cast<int>(config.mps_clients)});
   device::PlainGpus plain(config.mps ? static_cast<device::Backend&>(shares) : nvml);
   device::SharedBackend backend(plain);
@@ -259,7 +268,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                             config.mps ? &daemons : nullptr,
                             {config.mps_shm.empty(), !config.mps_control.multi_user},
                             own_plugin,
-                            static_cast<int>(config.time_slices)});
+                            static_cast<int>(config.time_slices),
+                            controllers::ParseResetRule(config.reset).value()});
   controllers::MeteredReconciler reconciler(agent, "agent", metrics);
   controllers::RunnerOptions options = controllers::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

@@ -165,6 +165,8 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
   command->add_flag("--mps", flags->options.mps, "GPUs of some nodes are shared by MPS");
   command->add_flag("--hybrid", flags->options.hybrid,
                     "GPUs of some nodes are each used in their own way");
+  command->add_flag("--resets", flags->options.resets,
+                    "With --hybrid: agents reset GPUs that change MIG mode with a reset only");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

@@ -73,7 +73,8 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       device_plugin_(device_plugin),
       extras_(extras),
       drains_({config.settle, config.drain_timeout}),
-      failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up) {}
+      failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up),
+      reset_pauses_({config.first_reset_pause, config.longest_reset_pause}) {}
 
 Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& client,
                          const Clock& clock) {
@@ -122,7 +123,7 @@ Agent::Node Agent::NodeNow(const View& view) {
 }
 
 Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
-  const Division division = DivisionOf(*node);
+  const Division division = DivisionOf(*node, now);
   backend_.GiveWhole(division.hybrid);
   NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, division));
   Round round;
@@ -179,9 +180,7 @@ void Agent::ReadTargets(Round& round) {
       round.unreadable.push_back({gpu.index, "", "GpuUnhealthy", broken->second});
       continue;
     }
-    round.unreadable.push_back({gpu.index, "", "BadSpec",
-                                fmt::format("the spec of GPU {} is not one layout that {} can have",
-                                            gpu.index, gpu.model->name())});
+    round.unreadable.push_back(BadSpec(gpu, round));
   }
 }
 
@@ -335,7 +334,8 @@ bool Agent::MustWait(const device::Operation& operation, Round& round, Time now)
   if (in_memory && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
   const bool enables = operation.Switches();
-  if (unshares && IsServed(operation.uuid)) return round.waits = true;
+  // Nor is a GPU reset that a daemon has open.
+  if ((unshares || operation.ChangesMig()) && IsServed(operation.uuid)) return round.waits = true;
   if (!enables && Draining(operation.uuid, now)) return true;
   // Where whole GPUs are instances, pods on their way wait for those.
   const bool whole = !IsHybrid(*round.node) && round.on_their_way.contains(kWholeGpu);
@@ -369,13 +369,14 @@ Outcome Agent::Act(const device::Operation& operation, Round& round, kube::Clien
   // The caches have not seen yet what speaks against it; asking again at once would not hasten
   // them.
   if (!*free) return Outcome::Again(config_.catch_up);
-  const Status done = Perform(operation);
+  const Status done = Perform(operation, round);
   if (done.ok()) {
     failures_.Succeeded(operation);
     return Outcome::Again(Duration::zero());
   }
   // NotFound and the like: the next observation shows what is there.
   failures_.Record(operation, done, clock.Now());
+  KeepMode(operation, done, round, clock.Now());
   Say(client, *round.node, kube::EventType::kWarning, "DeviceOperationFailed",
       fmt::format("{}: {}", operation.ToString(), done.message()), clock.Now());
   return Outcome::Again(Duration::zero());
@@ -417,6 +418,9 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool o
   if (const Status told = ReportHealth(round, client, now); !told.ok()) {
     return Outcome::Failed(told);
   }
+  if (const Status told = ReportReboot(round, client, now); !told.ok()) {
+    return Outcome::Failed(told);
+  }
   if (result) Announce(round, *result, client, now);
   AnnounceProblems(round, client, now);
   AnnounceLacks(round, client, now);
@@ -430,7 +434,7 @@ Outcome Agent::Rest(const device::Progress& progress, const Round& round, bool o
   return Outcome::Again(next - now);
 }
 
-Status Agent::Perform(const device::Operation& operation) {
+Status Agent::Perform(const device::Operation& operation, const Round& round) {
   // Should the GPU answer no more then, this is not what it had.
   if (const auto known = last_read_.find(operation.gpu); known != last_read_.end()) {
     std::erase_if(known->second.first.instances,
@@ -438,7 +442,7 @@ Status Agent::Perform(const device::Operation& operation) {
   }
   const SteadyClock clock;
   const Time begun = clock.Now();
-  Status done = device::Apply(operation, backend_);
+  Status done = ApplyOrReset(operation, round);
   if (extras_.metrics != nullptr) {
     const std::string name = NameOf(operation.kind);
     extras_.metrics->Observe(kDeviceOperationDuration, {{"operation", name}}, clock.Now() - begun);

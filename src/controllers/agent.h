@@ -24,6 +24,7 @@
 #include "controllers/failures.h"
 #include "controllers/mps_needs.h"
 #include "controllers/node_devices.h"
+#include "controllers/node_modes.h"
 #include "controllers/plan_result.h"
 #include "controllers/reconciler.h"
 #include "device/actuator.h"
@@ -56,6 +57,9 @@ struct AgentConfig {
   int failures_before_giving_up = 5;
   Duration first_pause = std::chrono::milliseconds(500);
   Duration longest_pause = std::chrono::seconds(60);
+  // A GPU that could not be reset keeps its mode so long: the first time, and at most.
+  Duration first_reset_pause = std::chrono::minutes(1);
+  Duration longest_reset_pause = std::chrono::hours(1);
 };
 
 // What an agent may have besides; null: it goes without.
@@ -70,8 +74,11 @@ struct AgentExtras {
   // for hybrid; only with a plugin of our own.
   bool gives_whole = false;
   int time_slices = 0;
+  ResetRule resets = ResetRule::kNever;  // of GPUs of such nodes
 };
 
+// The node's condition that tells whether a reboot would change the MIG mode of some GPU.
+inline constexpr std::string_view kRebootRequired = "nos.nebuly.com/RebootRequired";
 // The node's condition that tells whether its GPUs are well: "True", or "False" and what is wrong.
 inline constexpr std::string_view kGpusHealthy = "nos.nebuly.com/GpusHealthy";
 
@@ -112,7 +119,13 @@ class Agent final : public Reconciler {
 
   static bool WantsMps(const cluster::Node& node);
   bool IsHybrid(const cluster::Node& node) const;
-  Division DivisionOf(const cluster::Node& node);
+  Division DivisionOf(const cluster::Node& node, Time now);
+  bool IsNoted(const device::Operation& operation, const Round& round) const;
+  Status ApplyOrReset(const device::Operation& operation, const Round& round);
+  void KeepMode(const device::Operation& operation, const Status& error, const Round& round,
+                Time now);
+  device::Obstacle BadSpec(const cluster::Gpu& gpu, const Round& round) const;
+  Status ReportReboot(const Round& round, kube::Client& client, Time now);
   std::vector<device::GpuInfo> InfosToSwitch(const Round& round) const;
   Node NodeNow(const View& view);
   Result<Round> Assess(Node node, const Pods& pods, Time now);
@@ -147,7 +160,7 @@ class Agent final : public Reconciler {
   void AnnounceLacks(const Round& round, kube::Client& client, Time now);
   void AnnounceOffer(const Round& round, const Status& offered, kube::Client& client, Time now);
   Status ReportHealth(const Round& round, kube::Client& client, Time now);
-  Status Perform(const device::Operation& operation);
+  Status Perform(const device::Operation& operation, const Round& round);
   void Measure(const Round& round) const;
   void Say(kube::Client& client, const cluster::Node& node, kube::EventType type,
            std::string_view reason, std::string_view message, Time now);
@@ -179,6 +192,7 @@ class Agent final : public Reconciler {
   std::vector<MpsLack> told_lacks_;         // announced
   std::string offer_trouble_;               // announced
   std::set<int> no_mig_;  // GPUs of a hybrid node whose MIG mode could not be switched on
+  ResetPauses reset_pauses_;
 };
 
 }  // namespace nos::controllers

@@ -14,22 +14,6 @@ bool Agent::WantsMps(const cluster::Node& node) {
   return label != node.meta.labels.end() && label->second == "mps";
 }
 
-// Each GPU in its own way.
-bool Agent::IsHybrid(const cluster::Node& node) const {
-  return extras_.gives_whole && cluster::ChosenPartitioning(node) == "hybrid";
-}
-
-// That MIG mode cannot be switched on is believed until the node is labelled otherwise.
-Division Agent::DivisionOf(const cluster::Node& node) {
-  Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
-  if (!division.hybrid) no_mig_.clear();
-  for (int gpu = 0; division.hybrid && gpu < cluster::kMaxGpusPerNode; ++gpu) {
-    if (failures_.CannotEnableMig(gpu)) no_mig_.insert(gpu);
-  }
-  division.no_mig = no_mig_;
-  return division;
-}
-
 // What lies on GPUs that are to be divided otherwise goes as it falls free.
 void Agent::LeaveOldModes(Round& round) {
   if (IsHybrid(*round.node)) return;  // none is old

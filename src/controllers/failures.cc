@@ -45,10 +45,14 @@ std::optional<Time> Failures::NextRetry(Time now) const {
   return next;
 }
 
+bool Failures::GivenUp(const device::Operation& operation) const {
+  const auto found = entries_.find(operation.ToString());
+  return found != entries_.end() && GivenUp(found->second);
+}
+
 bool Failures::AllGivenUp() const {
-  return std::all_of(entries_.begin(), entries_.end(), [&](const auto& item) {
-    return item.second.definite || item.second.count >= giving_up_;
-  });
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [&](const auto& item) { return GivenUp(item.second); });
 }
 
 bool Failures::CannotEnableMig(int gpu) const {

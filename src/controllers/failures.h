@@ -27,7 +27,9 @@ class Failures {
 
   bool Pausing(const device::Operation& operation, Time now) const;
   std::optional<Time> NextRetry(Time now) const;
-  // Every failing operation has failed so often, or so definitely, that nobody should wait for it.
+  // It has failed so often, or so definitely, that nobody should wait for it; or every one that
+  // fails has.
+  bool GivenUp(const device::Operation& operation) const;
   bool AllGivenUp() const;
   // MIG mode is off and will stay off without an operator's doing.
   bool CannotEnableMig(int gpu) const;
@@ -42,6 +44,8 @@ class Failures {
     bool definite = false;
     Time retry_at{};
   };
+
+  bool GivenUp(const Entry& entry) const { return entry.definite || entry.count >= giving_up_; }
 
   kube::BackOff pauses_;
   int giving_up_;

@@ -19,17 +19,24 @@ const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& cat
 
 bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.share_gib == 0; }
 
-// What a GPU of a hybrid node may be beside shares. On the Ampere generation MIG mode changes with
-// a reset only (nvml.h, nvmlDeviceSetMigMode): it is one thing or the other.
+// Whether a GPU of a hybrid node stays in MIG mode, or without.
+bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info, const Division& division) {
+  if (!NeedsReset(board)) return division.no_mig.contains(info.index);
+  if (division.resets == ResetRule::kNever || division.not_reset.contains(info.index)) return true;
+  return division.resets == ResetRule::kNode && WaitsForReset(info);
+}
+
+// What a GPU of a hybrid node may be beside shares.
 const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
                              const Division& division) {
-  const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
-  const bool resets = mig != nullptr && mig->architecture() == "Ampere";
-  if (resets && info.mig_enabled) return mig;
-  if (resets || division.no_mig.contains(info.index)) mig = nullptr;
-  const int most = mig != nullptr ? mig->compute_slices() : gpu::kMostTimeSlices;
-  const gpu::Modes modes{mig, static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)), true,
-                         std::min(division.time_slices, most)};
+  const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
+  const bool keeps = board == nullptr || KeepsMig(*board, info, division);
+  if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) return board;
+  gpu::Modes modes{keeps ? nullptr : board,
+                   static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)), true, 0};
+  // Its time slices must not move when it may be cut again.
+  if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
+  modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
   return catalogue.FindModes(gpu::NameOf(modes));
 }
 
@@ -38,6 +45,10 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
   const gpu::Model* cut = CutModelOf(info, catalogue, division);
   const gpu::Model* shares =
       info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
+  const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
+  if (division.resets != ResetRule::kNever && mig != nullptr && NeedsReset(*mig)) {
+    gpu.mig_after_reset = info.mig_pending;
+  }
   if (info.share_gib > 0) {
     gpu.mode = device::Mode::kShares;
     gpu.model = &gpu::SharesOf(info.share_gib, info.most_shares);

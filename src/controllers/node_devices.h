@@ -12,6 +12,7 @@
 
 #include "cluster/annotations.h"
 #include "cluster/objects.h"
+#include "controllers/node_modes.h"
 #include "device/actuator.h"
 #include "device/backend.h"
 #include "device/health.h"
@@ -61,6 +62,8 @@ struct Division {
   bool hybrid = false;     // each in its own way
   int time_slices = 0;     // there; 0: none
   std::set<int> no_mig{};  // indexes of GPUs whose MIG mode cannot be switched on
+  ResetRule resets = ResetRule::kNever;
+  std::set<int> not_reset{};  // and of those that cannot be reset at the moment
 };
 
 // Error: kUnavailable when driver or kubelet do not answer. One bad GPU is only a problem.

@@ -91,6 +91,15 @@ class GpuWork {
   }
   bool Switches() const { return wanted_mode_ && *wanted_mode_ != *gpu_.mode; }
 
+  // Whether the next reset, whoever makes it, would bring a mode that nobody asks for any more.
+  bool TakesBack() const {
+    return gpu_.mig_after_reset && wanted_mode_ && !Switches() &&
+           *gpu_.mig_after_reset != (gpu_.mode == Mode::kMig);
+  }
+  Operation::Kind TakeBack() const {
+    return gpu_.mode == Mode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kDisableMig;
+  }
+
   // From shares or MIG the way leads over neither.
   Operation::Kind NextSwitch() const {
     if (gpu_.mode == Mode::kMig) return Operation::Kind::kDisableMig;
@@ -129,9 +138,9 @@ class GpuWork {
   }
 
   std::vector<Operation> Enable() const {
-    if (Switches()) {
+    if (Switches() || TakesBack()) {
       if (!present_.empty() || used_.contains(gpu_.uuid)) return {};
-      return {{NextSwitch(), gpu_.index, "", 0, 0, gpu_.uuid}};
+      return {{Switches() ? NextSwitch() : TakeBack(), gpu_.index, "", 0, 0, gpu_.uuid}};
     }
     if (gpu_.mig_enabled || wanted_.empty() || used_.contains(gpu_.uuid)) return {};
     return {{Operation::Kind::kEnableMig, gpu_.index, "", 0, 0, gpu_.uuid}};

@@ -5,7 +5,8 @@
 //   Progress progress = NextOperation(targets, gpus, used, deferred);
 //   if (progress.next) Apply(*progress.next); else Report(progress.obstacles);
 //
-// A GPU that has a mode is switched to that of its target once nothing is left on it.
+// A GPU that has a mode is switched to that of its target once nothing is left on it. Where that
+// takes a reset, a mode that waits for it is taken back when the target asks for the present one.
 //
 // In this order: incomplete instances are removed; instances that fit now are created at their
 // exact starts; free instances that are not wanted are destroyed. Instances in use are kept,
@@ -51,6 +52,8 @@ struct ObservedGpu {
   // would have as shares, or as anything else if it is shared; null: it cannot be.
   std::optional<Mode> mode{};
   const gpu::Model* other = nullptr;
+  // Where MIG mode changes with a reset only: whether it is on after the next one.
+  std::optional<bool> mig_after_reset{};
 };
 
 struct Operation {
@@ -69,6 +72,8 @@ struct Operation {
   std::string uuid;          // of what is destroyed, empty for an incomplete instance; of the GPU
                              // that is switched
 
+  // Whether it changes MIG mode.
+  bool ChangesMig() const { return kind == Kind::kEnableMig || kind == Kind::kDisableMig; }
   // Whether it changes the mode of the GPU as a whole.
   bool Switches() const { return kind != Kind::kCreate && kind != Kind::kDestroy; }
   // "create 3g.20gb@4 on GPU 0"; also its identity in tables of failures.
@@ -80,8 +85,10 @@ struct Operation {
 struct Obstacle {
   int gpu = 0;
   std::string placement;  // "3g.20gb@4", or "" for the whole GPU
-  std::string code;       // InUse, Foreign, Illegal, Deferred, MigDisabled, NoSuchGpu
-  std::string message;    // for a person
+  // InUse, Foreign, Illegal, Deferred, MigDisabled, NoSuchGpu, NotSwitched; of the agent also
+  // DeviceError, GpuUnhealthy, BadSpec, NeedsReboot, NotReset.
+  std::string code;
+  std::string message;  // for a person
 };
 
 struct Progress {

@@ -242,5 +242,25 @@ TEST_F(ActuatorTest, ConvergesFromAnywhere) {
   }
 }
 
+// One of the GPUs of a hybrid node, without MIG, that changes its mode with a reset only.
+TEST(ActuatorModes, AModeThatWaitsForAResetIsTakenBackForWhoWantsTheOther) {
+  const gpu::Model& model = *gpu::Catalogue::Builtin().FindModes("A100-40GB+GPU+TIME-4");
+  ObservedGpu gpu{0, &model, true, {}, "GPU-0"};
+  gpu.mode = Mode::kPlain;
+  gpu.mig_after_reset = true;
+  const auto next = [&](const char* placement, const std::set<std::string>& used = {}) {
+    const std::vector<Target> targets{{0, {model.ParsePlacement(placement).value()}}};
+    const Progress progress = NextOperation(targets, std::vector<ObservedGpu>{gpu}, used);
+    return progress.next ? progress.next->ToString() : "nothing";
+  };
+  EXPECT_EQ(next("gpu@0"), "disable MIG on GPU 0");
+  EXPECT_EQ(next("3g.20gb@4"), "enable MIG on GPU 0");
+  EXPECT_EQ(next("3g.20gb@4", {"GPU-0"}), "nothing") << "it is used";
+  gpu.mig_after_reset = false;
+  EXPECT_EQ(next("gpu@0"), "create gpu@0 on GPU 0");
+  gpu.mode = Mode::kMig;
+  EXPECT_EQ(next("3g.20gb@4"), "enable MIG on GPU 0") << "so that it stays on";
+}
+
 }  // namespace
 }  // namespace nos::device

@@ -67,14 +67,16 @@ class Backend {
   virtual Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) = 0;
   // Errors: kNotFound; kUnavailable (NVML_ERROR_IN_USE: something holds it; try again later).
   virtual Status Destroy(int gpu, uint32_t instance_id) = 0;
-  // Switches MIG mode on. Errors: kUnavailable (other clients hold the GPU), kPermission (this
-  // architecture needs a GPU reset first: an operator's business), kUnimplemented (no MIG).
+  // Switches MIG mode on, and has the next reset leave it on. Errors: kUnavailable (other clients
+  // hold the GPU), kPermission (this architecture needs a GPU reset first), kUnimplemented (no
+  // MIG). After the first two the mode may be noted for the next reset (GpuInfo::mig_pending).
   // Source: nvml.h nvmlDeviceSetMigMode; Ampere keeps the mode over reboots, Hopper and later lose
   // it and need no reset.
   virtual Status EnableMig(int gpu) = 0;
   // Switches MIG mode off. Errors: as EnableMig; kUnavailable also while the GPU has instances.
   virtual Status DisableMig(int gpu) = 0;
-  // Resets the GPU, so that a MIG mode that waits for it is taken (GpuInfo::mig_pending). Errors:
+  // Resets the GPU, so that a MIG mode that waits for it is taken (GpuInfo::mig_pending); some
+  // seconds. REQUIRES: nobody uses anything of it. Errors:
   // kUnavailable (something holds it), kUnimplemented (it cannot be reset alone, or not from here),
   // kPermission.
   virtual Status ResetGpu(int /*gpu*/) {

@@ -211,6 +211,12 @@ Status MpsGpus::EnableMig(int gpu) {
 
 Status MpsGpus::DisableMig(int gpu) { return backend_.DisableMig(gpu); }
 
+Status MpsGpus::ResetGpu(int gpu) {
+  if (!IsShared(gpu)) return backend_.ResetGpu(gpu);
+  return {Code::kUnavailable,
+          fmt::format("GPU {} is in MPS mode: it is reset only after it has left that", gpu)};
+}
+
 Status MpsGpus::SetComputeMode(int gpu, ComputeMode mode) {
   if (mode == ComputeMode::kExclusiveProcess || !IsShared(gpu)) {
     return backend_.SetComputeMode(gpu, mode);

@@ -74,6 +74,8 @@ class MpsGpus : public Backend {
   // kUnavailable also while the GPU is in MPS mode.
   Status EnableMig(int gpu) override;
   Status DisableMig(int gpu) override;
+  // kUnavailable also while the GPU is in MPS mode.
+  Status ResetGpu(int gpu) override;
   // kUnavailable also while the GPU is in MPS mode, but for kExclusiveProcess.
   Status SetComputeMode(int gpu, ComputeMode mode) override;
   Readings MeasureGpu(int gpu) override;

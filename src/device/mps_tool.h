@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/status.h"
+#include "device/child_process.h"
 
 namespace nos::device {
 
@@ -32,26 +32,6 @@ struct MpsToolOptions {
   std::string program = "nvidia-cuda-mps-control";  // a path, or a name to be found in $PATH
   std::string gpu_uuid, pipe_folder, log_folder;
   bool multi_user = false;
-};
-
-// A process, held by a descriptor: its id cannot come to mean another one.
-class ProcessHandle {
- public:
-  ProcessHandle() = default;
-  // Of a process that is gone already: not valid.
-  explicit ProcessHandle(pid_t pid);
-  bool valid() const { return fd_.valid(); }
-  pid_t pid() const { return pid_; }
-  int fd() const { return fd_.get(); }  // readable when it has ended
-  bool Ended() const;
-  void Kill() const;
-  // "exit status 1", "signal 9"; "it is no child of the agent" when that cannot be known. Takes it
-  // off the kernel's hands. REQUIRES: Ended().
-  std::string HowItEnded() const;
-
- private:
-  pid_t pid_ = 0;
-  UniqueFd fd_;
 };
 
 // Not thread-safe.

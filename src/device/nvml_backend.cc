@@ -264,12 +264,13 @@ Status NvmlBackend::EnableMig(int gpu) {
   if (!info.mig_capable) {
     return {Code::kUnimplemented, fmt::format("GPU {} ({}) has no MIG", gpu, info.product)};
   }
-  return info.mig_enabled ? Status::Ok() : SwitchMig(gpu, true);
+  if (!info.mig_enabled) return SwitchMig(gpu, true);
+  return info.mig_pending ? Status::Ok() : TakeBackMig(gpu, true);
 }
 
 Status NvmlBackend::DisableMig(int gpu) {
   NOS_ASSIGN(const GpuInfo info, ReadGpu(gpu));
-  if (!info.mig_enabled) return Status::Ok();
+  if (!info.mig_enabled) return info.mig_pending ? TakeBackMig(gpu, false) : Status::Ok();
   NOS_ASSIGN(const std::vector<GpuInstance> instances, ListInstances(gpu));
   if (!instances.empty()) {
     return {Code::kUnavailable,
@@ -291,6 +292,34 @@ Status NvmlBackend::SwitchMig(int gpu, bool enable) {
           fmt::format("GPU {} {} MIG mode only after a reset: drain the node, then nvidia-smi "
                       "--gpu-reset -i {} or a reboot",
                       gpu, enable ? "takes" : "leaves", gpu)};
+}
+
+// The mode stays after the next reset, too.
+Status NvmlBackend::TakeBackMig(int gpu, bool enabled) {
+  const NvmlEvents::Suspended quiet(events_);
+  const Status set = SetMigMode(gpu, enabled);
+  session_ended_ = true;
+  NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));
+  if (now.mig_enabled == enabled && now.mig_pending == enabled) return Status::Ok();
+  NOS_RETURN_IF_ERROR(set);
+  return {Code::kUnavailable,
+          fmt::format("the driver said GPU {} keeps its MIG mode, but still tells another one for "
+                      "after the next reset",
+                      gpu)};
+}
+
+Status NvmlBackend::ResetGpu(int gpu) {
+  NOS_ASSIGN(const GpuInfo info, ReadGpu(gpu));
+  const NvmlEvents::Suspended quiet(events_);
+  meter_.Forget();
+  session_.Close();
+  session_ended_ = true;  // what was known of it does not hold after it
+  NOS_RETURN_IF_ERROR(device::ResetGpu(reset_, info.uuid).Within(fmt::format("GPU {}", gpu)));
+  if (events_ != nullptr) events_->board().ClearGpu(gpu);
+  NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));
+  if (now.mig_enabled == info.mig_pending) return Status::Ok();
+  return {Code::kUnavailable, fmt::format("{} said it reset GPU {}, but its MIG mode is still {}",
+                                          reset_.program, gpu, now.mig_enabled ? "on" : "off")};
 }
 
 Status NvmlBackend::SetMigMode(int gpu, bool enable) {

@@ -11,9 +11,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/backend.h"
+#include "device/gpu_reset.h"
 #include "device/health.h"
 #include "device/nvml_events.h"
 #include "device/nvml_library.h"
@@ -28,10 +30,11 @@ class NvmlBackend final : public Backend {
   // `events` may be null; it is suspended while a GPU changes its mode (it would hold the GPU), and
   // told of destroyed instances. All must outlive this.
   NvmlBackend(const NvmlLibrary& library, const gpu::Catalogue& catalogue,
-              NvmlEvents* events = nullptr)
+              NvmlEvents* events = nullptr, GpuResetOptions reset = {})
       : library_(library),
         catalogue_(catalogue),
         events_(events),
+        reset_(std::move(reset)),
         session_(library),
         meter_(library) {}
 
@@ -45,6 +48,8 @@ class NvmlBackend final : public Backend {
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
   Status DisableMig(int gpu) override;
+  // Nothing of this process has any GPU open meanwhile. Further errors: kDeadline.
+  Status ResetGpu(int gpu) override;
   Status SetComputeMode(int gpu, ComputeMode mode) override;
   Readings MeasureGpu(int gpu) override;
   Readings MeasureInstance(const GpuInstance& instance) override;
@@ -75,11 +80,13 @@ class NvmlBackend final : public Backend {
   Result<GpuInstance> VerifyMade(int gpu, std::string profile, uint8_t start);
   Status DestroyParts(nvml::GpuInstanceRef instance);
   Status SwitchMig(int gpu, bool enable);
+  Status TakeBackMig(int gpu, bool enabled);
   Status SetMigMode(int gpu, bool enable);
 
   const NvmlLibrary& library_;
   const gpu::Catalogue& catalogue_;
   NvmlEvents* events_;
+  GpuResetOptions reset_;
   NvmlSession session_;
   NvmlMeter meter_;                        // after the session, which it needs
   bool session_ended_ = false;             // the driver ended it, or it is to be opened anew

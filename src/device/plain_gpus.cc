@@ -168,6 +168,11 @@ Status PlainGpus::EnableMig(int gpu) {
   return backend_.EnableMig(gpu);
 }
 
+Status PlainGpus::ResetGpu(int gpu) {
+  NOS_RETURN_IF_ERROR(CheckEmpty(gpu));
+  return backend_.ResetGpu(gpu);
+}
+
 Status PlainGpus::EnableMps(int gpu) {
   NOS_RETURN_IF_ERROR(CheckEmpty(gpu));
   return backend_.EnableMps(gpu);

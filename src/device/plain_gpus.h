@@ -57,6 +57,7 @@ class PlainGpus : public Backend {
   // kUnavailable also while it has such instances.
   Status EnableMig(int gpu) override;
   Status DisableMig(int gpu) override { return backend_.DisableMig(gpu); }
+  Status ResetGpu(int gpu) override;
   Status EnableMps(int gpu) override;
   Status DisableMps(int gpu) override { return backend_.DisableMps(gpu); }
   Status SetComputeMode(int gpu, ComputeMode mode) override;

@@ -72,11 +72,14 @@ TEST_F(PlainGpusTest, WholeOrInTurns) {
 TEST_F(PlainGpusTest, TheModeStaysWhileThereAreInstances) {
   const GpuInstance whole = *plain_.Create(0, "gpu", 0);
   EXPECT_EQ(plain_.EnableMig(0).code(), Code::kUnavailable);
+  EXPECT_EQ(plain_.ResetGpu(0).code(), Code::kUnavailable);
   EXPECT_EQ(plain_.EnableMps(0).code(), Code::kUnavailable);
   EXPECT_EQ(plain_.SetComputeMode(0, ComputeMode::kExclusiveProcess).code(), Code::kUnavailable);
   EXPECT_THAT(plain_.EnableMps(0).message(), HasSubstr("GPU 0 has " + Uuid(0)));
   EXPECT_TRUE(plain_.Destroy(0, whole.id).ok());
+  EXPECT_TRUE(plain_.ResetGpu(0).ok());
   EXPECT_TRUE(plain_.EnableMps(0).ok());
+  EXPECT_EQ(plain_.ResetGpu(0).code(), Code::kUnavailable) << "it is shared";
   EXPECT_THAT(Ids(plain_), IsEmpty());
   EXPECT_TRUE(plain_.Create(0, "10gb", 0).ok());
   EXPECT_EQ(plain_.Create(0, "gpu", 0).status().code(), Code::kInvalid);

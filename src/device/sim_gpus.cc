@@ -183,7 +183,10 @@ Status SimGpus::SwitchMig(int gpu, bool enable) {
   if (!found->info.mig_capable) {
     return {Code::kUnimplemented, fmt::format("NVML_ERROR_NOT_SUPPORTED: GPU {} has no MIG", gpu)};
   }
-  if (found->info.mig_enabled == enable) return Status::Ok();
+  if (found->info.mig_enabled == enable) {
+    found->info.mig_pending = enable;  // what waits for a reset is taken back
+    return Status::Ok();
+  }
   if (!found->instances.empty()) {
     return {Code::kUnavailable, fmt::format("NVML_ERROR_IN_USE: GPU {} has instances", gpu)};
   }
@@ -200,6 +203,19 @@ Status SimGpus::SwitchMig(int gpu, bool enable) {
 
 Status SimGpus::EnableMig(int gpu) { return SwitchMig(gpu, true); }
 Status SimGpus::DisableMig(int gpu) { return SwitchMig(gpu, false); }
+
+Status SimGpus::ResetGpu(int gpu) {
+  NOS_ASSIGN(SimGpu * found, Reach(gpu));
+  if (!found->instances.empty() || (hooks_.held && hooks_.held(found->info.uuid))) {
+    return {Code::kUnavailable, fmt::format("GPU {} is currently in use by another process", gpu)};
+  }
+  const SimFault fault = Begin({SimAttempt::Kind::kReset, gpu, "", 0}, latency_.reset);
+  if (Prevents(fault)) return FaultStatus(fault);
+  if (hooks_.on_reset) hooks_.on_reset(found->info.uuid);
+  found->info.mig_enabled = found->info.mig_pending;
+  found->info.compute_mode = ComputeMode::kDefault;
+  return FaultStatus(fault);
+}
 
 Status SimGpus::SetComputeMode(int gpu, ComputeMode mode) {
   if (mode == ComputeMode::kOther) return Invalid("this compute mode is not set by nos");

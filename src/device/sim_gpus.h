@@ -50,7 +50,8 @@ struct SimAttempt {
     kDestroy,
     kEnableMig,
     kDisableMig,
-    kSetComputeMode
+    kSetComputeMode,
+    kReset
   } kind = Kind::kCreate;
   int gpu = 0;
   std::string profile;
@@ -68,14 +69,17 @@ struct SimHooks {
   std::function<bool(const std::string& uuid)> busy{};
   // Just before an instance disappears through Destroy (not through Reboot): for invariants.
   std::function<void(const GpuInstance&)> on_destroy{};
+  // Just before a GPU is reset, with its UUID: for invariants.
+  std::function<void(const std::string& uuid)> on_reset{};
 };
 
 // Source of the defaults: mig.md 1.5 (A100-SXM4-80: 2.46 s for seven creates, 4.38 s for seven
-// destroys, 6.46 s to switch MIG on).
+// destroys, 6.46 s to switch MIG on); a reset is guessed.
 struct SimLatency {
   Duration create = std::chrono::milliseconds(350);
   Duration destroy = std::chrono::milliseconds(600);
   Duration enable_mig = std::chrono::milliseconds(6460);  // and off
+  Duration reset = std::chrono::seconds(12);
 };
 
 class SimGpus final : public Backend {
@@ -90,6 +94,9 @@ class SimGpus final : public Backend {
   Status Destroy(int gpu, uint32_t instance_id) override;
   Status EnableMig(int gpu) override;
   Status DisableMig(int gpu) override;
+  // kUnavailable while it has instances, or Hooks::held says that somebody uses it. None is used
+  // exclusively after it.
+  Status ResetGpu(int gpu) override;
   Status SetComputeMode(int gpu, ComputeMode mode) override;
   // As Hooks::busy or held says who works; without them nobody does. Each reading is a turn.
   Readings MeasureGpu(int gpu) override;

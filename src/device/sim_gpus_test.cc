@@ -99,6 +99,35 @@ TEST(SimGpus, AnAmpereGpuWithoutMigNeedsAnOperator) {
   EXPECT_EQ(gpus.EnableMig(0).code(), Code::kPermission);
 }
 
+TEST(SimGpus, AResetBringsTheModeThatWaits) {
+  SimGpuSpec spec{&A100()};
+  spec.mig_enabled = false;
+  Duration spent{};
+  std::string held;
+  SimHooks hooks;
+  hooks.spend = [&](Duration time) { spent += time; };
+  hooks.held = [&](const std::string& uuid) { return uuid == held; };
+  SimGpus gpus({spec, spec}, "n", hooks);
+  EXPECT_EQ(gpus.EnableMig(0).code(), Code::kPermission);
+  ASSERT_TRUE(gpus.SetComputeMode(0, ComputeMode::kExclusiveProcess).ok());
+  held = gpus.Info(0).uuid;
+  EXPECT_EQ(gpus.ResetGpu(0).code(), Code::kUnavailable);
+  held.clear();
+  spent = {};
+  EXPECT_TRUE(gpus.ResetGpu(0).ok());
+  EXPECT_EQ(spent, SimLatency{}.reset);
+  EXPECT_TRUE(gpus.Info(0).mig_enabled);
+  EXPECT_EQ(gpus.Info(0).compute_mode, ComputeMode::kDefault);
+  EXPECT_FALSE(gpus.Info(1).mig_enabled);
+  ASSERT_TRUE(gpus.Create(0, "1g.5gb", 0).ok());
+  EXPECT_EQ(gpus.ResetGpu(0).code(), Code::kUnavailable) << "it has instances";
+  EXPECT_EQ(gpus.EnableMig(1).code(), Code::kPermission);
+  EXPECT_TRUE(gpus.DisableMig(1).ok()) << "taken back";
+  gpus.Reboot();
+  EXPECT_TRUE(gpus.Info(0).mig_enabled);
+  EXPECT_FALSE(gpus.Info(1).mig_enabled);
+}
+
 TEST(SimGpus, LoadFollowsHolders) {
   std::string held;
   SimHooks hooks;

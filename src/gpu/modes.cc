@@ -13,7 +13,6 @@ namespace {
 constexpr std::string_view kWholePart = "GPU", kTimePart = "TIME-", kPlainPrefix = "GPU-";
 constexpr std::string_view kPlainSuffix = "GB";
 constexpr size_t kMostModels = 1024;  // names come from outside
-constexpr int kPlainSlots = 8;        // of a GPU without MIG
 
 // The number that stands there alone, without leading zeroes. 0: something else does.
 int NumberOf(std::string_view text, int most) {
@@ -22,16 +21,17 @@ int NumberOf(std::string_view text, int most) {
   return number && *number <= most ? static_cast<int>(*number) : 0;
 }
 
-int MostTimeSlices(const Modes& modes) {
-  return modes.mig == nullptr ? kMostTimeSlices : modes.mig->compute_slices();
-}
-
 bool TakeBase(const Catalogue& catalogue, std::string_view name, Modes& modes) {
   modes.mig = catalogue.FindByName(name);
   if (modes.mig != nullptr) return modes.mig->name() == name;
-  if (!name.starts_with(kPlainPrefix) || !name.ends_with(kPlainSuffix)) return false;
-  if (name.size() <= kPlainPrefix.size() + kPlainSuffix.size()) return false;
+  if (!name.starts_with(kPlainPrefix)) return false;
   name.remove_prefix(kPlainPrefix.size());
+  if (const size_t dash = name.find('-'); dash != std::string_view::npos) {
+    modes.slots = NumberOf(name.substr(dash + 1), kPlainSlots - 1);
+    if (modes.slots == 0) return false;
+    name = name.substr(0, dash);
+  }
+  if (!name.ends_with(kPlainSuffix)) return false;
   name.remove_suffix(kPlainSuffix.size());
   modes.memory_gib = NumberOf(name, kMostModesGib);
   return modes.memory_gib > 0;
@@ -65,11 +65,17 @@ bool IsPlain(const Profile& profile) {
   return profile.resource_name == kWholeGpu || profile.resource_name == kTimeSlice;
 }
 
+int MostTimeSlices(const Modes& modes) {
+  if (modes.mig != nullptr) return modes.mig->compute_slices();
+  return modes.slots > 0 ? std::min(modes.slots, kMostTimeSlices) : kMostTimeSlices;
+}
+
 std::string NameOf(const Modes& modes) {
   std::string name = modes.mig != nullptr
                          ? modes.mig->name()
                          : std::string(kPlainPrefix) + std::to_string(modes.memory_gib) +
                                std::string(kPlainSuffix);
+  if (modes.mig == nullptr && modes.slots > 0) name += "-" + std::to_string(modes.slots);
   if (modes.whole) name += "+" + std::string(kWholePart);
   if (modes.time_slices > 1 && modes.time_slices <= MostTimeSlices(modes)) {
     name += "+" + std::string(kTimePart) + std::to_string(modes.time_slices);
@@ -86,9 +92,9 @@ class ModesBuilder {
       TakeOver(*modes.mig);
     } else {
       model_->memory_gib_ = modes.memory_gib;
-      model_->compute_slices_ = kMostTimeSlices;
-      model_->slots_ = kPlainSlots;
-      shape_.slots = kPlainSlots;
+      model_->compute_slices_ = MostTimeSlices(modes);
+      model_->slots_ = modes.slots > 0 ? modes.slots : kPlainSlots;
+      shape_.slots = static_cast<uint8_t>(model_->slots_);
     }
     of_mig_ = shape_.profiles.size();
   }

@@ -7,8 +7,9 @@
 //
 // The name says what there is: a model of the catalogue, or GPU-<GiB>GB for a GPU without MIG, then
 // GPU if it is given whole, and TIME-<n> if n pods may share it: 2 to as many as it has compute
-// slices, or kMostTimeSlices where there is no MIG. Such a model has a layout table like any other,
-// so that whoever plans, places or draws needs to know no more.
+// slices, or kMostTimeSlices where there is no MIG. GPU-<GiB>GB-<slots> is a board whose MIG mode
+// is off and stays so: its time slices begin where they do when it may be cut. Such a model has a
+// layout table like any other, so that whoever plans, places or draws needs to know no more.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,13 @@ struct Modes {
   int memory_gib = 0;  // of the whole GPU, where mig is null
   bool whole = false;
   int time_slices = 0;  // 0: none
+  // Where mig is null: of the board in MIG mode, if those are fewer than a GPU without MIG counts.
+  int slots = 0;
 };
+// A GPU without MIG has so many.
+inline constexpr int kPlainSlots = 8;
+// That it may have.
+int MostTimeSlices(const Modes& modes);
 // Of what FindModes finds by it. What there cannot be is left out.
 std::string NameOf(const Modes& modes);
 

@@ -71,6 +71,16 @@ TEST(ModesTest, AGpuWithoutMig) {
   EXPECT_EQ(Find("GPU-47GB+TIME-2").FindProfile("gpu"), std::nullopt);
 }
 
+// A pod's time slice stays where it is when its board may be cut again, or no more.
+TEST(ModesTest, TimeSlicesOfABoardWhoseMigModeIsOff) {
+  const Model& off = Find("GPU-24GB-4+GPU+TIME-4");
+  const Model& on = Find("A30+GPU+TIME-4");
+  EXPECT_EQ(off.profile(off.FindProfile("shared").value()).starts,
+            on.profile(on.FindProfile("shared").value()).starts);
+  EXPECT_EQ(NameOf({.memory_gib = 24, .whole = true, .time_slices = 4, .slots = 4}), off.name());
+  EXPECT_EQ(MostTimeSlices({.memory_gib = 24, .slots = 4}), 4);
+}
+
 // Geometries that a user lists are of MIG, and say nothing of the rest.
 TEST(ModesTest, AUsersGeometries) {
   const auto catalogue = Catalogue::Load(R"(
@@ -107,6 +117,11 @@ TEST(ModesTest, NamesHaveOneSpelling) {
                                       "GPU-047GB+GPU",
                                       "GPU-9999GB+GPU",
                                       "GPU-GB+GPU",
+                                      "GPU-24GB-8+GPU",
+                                      "GPU-24GB-04+GPU",
+                                      "GPU-24GB-+GPU",
+                                      "GPU-24-4GB+GPU",
+                                      "GPU-24GB-4+TIME-5",
                                       "+GPU",
                                       "GPU+GPU",
                                       "nothing+GPU",

@@ -127,6 +127,11 @@ for part in 'hostIPC: true' 'hostPID: true' '"compute,utility"' 'path: /run/nos/
 done
 expect_no 'gpu-partitioning: mig' sharing
 expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiUser=true
+# Who resets GPUs.
+expect 'reset: gpu' sharing --set gpuPartitioner.migAgent.hybrid.reset=gpu
+expect_no 'reset:' sharing
+accepted --set gpuPartitioner.migAgent.hybrid.reset=node
+refuse 'reset' sharing --set gpuPartitioner.migAgent.hybrid.reset=always
 refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0

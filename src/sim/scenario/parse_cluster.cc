@@ -59,6 +59,15 @@ auto SetDuration(const Words& words, Duration& target) {
   };
 }
 
+auto SetResets(const Words& words, controllers::ResetRule& target) {
+  return [&words, &target](std::string_view value) -> Status {
+    const auto rule = controllers::ParseResetRule(value);
+    if (!rule) return words.Expected("'never', 'gpu' or 'node'", value);
+    target = *rule;
+    return Status::Ok();
+  };
+}
+
 auto SetFlag(const Words& words, bool& target, bool to) {
   return [&words, &target, to](std::string_view value) -> Status {
     if (!value.empty()) return words.Expected("no value here", value);
@@ -209,6 +218,7 @@ Result<NodeSpec> ParseNode(Words& words) {
                              {"mps", SetFlag(words, node.mps, true)},
                              {"clients", SetInt(words, node.most_shares)},
                              {"hybrid", SetFlag(words, node.hybrid, true)},
+                             {"reset", SetResets(words, node.resets)},
                              {"model", [&model](std::string_view value) {
                                 model = value;
                                 return Status::Ok();

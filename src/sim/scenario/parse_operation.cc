@@ -71,9 +71,12 @@ Result<Action> ParseCrash(Words& words) {
 // "fail create n1 3".
 Result<Action> ParseFail(Words& words) {
   Operate operate;
-  NOS_ASSIGN(const std::string what, words.Require("'create' or 'destroy'"));
-  if (what != "create" && what != "destroy") return words.Expected("'create' or 'destroy'", what);
-  operate.verb = what == "create" ? Verb::kFailCreate : Verb::kFailDestroy;
+  constexpr const char* kKinds = "'create', 'destroy' or 'reset'";
+  NOS_ASSIGN(const std::string what, words.Require(kKinds));
+  if (what != "create" && what != "destroy" && what != "reset") return words.Expected(kKinds, what);
+  operate.verb = what == "create"  ? Verb::kFailCreate
+                 : what == "reset" ? Verb::kFailReset
+                                   : Verb::kFailDestroy;
   NOS_ASSIGN(operate.target, words.Require("a node name"));
   NOS_ASSIGN(operate.count, words.RequireInt("how many operations fail"));
   return Action(std::move(operate));

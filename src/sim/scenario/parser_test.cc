@@ -41,6 +41,13 @@ expect placed 0
   EXPECT_TRUE(node.gpus[2].instances.empty());
 }
 
+TEST(ParserTest, ReadsWhoResetsGpus) {
+  const Scenario scenario = Parse("node n1 hybrid reset=gpu\nnode n2 hybrid\nfail reset n1 2\n");
+  EXPECT_EQ(scenario.nodes.at(0).resets, controllers::ResetRule::kGpu);
+  EXPECT_EQ(scenario.nodes.at(1).resets, controllers::ResetRule::kNever);
+  EXPECT_THAT(ErrorOf("node n1 reset=maybe\n"), HasSubstr("'never', 'gpu' or 'node'"));
+}
+
 TEST(ParserTest, ReadsPods) {
   const Scenario scenario = Parse(R"(
 pods 3 web 1g.5gb 2x2g.10gb + 1g.5gb priority=-5 run=90s at=5s tolerate=a=b:NoSchedule,c select=z=1

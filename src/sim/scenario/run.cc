@@ -162,6 +162,9 @@ class Run {
       case Verb::kFailCreate:
         machine.FailNext(device::SimAttempt::Kind::kCreate, operate.count);
         return Status::Ok();
+      case Verb::kFailReset:
+        machine.FailNext(device::SimAttempt::Kind::kReset, operate.count);
+        return Status::Ok();
       default:
         machine.FailNext(device::SimAttempt::Kind::kDestroy, operate.count);
         return Status::Ok();

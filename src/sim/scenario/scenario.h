@@ -45,8 +45,9 @@ struct Operate {
     kAnnotate,  // target: node; key and value
     kLabel,     // target: node; key and value
     kFailCreate,
-    kFailDestroy,  // target: node; `count` device operations fail
-    kGroup,        // target: a PodGroup; `count` of its pods are placed together
+    kFailDestroy,
+    kFailReset,  // target: node; `count` device operations fail
+    kGroup,      // target: a PodGroup; `count` of its pods are placed together
   } verb = Verb::kCordon;
   std::string target, key, value;
   int count = 0;

@@ -23,7 +23,7 @@ constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
-                   kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705;
+                   kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7;
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
@@ -79,6 +79,8 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   world.partitioner.longest_pause = std::chrono::minutes(1);
   world.times.kubelet.heartbeat = std::chrono::seconds(10);  // it writes over what others wrote
   world.times.agent.longest_pause = std::chrono::seconds(20);
+  world.times.agent.first_reset_pause = std::chrono::seconds(5);
+  world.times.agent.longest_reset_pause = std::chrono::seconds(20);
   return world;
 }
 
@@ -92,6 +94,7 @@ class Chaos {
     report_.scheduler_cuts = options.scheduler_cuts;
     report_.mps = options.mps;
     report_.hybrid = options.hybrid;
+    report_.resets = options.resets;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -122,7 +125,8 @@ class Chaos {
     const auto& catalogue = gpu::Catalogue::Builtin();
     const int nodes = options_.nodes > 0 ? options_.nodes : 1 + static_cast<int>(random_.Below(4));
     for (int i = 0; i < nodes; ++i) {
-      const auto& model = *catalogue.models()[random_.Below(catalogue.models().size())];
+      const gpu::Model& model =
+          DrawModel(*catalogue.models()[random_.Below(catalogue.models().size())]);
       const int gpus = options_.gpus > 0 ? options_.gpus : 1 + static_cast<int>(random_.Below(4));
       NodeSpec node;
       node.name = fmt::format("n{}", i + 1);
@@ -130,6 +134,7 @@ class Chaos {
       node.cpu = Quantity::FromValue(8 + static_cast<int64_t>(random_.Below(25)));
       node.mps = options_.mps && (i == 0 || shares_.Chance(0.5));
       node.hybrid = options_.hybrid && (i == 0 || shares_.Chance(0.5)) && !node.mps;
+      if (node.hybrid && options_.resets) node.resets = controllers::ResetRule::kGpu;
       if (tainted_ && taints_.Chance(0.3)) node.taints = {kDedicated};
       Note(world_.AddNode(node));
       if (tainted_) ChangeTaints(node.name);
@@ -141,6 +146,17 @@ class Chaos {
       report_.gpus += gpus;
     }
     report_.nodes = nodes;
+  }
+
+  // Where GPUs are reset, often one that has to be.
+  const gpu::Model& DrawModel(const gpu::Model& drawn) {
+    if (!options_.resets || resets_.Chance(0.3)) return drawn;
+    const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
+    std::vector<const gpu::Model*> reset;
+    for (const auto& model : catalogue.models()) {
+      if (controllers::NeedsReset(*model)) reset.push_back(&*model);
+    }
+    return *reset[resets_.Below(reset.size())];
   }
 
   // For a while, or from some time on.
@@ -411,7 +427,7 @@ class Chaos {
   kube::Client client_{world_.api()};
   const Time start_ = world_.Now();
   Random budgets_{options_.seed ^ kBudgets}, taints_{options_.seed ^ kTaints},
-      shares_{options_.seed ^ kShares};
+      shares_{options_.seed ^ kShares}, resets_{options_.seed ^ kResets};
   const bool tainted_ = taints_.Chance(0.4);
   ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
   std::map<std::string, size_t> gangs_;  // and how many of each are placed together
@@ -437,9 +453,10 @@ std::string FormatChaosReport(const ChaosReport& report) {
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}\n",
-                     report.seed, report.scheduler_cuts ? " --scheduler-cuts" : "",
-                     report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "");
+  out +=
+      fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}\n", report.seed,
+                  report.scheduler_cuts ? " --scheduler-cuts" : "", report.mps ? " --mps" : "",
+                  report.hybrid ? " --hybrid" : "", report.resets ? " --resets" : "");
   return out;
 }
 

@@ -28,6 +28,8 @@ struct ChaosOptions {
   bool mps = false;
   // The first node's GPUs are each used in their own way, and those of half of the others.
   bool hybrid = false;
+  // Agents of those reset GPUs that change MIG mode with a reset only, and many are such.
+  bool resets = false;
   Duration faults_last = std::chrono::minutes(5);
   // Once faults have stopped: when some pod could run, a pod is bound at least this often.
   Duration bound = std::chrono::minutes(4);
@@ -48,6 +50,7 @@ struct ChaosReport {
   uint64_t steps = 0, events = 0, hash = 0;     // hash: of the whole event log
   // When a promise was broken: some of the last events, and who waits, and what nodes look like.
   std::vector<std::string> last_events, state;
+  bool resets = false;
   bool ok() const { return violations.empty(); }
 };
 

@@ -84,6 +84,24 @@ TEST_P(HybridChaosTest, PromisesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, HybridChaosTest, testing::Range(0, 8));
 
+// The same where agents reset GPUs to change their MIG mode, and die meanwhile.
+class ResetChaosTest : public testing::TestWithParam<int> {};
+
+TEST_P(ResetChaosTest, PromisesHold) {
+  SetLogLevel(LogLevel::kError);
+  int succeeded = 0;
+  for (int i = 1; i <= kSeedsPerShard; ++i) {
+    const auto seed = static_cast<uint64_t>(GetParam() * kSeedsPerShard + i);
+    const ChaosReport report =
+        RunChaos({.seed = seed, .scheduler_cuts = i % 2 == 0, .hybrid = true, .resets = true});
+    EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
+    succeeded += report.succeeded;
+  }
+  EXPECT_GT(succeeded, 5 * kSeedsPerShard);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, ResetChaosTest, testing::Range(0, 4));
+
 // 1052: an agent whose cache lagged asked the API server again and again at one moment.
 TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {
   for (const uint64_t seed : {1052}) {

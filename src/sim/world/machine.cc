@@ -21,6 +21,8 @@ std::string Describe(const SimAttempt& attempt) {
       return fmt::format("disable MIG on GPU {}", attempt.gpu);
     case SimAttempt::Kind::kSetComputeMode:
       return fmt::format("set the compute mode of GPU {}", attempt.gpu);
+    case SimAttempt::Kind::kReset:
+      return fmt::format("reset GPU {}", attempt.gpu);
     default:
       break;
   }
@@ -78,6 +80,7 @@ void Machine::MakeAgent(bool shares) {
         controllers::AgentExtras extras;
         extras.shares_gpus = extras.gives_whole = true;
         extras.time_slices = kTimeSlices;
+        extras.resets = kubelet_->spec().resets;
         if (shares) extras.health = &health_;
         return std::make_unique<controllers::Agent>(times_.agent, name_, env_.catalogue, *plain_,
                                                     *sockets_, *sockets_, extras);
@@ -136,18 +139,27 @@ const gpu::Model* Machine::SharesOf(size_t gpu) const {
                              kubelet_->spec().most_shares);
 }
 
+// Where only a reboot changes MIG mode, what the mode lets it be.
+const gpu::Model* Machine::CutModel(size_t gpu) const {
+  const controllers::ResetRule resets = kubelet_->spec().resets;
+  const bool waits =
+      resets != controllers::ResetRule::kGpu && controllers::NeedsReset(*models_[gpu]);
+  if (waits && gpus_->Info(static_cast<int>(gpu)).mig_enabled) return models_[gpu];
+  return FindCutModel(env_.catalogue, *models_[gpu], resets == controllers::ResetRule::kGpu);
+}
+
 const gpu::Model& Machine::model(size_t gpu) const {
   if (gpus_ == nullptr) return *models_[gpu];
   const gpu::Model* shares = IsShared(gpu) ? SharesOf(gpu) : nullptr;
   if (shares != nullptr) return *shares;
-  const gpu::Model* cut =
-      kubelet_->spec().hybrid ? FindCutModel(env_.catalogue, *models_[gpu]) : nullptr;
+  const gpu::Model* cut = kubelet_->spec().hybrid ? CutModel(gpu) : nullptr;
   return cut != nullptr ? *cut : *models_[gpu];
 }
 
 const gpu::Model* Machine::other(size_t gpu) const {
   if (gpus_ == nullptr || !kubelet_->spec().hybrid) return nullptr;
-  return IsShared(gpu) ? FindCutModel(env_.catalogue, *models_[gpu]) : SharesOf(gpu);
+  if (IsShared(gpu)) return CutModel(gpu);
+  return CutModel(gpu) == models_[gpu] ? nullptr : SharesOf(gpu);  // MIG mode stays
 }
 
 std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
@@ -205,7 +217,8 @@ device::SimHooks Machine::Hooks() {
           .fault = [this](const SimAttempt& attempt) { return DrawFault(attempt); },
           .held = {},
           .busy = [this](const std::string& uuid) { return IsBusy(uuid); },
-          .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); }};
+          .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); },
+          .on_reset = [this](const std::string& uuid) { OnReset(uuid); }};
 }
 
 SimFault Machine::DrawFault(const SimAttempt& attempt) {
@@ -215,7 +228,10 @@ SimFault Machine::DrawFault(const SimAttempt& attempt) {
   const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
   SimFault fault = SimFault::kNone;
   int& fail = create ? fail_creates_ : fail_destroys_;
-  if ((create || destroy) && fail > 0) {
+  if (attempt.kind == SimAttempt::Kind::kReset && fail_resets_ > 0) {
+    --fail_resets_;
+    fault = SimFault::kBusy;
+  } else if ((create || destroy) && fail > 0) {
     --fail;
     fault = create ? SimFault::kFails : SimFault::kBusy;
   } else if (env_.faults.Strike(rates.crash)) {
@@ -223,7 +239,8 @@ SimFault Machine::DrawFault(const SimAttempt& attempt) {
     agent_life_.alive = false;
   } else if (create && env_.faults.Strike(rates.create_failed)) {
     fault = env_.random.Chance(0.5) ? SimFault::kFails : SimFault::kTimeout;
-  } else if (destroy && env_.faults.Strike(rates.destroy_in_use)) {
+  } else if ((destroy || attempt.kind == SimAttempt::Kind::kReset) &&
+             env_.faults.Strike(rates.destroy_in_use)) {
     fault = SimFault::kBusy;
   }
   const bool noted = fault != SimFault::kNone;
@@ -233,6 +250,11 @@ SimFault Machine::DrawFault(const SimAttempt& attempt) {
 
 void Machine::OnDestroy(const device::GpuInstance& instance) {
   Note(CheckDestruction(*this, instance, TruthNow()));
+}
+
+// The driver would refuse only if a process ran.
+void Machine::OnReset(const std::string& uuid) {
+  if (IsBusy(uuid)) Note({fmt::format("{}: {} is reset while a pod has it", name_, uuid)});
 }
 
 void Machine::OnWithdrawal(const kubelet::OfferedDevice& device) {
@@ -293,7 +315,11 @@ void Machine::RestoreDaemon(int gpu) {
 }
 
 void Machine::FailNext(SimAttempt::Kind kind, int count) {
-  (kind == SimAttempt::Kind::kCreate ? fail_creates_ : fail_destroys_) += count;
+  if (kind == SimAttempt::Kind::kReset) {
+    fail_resets_ += count;
+  } else {
+    (kind == SimAttempt::Kind::kCreate ? fail_creates_ : fail_destroys_) += count;
+  }
 }
 
 }  // namespace nos::sim

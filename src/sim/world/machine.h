@@ -76,12 +76,14 @@ class Machine {
   void MakeShares();
   bool IsShared(size_t gpu) const;
   bool IsPlain(size_t gpu) const;
+  const gpu::Model* CutModel(size_t gpu) const;
   const gpu::Model* SharesOf(size_t gpu) const;
   void AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const;
   bool IsBusy(const std::string& uuid) const;
   device::SimHooks Hooks();
   device::SimFault DrawFault(const device::SimAttempt& attempt);
   void OnDestroy(const device::GpuInstance& instance);
+  void OnReset(const std::string& uuid);
   void OnWithdrawal(const kubelet::OfferedDevice& device);
   // What the API server holds of this node now; nothing of a deleted one.
   ApiTruth TruthNow() const;
@@ -101,7 +103,7 @@ class Machine {
   device::HealthBoard health_;
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
-  int fail_creates_ = 0, fail_destroys_ = 0;
+  int fail_creates_ = 0, fail_destroys_ = 0, fail_resets_ = 0;
   std::map<int, Time> lost_gpus_;
   std::set<int> lost_daemons_;
   std::optional<Time> disturbed_;  // by a reboot, or a GPU or daemon that went or came back

@@ -107,20 +107,22 @@ Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string
   return NotFound(fmt::format("no GPU model '{}'; there are {}", name, known));
 }
 
-// The Ampere generation takes MIG mode with a reset only, and begins without.
-const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model) {
-  const bool mig = !model.counted() && model.architecture() != "Ampere";
-  return catalogue.FindModes(gpu::NameOf(
-      {.mig = mig ? &model : nullptr,
-       .memory_gib = model.memory_gib(),
-       .whole = true,
-       .time_slices = std::min(kTimeSlices, mig ? model.compute_slices() : gpu::kMostTimeSlices)}));
+const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
+                               bool may_reset) {
+  const bool mig = !model.counted() && (may_reset || !controllers::NeedsReset(model));
+  gpu::Modes modes{.mig = mig ? &model : nullptr, .memory_gib = model.memory_gib(), .whole = true};
+  const bool small = !model.counted() && model.slots() < gpu::kPlainSlots;
+  if (!mig && small) modes.slots = model.slots();
+  modes.time_slices = std::min(kTimeSlices, gpu::MostTimeSlices(modes));
+  return catalogue.FindModes(gpu::NameOf(modes));
 }
 
 Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,
                                            const GpuSpec& gpu) {
   NOS_ASSIGN(const gpu::Model* model, FindModel(catalogue, gpu.model));
-  if (node.hybrid) return FindCutModel(catalogue, *model);
+  if (node.hybrid) {
+    return FindCutModel(catalogue, *model, node.resets == controllers::ResetRule::kGpu);
+  }
   const gpu::Model* shares =
       gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024, node.most_shares);
   return node.mps && !model->counted() && shares != nullptr ? shares : model;

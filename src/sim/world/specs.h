@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "cluster/objects.h"
 #include "codec/json.h"
+#include "controllers/node_modes.h"
 #include "gpu/catalogue.h"
 #include "gpu/shares.h"
 #include "kube/client.h"
@@ -62,6 +63,8 @@ struct NodeSpec {
   Quantity memory = Quantity::FromValue(int64_t{768} << 30);
   int max_pods = 110;
   int most_shares = gpu::kMostShares;  // of a GPU that is shared
+  // Where it is hybrid: who resets GPUs that change MIG mode with a reset only.
+  controllers::ResetRule resets = controllers::ResetRule::kNever;
 };
 
 struct PodSpec {
@@ -86,8 +89,10 @@ std::string SliceResource(std::string_view profile);
 
 // Time slices of a GPU of a hybrid node, where it has as many compute slices.
 inline constexpr int kTimeSlices = 4;
-// What such a GPU of a hybrid node may be besides being shared; null: it cannot be that.
-const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model);
+// What such a GPU of a hybrid node may be besides being shared; null: it cannot be that. One that
+// takes MIG mode with a reset only begins without, and may be cut by MIG if it `may_reset`.
+const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
+                               bool may_reset);
 
 // The model that a spec names. Error: kNotFound, with the names there are.
 Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string_view name);

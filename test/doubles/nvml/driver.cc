@@ -1,6 +1,8 @@
 #include "driver.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -9,8 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "state_file.h"
 
@@ -124,14 +128,35 @@ nvml::Return OnModel(std::string_view call, nvml::Device device,
   });
 }
 
+namespace {
+
+std::mutex sessions_mutex;  // guards the lock's descriptor
+int sessions_lock = -1;     // held while this process has a session
+
+// While any process has a session it has the GPUs open: the kernel ends that with the process.
+void HoldGpus(bool hold) {
+  if (hold == (sessions_lock >= 0)) return;
+  if (!hold) {
+    close(std::exchange(sessions_lock, -1));
+    return;
+  }
+  sessions_lock = open(SessionsPath(StatePath()).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (sessions_lock >= 0) flock(sessions_lock, LOCK_SH);
+}
+
+}  // namespace
+
 nvml::Return Initialise(int change) {
+  const std::scoped_lock lock(sessions_mutex);
   if (change < 0) {
     if (initialised == 0) return nvml::kUninitialized;
     --initialised;
+    HoldGpus(initialised > 0);
     return nvml::kSuccess;
   }
   const nvml::Return code = Run("nvmlInit_v2", -1, [](const Context&) { return nvml::kSuccess; });
   if (code == nvml::kSuccess) ++initialised;
+  HoldGpus(initialised > 0);
   return code;
 }
 

@@ -29,6 +29,7 @@ NvmlNode::~NvmlNode() { std::filesystem::remove_all(folder_); }
 
 std::string NvmlNode::library() { return NOS_NVML_DOUBLE; }
 std::string NvmlNode::old_library() { return NOS_NVML_DOUBLE_OLD; }
+std::string NvmlNode::nvidia_smi() { return NOS_NVIDIA_SMI_DOUBLE; }
 
 Json NvmlNode::Read() const { return StateFile(path_).Read().value(); }
 

@@ -25,6 +25,7 @@ class NvmlNode {
 
   static std::string library();
   static std::string old_library();
+  static std::string nvidia_smi();
   const std::string& state_path() const { return path_; }
 
   Json Read() const;

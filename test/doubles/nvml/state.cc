@@ -112,6 +112,7 @@ Result<Gpu> ReadGpu(const Json& json, const std::string& node, size_t index) {
   gpu.compute_mode = static_cast<unsigned>(Number(json, "computeMode", 0));
   gpu.lost = Flag(json, "lost", false);
   gpu.in_use = Flag(json, "inUse", false);
+  gpu.no_reset = Text(json, "noReset", "");
   gpu.parent_handles = Flag(json, "parentHandles", false);
   if (const Json* renames = Find(json, "renames"); renames != nullptr && renames->is_object()) {
     for (const auto& entry : renames->get_object()) {
@@ -177,6 +178,7 @@ Json WriteGpu(const Gpu& gpu) {
                     {"computeMode", gpu.compute_mode},
                     {"lost", gpu.lost},
                     {"inUse", gpu.in_use},
+                    {"noReset", gpu.no_reset},
                     {"parentHandles", gpu.parent_handles},
                     {"renames", std::move(renames)},
                     {"instances", std::move(instances)},

@@ -45,6 +45,7 @@ struct Gpu {
   unsigned compute_mode = 0;
   bool lost = false;
   bool in_use = false;          // a client keeps the GPU from changing its mode
+  std::string no_reset;         // what nvidia-smi says of it instead of resetting it alone
   bool parent_handles = false;  // compute instances name their GPU and not their MIG device
   std::map<std::string, std::string> renames;  // catalogue's profile name -> this driver's
   std::vector<Instance> instances;

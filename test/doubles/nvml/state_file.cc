@@ -11,6 +11,8 @@
 
 namespace nos::nvml_double {
 
+std::string SessionsPath(const std::string& state_path) { return state_path + ".sessions"; }
+
 StateFile::StateFile(std::string path)
     : path_(std::move(path)),
       lock_(open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {

@@ -9,6 +9,9 @@
 
 namespace nos::nvml_double {
 
+// Processes with a session share a lock (flock) on this file: so long they have the GPUs open.
+std::string SessionsPath(const std::string& state_path);
+
 // Holds the lock (flock on "<path>.lock") while it lives.
 class StateFile {
  public:

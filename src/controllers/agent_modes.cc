@@ -1,0 +1,127 @@
+// What the GPUs of a hybrid node may be, and how those change MIG mode that take it with a reset
+// only (docs/decisions/0030-resets.md).
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "controllers/agent.h"
+#include "controllers/condition.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr size_t kMaxMessage = 1000;  // bytes
+
+const device::ObservedGpu* FindGpu(const NodeDevices& devices, int index) {
+  const auto found = std::ranges::find(devices.gpus, index, &device::ObservedGpu::index);
+  return found == devices.gpus.end() ? nullptr : &*found;
+}
+
+// Else it only takes back what waits.
+bool Switches(const device::Operation& operation, const device::ObservedGpu& gpu) {
+  const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
+  return operation.ChangesMig() && wanted != (gpu.mode == device::Mode::kMig);
+}
+
+bool Waits(const device::ObservedGpu& gpu) {
+  return gpu.mig_after_reset && *gpu.mig_after_reset != (gpu.mode == device::Mode::kMig);
+}
+
+std::string WhatWaits(const device::ObservedGpu& gpu) {
+  return fmt::format("GPU {} {} MIG mode", gpu.index, *gpu.mig_after_reset ? "takes" : "leaves");
+}
+
+}  // namespace
+
+// Each GPU in its own way.
+bool Agent::IsHybrid(const cluster::Node& node) const {
+  return extras_.gives_whole && cluster::ChosenPartitioning(node) == "hybrid";
+}
+
+// That MIG mode cannot be switched on is believed until the node is labelled otherwise.
+Division Agent::DivisionOf(const cluster::Node& node, Time now) {
+  Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
+  division.resets = extras_.resets;
+  if (!division.hybrid) {
+    no_mig_.clear();
+    reset_pauses_.Clear();
+  }
+  for (int gpu = 0; division.hybrid && gpu < cluster::kMaxGpusPerNode; ++gpu) {
+    if (failures_.CannotEnableMig(gpu)) no_mig_.insert(gpu);
+    if (reset_pauses_.Pausing(gpu, now)) division.not_reset.insert(gpu);
+  }
+  division.no_mig = no_mig_;
+  return division;
+}
+
+// Whether the driver has noted the MIG mode that this operation asks for, and takes it with the
+// next reset.
+bool Agent::IsNoted(const device::Operation& operation, const Round& round) const {
+  const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
+  if (!operation.ChangesMig() || gpu == nullptr || !gpu->mig_after_reset) return false;
+  const Result<std::vector<device::GpuInfo>> infos = backend_.ListGpus();
+  if (!infos.ok()) return false;
+  const auto info = std::ranges::find(*infos, operation.gpu, &device::GpuInfo::index);
+  const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
+  return info != infos->end() && info->problem.empty() && WaitsForReset(*info) &&
+         info->mig_pending == wanted;
+}
+
+// With the reset that it takes. REQUIRES: nothing of a GPU that it switches is used.
+Status Agent::ApplyOrReset(const device::Operation& operation, const Round& round) {
+  const Status done = device::Apply(operation, backend_);
+  if (done.ok() || !IsNoted(operation, round)) return done;
+  if (extras_.resets == ResetRule::kNode) return Status::Ok();  // the rest is somebody else's
+  NOS_RETURN_IF_ERROR(backend_.ResetGpu(operation.gpu));
+  reset_pauses_.Succeeded(operation.gpu);
+  return Status::Ok();
+}
+
+// A GPU that cannot be reset stays what it is for a while, as which it can be planned on.
+void Agent::KeepMode(const device::Operation& operation, const Status& error, const Round& round,
+                     Time now) {
+  const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
+  const bool resets = gpu != nullptr && gpu->mig_after_reset && Switches(operation, *gpu);
+  if (!resets || !failures_.GivenUp(operation)) return;
+  failures_.Succeeded(operation);  // it is not tried again before it can be planned again
+  reset_pauses_.Failed(operation.gpu, error.message(), now);
+}
+
+// Of a GPU whose spec is no layout of what it may be now.
+device::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const Round& round) const {
+  const device::ObservedGpu* observed = FindGpu(round.devices, gpu.index);
+  if (observed != nullptr && extras_.resets == ResetRule::kNode && Waits(*observed)) {
+    return {gpu.index, "", "NeedsReboot", WhatWaits(*observed) + " when the node is rebooted"};
+  }
+  if (const std::string error = reset_pauses_.ErrorOf(gpu.index); !error.empty()) {
+    return {gpu.index, "", "NotReset",
+            fmt::format("GPU {} stays what it is for now: {}", gpu.index, error)};
+  }
+  return {gpu.index, "", "BadSpec",
+          fmt::format("the spec of GPU {} is not one layout that {} can have", gpu.index,
+                      gpu.model->name())};
+}
+
+// Nodes get the condition only once something has waited.
+Status Agent::ReportReboot(const Round& round, kube::Client& client, Time now) {
+  std::vector<std::string> waiting;
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (extras_.resets == ResetRule::kNode && Waits(gpu)) waiting.push_back(WhatWaits(gpu));
+  }
+  const bool waits = !waiting.empty();
+  const WantedCondition wanted{
+      std::string(kRebootRequired), waits ? "True" : "False",
+      waits ? "MigModeWaits" : "NothingWaits",
+      waits ? Shortened(Join(waiting, ", ") + " when the node is rebooted", kMaxMessage) : ""};
+  const bool never_had = FindCondition(round.node->conditions, wanted.type) == nullptr;
+  if (HasCondition(*round.node, wanted) || (never_had && !waits)) return Status::Ok();
+  NOS_RETURN_IF_ERROR(WriteCondition(client, *round.node, wanted, now));
+  if (waits) {
+    Say(client, *round.node, kube::EventType::kNormal, wanted.reason,
+        wanted.message + "; until then it is used as it is", now);
+  }
+  return Status::Ok();
+}
+
+}  // namespace nos::controllers

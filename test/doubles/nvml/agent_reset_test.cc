@@ -1,0 +1,105 @@
+// A hybrid node with A100s: the agent over the real backend, the doubled driver and nvidia-smi.
+#include <gmock/gmock.h>
+
+#include <memory>
+
+#include "controllers/agent.h"
+#include "controllers/runner.h"
+#include "controllers/testing/scene.h"
+#include "device/mps_gpus.h"
+#include "device/nvml_backend.h"
+#include "device/plain_gpus.h"
+#include "kube/testing/fake_api.h"
+#include "kubelet/testing/fake_kubelet.h"
+#include "nvml_node.h"
+
+namespace nos::controllers {
+namespace {
+
+using device::NvmlBackend;
+using device::NvmlLibrary;
+using nvml_double::NvmlNode;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr const char* kNode = "gpu-1";
+
+class NvmlAgentResetTest : public ::testing::Test {
+ protected:
+  NvmlAgentResetTest() {
+    api_.Put({{"kind", "Node"},
+              {"metadata",
+               {{"name", kNode}, {"labels", {{"nos.nebuly.com/gpu-partitioning", "hybrid"}}}}},
+              {"status", {{"allocatable", {{"cpu", "96"}}}}}});
+    kubelet_.on_offer = [this] {
+      std::map<std::string, int> counts;
+      for (const auto& device : kubelet_.offer()) ++counts[device.resource];
+      testing::PutAllocatable(api_, kNode, counts);
+    };
+    AgentExtras extras{nullptr, nullptr, true};
+    extras.gives_whole = true;
+    extras.time_slices = 4;
+    extras.resets = ResetRule::kGpu;
+    agent_ = std::make_unique<Agent>(AgentConfig{}, kNode, gpu::Catalogue::Builtin(), plain_,
+                                     kubelet_, kubelet_, extras);
+    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  }
+
+  void Run(Duration time = seconds(60)) {
+    EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
+  }
+  void Plan(const std::string& id, const std::string& layout) {
+    Json node = *api_.Find("nodes", kNode);
+    JsonObject& annotations = MakeObject(node, "metadata", "annotations");
+    annotations["nos.nebuly.com/spec-layout-0"] = layout;
+    annotations["nos.nebuly.com/spec-partitioning-plan"] = id;
+    api_.Put(node);
+  }
+  std::string Annotation(const std::string& key) {
+    return testing::NodeAnnotation(api_, kNode, key);
+  }
+
+  NvmlNode node_{
+      JsonObject{{"node", "n1"},
+                 {"gpus", JsonArray{JsonObject{{"model", "A100-40GB"}, {"mig", false}},
+                                    JsonObject{{"model", "A100-40GB"}, {"mig", false}}}}}};
+  std::unique_ptr<NvmlLibrary> library_ = NvmlLibrary::Open(NvmlNode::library()).value();
+  NvmlBackend nvml_{*library_, gpu::Catalogue::Builtin(), nullptr, {NvmlNode::nvidia_smi()}};
+  device::MpsGpus shares_{nvml_};
+  device::PlainGpus plain_{shares_};
+  ManualClock clock_{Time(seconds(1'000'000))};
+  kube::FakeApi api_;
+  kubelet::FakeKubelet kubelet_;
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Runner> runner_;
+};
+
+TEST_F(NvmlAgentResetTest, AGpuIsCutAndGivenWhole) {
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4");
+  Plan("1", "3g.20gb@4,1g.5gb@0");
+  Run();
+  EXPECT_EQ(node_.Layout(0), (std::vector<std::string>{"1g.5gb@0", "3g.20gb@4"}));
+  EXPECT_EQ(Annotation("status-partitioning-plan"), "1");
+  Plan("2", "gpu@0");
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("applied"));
+  EXPECT_TRUE(node_.Layout(1).empty());
+}
+
+TEST_F(NvmlAgentResetTest, WhatAMonitorHoldsIsUsedAsItIsUntilItIsGone) {
+  node_.EditGpu(0, [](JsonObject& gpu) { gpu["inUse"] = true; });
+  Run();
+  Plan("1", "3g.20gb@4");
+  Run(seconds(40));
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
+  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("In use by another client"));
+  EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
+  node_.EditGpu(0, [](JsonObject& gpu) { gpu["inUse"] = false; });
+  Run(seconds(120));
+  EXPECT_EQ(node_.Layout(0), std::vector<std::string>{"3g.20gb@4"});
+}
+
+}  // namespace
+}  // namespace nos::controllers
