@@ -82,7 +82,7 @@ TEST_F(GetReportTest, EachGpuHasItsBoardAndItsWay) {
             "hybrid  1    H100-80GB  MPS          yes      10gb@*0\n"
             "hybrid  2    H100-80GB  time slices  yes      shared@*0,4\n"
             "hybrid  3    H100-80GB  whole        yes      gpu@*0\n"
-            "hybrid  4    H100-80GB  -            yes      -\n"
+            "hybrid  4    H100-80GB  free         yes      -\n"
             "mps     0    A100-40GB  MPS          yes      20gb@0\n");
   ASSERT_EQ(out.json.size(), 6U);
   EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "programs read what the node says";

@@ -9,8 +9,8 @@
 
 namespace nos::cmd {
 
-// "-": nothing lies on it.
-inline std::string WayText(std::string_view way) { return std::string(way.empty() ? "-" : way); }
+// "free": nothing lies on it.
+inline std::string WayText(std::string_view way) { return std::string(way.empty() ? "free" : way); }
 
 // ["MIG","MPS"]: those that it may be used in.
 inline JsonArray WaysJson(const gpu::Model& model, const gpu::Model* other) {
