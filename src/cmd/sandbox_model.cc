@@ -75,6 +75,14 @@ std::string Asks(const cluster::Pod& pod) {
   return text;
 }
 
+// That of nodes that could serve the pod, if there are any: others are in the way of nobody.
+const planning::Reason& TellingReason(const std::vector<planning::Reason>& reasons) {
+  const auto telling = std::ranges::find_if(reasons, [](const planning::Reason& reason) {
+    return reason.code != "NoGpuForProfile" && reason.code != "NotPartitioned";
+  });
+  return telling == reasons.end() ? reasons.front() : *telling;
+}
+
 // The partitioner's reason and remedy where there are any, else the scheduler's reason.
 WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* partitioner, Time now) {
   WaitingRow row{pod.Key(), Asks(pod), "not looked at yet", now - pod.meta.created};
@@ -87,7 +95,7 @@ WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* part
       verdict->second.reasons.empty()) {
     return row;
   }
-  row.why = verdict->second.reasons.front().message;
+  row.why = TellingReason(verdict->second.reasons).message;
   row.remedy = verdict->second.remedy;
   return row;
 }
