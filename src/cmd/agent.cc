@@ -277,8 +277,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   controllers::Runner runner(reconciler, metered, options);
   LoopReport report;
   NOS_ASSIGN(const auto telemetry,
-             AgentTelemetry::Start(config.telemetry, {flags.node, backend, pod_resources, catalogue,
-                                                      health, xids, metrics}));
+             AgentTelemetry::Start(config.telemetry,
+                                   {flags.node, backend, pod_resources, catalogue, health, xids,
+                                    metrics, static_cast<int>(config.time_slices)}));
   std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
                             {"caches", [&] { return report.Synced(); }},
                             {"devices", [&] { return report.Works(); }}};
@@ -303,7 +304,8 @@ Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Confi
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto take = [&] {
-    return telemetry::TakeSample(flags.node, backend, pod_resources, catalogue, nullptr);
+    return telemetry::TakeSample(flags.node, backend, pod_resources, catalogue, nullptr,
+                                 static_cast<int>(config.time_slices));
   };
   NOS_RETURN_IF_ERROR(take().status());
   std::this_thread::sleep_for(kBetween);

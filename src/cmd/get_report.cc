@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cluster/annotations.h"
+#include "cmd/gpu_way.h"
 #include "cmd/layout_text.h"
 #include "controllers/verdicts.h"
 
@@ -22,6 +23,19 @@ std::string GpuLayout(const cluster::Gpu& gpu) {
   return LayoutText(*gpu.model, std::move(parts));
 }
 
+std::string_view WayOf(const cluster::Gpu& gpu) {
+  std::vector<gpu::Placement> there;
+  for (const cluster::Instance& instance : gpu.instances) there.push_back(instance.placement);
+  return gpu::WayOf(*gpu.model, there);
+}
+
+// What the node's label calls its GPUs; null: nothing that the catalogue knows.
+const gpu::Model* ProductOf(const cluster::Node& node, const gpu::Catalogue* catalogue) {
+  const auto label = node.meta.labels.find(cluster::kProductLabel);
+  if (catalogue == nullptr || label == node.meta.labels.end()) return nullptr;
+  return catalogue->FindByProduct(label->second);
+}
+
 Json GpuJson(const NodeInfo& node, const cluster::Gpu& gpu, bool managed) {
   JsonArray layout;
   for (const cluster::Instance& instance : gpu.instances) {
@@ -35,7 +49,9 @@ Json GpuJson(const NodeInfo& node, const cluster::Gpu& gpu, bool managed) {
                     {"index", gpu.index},
                     {"model", gpu.model->name()},
                     {"managed", managed},
-                    {"layout", std::move(layout)}};
+                    {"layout", std::move(layout)},
+                    {"way", WayOf(gpu)},
+                    {"ways", WaysJson(*gpu.model, gpu.other)}};
 }
 
 bool IsGpuResource(const std::string& name) { return name.starts_with("nvidia.com/"); }
@@ -96,13 +112,15 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
                                  : spec == status      ? "partly"
                                                        : "waiting";
   out.table.AddRow({node.node->meta.name, fmt::to_string(target.index), spec, status,
-                    std::string(state), LayoutText(*target.model, std::move(parts))});
+                    std::string(state), WayText(gpu::WayOf(*target.model, want)),
+                    LayoutText(*target.model, std::move(parts))});
   out.json.push_back(JsonObject{{"node", node.node->meta.name},
                                 {"index", target.index},
                                 {"plan", spec},
                                 {"reportedPlan", status},
                                 {"state", state},
-                                {"layout", std::move(layout)}});
+                                {"layout", std::move(layout)},
+                                {"way", gpu::WayOf(*target.model, want)}});
 }
 
 }  // namespace
@@ -120,22 +138,26 @@ LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> no
   }
   live.snapshot = cluster::ClusterSnapshot::Build(nodes, pods, catalogue);
   live.pods = std::move(pods);
+  live.catalogue = &catalogue;
   return live;
 }
 
 Printout ReportGpus(const LiveCluster& live, Time) {
-  Printout out{TextTable({"NODE", "GPU", "MODEL", "MANAGED", "LAYOUT (@ first slots: * used)"})};
+  Printout out{
+      TextTable({"NODE", "GPU", "MODEL", "WAY", "MANAGED", "LAYOUT (@ first slots: * used)"})};
   for (size_t i = 0; i < live.snapshot.size(); ++i) {
     const NodeInfo& node = live.snapshot.node(i);
     const std::string& name = node.node->meta.name;
     const bool managed = !live.unmanaged.contains(name);
+    const gpu::Model* product = ProductOf(*node.node, live.catalogue);
     for (const std::string& problem : node.gpus.problems) {
       if (managed) out.warnings.push_back(fmt::format("node {}: {}", name, problem));
     }
     for (const cluster::Gpu& gpu : node.gpus.gpus) {
       if (!managed && !gpu.reported && gpu.instances.empty()) continue;  // nobody ever cut it
-      out.table.AddRow({name, fmt::to_string(gpu.index), gpu.model->name(), managed ? "yes" : "no",
-                        GpuLayout(gpu)});
+      out.table.AddRow({name, fmt::to_string(gpu.index),
+                        gpu::BoardOf(*gpu.model, gpu.other, product), WayText(WayOf(gpu)),
+                        managed ? "yes" : "no", GpuLayout(gpu)});
       out.json.push_back(GpuJson(node, gpu, managed));
     }
   }
@@ -168,7 +190,7 @@ Printout ReportPods(const LiveCluster& live, Time now) {
 }
 
 Printout ReportPlans(const LiveCluster& live, Time) {
-  Printout out{TextTable({"NODE", "GPU", "PLAN", "REPORTED", "STATE", "WANTED LAYOUT"})};
+  Printout out{TextTable({"NODE", "GPU", "PLAN", "REPORTED", "STATE", "WAY", "WANTED LAYOUT"})};
   for (size_t i = 0; i < live.snapshot.size(); ++i) {
     const NodeInfo& node = live.snapshot.node(i);
     if (live.unmanaged.contains(node.node->meta.name)) continue;  // no agent acts on it

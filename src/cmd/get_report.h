@@ -22,6 +22,7 @@ struct LiveCluster {
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   std::vector<quota::SharedQuota> quotas = {};
   quota::ChargeRules charges = {};
+  const gpu::Catalogue* catalogue = nullptr;  // null: boards are told by models alone
 };
 // `catalogue` must outlive it.
 LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> nodes,

@@ -57,6 +57,41 @@ TEST_F(GetReportTest, AFullGpuFitsAHundredColumns) {
   EXPECT_THAT(text, HasSubstr("  1g.5gb@*0,1 2g.10gb@2 3g.20gb@*4\n"));
 }
 
+TEST_F(GetReportTest, EachGpuHasItsBoardAndItsWay) {
+  cluster::Node& hybrid = AddNode("hybrid", "3g.40gb@0:used");
+  hybrid.meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
+                        {"nvidia.com/gpu.count", "5"}};
+  const char* cut = "H100-80GB+GPU+TIME-4";
+  const char* layouts[] = {"3g.40gb@0:used", "10gb@0:used", "shared@0:used,shared@4:free",
+                           "gpu@0:used", ""};
+  for (int i = 0; i < 5; ++i) {
+    const std::string index = std::to_string(i);
+    auto& notes = hybrid.meta.annotations;
+    notes["nos.nebuly.com/status-layout-" + index] = layouts[i];
+    notes["nos.nebuly.com/status-model-" + index] = i == 1 ? "MPS-79GB" : cut;
+    notes["nos.nebuly.com/status-other-model-" + index] = i == 1 ? cut : "MPS-79GB";
+  }
+  cluster::Node& mps = AddNode("mps", "20gb@0:free");
+  mps.meta.labels["nos.nebuly.com/gpu-partitioning"] = "mps";
+  mps.meta.annotations["nos.nebuly.com/status-model-0"] = "MPS-39GB";
+  const Printout out = Report(ReportGpus);
+  EXPECT_TRUE(out.warnings.empty()) << out.warnings[0];
+  EXPECT_EQ(out.table.ToString(100),
+            "NODE    GPU  MODEL      WAY          MANAGED  LAYOUT (@ first slots: * used)\n"
+            "hybrid  0    H100-80GB  MIG          yes      3g.40gb@*0\n"
+            "hybrid  1    H100-80GB  MPS          yes      10gb@*0\n"
+            "hybrid  2    H100-80GB  time slices  yes      shared@*0,4\n"
+            "hybrid  3    H100-80GB  whole        yes      gpu@*0\n"
+            "hybrid  4    H100-80GB  free         yes      -\n"
+            "mps     0    A100-40GB  MPS          yes      20gb@0\n");
+  ASSERT_EQ(out.json.size(), 6U);
+  EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "programs read what the node says";
+  EXPECT_EQ(out.json[1].at("way"), "MPS");
+  EXPECT_EQ(out.json[4].at("way"), "");
+  EXPECT_EQ(out.json[4].at("ways"), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
+  EXPECT_EQ(out.json[5].at("ways"), Json(JsonArray{"MPS"}));
+}
+
 TEST_F(GetReportTest, ANodeThatOptsOutIsShownAsLongAsItIsCut) {
   AddNode("in", "7g.40gb@0:used");
   AddNode("left", "1g.5gb@0:used").meta.labels.erase("nos.nebuly.com/gpu-partitioning");

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "cmd/gpu_way.h"
 
 namespace nos::cmd {
 namespace {
@@ -33,12 +34,14 @@ struct Cut {
   using Slice = std::tuple<double, std::string>;  // GPU, "1g.5gb@3"; "" for the whole
   std::set<Slice> slices;
   std::set<std::pair<std::string, Slice>> held;  // pod
+  std::map<double, std::string> ways;            // of GPUs that may be used in several
 };
 
 Cut CutOf(const Json& layout) {
   Cut cut;
   for (const Json& gpu : ArrayAt(layout, "gpus")) {
     const double index = NumberAt(gpu, "index", 0);
+    if (!ArrayAt(gpu, "switches").empty()) cut.ways[index] = WayText(FindString(gpu, "way"));
     for (const Json& holder : ArrayAt(gpu, "holders")) {
       cut.held.insert({PodOf(holder, "pod"), {index, ""}});
     }
@@ -59,7 +62,8 @@ std::string SliceText(const Cut::Slice& slice) {
   return placed.empty() ? fmt::format("gpu {}", gpu) : fmt::format("{} of gpu {}", placed, gpu);
 }
 
-// "gpu 0 -7g.40gb@0 +3g.20gb@4; a/web takes 3g.20gb@4 of gpu 0"; "": nothing.
+// "gpu 0 -7g.40gb@0 +3g.20gb@4; a/web takes 3g.20gb@4 of gpu 0"; "gpu 1 +10gb@0 (time slices ->
+// MPS)"; "": nothing.
 std::string Difference(const Cut& before, const Cut& after) {
   std::map<double, std::string> by_gpu;
   for (const auto& [gpu, placed] : before.slices) {
@@ -67,6 +71,11 @@ std::string Difference(const Cut& before, const Cut& after) {
   }
   for (const auto& [gpu, placed] : after.slices) {
     if (!before.slices.contains({gpu, placed})) by_gpu[gpu] += " +" + placed;
+  }
+  for (const auto& [gpu, way] : after.ways) {
+    const auto was = before.ways.find(gpu);
+    if (was == before.ways.end() || was->second == way) continue;
+    by_gpu[gpu] += fmt::format(" ({} -> {})", was->second, way);
   }
   std::vector<std::string> parts;
   parts.reserve(by_gpu.size());
@@ -88,6 +97,25 @@ std::string Pods(const Json& decision, std::string_view key) {
   return Join(pods, ", ");
 }
 
+// "GPU 1 of n: MIG -> time slices": GPUs that a decision has used in another way.
+std::string SwitchesText(const Json& decision) {
+  std::vector<std::string> switches;
+  for (const Json& node : ArrayAt(decision, "nodes")) {
+    for (const Json& after : ArrayAt(node, "after")) {
+      const double index = NumberAt(after, "index", -1);
+      const std::string_view way = FindString(after, "way");
+      for (const Json& before : ArrayAt(node, "before")) {
+        const std::string_view was = FindString(before, "way");
+        const bool same = NumberAt(before, "index", -1) != index || was == way;
+        if (same || was.empty() || way.empty()) continue;
+        switches.push_back(
+            fmt::format("GPU {} of {}: {} -> {}", index, FindString(node, "node"), was, way));
+      }
+    }
+  }
+  return Join(switches, ", ");
+}
+
 HistoryRow DecisionRow(const Json& body) {
   HistoryRow row;
   row.kind = FindString(body, "type");
@@ -96,6 +124,9 @@ HistoryRow DecisionRow(const Json& body) {
   const std::string victims = Pods(body, "victims"), pods = Pods(body, "pods");
   row.subject = victims.empty() ? Join(nodes, ", ") : victims;
   row.what = fmt::format("{}: {}", FindString(body, "state"), FindString(body, "summary"));
+  if (const std::string switches = SwitchesText(body); !switches.empty()) {
+    row.what += "; " + switches;
+  }
   if (!pods.empty()) row.what += "; for " + pods;
   if (const double took = NumberAt(body, "took_ms", -1); took >= 0) {
     row.what += fmt::format("; took {:.1f} s", took / 1000);

@@ -39,6 +39,26 @@ TEST(History, TellsWhatChangedOfALayout) {
             "takes 3g.20gb@4 of gpu 0");
 }
 
+TEST(History, TellsThatAGpuIsUsedInAnotherWay) {
+  const auto layout = [](const std::string& at, const std::string& gpu) {
+    return Parsed(R"({"kind":"layout","at":)" + at +
+                  R"(,"node":"n-1","gpus":[{"index":0,"switches":["MPS"],)" + gpu + "}]}");
+  };
+  const std::string turns = R"("way":"time slices","instances":[{"profile":"shared","start":2}])";
+  const auto rows = HistoryRows(
+      {layout("1000", R"("way":"","instances":[])"), layout("2000", turns),
+       layout("3000", R"("way":"whole","instances":[],"holders":[{"namespace":"a","pod":"p"}])"),
+       Parsed(R"({"kind":"decision","at":4000,"id":"p","type":"plan","state":"applied",
+                  "summary":"cut","pods":[],"victims":[],"nodes":[{"node":"n-1",
+                  "before":[{"index":0,"way":"whole"},{"index":1,"way":""}],
+                  "after":[{"index":0,"way":"MPS"},{"index":1,"way":"MIG"}]}]})")},
+      {});
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].what, "gpu 0 +shared@2 (free -> time slices)");
+  EXPECT_EQ(rows[1].what, "gpu 0 -shared@2 (time slices -> whole); a/p takes gpu 0");
+  EXPECT_EQ(rows[2].what, "applied: cut; GPU 0 of n-1: whole -> MPS");
+}
+
 TEST(History, TellsDecisionsEventsAndXids) {
   const auto rows = HistoryRows(
       {Parsed(R"({"kind":"decision","at":1,"id":"p","type":"plan","state":"applied","summary":"cut",

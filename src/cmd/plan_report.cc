@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/table.h"
+#include "cmd/gpu_way.h"
 #include "cmd/layout_text.h"
 #include "planning/names.h"
 
@@ -13,6 +14,13 @@ namespace {
 
 using planning::PlannedGpu;
 using planning::PlannedInstance;
+
+// In which it is used in the end.
+std::string_view WayOf(const PlannedGpu& gpu) {
+  std::vector<gpu::Placement> there;
+  for (const PlannedInstance& instance : gpu.layout) there.push_back(instance.placement);
+  return gpu::WayOf(*gpu.model, there);
+}
 
 Json GpuToJson(const PlannedGpu& gpu) {
   JsonArray layout;
@@ -23,8 +31,11 @@ Json GpuToJson(const PlannedGpu& gpu) {
     if (!instance.pod.empty()) entry["pod"] = instance.pod;
     layout.push_back(std::move(entry));
   }
-  return JsonObject{
-      {"index", gpu.index}, {"model", gpu.model->name()}, {"layout", std::move(layout)}};
+  return JsonObject{{"index", gpu.index},
+                    {"model", gpu.model->name()},
+                    {"layout", std::move(layout)},
+                    {"way", WayOf(gpu)},
+                    {"ways", WaysJson(*gpu.model, gpu.other)}};
 }
 
 Json NodeToJson(const planning::PlannedNode& node) {
@@ -113,10 +124,11 @@ Json PlanToJson(const planning::Plan& plan, planning::Objective objective, Durat
 
 std::string PlanToText(const planning::Plan& plan, Duration took, size_t width) {
   std::string text = Summary(plan, took);
-  TextTable gpus({"NODE", "GPU", "MODEL", "LAYOUT (@ first slots: * used, + new)"});
+  TextTable gpus({"NODE", "GPU", "MODEL", "WAY", "LAYOUT (@ first slots: * used, + new)"});
   for (const planning::PlannedNode& node : plan.nodes) {
     for (const PlannedGpu& gpu : node.gpus) {
-      gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu.model->name(), GpuLayout(gpu)});
+      gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu::BoardOf(*gpu.model, gpu.other),
+                   WayText(WayOf(gpu)), GpuLayout(gpu)});
     }
   }
   if (!gpus.empty()) text += "\n" + gpus.ToString(width);

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "gpu/shares.h"
+
 namespace nos::cmd {
 namespace {
 
@@ -19,6 +21,29 @@ TEST(PlanReportTest, NamesAndReasonsCannotSteerTheTerminal) {
   const std::string text = PlanToText(plan, {}, 100);
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
   EXPECT_NE(text.find("  a?b/?[2Jp: free ?]0;title? node\n"), std::string::npos) << text;
+}
+
+TEST(PlanReportTest, SaysInWhichWayEachGpuIsUsed) {
+  const gpu::Model* cut = gpu::Catalogue::Builtin().FindModes("H100-80GB+GPU+TIME-4");
+  const gpu::Model* shares = &gpu::SharesOf(79);
+  const auto at = [](const gpu::Model* model, std::string_view profile) {
+    planning::PlannedInstance instance;
+    instance.placement = {model->FindProfile(profile).value(), 0};
+    instance.state = planning::PlannedInstance::State::kNew;
+    return instance;
+  };
+  planning::Plan plan;
+  plan.nodes.push_back({"n", {}});
+  plan.nodes[0].gpus.push_back({0, cut, {at(cut, "shared")}, 1, 0, shares});
+  plan.nodes[0].gpus.push_back({1, shares, {at(shares, "10gb")}, 1, 0, cut});
+  const std::string text = PlanToText(plan, {}, 100);
+  EXPECT_NE(text.find("n     0    H100-80GB  time slices  shared@+0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("n     1    H100-80GB  MPS          10gb@+0\n"), std::string::npos) << text;
+  const Json json = PlanToJson(plan, planning::Objective::kPods, {});
+  const Json& gpu = json.at("nodes").at(0).at("gpus").at(1);
+  EXPECT_EQ(gpu.at("model"), "MPS-79GB");
+  EXPECT_EQ(gpu.at("way"), "MPS");
+  EXPECT_EQ(gpu.at("ways").as_array().size(), 4U);
 }
 
 TEST(PlanReportTest, EveryFigureStandsUnderItsName) {

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -41,7 +42,8 @@ constexpr auto kBootTime = std::chrono::seconds(5);
 constexpr int kRequests = 100'000;
 
 struct SandboxFlags {
-  int nodes = 2, gpus = 2, mps = 0;
+  int nodes = 2, gpus = 2, mps = 0, hybrid = 0;
+  bool described = false;  // the nodes are as these flags have them
   std::vector<std::string> models = {"A100-40GB"};
   std::string cluster_file, workload = "demo", kubeconfig, catalogue;
   uint16_t port = 0;
@@ -52,9 +54,14 @@ struct SandboxFlags {
   Duration hold_after = controllers::PartitionerConfig().starvation_after;
 };
 
-// The nodes that the flags describe: all alike, models in turn.
+// The nodes that the flags describe: models in turn, the last ones hybrid, then by MPS.
 Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
                                                   const gpu::Catalogue& catalogue) {
+  if (!flags.described) return sim::ModesCluster();
+  if (flags.hybrid > 0 && flags.hybrid + flags.mps > flags.nodes) {
+    return Invalid(fmt::format("--hybrid {} and --mps {} are more than {} nodes: raise --nodes",
+                               flags.hybrid, flags.mps, flags.nodes));
+  }
   std::vector<sim::NodeSpec> nodes;
   for (int n = 0; n < flags.nodes; ++n) {
     const std::string& name = flags.models[static_cast<size_t>(n) % flags.models.size()];
@@ -63,6 +70,7 @@ Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
     node.name = fmt::format("node-{}", n + 1);
     node.gpus.resize(static_cast<size_t>(flags.gpus), {model->name(), {}});
     node.mps = n >= flags.nodes - flags.mps;
+    node.hybrid = !node.mps && n >= flags.nodes - flags.mps - flags.hybrid;
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -77,19 +85,26 @@ Result<std::vector<sim::NodeSpec>> ReadNodes(const SandboxFlags& flags,
   return sim::ReadCluster(text, NameOfFile(flags.cluster_file), catalogue);
 }
 
-sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
-                           const gpu::Catalogue& catalogue) {
+std::vector<sim::PodSpec> DemoPods(const SandboxFlags& flags,
+                                   const std::vector<sim::NodeSpec>& nodes,
+                                   const gpu::Catalogue& catalogue) {
+  if (!flags.described && flags.cluster_file.empty()) return sim::ModesWorkload(flags.seed);
   std::vector<const gpu::Model*> gpus;
   for (const sim::NodeSpec& node : nodes) {
     for (const sim::GpuSpec& spec : node.gpus) {
       // A node of a model that nobody knows is there, and has no part in this.
       const auto model = sim::FindDividedModel(catalogue, node, spec);
-      if (model.ok()) gpus.push_back(*model);
+      if (model.ok() && *model != nullptr) gpus.push_back(*model);
     }
   }
+  return sim::DemoWorkload(gpus, flags.seed);
+}
+
+sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
+                           const gpu::Catalogue& catalogue) {
   sim::Workload workload;
   std::set<int> priorities = {0};  // needs no class
-  for (const sim::PodSpec& pod : sim::DemoWorkload(gpus, flags.seed)) {
+  for (const sim::PodSpec& pod : DemoPods(flags, nodes, catalogue)) {
     if (priorities.insert(pod.priority).second)
       workload.push_back({{}, sim::PriorityClassObject(pod.priority)});
     workload.push_back({pod.arrival, sim::PodObject(pod)});
@@ -285,7 +300,9 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
       "sandbox", "Run a cluster with virtual GPUs in this process and watch nos share them");
   auto flags = std::make_shared<SandboxFlags>();
-  auto* nodes = command->add_option("--nodes", flags->nodes, "How many nodes")
+  auto* nodes = command
+                    ->add_option("--nodes", flags->nodes,
+                                 "How many nodes; without this and the like, one of each kind")
                     ->check(CLI::Range(1, 5000))
                     ->capture_default_str();
   auto* gpus = command->add_option("--gpus", flags->gpus, "GPUs on each node")
@@ -296,6 +313,13 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
                                "So many of the nodes, the last ones, share GPUs by memory (MPS)")
                   ->check(CLI::Range(0, 5000))
                   ->capture_default_str();
+  auto* hybrid =
+      command
+          ->add_option("--hybrid", flags->hybrid,
+                       "So many, before those, use each GPU in its own way: MIG, MPS, time slices, "
+                       "whole")
+          ->check(CLI::Range(0, 5000))
+          ->capture_default_str();
   auto* models = command->add_option("--model", flags->models, "GPU model; several take turns");
   OfferWords(*models, ModelNames(), false, "NAME [" + flags->models.front() + "]");
   command->add_option("--cluster", flags->cluster_file, "Nodes from a dump (YAML or JSON) instead")
@@ -303,6 +327,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->excludes(nodes)
       ->excludes(gpus)
       ->excludes(mps)
+      ->excludes(hybrid)
       ->excludes(models);
   OfferWords(
       *command->add_option("--workload", flags->workload, "Pods to submit: demo, none or a FILE"),
@@ -334,10 +359,13 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       "Examples:\n"
       "  nos sandbox\n"
       "  nos sandbox --nodes 4 --gpus 8 --model H100-80GB --speed 5\n"
-      "  nos sandbox --nodes 3 --mps 2\n"
+      "  nos sandbox --nodes 3 --mps 1 --hybrid 1 --model H100-80GB\n"
+      "  nos sandbox --workload examples/modes\n"
       "  nos sandbox --workload none            then: kubectl apply -f my-pods.yaml\n"
       "  kubectl get nodes -o yaml > nodes.yaml; nos sandbox --cluster nodes.yaml");
-  command->callback([&chosen, flags] {
+  command->callback([&chosen, flags, cluster = std::vector{nodes, gpus, mps, hybrid, models}] {
+    flags->described =
+        std::ranges::any_of(cluster, [](const CLI::Option* option) { return option->count() > 0; });
     chosen.action = [flags] {
       const Status status = RunSandbox(*flags);
       return status.ok() ? 0 : Fail("nos sandbox", status);

@@ -9,16 +9,46 @@
 #include "base/text.h"
 #include "cluster/objects.h"
 #include "cluster/resources.h"
+#include "cmd/gpu_way.h"
 
 namespace nos::cmd {
 namespace {
 
-GpuRow ReadGpu(const sim::Machine& machine, size_t index) {
+// What the board is called, however it is used.
+std::string BoardOf(const sim::Machine& machine, size_t index, const gpu::Catalogue& catalogue) {
+  const auto board = sim::FindModel(catalogue, machine.kubelet().spec().gpus[index].model);
+  return gpu::BoardOf(board.ok() ? (*board)->name() : machine.model(index).name());
+}
+
+// "": by MIG, as nothing else is possible, and nothing is on it yet.
+std::string WayOf(const sim::Machine& machine, size_t index,
+                  const std::vector<device::GpuInstance>& instances) {
+  if (!instances.empty()) return std::string(gpu::WayOfProfile(instances[0].profile));
+  const auto ways = gpu::WaysOf(machine.model(index), machine.other(index));
+  const bool only_mig = std::ranges::all_of(ways, [](auto way) { return way == gpu::kMigWay; });
+  return only_mig ? "" : WayText("");
+}
+
+// Where it lies. Whole GPUs and time slices are not told in slots.
+SlotSpan SpanOf(const gpu::Model& model, const device::GpuInstance& instance) {
+  SlotSpan span{instance.start, instance.size, instance.profile, ""};
+  const auto profile = span.size > 0 ? std::nullopt : model.FindProfile(instance.profile);
+  if (profile) span.size = model.profile(*profile).slots;
+  return span;
+}
+
+GpuRow ReadGpu(const sim::Machine& machine, size_t index, const gpu::Catalogue& catalogue) {
   const gpu::Model& model = machine.model(index);
-  GpuRow row{machine.kubelet().name(), static_cast<int>(index), model.name(), model.slots(), {}};
+  GpuRow row{machine.kubelet().name(),
+             static_cast<int>(index),
+             BoardOf(machine, index, catalogue),
+             model.slots(),
+             {}};
   row.by_memory = model.counted();
-  for (const device::GpuInstance& instance : machine.Instances(index)) {
-    SlotSpan span{instance.start, instance.size, instance.profile, ""};
+  const std::vector<device::GpuInstance> instances = machine.Instances(index);
+  row.way = WayOf(machine, index, instances);
+  for (const device::GpuInstance& instance : instances) {
+    SlotSpan span = SpanOf(model, instance);
     if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {
       span.pod = holder->pod == nullptr ? "(deleted)" : holder->pod->Key();
     }
@@ -34,14 +64,23 @@ GpuRow ReadGpu(const sim::Machine& machine, size_t index) {
 }
 
 std::string Asks(const cluster::Pod& pod) {
-  constexpr std::string_view kKind = "nvidia.com/mig-";  // or gpu-
+  constexpr std::string_view kKind = "nvidia.com/mig-";  // or gpu-, gpu.
   std::string text;
   for (const auto& [name, quantity] : cluster::PodRequests(pod)) {
-    if (!cluster::IsSliceResource(name)) continue;
+    const bool whole = name == cluster::kWholeGpuResource;
+    if (!whole && !cluster::IsSliceResource(name)) continue;
     text += fmt::format("{}{}x{}", text.empty() ? "" : " ", quantity.Value(),
-                        name.substr(kKind.size()));
+                        whole ? "gpu" : name.substr(kKind.size()));
   }
   return text;
+}
+
+// That of nodes that could serve the pod, if there are any: others are in the way of nobody.
+const planning::Reason& TellingReason(const std::vector<planning::Reason>& reasons) {
+  const auto telling = std::ranges::find_if(reasons, [](const planning::Reason& reason) {
+    return reason.code != "NoGpuForProfile" && reason.code != "NotPartitioned";
+  });
+  return telling == reasons.end() ? reasons.front() : *telling;
 }
 
 // The partitioner's reason and remedy where there are any, else the scheduler's reason.
@@ -56,7 +95,7 @@ WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* part
       verdict->second.reasons.empty()) {
     return row;
   }
-  row.why = verdict->second.reasons.front().message;
+  row.why = TellingReason(verdict->second.reasons).message;
   row.remedy = verdict->second.remedy;
   return row;
 }
@@ -96,7 +135,7 @@ ViewModel Observe(sim::World& world, Time started) {
   model.elapsed = world.Now() - started;
   for (const auto& [name, machine] : world.machines()) {
     for (size_t i = 0; machine->gpus() != nullptr && i < machine->gpu_count(); ++i) {
-      model.gpus.push_back(ReadGpu(*machine, i));
+      model.gpus.push_back(ReadGpu(*machine, i, world.catalogue()));
     }
   }
   const controllers::Partitioner* partitioner = world.partitioner();

@@ -126,7 +126,7 @@ void SandboxTelemetry::Measure() {
   for (const auto& [name, machine] : world_.machines()) {
     if (machine->gpus() == nullptr) continue;
     const auto sample = telemetry::TakeSample(name, *machine->backend(), machine->kubelet(),
-                                              world_.catalogue(), nullptr);
+                                              world_.catalogue(), nullptr, sim::kTimeSlices);
     if (!sample.ok()) continue;  // its driver does not answer: the server sees that it is silent
     telemetry::Sampler& sampler = samplers_.try_emplace(name).first->second;
     Send({"node/" + name, sampler.Records(*sample, {}, world_.Now()), world_.Now()});

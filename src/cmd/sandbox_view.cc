@@ -6,6 +6,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "gpu/board.h"
 
 namespace nos::cmd {
 namespace {
@@ -18,7 +19,8 @@ constexpr std::string_view kUsed = "\x1b[30;42m";
 constexpr std::string_view kFree = "\x1b[30;46m";
 constexpr std::string_view kChanging = "\x1b[33m";
 
-constexpr size_t kLabelWidth = 24;  // and less on a narrow terminal
+constexpr size_t kLabelWidth = 24;   // and less on a narrow terminal
+constexpr size_t kSlotsAtLeast = 4;  // characters each, where there is a column of ways
 
 size_t Minus(size_t room, size_t taken) { return room - std::min(room, taken); }
 
@@ -51,18 +53,19 @@ std::string Header(const ViewModel& model) {
       model.waiting.size(), model.finished);
 }
 
-// "node-1 gpu 0 A100  |web 1g…|....|": slots take at least two characters each before the label
-// gives way, and one after that; a terminal for which even that is too much shows no slots.
-std::string GpuLine(const GpuRow& gpu, size_t columns, bool colour) {
+// "node-1 gpu 0 A100  MIG  |web 1g…|....|": slots take at least two characters each before the
+// label gives way, and one after that; a terminal for which even that is too much shows no slots.
+std::string GpuLine(const GpuRow& gpu, size_t columns, size_t way, bool colour) {
   const std::string name = Printable(fmt::format("{} gpu {} {}", gpu.node, gpu.index, gpu.model));
   constexpr size_t kMarkAndEdge = 2;
   const size_t slots = gpu.cells();
   if (columns < slots + kMarkAndEdge) return Truncate(name, columns);
-  const size_t room = columns - kMarkAndEdge;
+  if (columns < kMarkAndEdge + kLabelWidth + way + kSlotsAtLeast * slots) way = 0;
+  const size_t room = columns - kMarkAndEdge - way;
   const size_t label = std::min(kLabelWidth, Minus(room, 2 * slots));
   const size_t cell = std::clamp<size_t>((room - label) / slots, 1, 9);
   const std::string mark = gpu.changing ? Paint("*", kChanging, colour) : " ";
-  return Pad(name, label) + mark + RenderSlots(gpu, cell, colour);
+  return Pad(name, label) + mark + Pad(gpu.way, way) + RenderSlots(gpu, cell, colour);
 }
 
 // How many lines each part gets: GPUs first, then who waits, then decisions.
@@ -140,6 +143,12 @@ class Frame {
 
 }  // namespace
 
+size_t WayColumn(const std::vector<GpuRow>& gpus) {
+  const bool all_mig = std::ranges::all_of(
+      gpus, [](const GpuRow& gpu) { return gpu.way.empty() || gpu.way == gpu::kMigWay; });
+  return all_mig ? 0 : gpu::kTimeWay.size() + 1;
+}
+
 bool FallsBehind(double asked, double reached) { return reached < 0.9 * asked; }
 
 std::string SpeedText(double asked, double reached) {
@@ -199,8 +208,9 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   const Shares shares = Share(model, size.lines);
   frame.Painted(Header(model), kBold);
   frame.Plain("");
+  const size_t way = WayColumn(model.gpus);
   for (size_t i = 0; i < shares.gpus; ++i) {
-    frame.Add(GpuLine(model.gpus[i], size.columns, colour));
+    frame.Add(GpuLine(model.gpus[i], size.columns, way, colour));
   }
   frame.More(model.gpus.size(), shares.gpus, "GPUs");
   frame.Plain("");

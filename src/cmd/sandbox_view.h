@@ -24,6 +24,9 @@ struct GpuRow {
   std::vector<SlotSpan> spans;  // sorted by start, not overlapping
   bool changing = false;        // the agent is cutting it now
   bool by_memory = false;
+  // In which way it is used ("MPS"); where there are others than MIG, "free" while nothing is on
+  // it.
+  std::string way{};
 
   // As many characters as a slot takes, so often its row is as wide.
   size_t cells() const { return by_memory ? 8 : static_cast<size_t>(slots); }
@@ -64,6 +67,10 @@ struct ViewSize {
 std::string SpeedText(double asked, double reached);
 // Whether it falls behind by more than measuring may be wrong.
 bool FallsBehind(double asked, double reached);
+
+// Characters of a column that says in which way each GPU is used; 0: all are cut by MIG, or not
+// yet.
+size_t WayColumn(const std::vector<GpuRow>& gpus);
 
 // A whole frame: at most `size.lines` lines of at most `size.columns` characters, '\n' after each.
 // `colour` adds ANSI colour sequences, which take no room.

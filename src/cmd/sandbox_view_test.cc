@@ -32,6 +32,33 @@ TEST(SandboxViewTest, DrawsSharesOneAfterAnother) {
   EXPECT_EQ(DisplayWidth(RenderSlots(row, 1, false)), 9u);
 }
 
+// A time slice takes the slots of its placement, and a whole GPU all.
+TEST(SandboxViewTest, SaysInWhichWayEachGpuIsUsed) {
+  ViewModel model;
+  model.gpus.push_back(Row());
+  model.gpus[0].way = "MIG";
+  const std::string only_mig = RenderFrame(model, {100, 20}, false);
+  EXPECT_EQ(only_mig.find("MIG"), std::string::npos) << "nothing else is possible: " << only_mig;
+  GpuRow turns{"node-2", 0, "H100-80GB", 8, {{2, 2, "shared", "a/x"}, {4, 2, "shared", ""}}, false};
+  turns.way = "time slices";
+  GpuRow whole{"node-2", 1, "H100-80GB", 8, {{0, 8, "gpu", "a/train"}}, false};
+  whole.way = "whole";
+  model.gpus.push_back(turns);
+  model.gpus.push_back(whole);
+  const std::string frame = RenderFrame(model, {100, 20}, false);
+  EXPECT_NE(frame.find("node-1 gpu 0 A100-40GB   MIG         |web 1…|"), std::string::npos)
+      << frame;
+  EXPECT_NE(frame.find("node-2 gpu 0 H100-80GB   time slices |.............|x shared     |"
+                       "shared free  |.............|\n"),
+            std::string::npos)
+      << frame;
+  EXPECT_NE(frame.find("node-2 gpu 1 H100-80GB   whole       |train gpu   "), std::string::npos)
+      << frame;
+  const std::string narrow = RenderFrame(model, {60, 20}, false);
+  EXPECT_EQ(narrow.find("time slices"), std::string::npos) << narrow;
+  for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100u) << line;
+}
+
 TEST(SandboxViewTest, EveryRowOfAModelIsEquallyWide) {
   GpuRow empty = Row();
   empty.spans.clear();

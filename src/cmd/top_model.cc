@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "cmd/gpu_way.h"
 #include "telemetry/records.h"
 
 namespace nos::cmd {
@@ -86,8 +87,11 @@ TopGpu GpuOf(const Json& node, const Json& gpu, const TopOptions& options) {
   result.row.model = FindString(gpu, "product");
   result.row.slots = static_cast<int>(CountAt(gpu, "slots", kMostSlots));
   const Json* mig = Find(gpu, "mig");
-  result.row.by_memory =
-      result.row.slots > 0 && mig != nullptr && mig->is_bool() && !mig->get_bool();
+  const std::string_view way = FindString(gpu, "way");
+  result.row.by_memory = result.row.slots > 0 && mig != nullptr && mig->is_bool() &&
+                         !mig->get_bool() && (way.empty() || way == gpu::kMpsWay);
+  result.row.way = way;
+  if (way.empty() && !ArrayAt(gpu, "switches").empty()) result.row.way = WayText("");
   AddSpans(gpu, options, result.row);
   result.health = FindString(gpu, "health");
   if (const Json* metrics = Find(gpu, "metrics")) {

@@ -81,6 +81,28 @@ TEST(TopModel, SharesLieOneAfterAnother) {
   EXPECT_EQ(spans[1].size, 5);
 }
 
+TEST(TopModel, EachGpuHasItsWay) {
+  TopModel model;
+  model.Load(Parsed(R"({"at":1763760000000,"nodes":[{"node":"n","gpus":[
+    {"index":0,"slots":8,"mig":false,"way":"time slices","switches":["MIG"],"holders":[],
+     "instances":[{"profile":"shared","start":4,"size":2,
+                   "holders":[{"namespace":"a","pod":"turn"}]}]},
+    {"index":1,"slots":0,"mig":false,"way":"","switches":["MIG","whole"],"instances":[]}]}]})"),
+             {Pods()}, nullptr);
+  const TopRows rows = RowsOf(model, {});
+  ASSERT_EQ(rows.gpus.size(), 2U);
+  ASSERT_EQ(rows.gpus[0].row.spans.size(), 1U);
+  EXPECT_EQ(rows.gpus[0].row.spans[0].start, 4) << "a time slice lies where it lies";
+  EXPECT_EQ(rows.gpus[0].row.way, "time slices");
+  EXPECT_EQ(rows.gpus[1].row.way, "free");
+  const std::string frame = RenderTop(rows, {100, 20}, false, "");
+  EXPECT_NE(frame.find("MEMORY    WAY         SLICES\n"), std::string::npos) << frame;
+  EXPECT_NE(frame.find("-         time slices |"), std::string::npos) << frame;
+  for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100U) << line;
+  EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 20}, false, "").find("WAY"), std::string::npos)
+      << "a server of before tells no ways";
+}
+
 TEST(TopModel, OneNamespaceSeesItsOwn) {
   const TopRows rows = RowsOf(Model(), {"b", TopSort::kState});
   ASSERT_EQ(rows.gpus.size(), 1U);

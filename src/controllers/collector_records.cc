@@ -5,6 +5,7 @@
 
 #include "base/millis.h"
 #include "controllers/collector_jobs.h"
+#include "gpu/board.h"
 #include "quota/standing.h"
 
 namespace nos::controllers {
@@ -61,8 +62,12 @@ JsonArray LayoutRecord(const std::map<int, std::map<std::string, int>>& profiles
   JsonArray layout;
   for (const auto& [index, counts] : profiles) {
     JsonObject of_gpu;
-    for (const auto& [profile, count] : counts) of_gpu[profile] = count;
-    layout.push_back({{"index", index}, {"profiles", std::move(of_gpu)}});
+    std::string_view way;
+    for (const auto& [profile, count] : counts) {
+      of_gpu[profile] = count;
+      way = gpu::WayOfProfile(profile);
+    }
+    layout.push_back({{"index", index}, {"profiles", std::move(of_gpu)}, {"way", way}});
   }
   return layout;
 }

@@ -194,8 +194,9 @@ TEST_F(CollectorTest, APlanIsToldUntilItIsDoneAndWhomItServed) {
   EXPECT_EQ(FindString(planned, "state"), "planned");
   EXPECT_EQ(FindString(planned, "summary"), "GPUs of n are to be cut anew");
   const Json& cut = Find(planned, "nodes")->as_array()[0];
-  EXPECT_EQ(WriteJson(*Find(cut, "before")), R"([{"index":0,"profiles":{"7g.40gb":1}}])");
-  EXPECT_EQ(WriteJson(*Find(cut, "after")), R"([{"index":0,"profiles":{"1g.5gb":2}}])");
+  EXPECT_EQ(WriteJson(*Find(cut, "before")),
+            R"([{"index":0,"profiles":{"7g.40gb":1},"way":"MIG"}])");
+  EXPECT_EQ(WriteJson(*Find(cut, "after")), R"([{"index":0,"profiles":{"1g.5gb":2},"way":"MIG"}])");
 
   Node("n", {{"nos.nebuly.com/status-layout-0", "1g.5gb@0:free,1g.5gb@1:free"},
              {"nos.nebuly.com/spec-layout-0", "1g.5gb@0,1g.5gb@1"},

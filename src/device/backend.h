@@ -38,7 +38,8 @@ struct GpuInfo {
   int share_gib = 0;
   int could_share_gib = 0;                    // that it would have in this mode; 0: it cannot be
   std::optional<ComputeMode> compute_mode{};  // empty: the driver does not tell
-  int most_shares = 0;  // at a time, where it is shared; 0: there is no MPS here
+  int most_shares = 0;       // at a time, where it is shared; 0: there is no MPS here
+  bool gives_whole = false;  // it may be given whole and in time slices, too (Backend::GiveWhole)
 };
 
 struct GpuInstance {

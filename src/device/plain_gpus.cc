@@ -44,7 +44,10 @@ Result<std::vector<GpuInfo>> PlainGpus::ListGpus() {
   NOS_ASSIGN(std::vector<GpuInfo> infos, backend_.ListGpus());
   const std::scoped_lock lock(mutex_);
   infos_.clear();
-  for (const GpuInfo& info : infos) infos_[info.index] = info;
+  for (GpuInfo& info : infos) {
+    info.gives_whole = gives_;
+    infos_[info.index] = info;
+  }
   return infos;
 }
 

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "gpu/board.h"
 #include "planning/allowance.h"
 #include "planning/remedy.h"
 #include "planning/wording.h"
@@ -305,7 +306,7 @@ class Explainer {
       if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
       if (gpu.model->FindProfile(profile)) {
         return fmt::format("node(s) had GPUs {} that the catalogue does not allow to hold {}",
-                           gpu.model->name(), profile);
+                           gpu::BoardOf(gpu.model->name()), profile);
       }
     }
     return "node(s) had no GPU that has profile " + profile;

@@ -148,7 +148,7 @@ class PlanWriter {
 
   PlannedGpu WriteGpu(int g) const {
     const cluster::Gpu& info = GpuOf(g);
-    PlannedGpu gpu{info.index, info.model, {}, 0, 0};
+    PlannedGpu gpu{info.index, info.model, {}, 0, 0, info.other};
     for (const gpu::Placement& placement : TargetOf(g)) {
       gpu.layout.push_back(WriteInstance(g, placement));
       gpu.created += gpu.layout.back().state == PlannedInstance::State::kNew;

@@ -104,6 +104,7 @@ struct PlannedGpu {
   const gpu::Model* model = nullptr;
   std::vector<PlannedInstance> layout;  // the target, sorted by start
   int created = 0, destroyed = 0;
+  const gpu::Model* other = nullptr;  // what it may be instead while nothing is used on it
 };
 
 struct PlannedNode {

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "cluster/selectors.h"
+#include "gpu/board.h"
 #include "gpu/shares.h"
 #include "planning/wording.h"
 #include "scheduling/pod_names.h"
@@ -349,7 +350,7 @@ class RemedyFinder {
         const std::string offered = OfferedAs(*model, asked);
         if (offered.empty() || offered == asked) continue;
         return fmt::format("ask for {} instead of {}: by that name {} offers it", offered, asked,
-                           model->name());
+                           gpu::BoardOf(model->name()));
       }
     }
     return "";

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cluster/resources.h"
 #include "cluster/selectors.h"
+#include "gpu/board.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::planning {
@@ -169,7 +170,8 @@ std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
       if (model->counted() && (need.isolated || !pod.host_ipc)) continue;
       if (gpu::IsPlain(model->profile(static_cast<gpu::ProfileId>(p)))) continue;
       const int mib = model->profile(static_cast<gpu::ProfileId>(p)).memory_mib;
-      largest = std::max(largest, std::tuple(mib, model->name()));
+      largest = std::max(
+          largest, std::tuple(mib, model->counted() ? model->name() : gpu::BoardOf(model->name())));
     }
   }
   const auto& [mib, model] = largest;

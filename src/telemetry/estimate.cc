@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 
 namespace nos::telemetry {
@@ -151,8 +152,21 @@ class Simulation {
     hosts_.push_back(std::move(host));
   }
 
+  // As many time slices as it has; nothing else fits beside them. Null: they are not equal ones.
+  static const gpu::Model* TurnsOf(const Gpu& gpu, const gpu::Catalogue& catalogue) {
+    if (gpu.instances.empty() || gpu.instances.front().size < 1) return nullptr;
+    const int64_t gib = std::clamp<int64_t>(gpu.memory / 1024, 1, gpu::kMostModesGib);
+    const int64_t slices = gpu.slots / gpu.instances.front().size;
+    const gpu::Model* model =
+        catalogue.FindModes(gpu::NameOf({.mig = nullptr,
+                                         .memory_gib = static_cast<int>(gib),
+                                         .time_slices = static_cast<int>(slices)}));
+    return model != nullptr && model->slots() == gpu.slots ? model : nullptr;
+  }
+
   static const gpu::Model* ModelOf(const Gpu& gpu, const gpu::Catalogue& catalogue) {
     if (gpu.SharedByMps()) return &gpu::SharesOf(static_cast<int>(gpu.slots));
+    if (gpu.InTurns()) return TurnsOf(gpu, catalogue);
     return gpu.slots > 0 ? catalogue.FindByProduct(gpu.product) : nullptr;
   }
 

@@ -72,6 +72,29 @@ class EstimateTest : public ::testing::Test {
                     {"instances", std::move(shares)}});
     Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
+  // Two pods take turns on the GPU, and nothing else fits beside them.
+  void Turns(const std::vector<std::string>& holders) {
+    JsonArray turns;
+    for (const std::string& holder : holders) {
+      const auto i = static_cast<int64_t>(turns.size());
+      turns.push_back({{"id", i},
+                       {"instance", "GPU-1::time::" + std::to_string(4 * i)},
+                       {"profile", "shared"},
+                       {"start", 4 * i},
+                       {"size", 4},
+                       {"holders", JsonArray{{{"namespace", "team"}, {"pod", holder}}}}});
+    }
+    JsonArray gpus;
+    gpus.push_back({{"index", 0},
+                    {"gpu", "GPU-1"},
+                    {"product", "NVIDIA H100 80GB HBM3"},
+                    {"memory", 81'920},
+                    {"slots", 8},
+                    {"mig", false},
+                    {"way", "time slices"},
+                    {"instances", std::move(turns)}});
+    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+  }
   // Pods of that job that ran so many seconds.
   void Ran(const std::string& job, const std::vector<int64_t>& seconds) {
     for (const int64_t s : seconds) {
@@ -110,6 +133,17 @@ TEST_F(EstimateTest, SharesEndAsSlicesDo) {
   EXPECT_EQ(Of("small").at, 0) << "there is room for it now";
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 150'000, kByHistory}))
       << "21 GiB are not enough for it, 41 are";
+  EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
+}
+
+TEST_F(EstimateTest, WhoWaitsForATurnGetsOneWhenOneEnds) {
+  Turns({"a", "b"});
+  Ran("train", {200, 200, 200, 200, 200});
+  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Tell(Pod("b", "running", OfJob("train", kNow - 50'000)));
+  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu.shared", 1}}}}));
+  Tell(Pod("slice", "pending", {{"requests", {{"nvidia.com/mig-1g.10gb", 1}}}}));
+  EXPECT_EQ(Of("waits"), (Estimate{kNow + 100'000, kByHistory}));
   EXPECT_EQ(Of("slice").at, 0) << "nothing is cut by MIG";
 }
 

@@ -6,6 +6,9 @@
 #include <map>
 
 #include "device/mps_share.h"
+#include "device/plain_gpus.h"
+#include "gpu/board.h"
+#include "telemetry/gpu_way.h"
 
 namespace nos::telemetry {
 namespace {
@@ -13,14 +16,17 @@ namespace {
 using HoldersByDevice = std::map<std::string, std::vector<Holder>>;
 
 // Replicas of a shared device are "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing), MPS shares
-// "UUID::10::3": they are devices of their own where the GPU is known to be shared so.
+// "UUID::10::3", time slices of this agent "UUID::time::2": these two are devices of their own
+// where the GPU is known to be shared so.
 HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignments,
                          const std::vector<device::GpuInfo>& infos) {
   const auto is_shared = [&](const std::string& id) {
     const auto share = device::ParseMpsShareId(id);
-    return share && std::ranges::any_of(infos, [&](const device::GpuInfo& info) {
-             return info.uuid == share->gpu_uuid && info.share_gib > 0;
-           });
+    const auto slice = device::ParseTimeSliceId(id);
+    return std::ranges::any_of(infos, [&](const device::GpuInfo& info) {
+      return (share && info.uuid == share->gpu_uuid && info.share_gib > 0) ||
+             (slice && info.uuid == slice->gpu_uuid && info.gives_whole);
+    });
   };
   HoldersByDevice holders;
   for (const kubelet::DeviceAssignment& assignment : assignments) {
@@ -48,9 +54,13 @@ std::string HealthOf(const device::GpuInfo& info,
   return "";
 }
 
-Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders, SampledGpu& gpu) {
+// The whole GPU as an instance is the GPU itself.
+Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
+                       const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu) {
   NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));
+  TellWay(instances, time_slices, gpu, catalogue);
   for (device::GpuInstance& instance : instances) {
+    if (gpu::WayOfProfile(instance.profile) == gpu::kWholeWay) continue;
     SampledInstance sampled;
     if (instance.complete) {
       sampled.readings = backend.MeasureInstance(instance);
@@ -59,6 +69,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
     sampled.instance = std::move(instance);
     gpu.instances.push_back(std::move(sampled));
   }
+  if (gpu.way == gpu::kTimeWay) PlaceTimeSlices(catalogue, time_slices, gpu);
   return Status::Ok();
 }
 
@@ -66,7 +77,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
 
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::HealthBoard* health) {
+                              const device::HealthBoard* health, int time_slices) {
   NOS_ASSIGN(std::vector<device::GpuInfo> infos, backend.ListGpus());
   NodeSample sample;
   sample.node = node;
@@ -84,13 +95,13 @@ Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
     gpu.holders = HoldersOf(holders, info.uuid);
     gpu.info = std::move(info);
     gpu.slots = gpu.info.share_gib;
-    if (gpu.slots > 0) {
-      gpu.instances_status = SampleInstances(backend, holders, gpu);
-    } else if (gpu.info.mig_enabled) {
+    if (gpu.slots == 0 && gpu.info.mig_enabled) {
       const gpu::Model* model = catalogue.FindByProduct(gpu.info.product);
       if (model == nullptr) model = catalogue.FindByPciId(gpu.info.pci_device_id);
       gpu.slots = model == nullptr ? 0 : model->slots();
-      gpu.instances_status = SampleInstances(backend, holders, gpu);
+    }
+    if (gpu.info.share_gib > 0 || gpu.info.mig_enabled || gpu.info.gives_whole) {
+      gpu.instances_status = SampleInstances(backend, holders, catalogue, time_slices, gpu);
     }
     sample.gpus.push_back(std::move(gpu));
   }

@@ -22,12 +22,16 @@ struct SampledInstance {
 
 struct SampledGpu {
   device::GpuInfo info;
-  int slots = 0;       // that placements count in; GiB for MPS shares; 0: it is not divided
+  // That placements, and time slices, count in; GiB for MPS shares; 0: it is not divided.
+  int slots = 0;
   std::string health;  // why it cannot be used; "" when it can
   device::Readings readings;
   std::vector<SampledInstance> instances;
   Status instances_status;      // why they are missing
   std::vector<Holder> holders;  // of the whole GPU
+  // In which way it is used (gpu/board.h), "" while nothing is on it; and what else it may become.
+  std::string way{};
+  std::vector<std::string> switches{};
 };
 
 struct NodeSample {
@@ -37,10 +41,11 @@ struct NodeSample {
 };
 
 // Error: kUnavailable when there is no driver. One bad GPU, or a kubelet that does not answer, is
-// in the sample. `health` may be null.
+// in the sample. `health` may be null. `time_slices`: so many equal ones a GPU has that pods take
+// turns on; 0: none does.
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::HealthBoard* health);
+                              const device::HealthBoard* health, int time_slices = 0);
 
 // The one who holds it alone; null when it is nobody or several (shared GPUs).
 const Holder* SoleHolder(const std::vector<Holder>& holders);

@@ -17,6 +17,7 @@ constexpr size_t kMostName = 512;
 constexpr size_t kMostGpus = 64, kMostInstances = 64, kMostHolders = 256, kMostProcesses = 1024;
 constexpr size_t kMostPresent = 1'000'000;
 constexpr size_t kMostReasons = kMostMetrics;
+constexpr size_t kMostWays = 16;
 
 // Collects what is wrong; the first fault counts.
 class Fields {
@@ -42,6 +43,20 @@ class Fields {
     if (number >= least && number <= most) return number;
     Fault(fmt::format("{} is no integer from {} to {}", key, least, most));
     return fallback;
+  }
+  std::vector<std::string> Names(std::string_view key, size_t most) {
+    std::vector<std::string> names;
+    const Json* value = Find(object_, key);
+    if (value == nullptr || value->is_null()) return names;
+    const bool list = value->is_array() && value->get_array().size() <= most;
+    if (!list) Fault(fmt::format("{} is no list of at most {}", key, most));
+    if (!list) return names;
+    for (const Json& element : value->get_array()) {
+      const bool name = element.is_string() && element.get_string().size() <= kMostName;
+      if (!name) Fault(fmt::format("{}: an element is no name", key));
+      if (name) names.emplace_back(View(element.get_string()));
+    }
+    return names;
   }
   bool Flag(std::string_view key) const {
     const Json* value = Find(object_, key);
@@ -105,6 +120,8 @@ Gpu ReadGpu(Fields& f) {
   gpu.health = f.Name("health", false);
   f.Each("instances", kMostInstances, [&](Fields& i) { gpu.instances.push_back(ReadInstance(i)); });
   gpu.holders = Holders(f);
+  gpu.way = f.Name("way", false);
+  gpu.switches = f.Names("switches", kMostWays);
   return gpu;
 }
 
@@ -332,7 +349,9 @@ Json LayoutRecord(Millis at, const Layout& layout) {
                     {"mig", gpu.mig},
                     {"health", gpu.health},
                     {"instances", std::move(instances)},
-                    {"holders", HoldersJson(gpu.holders)}});
+                    {"holders", HoldersJson(gpu.holders)},
+                    {"way", gpu.way},
+                    {"switches", JsonArray(gpu.switches.begin(), gpu.switches.end())}});
   }
   return {{"kind", "layout"},
           {"at", at},

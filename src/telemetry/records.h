@@ -13,6 +13,7 @@
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "codec/json.h"
+#include "gpu/board.h"
 #include "telemetry/holder.h"
 
 namespace nos::telemetry {
@@ -38,12 +39,17 @@ struct Gpu {
   int64_t index = 0;
   std::string uuid, product;
   int64_t memory = 0;  // MiB
-  int64_t slots = 0;   // without MIG: GiB for MPS shares; 0: it is not divided
+  int64_t slots = 0;   // GiB for MPS shares; 0: it is not divided
   bool mig = false;
   std::string health;  // "": well; else why it cannot be used
   std::vector<Instance> instances;
   std::vector<Holder> holders;  // of the whole
-  bool SharedByMps() const { return !mig && slots > 0; }
+  // In which way it is used (gpu/board.h), and what else it may become. "": nothing is on it, or a
+  // reporter before this did not say.
+  std::string way{};
+  std::vector<std::string> switches{};
+  bool InTurns() const { return slots > 0 && way == gpu::kTimeWay; }
+  bool SharedByMps() const { return !mig && slots > 0 && !InTurns(); }
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 

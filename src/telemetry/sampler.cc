@@ -115,15 +115,19 @@ std::string XidRecord(const NodeSample& sample, const XidEvent& event) {
 
 // How the node's GPUs are shared.
 std::string_view ModeOf(const NodeSample& sample) {
-  const bool shared = std::ranges::any_of(
-      sample.gpus, [](const SampledGpu& gpu) { return gpu.info.share_gib > 0; });
-  return shared ? "mps" : "mig";
+  const auto any = [&](auto is) { return std::ranges::any_of(sample.gpus, is); };
+  if (any([](const SampledGpu& gpu) { return gpu.info.gives_whole; })) return "hybrid";
+  return any([](const SampledGpu& gpu) { return gpu.info.share_gib > 0; }) ? "mps" : "mig";
 }
 
 }  // namespace
 
 JsonObject Sampler::LayoutOf(const NodeSample& sample, const SampledGpu& gpu) {
-  if (gpu.instances_status.ok()) instances_[gpu.info.index] = InstancesJson(gpu);
+  if (gpu.instances_status.ok()) {
+    instances_[gpu.info.index] = InstancesJson(gpu);
+    ways_[gpu.info.index] = {gpu.way, gpu.switches};
+  }
+  const auto& [way, switches] = ways_[gpu.info.index];
   return {{"index", gpu.info.index},
           {"gpu", NameOf(sample, gpu.info.index)},
           {"product", gpu.info.product},
@@ -132,7 +136,9 @@ JsonObject Sampler::LayoutOf(const NodeSample& sample, const SampledGpu& gpu) {
           {"mig", gpu.info.mig_enabled},
           {"health", Shortened(gpu.health, kMostReason)},
           {"instances", instances_[gpu.info.index]},
-          {"holders", HoldersJson(gpu.holders)}};
+          {"holders", HoldersJson(gpu.holders)},
+          {"way", way},
+          {"switches", JsonArray(switches.begin(), switches.end())}};
 }
 
 std::vector<std::string> Sampler::Records(const NodeSample& sample, std::span<const XidEvent> xids,
@@ -173,6 +179,7 @@ Json SampleJson(const NodeSample& sample) {
       instances.push_back(std::move(instance));
     }
     json["health"] = gpu.health;
+    json["way"] = gpu.way;
     json["instances"] = std::move(instances);
     if (!gpu.instances_status.ok()) json["instancesProblem"] = gpu.instances_status.message();
     json["holders"] = HoldersJson(gpu.holders);

@@ -38,8 +38,9 @@ class Sampler {
   JsonObject LayoutOf(const NodeSample& sample, const SampledGpu& gpu);
 
   Duration layout_every_;
-  std::map<int, JsonArray> instances_;  // by GPU, as last known
-  std::string layout_;                  // as last told, without its time
+  std::map<int, JsonArray> instances_;                                    // by GPU, as last known
+  std::map<int, std::pair<std::string, std::vector<std::string>>> ways_;  // way and switches, too
+  std::string layout_;  // as last told, without its time
   Time layout_at_{};
 };
 

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "device/mps_gpus.h"
+#include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
 #include "kubelet/testing/fake_kubelet.h"
 #include "telemetry/dcgm_text.h"
 #include "telemetry/gpu_metrics.h"
+#include "telemetry/records.h"
 #include "telemetry/sample_text.h"
 
 namespace nos::telemetry {
@@ -275,6 +277,54 @@ TEST_F(SamplerTest, SharesHaveHoldersOfTheirOwn) {
   const Json others = look(gpus_);
   EXPECT_EQ(FindString(others, "mode"), "mig");
   EXPECT_EQ(others.at("gpus").as_array()[1].at("holders"), Json(JsonArray{holder}));
+}
+
+// Each GPU of a hybrid node tells in which way it is used, and what it may become.
+TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
+  device::SimGpus gpus(
+      {{gpu::Catalogue::Builtin().FindByName("H100-80GB"), "NVIDIA H100 80GB HBM3", false},
+       {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "NVIDIA H100 80GB HBM3", false},
+       {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "NVIDIA H100 80GB HBM3", true},
+       {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "NVIDIA H100 80GB HBM3", false}},
+      "hybrid");
+  device::MpsGpus shares(gpus);
+  device::PlainGpus plain(shares);
+  plain.GiveWhole(true);
+  ASSERT_TRUE(plain.ListGpus().ok());
+  const std::string slice = plain.Create(0, "shared", 2)->uuid;
+  ASSERT_TRUE(plain.Create(0, "shared", 6).ok());
+  const std::string whole = plain.Create(1, "gpu", 0)->uuid;
+  ASSERT_TRUE(plain.Create(2, "1g.10gb", 0).ok());
+  kubelet_.Assign({"ml", "turn", "main", "nvidia.com/gpu.shared", slice});
+  kubelet_.Assign({"ml", "all", "main", "nvidia.com/gpu", whole});
+  const NodeSample sample =
+      TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, 4).value();
+  const Json layout = Tell(sample)[0];
+  EXPECT_EQ(FindString(layout, "mode"), "hybrid");
+  const JsonArray& told = layout.at("gpus").as_array();
+  const char* ways[] = {"time slices", "whole", "MIG", ""};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(FindString(told[i], "way"), ways[i]) << i;
+  EXPECT_EQ(told[0].at("switches"), Json(JsonArray{"MIG", "MPS", "whole"}));
+  EXPECT_EQ(told[3].at("switches").as_array().size(), 4u);
+  const Json turn{{"namespace", "ml"}, {"pod", "turn"}, {"container", "main"}};
+  const JsonArray& turns = told[0].at("instances").as_array();
+  ASSERT_EQ(turns.size(), 2u);
+  EXPECT_EQ(told[0].at("slots"), 8);
+  EXPECT_EQ(turns[0].at("start"), 2);
+  EXPECT_EQ(turns[0].at("size"), 2) << "the slots of its placement";
+  EXPECT_EQ(turns[0].at("holders"), Json(JsonArray{turn}));
+  EXPECT_TRUE(told[0].at("holders").as_array().empty());
+  EXPECT_EQ(told[1].at("slots"), 0) << "it is not divided";
+  EXPECT_TRUE(told[1].at("instances").as_array().empty());
+  EXPECT_EQ(told[1].at("holders").as_array().size(), 1u);
+  // A server understands it, and tells it on as it came.
+  Json body = layout;
+  const auto record = ReadRecord(std::move(body));
+  ASSERT_TRUE(record.ok()) << record.status().ToString();
+  const auto& read = std::get<Layout>(record->what);
+  EXPECT_TRUE(read.gpus[0].InTurns());
+  EXPECT_FALSE(read.gpus[0].SharedByMps());
+  EXPECT_EQ(LayoutRecord(record->at, read).at("gpus"), layout.at("gpus"));
 }
 
 TEST_F(SamplerTest, PeopleGetATable) {

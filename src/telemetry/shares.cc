@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "gpu/modes.h"
 #include "gpu/occupancy.h"
 #include "gpu/shares.h"
 
@@ -70,6 +71,7 @@ Demand DemandOf(const State& state, Shares& shares) {
         demand.profiles.insert(resource.substr(kSharePrefix.size()));
       } else {
         demand.whole = true;
+        if (resource == gpu::kTimeSlice) demand.profiles.insert("shared");
       }
     }
   }
@@ -148,27 +150,31 @@ class Count {
   void AddWhole(const Node& node, const Gpu& gpu, int64_t slots) {
     const auto size = static_cast<double>(slots);
     if (!gpu.holders.empty()) return AddHeld("gpu", gpu.uuid, size);
-    const bool cut_later = node.layout.mode == "mig" && slots > 1;
+    const bool cut_later = (node.layout.mode == "mig" && slots > 1) || !gpu.switches.empty();
     AddLeft(node, gpu, size, !demand_.any || demand_.whole || cut_later);
   }
 
-  // Nobody measures what one MPS share does: it counts as what its GPU does.
+  // Nobody measures what one MPS share or time slice does: it counts as what its GPU does.
   void AddCut(const Node& node, const Gpu& gpu, double slots, const gpu::Model* model) {
-    const bool shared = gpu.SharedByMps();
+    const bool shared = gpu.SharedByMps(), together = shared || gpu.InTurns();
+    bool held = false;
     const double each = slots / static_cast<double>(gpu.slots);
     int64_t rest = gpu.slots;
     for (const Instance& instance : gpu.instances) {
       rest -= instance.size;
       const double size = each * static_cast<double>(instance.size);
       if (!instance.holders.empty()) {
-        AddHeld(shared ? "gpu" : "instance", shared ? gpu.uuid : instance.uuid, size);
+        held = true;
+        AddHeld(together ? "gpu" : "instance", together ? gpu.uuid : instance.uuid, size);
       } else {
         AddLeft(node, gpu, size, demand_.Wants(instance.profile));
       }
     }
     if (rest <= 0) return;
     const gpu::Model* divided = shared ? &gpu::SharesOf(static_cast<int>(gpu.slots)) : model;
-    AddLeft(node, gpu, each * static_cast<double>(rest), RestIsWanted(gpu, divided));
+    // It may become something else while nobody has any of it.
+    const bool wanted = RestIsWanted(gpu, divided) || (!held && !gpu.switches.empty());
+    AddLeft(node, gpu, each * static_cast<double>(rest), wanted);
   }
 
   // GPUs that are cut alike are looked at once.

@@ -93,6 +93,47 @@ TEST_F(StateTest, AGpuThatIsSharedByMemoryCountsAsAnyOther) {
   EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 16) << "by its GPU";
 }
 
+// Half of its turns are taken; beside it one that may become anything.
+TEST_F(StateTest, AGpuThatPodsTakeTurnsOnCountsByItsSlots) {
+  Report({1, 1, 7}, kReportStart);
+  const auto turn = [](int64_t start, JsonArray holders) {
+    return Json{{"id", start},         {"instance", "GPU-t::time::" + std::to_string(start)},
+                {"profile", "shared"}, {"start", start},
+                {"size", 4},           {"holders", std::move(holders)}};
+  };
+  const JsonArray held{{{"namespace", "a"}, {"pod", "p"}}};
+  const JsonArray switches{"MIG", "MPS"};
+  Tell({{"kind", "layout"},
+        {"at", kReportStart},
+        {"node", "hybrid"},
+        {"mode", "hybrid"},
+        {"gpus", JsonArray{{{"index", 0},
+                            {"gpu", "GPU-t"},
+                            {"product", "NVIDIA A100-SXM4-40GB"},
+                            {"slots", 8},
+                            {"mig", false},
+                            {"way", "time slices"},
+                            {"switches", switches},
+                            {"instances", JsonArray{turn(0, held), turn(4, {})}}},
+                           {{"index", 1},
+                            {"gpu", "GPU-u"},
+                            {"product", "NVIDIA A100-SXM4-40GB"},
+                            {"way", ""},
+                            {"switches", switches}}}}});
+  EXPECT_EQ(Now().slots, 24);
+  EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 24);
+  EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4 + 8) / 24);
+  Tell(PodRecord(kReportStart, "a", "waits", "pending", "nvidia.com/mig-4g.20gb"));
+  EXPECT_DOUBLE_EQ(Now().free, 8.0 / 24) << "turns are no use to it, a GPU that may be cut is";
+  Tell(PodRecord(kReportStart, "a", "turns", "pending", "nvidia.com/gpu.shared"));
+  EXPECT_DOUBLE_EQ(Now().free, (4.0 + 8) / 24);
+  Tell({{"kind", "gpu"},
+        {"at", kReportStart},
+        {"gpu", "GPU-t"},
+        {"metrics", {{"utilization", 0.5}}}});
+  EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 24) << "by its GPU";
+}
+
 TEST_F(StateTest, WhatItsNodeCannotFeedIsStranded) {
   Report({1, 1, 7}, kReportStart);
   const auto node = [](double cpu) {

@@ -77,6 +77,9 @@ void AppendGpu(const State& state, const Gpu& gpu, const Scope& scope, JsonText&
   json.Begin('{').Key("index").Number(gpu.index).Key("gpu").Text(gpu.uuid);
   json.Key("product").Text(gpu.product).Key("memory").Number(gpu.memory);
   json.Key("slots").Number(gpu.slots).Key("mig").Bool(gpu.mig).Key("health").Text(gpu.health);
+  json.Key("way").Text(gpu.way).Key("switches").Begin('[');
+  for (const std::string& way : gpu.switches) json.Text(way);
+  json.End(']');
   json.Key("instances").Begin('[');
   for (const Instance& instance : gpu.instances) {
     if (!scope.all() && !Sees(instance.holders, scope)) continue;

@@ -355,6 +355,17 @@ picture "$work/readme" >"$work/pictured"
 diff "$work/pictured" "$work/shown" >"$work/out" ||
   fail "the README shows what 'nos sandbox --speed 20 --for 60' prints; put that in"
 
+# Every way to use a GPU is shown, of the demo and of the examples.
+for workload in demo "$(dirname "$readme")/examples/modes"; do
+  call 0 "$nos" sandbox --speed 1000 --for 60 --workload "$workload"
+  for way in MIG MPS 'time slices' whole; do
+    grep -qE "^node-[1-3] gpu [0-3] [A-Z0-9-]+ +$way +\|" "$work/out" || fail "$workload shows $way"
+  done
+done
+refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 1 --hybrid 2
+call 0 "$nos" sandbox "${quick[@]}" --hybrid 1 --model H100-80GB
+grep -q "^node-1 gpu 0 H100-80GB   " "$work/out" || fail "the board's own name"
+
 # Into a file or a pipe nothing is cut.
 sed 's/name: n$/name: a-node-with-such-a-long-name-that-a-row-of-a-table-does-not-fit-80-columns-any-more/' \
   "$work/starving.yaml" >"$work/long.yaml"

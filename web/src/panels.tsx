@@ -7,7 +7,7 @@ import { ago, clock, count, duration, memory, metric, metricName, percent, reque
 import { splitRemedy } from "./lib/pods";
 import { href } from "./lib/route";
 import { useSeries } from "./lib/series";
-import { byMemory, cellsOf, holderName, kindNames, shortProduct, teamOf } from "./map/cells";
+import { byMemory, cellsOf, holderName, kindNames, pieceName, shortProduct, teamOf, wayText } from "./map/cells";
 import { Chart } from "./ui/chart";
 import { Icon } from "./ui/icons";
 import { Fact, Facts, Meter, SidePanel } from "./ui/panel";
@@ -202,7 +202,11 @@ export function GpuPanel({ node, gpu, place, past, onClose }: GpuPanelProps): Re
         <>
           <p className="muted">
             {shortProduct(gpu.product)}, {memory(gpu.memory)}
-            {gpu.mig ? `, ${gpu.slots} slots` : byMemory(gpu) ? `, ${gpu.slots} GiB for shares` : ", not cut"} · reported {ago(node.fresh_at, now)}
+            {byMemory(gpu) ? `, ${gpu.slots} GiB for shares` : gpu.slots > 0 ? `, ${gpu.slots} slots` : ", not cut"} · reported {ago(node.fresh_at, now)}
+          </p>
+          <p className="muted">
+            Way: {wayText(gpu)}
+            {(gpu.switches ?? []).length > 0 && `; while nothing is on it, it may become ${(gpu.switches ?? []).join(", ")}`}
           </p>
           {gpu.health && (
             <p className="notice bad" role="alert">
@@ -250,7 +254,7 @@ function Pieces({ gpu }: { gpu: Gpu }): ReactNode {
     <ul className="pieces">
       {cellsOf(gpu).map((cell, place) => (
         <li key={place} data-kind={cell.kind}>
-          <span className="piece-name">{cell.profile || (gpu.slots > 0 ? "–" : "whole")}</span>
+          <span className="piece-name">{pieceName(gpu, cell) || "–"}</span>
           <span className="piece-holder">
             {cell.holders.length === 0 ? (
               <span className="muted">{kindNames[cell.kind]}</span>

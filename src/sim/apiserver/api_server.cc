@@ -113,8 +113,22 @@ class ApiServer::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
+  PodAdmission& admission() { return admission_; }
+
   ApiResponse Serve(const ApiRequest& request) {
-    if (!ParseApiPath(request.path)) return Describe(request);
+    const auto path = ParseApiPath(request.path);
+    if (!path) return Describe(request);
+    const PodAdmission::Outcome admitted = admission_.Admit(*path, request, [&] {
+      const std::lock_guard lock(mutex_);
+      return state_.store.Get({kPodStorage, {path->ns, path->name}}) != nullptr;
+    });
+    if (admitted.refusal) return ToResponse(*admitted.refusal);
+    ApiResponse response = ServeAdmitted(admitted.changed ? *admitted.changed : request);
+    for (const std::string& warning : admitted.warnings) response.warnings.push_back(warning);
+    return response;
+  }
+
+  ApiResponse ServeAdmitted(const ApiRequest& request) {
     auto call = Understand(request);
     if (!call.ok()) return ToResponse(call.status());
     if (call->path.name.empty() && request.method == "GET") return List(*call);
@@ -444,6 +458,7 @@ class ApiServer::Impl {
   mutable std::mutex mutex_;
   const std::shared_ptr<WatchHub> hub_;
   ApiState state_;
+  PodAdmission admission_;
 };
 
 ApiServer::ApiServer(const Clock& clock, const ApiServerOptions& options)
@@ -452,6 +467,8 @@ ApiServer::ApiServer(const Clock& clock, const ApiServerOptions& options)
 ApiServer::~ApiServer() = default;
 
 Result<ApiResponse> ApiServer::Do(const ApiRequest& request) { return impl_->Serve(request); }
+
+void ApiServer::SetPodWebhook(PodWebhook webhook) { impl_->admission().Set(std::move(webhook)); }
 
 std::optional<ApiResponse> ApiServer::CheckAddress(const ApiRequest& request) {
   const Check refusal = impl_->CheckAddress(request);

@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "kube/transport.h"
 #include "sim/apiserver/watch_hub.h"
+#include "sim/apiserver/webhook.h"
 
 namespace nos::sim {
 
@@ -50,6 +51,10 @@ class ApiServer final : public kube::Transport {
   // Error: the code of the refusal, as kube::StatusOf gives it. A version that is too old is an
   // ERROR event in the stream instead.
   Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override;
+
+  // From now on pods are made as it says; without `matches`, none is asked. What the webhook uses
+  // must be there until another is set and no request is under way.
+  void SetPodWebhook(PodWebhook webhook);
 
   // The refusal of a request for what is not served, whatever its body says: null when it is.
   std::optional<kube::ApiResponse> CheckAddress(const kube::ApiRequest& request);

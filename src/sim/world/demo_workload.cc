@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
+#include "gpu/board.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 #include "sim/world/workload.h"
 
@@ -21,12 +24,20 @@ std::string PlainProfile(const gpu::Model& model, int compute) {
   const gpu::Profile* best = nullptr;
   for (const gpu::Profile& profile : model.profiles()) {
     const bool plain = profile.name.find_first_of("+-") == std::string::npos;
-    if (!plain || profile.compute > compute) continue;
+    if (!plain || gpu::IsPlain(profile) || profile.compute > compute) continue;
     const bool better = best == nullptr || profile.compute > best->compute ||
                         (profile.compute == best->compute && profile.memory_mib < best->memory_mib);
     if (better) best = &profile;
   }
   return best == nullptr ? model.profiles()[0].name : best->name;
+}
+
+// What the names of pods of such GPUs begin with, where there are others.
+std::string PrefixOf(const gpu::Model& model) {
+  std::string prefix = model.counted() ? model.name() : gpu::BoardOf(model.name());
+  if (!model.counted() && model.FindProfile(gpu::kWholeGpu)) prefix += "-hybrid";
+  std::ranges::replace(prefix, '+', '-');
+  return ToLower(prefix + "-");
 }
 
 class Demo {
@@ -53,6 +64,13 @@ class Demo {
     if (gpus_ > 1) AddSpanning();
     Add(std::max(1, gpus_ / 4), "urgent", large_, 75, 40 * kSecond, 100);
     Add(gpus_, "night", small_, 150, 120 * kSecond, 0);
+  }
+
+  // Whole GPUs and time slices, one and a few.
+  void WritePlain() {
+    constexpr int kTurns = 3;
+    Add(1, "whole", "gpu", 3, 60 * kSecond, 0);
+    Add(kTurns, "turn", "shared", 5, 90 * kSecond, 0);
   }
 
  private:
@@ -94,10 +112,10 @@ std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, ui
   Random random(seed);
   std::vector<PodSpec> pods;
   for (const auto& [name, entry] : models) {
-    std::string prefix = models.size() == 1 ? "" : name + "-";
-    std::transform(prefix.begin(), prefix.end(), prefix.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    Demo(*entry.first, entry.second, prefix, random, pods).Write();
+    const std::string prefix = models.size() == 1 ? "" : PrefixOf(*entry.first);
+    Demo demo(*entry.first, entry.second, prefix, random, pods);
+    demo.Write();
+    if (!entry.first->counted() && entry.first->FindProfile(gpu::kWholeGpu)) demo.WritePlain();
   }
   if (!gpus.empty()) {
     PodSpec greedy;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <set>
 
 #include "sim/world/event_queue.h"
 #include "sim/world/faulty_transport.h"
@@ -74,6 +75,20 @@ TEST(WorkloadTest, DemoIsTheSameForTheSameSeedAndFitsTheModels) {
       }
     }
   }
+}
+
+TEST(WorkloadTest, DemoOfHybridNodesHasAllWays) {
+  const auto& catalogue = gpu::Catalogue::Builtin();
+  const gpu::Model* hybrid = catalogue.FindModes("H100-80GB+GPU+TIME-4");
+  const auto demo = DemoWorkload({hybrid, catalogue.FindByName("A100-40GB")}, 3);
+  std::set<std::string> asked;
+  for (const PodSpec& pod : demo) {
+    EXPECT_EQ(pod.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
+              std::string::npos)
+        << pod.name;
+    if (pod.name.starts_with("h100-80gb-hybrid-")) asked.insert(pod.containers[0].begin()->first);
+  }
+  EXPECT_TRUE(asked.contains("gpu") && asked.contains("shared") && asked.contains("1g.10gb"));
 }
 
 // A server whose only watch delivers what the test puts in.

@@ -263,12 +263,13 @@ Json BudgetObject(const std::string& ns, const std::string& name, const std::str
 Json PodObject(const PodSpec& spec) {
   cluster::StringMap labels = spec.labels;
   labels.emplace(kPodLabel, spec.name);
-  JsonObject annotations;
+  JsonObject annotations = ToJson(spec.annotations);
   if (spec.run) annotations[kRunSeconds] = fmt::format("{}", ToSeconds(*spec.run));
   JsonObject pod_spec = {{"containers", ContainersJson(spec)},
                          {"restartPolicy", "Never"},
                          {"schedulerName", "default-scheduler"},
                          {"terminationGracePeriodSeconds", 5}};
+  if (spec.host_ipc) pod_spec["hostIPC"] = true;
   if (!spec.init.empty()) {
     annotations[kInitSeconds] = fmt::format("{}", ToSeconds(spec.init_run));
     const JsonObject asked = LimitsJson(spec.init);

@@ -81,6 +81,8 @@ struct PodSpec {
   std::string node = {};  // bound from the start when not empty
   Duration arrival{};
   std::optional<Duration> run = {};  // absent: for ever
+  cluster::StringMap annotations = {};
+  bool host_ipc = false;
 };
 
 // "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me"; of a share

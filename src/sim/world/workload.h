@@ -36,6 +36,14 @@ Result<Workload> ReadWorkload(std::string_view text, std::string_view source);
 // then large; one pod whose slices lie on two GPUs; an urgent one; and one that no GPU can serve.
 std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, uint64_t seed);
 
+// A cluster of one node cut by MIG, one whose GPUs are each used in their own way, and one that
+// shares GPUs by memory; and what shows all ways within a minute there: slices, shares, time
+// slices, whole GPUs, and pods that say what they need and leave the choice to the webhook. A GPU
+// of the second node is switched when those who had it have ended, and one pod asks for more than
+// there is.
+std::vector<NodeSpec> ModesCluster();
+std::vector<PodSpec> ModesWorkload(uint64_t seed);
+
 struct RandomWorkload {
   int pods = 20;
   Duration arrivals_last = std::chrono::minutes(3);

@@ -43,6 +43,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       faults_(options_.faults, options_.start + options_.faults_last, random_.Fork(), clock_),
       kubelet_faults_(WithoutCrashes(options_.faults), faults_.until(), random_.Fork(), clock_),
       api_(clock_),
+      slices_(catalogue_, clock_, api_),
       client_(api_),
       pods_(kube::kPods, cluster::ReadPod),
       nodes_(kube::kNodes, cluster::ReadNode),
@@ -56,6 +57,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
     if (after == nullptr || after->node_name.empty()) return;
     CheckBinding(*after, before != nullptr && before->node_name.empty());
   });
+  api_.SetPodWebhook(slices_.Hook());
   ScheduleRivals();
   nodes_.AddHandler([this](const std::string& name, const auto& before, const auto& after) {
     const auto open = [](const auto& node) { return node != nullptr && node->taints.empty(); };
@@ -66,7 +68,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
   });
 }
 
-World::~World() = default;
+World::~World() { api_.SetPodWebhook({}); }
 
 Environment World::Env() {
   return {catalogue_, api_, clock_, queue_, log_, faults_, kubelet_faults_, random_, violations_};

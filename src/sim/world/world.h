@@ -28,6 +28,7 @@
 #include "sim/world/machine.h"
 #include "sim/world/pod_keeper.h"
 #include "sim/world/quota_judge.h"
+#include "sim/world/slice_webhook.h"
 
 namespace nos::sim {
 
@@ -159,6 +160,7 @@ class World {
   EventLog log_;
   Faults faults_, kubelet_faults_;
   ApiServer api_;
+  SliceWebhook slices_;
   kube::Client client_;
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;

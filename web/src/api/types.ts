@@ -55,16 +55,22 @@ export interface Instance {
   unmeasured?: Record<string, string>;
 }
 
+export type Way = "MIG" | "MPS" | "time slices" | "whole";
+
 export interface Gpu {
   index: number;
   gpu: string;
   product: string;
   memory: number;
-  /** Memory slots that placements count in; without MIG GiB for MPS shares; 0: the GPU is not cut. */
+  /** Memory slots that placements, and time slices, count in; GiB for MPS shares; 0: the GPU is not divided. */
   slots: number;
   mig: boolean;
   /** Empty, or why the GPU cannot be used. */
   health: string;
+  /** In which way it is used; "" while nothing is on it. Servers before this do not say. */
+  way?: Way | "";
+  /** What else it may become. */
+  switches?: Way[];
   instances: Instance[];
   holders: Holder[];
   metrics?: Metrics;
@@ -203,6 +209,8 @@ export interface PodDetail extends Pod {
 export interface GpuLayout {
   index: number;
   profiles: Record<string, number>;
+  /** In which way the GPU is used so; "" for nothing on it. */
+  way?: Way | "";
 }
 
 export interface PodName {

@@ -62,6 +62,13 @@ export function changesOf(decision: Decision): Change[] {
   });
 }
 
+/** "MIG → time slices" when the GPU is used in another way than before; "" when it is not. */
+export function switchOf({ before, after }: Change): string {
+  const was = before?.way ?? "";
+  const is = after?.way ?? "";
+  return was && is && was !== is ? `${was} → ${is}` : "";
+}
+
 /** What the whole decision costs. */
 export function costOf(decision: Decision): { made: number; destroyed: number } {
   const cost = { made: 0, destroyed: 0 };

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, typ
 import type { Node } from "../api/types";
 import { percent } from "../lib/format";
 import { useDark } from "../lib/theme";
-import { cellsOf, describe, holderName, kindNames, shortProduct } from "./cells";
+import { cellsOf, describe, holderName, kindNames, pieceName, shortProduct, wayText } from "./cells";
 import { coloursOf, draw, type By, type Scene } from "./draw";
 import { gpuRect, hit, layOut, move, type Cursor, type Hit, type Zoom } from "./geometry";
 import type { TeamMark } from "../lib/palette";
@@ -152,13 +152,13 @@ function Hint({ hit: found, x, y, width, height }: { hit: Hit; x: number; y: num
   return (
     <div className="map-hint" style={style} aria-hidden="true">
       <div className="map-hint-title">
-        {box.node.node} · GPU {gpu.index} <span className="muted">{shortProduct(gpu.product)}</span>
+        {box.node.node} · GPU {gpu.index} <span className="muted">{shortProduct(gpu.product)} · {wayText(gpu)}</span>
       </div>
       {gpu.health && <div className="bad-text">{gpu.health}</div>}
       {cell && (
         <>
           <div>
-            {cell.profile || (gpu.slots > 0 ? "" : "whole GPU")} <span className="muted">{kindNames[cell.kind]}</span>
+            {pieceName(gpu, cell)} <span className="muted">{kindNames[cell.kind]}</span>
           </div>
           {cell.holders.slice(0, 4).map((holder) => (
             <div key={holderName(holder)} className="ellipsis">

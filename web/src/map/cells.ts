@@ -58,8 +58,26 @@ function cell(gpu: Gpu, from: number, to: number, holders: Holder[], utilization
   };
 }
 
+/** Whether pods take turns on it: a time slice lies on slots, as an instance does. */
+const inTurns = (gpu: Gpu): boolean => gpu.way === "time slices";
+
 /** Whether pods share its memory (MPS): what lies there lies nowhere, and its slots are GiB. */
-export const byMemory = (gpu: Gpu): boolean => gpu.slots > 0 && !gpu.mig;
+export const byMemory = (gpu: Gpu): boolean => gpu.slots > 0 && !gpu.mig && !inTurns(gpu);
+
+/** In which way it is used, as a word; where the server tells none, by who holds what of it. */
+export function wayText(gpu: Gpu): string {
+  if (gpu.way) return gpu.way;
+  if (gpu.instances.length === 0) return gpu.holders.length === 0 ? "free" : gpu.holders.length === 1 ? "whole" : "shared";
+  return byMemory(gpu) ? "MPS" : "MIG";
+}
+
+/** What a piece of it is called. */
+export function pieceName(gpu: Gpu, cell: Cell): string {
+  if (cell.profile === "shared") return "time slice";
+  if (cell.profile) return cell.profile;
+  if (cell.kind === "uncut") return gpu.slots > 0 ? "" : "not divided";
+  return gpu.slots > 0 ? "" : "whole GPU";
+}
 
 /** Of shares of memory one begins where the one before ends. */
 function placed(gpu: Gpu): Instance[] {
@@ -73,7 +91,8 @@ function placed(gpu: Gpu): Instance[] {
 export function cellsOf(gpu: Gpu): Cell[] {
   if (gpu.slots <= 0) return sharesOf(gpu);
   const cells: Cell[] = [];
-  const whole = byMemory(gpu) ? gpu.metrics?.utilization : undefined; // nobody measures a share
+  // Nobody measures a share or a turn.
+  const whole = byMemory(gpu) || inTurns(gpu) ? gpu.metrics?.utilization : undefined;
   let at = 0;
   const gap = (to: number): void => {
     if (to > at) {
@@ -96,6 +115,8 @@ export function cellsOf(gpu: Gpu): Cell[] {
 
 /** A GPU that is not cut is one piece, or as many as pods share it. */
 function sharesOf(gpu: Gpu): Cell[] {
+  const undecided = gpu.way === "" && (gpu.switches ?? []).length > 0 && gpu.holders.length === 0;
+  if (undecided && gpu.health === "") return [{ ...cell(gpu, 0, 1, [], null), kind: "uncut" }];
   const utilization = measured(gpu.metrics?.utilization);
   const shared = gpu.instances.length > 0 ? gpu.instances : undefined;
   const many = shared?.length ?? Math.max(1, gpu.holders.length);
@@ -144,6 +165,7 @@ export function describe(node: Node, gpu: Gpu): string {
   const cells = cellsOf(gpu);
   const held = cells.filter((each) => each.holders.length > 0);
   const parts = [`node ${node.node}, GPU ${gpu.index}, ${shortProduct(gpu.product)}`];
+  if (gpu.way) parts.push(gpu.way);
   if (gpu.health) parts.push(`out of service: ${gpu.health}`);
   if (!node.ready) parts.push("node not ready");
   const share = held.reduce((sum, each) => sum + each.to - each.from, 0);

@@ -5,7 +5,7 @@ import { api } from "../api/client";
 import type { Decision, GpuLayout, PodName } from "../api/types";
 import { useCluster, useEvent, useNow, useRange, useResource } from "../lib/data";
 import { ago, clock, count, counted, milliseconds, percent } from "../lib/format";
-import { byTime, changesOf, compute, costOf, difference, doneAt, madeAt, piecesOf, withDecision, type Change } from "../lib/layouts";
+import { byTime, changesOf, compute, costOf, difference, doneAt, madeAt, piecesOf, switchOf, withDecision, type Change } from "../lib/layouts";
 import { href, setParams, useRoute } from "../lib/route";
 import { useSeries } from "../lib/series";
 import type { TimeRange } from "../lib/range";
@@ -192,6 +192,7 @@ function Pods({ title, pods, none }: { title: string; pods: PodName[]; none: str
 
 function ChangeRow({ change, at }: { change: Change; at: number }): ReactNode {
   const changes = difference(change.before, change.after);
+  const other = switchOf(change);
   return (
     <li className="change">
       <a className="change-where" href={href("map", { at: String(at), sel: `${change.node}/${change.index}` })}>
@@ -201,6 +202,7 @@ function ChangeRow({ change, at }: { change: Change; at: number }): ReactNode {
       <span aria-hidden="true" className="muted">→</span>
       <Strip label="after" layout={change.after} other={change.before} />
       <span className="change-words">
+        {other && <strong>{other} </strong>}
         {changes.length === 0
           ? "layout unchanged"
           : changes.map(({ profile, change: many }) => `${many > 0 ? "+" : "−"}${Math.abs(many)} ${profile}`).join(", ")}

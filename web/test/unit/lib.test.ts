@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Decision, Job, Node, Overview, Pod, Series } from "../../src/api/types";
+import type { Decision, GpuLayout, Job, Node, Overview, Pod, Series } from "../../src/api/types";
 import { partsOf } from "../../src/lib/capacity";
 import { mergeNodes } from "../../src/lib/data";
-import { changesOf, costOf, difference, doneAt, madeAt, piecesOf, withDecision } from "../../src/lib/layouts";
+import { changesOf, costOf, difference, doneAt, madeAt, piecesOf, switchOf, withDecision } from "../../src/lib/layouts";
 import { contrast, inkOn, markTeams, rampColour, rampStep, rampSteps, teamColours } from "../../src/lib/palette";
 import { groupPods, isWanted, memoryOf, mergePods, splitRemedy } from "../../src/lib/pods";
 import { podText, quoted } from "../../src/lib/podtext";
@@ -92,6 +92,13 @@ describe("decisions", () => {
     const all = withDecision([second, first], { ...first, at: 9, took_ms: 3 }, 9);
     expect(all.map((each) => each.id)).toEqual(["b", "a"]);
     expect([madeAt(all[1]!), doneAt(all[1]!), madeAt({ at: 5 })]).toEqual([1, 4, 5]);
+  });
+  it("say that a GPU is used in another way", () => {
+    const side = (way?: "MIG" | "MPS" | ""): GpuLayout => ({ index: 0, profiles: {}, ...(way === undefined ? {} : { way }) });
+    const changed = (before: GpuLayout | undefined, after: GpuLayout): string => switchOf({ node: "n", index: 0, before, after });
+    expect(changed(side("MIG"), side("MPS"))).toBe("MIG → MPS");
+    expect([changed(side("MIG"), side("MIG")), changed(side(""), side("MPS")), changed(side(), side()), changed(undefined, side("MPS"))])
+      .toEqual(["", "", "", ""]);
   });
   it("differ in the largest first", () => {
     const [change] = changesOf(decision);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Gpu, Instance, Node } from "../../src/api/types";
-import { cellsOf, countSlots, describe as sentence, shortProduct, teamOf } from "../../src/map/cells";
+import { cellsOf, countSlots, describe as sentence, pieceName, shortProduct, teamOf, wayText } from "../../src/map/cells";
 import { fit } from "../../src/map/draw";
 import { cursorOf, filterNodes } from "../../src/map/find";
 import { gpuRect, hit, layOut, move } from "../../src/map/geometry";
@@ -58,6 +58,33 @@ describe("pieces of a GPU", () => {
       [0.75, 0.875, "free", "5gb"],
       [0.875, 1, "uncut", ""],
     ]);
+  });
+  it("of a GPU that pods take turns on lie on the slots of their placements", () => {
+    const turn = (start: number, pod = ""): Instance => ({ ...instance(start, 2, pod), profile: "shared" });
+    const turns = gpu(0, [turn(4), turn(2, "a")], { mig: false, way: "time slices", switches: ["MIG"], metrics: { utilization: 0.5 } });
+    expect(cellsOf(turns).map((each) => [each.from, each.to, each.kind, pieceName(turns, each)])).toEqual([
+      [0, 0.25, "uncut", ""],
+      [0.25, 0.5, "busy", "time slice"],
+      [0.5, 0.75, "free", "time slice"],
+      [0.75, 1, "uncut", ""],
+    ]);
+  });
+  it("say whether a GPU is whole, or free for any way", () => {
+    const uncut = { slots: 0, mig: false, switches: ["MIG" as const, "MPS" as const] };
+    const whole = gpu(0, [], { ...uncut, way: "whole", holders: [{ namespace: "a", pod: "x" }] });
+    const open = gpu(1, [], { ...uncut, way: "" });
+    const offered = gpu(2, [], { ...uncut, way: "whole" });
+    const pieces = (of: Gpu): unknown => cellsOf(of).map((each) => [each.kind, pieceName(of, each)]);
+    expect(pieces(whole)).toEqual([["held", "whole GPU"]]);
+    expect(pieces(open)).toEqual([["uncut", "not divided"]]);
+    expect(pieces(offered)).toEqual([["free", "whole GPU"]]);
+    expect([whole, open, offered].map(wayText)).toEqual(["whole", "free", "whole"]);
+    expect(sentence(node("n", [whole]), whole)).toContain("; whole; 100 per cent held; whole by a/x");
+  });
+  it("have a way even where the server tells none", () => {
+    const shared = gpu(0, [instance(0, 10)], { slots: 39, mig: false });
+    expect([gpu(0, [instance(0, 1)]), gpu(0, []), shared].map(wayText)).toEqual(["MIG", "free", "MPS"]);
+    expect(wayText(gpu(0, [], { slots: 0, mig: false, holders: [{ namespace: "a", pod: "x" }] }))).toBe("whole");
   });
   it("of a broken GPU are all out of service", () => {
     expect(new Set(cellsOf(gpu(0, [instance(0, 4, "p")], { health: "Xid 79" })).map((each) => each.kind))).toEqual(new Set(["out"]));

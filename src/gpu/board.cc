@@ -1,0 +1,73 @@
+#include "gpu/board.h"
+
+#include <algorithm>
+
+#include "gpu/modes.h"
+#include "gpu/shares.h"
+
+namespace nos::gpu {
+namespace {
+
+constexpr std::string_view kSharesPrefix = "MPS-";
+constexpr std::string_view kAllWays[] = {kMigWay, kMpsWay, kTimeWay, kWholeWay};
+
+bool AreDigits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// What gpu/modes.h and gpu/shares.h put behind a name.
+bool IsAddition(std::string_view part) {
+  if (part == "GPU") return true;
+  for (const std::string_view counted : {"TIME-", "CLIENTS-"}) {
+    if (part.starts_with(counted)) return AreDigits(part.substr(counted.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string BoardOf(std::string_view model) {
+  for (size_t plus = model.rfind('+'); plus != std::string_view::npos && plus > 0;
+       plus = model.rfind('+')) {
+    if (!IsAddition(model.substr(plus + 1))) break;
+    model = model.substr(0, plus);
+  }
+  if (FindShares(model) != nullptr) model.remove_prefix(kSharesPrefix.size());
+  return std::string(model);
+}
+
+std::string BoardOf(const Model& model, const Model* other, const Model* product) {
+  if (!model.counted()) return BoardOf(model.name());
+  const Model* telling = other != nullptr && !other->counted() ? other : product;
+  return BoardOf(telling != nullptr ? telling->name() : model.name());
+}
+
+std::string_view WayOfProfile(std::string_view profile) {
+  if (profile == "gpu") return kWholeWay;
+  if (profile == "shared") return kTimeWay;
+  const bool share = profile.size() > 2 && profile.ends_with("gb") &&
+                     AreDigits(profile.substr(0, profile.size() - 2));
+  return share ? kMpsWay : kMigWay;
+}
+
+std::string_view WayOf(const Model& model, std::span<const Placement> there) {
+  return there.empty() ? std::string_view() : WayOfProfile(model.profile(there[0].profile).name);
+}
+
+std::vector<std::string_view> WaysOf(const Model& model, const Model* other) {
+  const auto has = [](const Model& of, std::string_view way) {
+    if (of.counted()) return way == kMpsWay;
+    for (size_t p = 0; p < of.profiles().size(); ++p) {
+      const auto id = static_cast<ProfileId>(p);
+      if (of.Allows(id) && WayOfProfile(of.profile(id).name) == way) return true;
+    }
+    return false;
+  };
+  std::vector<std::string_view> ways;
+  for (const std::string_view way : kAllWays) {
+    if (has(model, way) || (other != nullptr && has(*other, way))) ways.push_back(way);
+  }
+  return ways;
+}
+
+}  // namespace nos::gpu

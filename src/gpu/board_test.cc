@@ -1,0 +1,73 @@
+#include "gpu/board.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/modes.h"
+#include "gpu/shares.h"
+
+namespace nos::gpu {
+namespace {
+
+using ::testing::ElementsAre;
+
+const Model& Find(std::string_view name) {
+  const Model* model = Catalogue::Builtin().FindModes(name);
+  if (model == nullptr) model = Catalogue::Builtin().FindByName(name);
+  EXPECT_NE(model, nullptr) << name;
+  return *model;
+}
+
+TEST(BoardTest, WithoutWhatElseItMayBe) {
+  for (const auto& [model, board] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {"H100-80GB", "H100-80GB"},
+           {"H100-80GB+GPU", "H100-80GB"},
+           {"H100-80GB+TIME-4", "H100-80GB"},
+           {"A30+GPU+TIME-4", "A30"},
+           {"GPU-47GB+GPU+TIME-7", "GPU-47GB"},
+           {"MPS-79GB", "79GB"},
+           {"MPS-79GB+CLIENTS-16", "79GB"},
+           {"Mine+GPUS", "Mine+GPUS"},
+           {"Mine+TIME-x", "Mine+TIME-x"},
+           {"MPS-many", "MPS-many"},
+           {"+GPU", "+GPU"},
+           {"", ""}}) {
+    EXPECT_EQ(BoardOf(model), board) << model;
+  }
+}
+
+TEST(BoardTest, SharesAreOfTheBoardThatIsKnown) {
+  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  const Model& mig = Find("A100-40GB");
+  EXPECT_EQ(BoardOf(SharesOf(79), &cut, &mig), "H100-80GB") << "what the agent tells counts";
+  EXPECT_EQ(BoardOf(SharesOf(39), nullptr, &mig), "A100-40GB");
+  EXPECT_EQ(BoardOf(SharesOf(39), nullptr), "39GB");
+  EXPECT_EQ(BoardOf(cut, &SharesOf(79), &mig), "H100-80GB");
+}
+
+TEST(BoardTest, TheWayIsThatOfWhatLiesThere) {
+  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  const auto way = [](const Model& model, std::string_view profile) {
+    const Placement there[] = {{model.FindProfile(profile).value(), 0}};
+    return WayOf(model, there);
+  };
+  EXPECT_EQ(way(cut, "3g.40gb"), "MIG");
+  EXPECT_EQ(way(cut, "nvidia.com/gpu"), "whole");
+  EXPECT_EQ(way(cut, "nvidia.com/gpu.shared"), "time slices");
+  EXPECT_EQ(way(SharesOf(79), "10gb"), "MPS");
+  EXPECT_EQ(WayOf(cut, {}), "");
+  EXPECT_EQ(WayOfProfile("1g.10gb+me"), "MIG");
+  EXPECT_EQ(WayOfProfile("gb"), "MIG") << "no share is called that";
+}
+
+TEST(BoardTest, TheWaysThatItMayTake) {
+  const Model& cut = Find("H100-80GB+GPU+TIME-4");
+  EXPECT_THAT(WaysOf(cut, &SharesOf(79)), ElementsAre("MIG", "MPS", "time slices", "whole"));
+  EXPECT_THAT(WaysOf(SharesOf(79), &cut), ElementsAre("MIG", "MPS", "time slices", "whole"));
+  EXPECT_THAT(WaysOf(Find("GPU-47GB+GPU+TIME-4"), nullptr), ElementsAre("time slices", "whole"));
+  EXPECT_THAT(WaysOf(Find("A100-40GB"), nullptr), ElementsAre("MIG"));
+  EXPECT_THAT(WaysOf(SharesOf(39), nullptr), ElementsAre("MPS"));
+}
+
+}  // namespace
+}  // namespace nos::gpu
