@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "controllers/measures.h"
+#include "controllers/nebuly_plugin.h"
 #include "controllers/node_write.h"
 #include "device/plain_gpus.h"
 
@@ -137,10 +138,12 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
   ReadTargets(round);
+  MatchTargets(round);
   KeepDaemons(round);
   if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
+  if (extras_.nebuly_shares) round.keep.merge(SharesBelow(round.keep));
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {

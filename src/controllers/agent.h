@@ -70,6 +70,8 @@ struct AgentExtras {
   // for hybrid; only with a plugin of our own.
   bool gives_whole = false;
   int time_slices = 0;
+  // Shares are Nebuly's plugin's, which numbers them (controllers/nebuly_plugin.h).
+  bool nebuly_shares = false;
 };
 
 // The node's condition that tells whether its GPUs are well: "True", or "False" and what is wrong.
@@ -123,6 +125,7 @@ class Agent final : public Reconciler {
   bool IsServed(const std::string& gpu_uuid) const;
   bool IsBeingServed(int gpu) const;
   void ReadTargets(Round& round);
+  void MatchTargets(Round& round) const;
   Status Offer(Round& round, kube::Client& client, Time now);
   bool InOffer(const std::string& uuid) const;
   std::map<std::string, int64_t> CountsFor(const Round& round) const;
