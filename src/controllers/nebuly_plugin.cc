@@ -195,7 +195,9 @@ Status NebulyPlugin::OfferShares(const Devices& shares) {
     since_ = now;
   }
   settled_.reset();
+  if (!offered && named_ == wanted && now < look_again_) return NotYet(waiting_);
   NOS_RETURN_IF_ERROR(Follow(wanted, offered));
+  named_.reset();
   sought_.reset();
   settled_ = wanted;
   look_again_ = now + options_.look_again;
@@ -216,10 +218,13 @@ Status NebulyPlugin::Follow(const NebulyShares& wanted, bool offered) {
     const Result<NebulyShares> named = ReadNebulyConfig(text->second, gpus);
     if (named.ok() && *named == wanted) {
       if (offered) return Confirm(labels.config, wanted, texts);
-      return NotYet(
-          fmt::format("label {} of node {} names key {} of ConfigMap {}, which the plugin "
-                      "has not made the kubelet's offer",
-                      kNebulyLabel, options_.config_map.node, labels.config, map_.Name()));
+      named_ = wanted;
+      look_again_ = clock_.Now() + options_.look_while_waiting;
+      waiting_ = fmt::format(
+          "label {} of node {} names key {} of ConfigMap {}, but the kubelet does not offer what "
+          "that says",
+          kNebulyLabel, options_.config_map.node, labels.config, map_.Name());
+      return NotYet(waiting_);
     }
   }
   return Publish(wanted, texts);

@@ -55,7 +55,8 @@ struct NebulyPluginOptions {
   // Where the plugin's files cannot be seen: kubelets bring them within two minutes (one between
   // syncs, one that they may use what they have).
   Duration volume_lag = std::chrono::minutes(2);
-  Duration patience = std::chrono::minutes(3);    // then somebody is told
+  Duration patience = std::chrono::minutes(3);  // then somebody is told
+  Duration look_while_waiting = std::chrono::seconds(10);
   Duration look_again = std::chrono::minutes(5);  // at a ConfigMap and a label that are right
 };
 
@@ -113,6 +114,8 @@ class NebulyPlugin final : public kubelet::DevicePlugin {
   std::optional<NebulyShares> sought_;          // not yet
   Time since_{};                                // that it is sought
   Time look_again_{};
+  std::optional<NebulyShares> named_;  // by label and ConfigMap, and not offered yet
+  std::string waiting_;                // for what, then
   std::string written_key_;
   Time written_{};                  // that key, or first seen there
   std::set<std::string> reminded_;  // uids of the plugin's pods, of that key
