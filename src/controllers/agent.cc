@@ -91,7 +91,10 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   }
   const device::Progress progress = Decide(*round, now);
   if (progress.next) return Act(*progress.next, *round, client, clock);
-  if (!withdraws) offered = device_plugin_.Offer(OfferOf(round->devices, {}));
+  if (!withdraws) {
+    offered_.reset();  // what it holds is not this agent's to say
+    offered = device_plugin_.Offer(OfferOf(round->devices, GivenUp(*round)));
+  }
   Outcome rest = Rest(progress, *round, offered.ok(), client, now);
   AnnounceOffer(*round, offered, client, now);
   if (!rest.error.ok() || offered.ok()) return rest;

@@ -126,6 +126,7 @@ class Agent final : public Reconciler {
   bool IsBeingServed(int gpu) const;
   void ReadTargets(Round& round);
   void MatchTargets(Round& round) const;
+  std::set<std::string> GivenUp(const Round& round) const;
   Status Offer(Round& round, kube::Client& client, Time now);
   bool InOffer(const std::string& uuid) const;
   std::map<std::string, int64_t> CountsFor(const Round& round) const;

@@ -49,6 +49,16 @@ void Agent::MatchTargets(Round& round) const {
   std::ranges::move(obstacles, std::back_inserter(round.unreadable));
 }
 
+// What is on its way out and need not be offered until it is gone: shares of Nebuly's plugin, which
+// so is told once.
+std::set<std::string> Agent::GivenUp(const Round& round) const {
+  std::set<std::string> shares;
+  for (const auto& [id, resource] : round.unwanted) {
+    if (extras_.nebuly_shares && device::ParseMpsShareId(id)) shares.insert(id);
+  }
+  return shares;
+}
+
 // UUIDs of GPUs that a former agent has shared, and this one not yet: pods hold shares of them, or
 // a daemon is there.
 std::set<std::string> Agent::WereShared(const Round& round) const {

@@ -50,7 +50,11 @@ class AgentNebulyTest : public AgentTest {
     api_.intercept = [this](const kube::ApiRequest& request) { return Before(request); };
     Start();
   }
-  ~AgentNebulyTest() override { std::filesystem::remove_all(folder_); }
+  ~AgentNebulyTest() override {
+    runner_.reset();
+    agent_.reset();
+    std::filesystem::remove_all(folder_);
+  }
 
   // A new agent, which knows nothing of shares.
   void Start() {
@@ -92,7 +96,7 @@ class AgentNebulyTest : public AgentTest {
     std::map<std::string, std::string> texts;
     const Json map = *api_.Find("configmaps", kMap);
     for (const auto& [key, text] : map.at("data").as_object()) {
-      texts[std::string(key)] = std::string(View(text.as_string()));
+      texts[std::string(key)] = std::string(nos::View(text.as_string()));
     }
     return texts;
   }

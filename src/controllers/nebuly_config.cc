@@ -14,7 +14,7 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostBytes = 64 << 10;
+constexpr size_t kMostBytes = 256 << 10;
 constexpr std::string_view kVendor = "nvidia.com/";
 constexpr size_t kMostOfNode = 28;  // of a long name
 constexpr size_t kHashDigits = 16;

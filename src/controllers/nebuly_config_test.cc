@@ -98,7 +98,7 @@ TEST(NebulyConfig, WhatWouldBeSomethingElseIsRefused) {
   EXPECT_THAT(Refusal("sharing: {mps: {resources: []}}"), HasSubstr("missing"));
   EXPECT_THAT(Refusal("sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu}]}}"),
               HasSubstr("time slices"));
-  EXPECT_THAT(Refusal(std::string(100'000, 'a')), HasSubstr("longer"));
+  EXPECT_THAT(Refusal(std::string(300'000, 'a')), HasSubstr("longer"));
 }
 
 TEST(NebulyKey, SaysWhoseItIs) {

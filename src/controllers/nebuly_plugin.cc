@@ -177,6 +177,7 @@ bool NebulyPlugin::Shows(const std::string& device_id) const {
 }
 
 Status NebulyPlugin::OfferShares(const Devices& shares) {
+  left_ = false;
   NOS_ASSIGN(const Devices allocatable, pod_resources_.Allocatable());
   shown_.emplace();
   for (const kubelet::OfferedDevice& device : allocatable) {
@@ -338,8 +339,9 @@ Status NebulyPlugin::Leave() {
   shown_.reset();
   settled_.reset();
   sought_.reset();
+  named_.reset();
   const Time now = clock_.Now();
-  if (now < look_again_) return Status::Ok();
+  if (left_ && now < look_again_) return Status::Ok();
   NOS_ASSIGN(const NebulyConfigMap::NodeLabels labels, map_.Labels());
   if (labels.partitioning == "mps") return Status::Ok();  // they are about to be
   if (IsNebulyKeyOf(options_.config_map.node, labels.config)) {
@@ -352,6 +354,7 @@ Status NebulyPlugin::Leave() {
     if (!texts.ok() && texts.status().code() != Code::kNotFound) return texts.status();
     if (texts.ok()) NOS_RETURN_IF_ERROR(map_.Remove(OldKeys(*texts, "")));
   }
+  left_ = true;
   look_again_ = now + options_.look_again;
   return Status::Ok();
 }

@@ -113,6 +113,7 @@ class NebulyPlugin final : public kubelet::DevicePlugin {
   std::optional<NebulyShares> settled_;         // offered, with ConfigMap and label
   std::optional<NebulyShares> sought_;          // not yet
   Time since_{};                                // that it is sought
+  bool left_ = false;                           // no GPU is shared, and label and keys are gone
   Time look_again_{};
   std::optional<NebulyShares> named_;  // by label and ConfigMap, and not offered yet
   std::string waiting_;                // for what, then
