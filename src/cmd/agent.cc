@@ -18,10 +18,12 @@
 #include "controllers/agent.h"
 #include "controllers/measures.h"
 #include "controllers/mps_grant.h"
+#include "controllers/nebuly_plugin.h"
 #include "controllers/nvidia_plugin.h"
 #include "device/describe.h"
 #include "device/mps_control.h"
 #include "device/mps_gpus.h"
+#include "device/nebuly_gpus.h"
 #include "device/plain_gpus.h"
 #include "device/shared_backend.h"
 #include "gpu/modes.h"
@@ -62,10 +64,25 @@ struct Config {
   int64_t time_slices = 4;
   int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMostShares;
   device::MpsControlOptions mps_control;
-  std::string mps_shm;
+  std::string mps_shm, mps_plugin = "builtin";
+  controllers::NebulyPluginOptions nebuly;
   std::string reset = "never";
   device::GpuResetOptions gpu_reset;
+
+  // Shares are Nebuly's plugin's.
+  bool Nebuly() const { return mps && mps_plugin == "nebuly"; }
 };
+
+void DescribeNebuly(ConfigFields& f, controllers::NebulyPluginOptions& c) {
+  f.Group("nebuly", [&] {
+    f.Text("configMapName", c.config_map.name, "Of that plugin.");
+    f.Text("configMapNamespace", c.config_map.ns, "Of the ConfigMap and of the plugin's pods.");
+    f.Text("selector", c.selector, "Labels of the plugin's pods.");
+    f.Text("podsFolder", c.pods_folder,
+           "Of the kubelet: the node's label moves when the plugin's pod has its new file. Where "
+           "this cannot be read, two minutes after the ConfigMap has it.");
+  });
+}
 
 void DescribeAgent(ConfigFields& f, Config& c) {
   using std::chrono::hours, std::chrono::milliseconds, std::chrono::minutes, std::chrono::seconds;
@@ -97,7 +114,12 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   f.Group("mps", [&] {
     f.Flag("enabled", c.mps,
            "Share the GPUs of a node with label nos.nebuly.com/gpu-partitioning=mps by memory "
-           "(nvidia.com/gpu-<N>gb). Needs devicePlugin.mode builtin.");
+           "(nvidia.com/gpu-<N>gb). With plugin builtin, needs devicePlugin.mode builtin.");
+    f.Word(
+        "plugin", c.mps_plugin, {"builtin", "nebuly"},
+        "Who offers shares and runs the MPS daemon: nos itself, or Nebuly's device plugin, which "
+        "is told by its ConfigMap. Of the rest only overheadMiB and clientsPerGpu matter then.");
+    DescribeNebuly(f, c.nebuly);
     f.Text("program", c.mps_control.program,
            "NVIDIA's control daemon: a path, or a name in $PATH.");
     f.Text("folder", c.mps_control.folder,
@@ -180,7 +202,7 @@ std::unique_ptr<kubelet::DevicePluginServer> MakeBuiltin(Config& config,
       config.handover == "cdi" ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
   config.builtin.on_allocate = [look](const kubelet::Allocation&) { look(); };
   config.builtin.grant = GrantsOf(config, daemons, backend);
-  if (config.mps) config.builtin.prefer = controllers::PreferOneGpu;
+  if (config.mps && !config.Nebuly()) config.builtin.prefer = controllers::PreferOneGpu;
   return std::make_unique<kubelet::DevicePluginServer>(config.builtin);
 }
 
@@ -203,10 +225,67 @@ Status CheckAgent(const AgentFlags& flags, const Config& config) {
   if (flags.node.empty()) {
     return Invalid("which node is this? Give --node NAME or set NODE_NAME");
   }
-  if (config.mps && config.plugin != "builtin") {
-    return Invalid("mps.enabled needs devicePlugin.mode builtin: NVIDIA's plugin offers no shares");
+  if (config.mps && config.plugin != "builtin" && !config.Nebuly()) {
+    return Invalid(
+        "mps.enabled needs devicePlugin.mode builtin, or mps.plugin nebuly: NVIDIA's plugin offers "
+        "no shares");
   }
   return Status::Ok();
+}
+
+struct MpsBackends {
+  std::unique_ptr<device::MpsGpus> gpus;  // null: no GPU is shared
+  device::NebulyGpus* nebuly = nullptr;   // the same
+};
+
+MpsBackends MakeMpsBackends(const Config& config, device::Backend& nvml,
+                            kubelet::PodResourcesClient& pod_resources) {
+  const device::MpsGpusOptions options{config.mps_overhead, static_cast<int>(config.mps_clients)};
+  MpsBackends made;
+  if (!config.mps) return made;
+  if (!config.Nebuly()) {
+    made.gpus = std::make_unique<device::MpsGpus>(nvml, options);
+    return made;
+  }
+  const auto offered = [&pod_resources]() -> Result<std::vector<std::string>> {
+    NOS_ASSIGN(const auto devices, pod_resources.Allocatable());
+    std::vector<std::string> ids;
+    for (const kubelet::OfferedDevice& device : devices) ids.push_back(device.device_id);
+    return ids;
+  };
+  auto gpus = std::make_unique<device::NebulyGpus>(nvml, options, offered);
+  made.nebuly = gpus.get();
+  made.gpus = std::move(gpus);
+  return made;
+}
+
+// Null where shares are nos's own.
+std::unique_ptr<controllers::NebulyPlugin> MakeNebuly(
+    Config& config, const std::string& node, kubelet::DevicePlugin& others,
+    kube::Transport& transport, kubelet::PodResources& pod_resources, const MpsBackends& mps,
+    device::Backend& backend, const Clock& clock) {
+  if (mps.nebuly == nullptr) return nullptr;
+  config.nebuly.config_map.node = node;
+  return std::make_unique<controllers::NebulyPlugin>(
+      config.nebuly, others, transport, pod_resources, *mps.nebuly,
+      [&backend] { return backend.ListGpus(); }, clock);
+}
+
+controllers::AgentExtras ExtrasOf(const Config& config, const device::HealthBoard& health,
+                                  Metrics& metrics, device::MpsControl& daemons) {
+  const bool nebuly = config.Nebuly();
+  controllers::AgentExtras extras;
+  extras.health = &health;
+  extras.metrics = &metrics;
+  extras.shares_gpus = config.mps;
+  if (config.mps && !nebuly) extras.daemons = &daemons;
+  // That plugin has one server, of one user, whom pods reach by the host's IPC.
+  extras.mps_needs = {nebuly || config.mps_shm.empty(), nebuly || !config.mps_control.multi_user};
+  extras.gives_whole = config.plugin == "builtin" && !nebuly;
+  extras.time_slices = static_cast<int>(config.time_slices);
+  extras.resets = controllers::ParseResetRule(config.reset).value();
+  extras.nebuly_shares = nebuly;
+  return extras;
 }
 
 Status RunAgent(const AgentFlags& flags, Config& config) {
@@ -238,16 +317,14 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   device::NvmlEvents watcher(*library, health, watch);
   StartOrWarn(watcher);
   device::NvmlBackend nvml(*library, catalogue, &watcher, config.gpu_reset);
-  device::MpsGpus shares(nvml, {config.mps_overhead, static_cast<int>(config.mps_clients)});
-  device::PlainGpus plain(config.mps ? static_cast<device::Backend&>(shares) : nvml);
+  config.pod_resources.mps_shares = config.plugin == "builtin" || config.Nebuly();
+  kubelet::PodResourcesClient pod_resources(config.pod_resources);
+  const MpsBackends mps = MakeMpsBackends(config, nvml, pod_resources);
+  device::PlainGpus plain(mps.gpus ? static_cast<device::Backend&>(*mps.gpus) : nvml);
   device::SharedBackend backend(plain);
   config.mps_control.daemon.on_change = look;
   device::MpsControl daemons(config.mps_control, health);
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
-  const bool own_plugin = config.plugin == "builtin";
-  config.pod_resources.mps_shares = own_plugin;
-  kubelet::PodResourcesClient pod_resources(config.pod_resources);
-
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
   kube::MeteredTransport metered(http, metrics);
   std::unique_ptr<kubelet::DevicePluginServer> builtin;
@@ -259,17 +336,13 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     nvidia = std::make_unique<controllers::NvidiaPlugin>(
         config.nvidia, metered, [&] { return pod_resources.Allocatable(); }, clock);
   }
-  kubelet::DevicePlugin& plugin = builtin ? static_cast<kubelet::DevicePlugin&>(*builtin) : *nvidia;
+  kubelet::DevicePlugin& own = builtin ? static_cast<kubelet::DevicePlugin&>(*builtin) : *nvidia;
+  const std::unique_ptr<controllers::NebulyPlugin> nebuly =
+      MakeNebuly(config, flags.node, own, metered, pod_resources, mps, backend, clock);
+  kubelet::DevicePlugin& plugin = nebuly ? static_cast<kubelet::DevicePlugin&>(*nebuly) : own;
 
   controllers::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
-                           {&health,
-                            &metrics,
-                            config.mps,
-                            config.mps ? &daemons : nullptr,
-                            {config.mps_shm.empty(), !config.mps_control.multi_user},
-                            own_plugin,
-                            static_cast<int>(config.time_slices),
-                            controllers::ParseResetRule(config.reset).value()});
+                           ExtrasOf(config, health, metrics, daemons));
   controllers::MeteredReconciler reconciler(agent, "agent", metrics);
   controllers::RunnerOptions options = controllers::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "controllers/measures.h"
+#include "controllers/nebuly_plugin.h"
 #include "controllers/node_write.h"
 #include "device/plain_gpus.h"
 
@@ -91,7 +92,10 @@ Outcome Agent::Reconcile(const std::string&, const View& view, kube::Client& cli
   }
   const device::Progress progress = Decide(*round, now);
   if (progress.next) return Act(*progress.next, *round, client, clock);
-  if (!withdraws) offered = device_plugin_.Offer(OfferOf(round->devices, {}));
+  if (!withdraws) {
+    offered_.reset();  // what it holds is not this agent's to say
+    offered = device_plugin_.Offer(OfferOf(round->devices, GivenUp(*round)));
+  }
   Outcome rest = Rest(progress, *round, offered.ok(), client, now);
   AnnounceOffer(*round, offered, client, now);
   if (!rest.error.ok() || offered.ok()) return rest;
@@ -138,10 +142,12 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
   ReadTargets(round);
+  MatchTargets(round);
   KeepDaemons(round);
   if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
+  if (extras_.nebuly_shares) round.keep.merge(SharesBelow(round.keep));
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {

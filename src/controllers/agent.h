@@ -75,6 +75,8 @@ struct AgentExtras {
   bool gives_whole = false;
   int time_slices = 0;
   ResetRule resets = ResetRule::kNever;  // of GPUs of such nodes
+  // Shares are Nebuly's plugin's, which numbers them (controllers/nebuly_plugin.h).
+  bool nebuly_shares = false;
 };
 
 // The node's condition that tells whether a reboot would change the MIG mode of some GPU.
@@ -136,6 +138,8 @@ class Agent final : public Reconciler {
   bool IsServed(const std::string& gpu_uuid) const;
   bool IsBeingServed(int gpu) const;
   void ReadTargets(Round& round);
+  void MatchTargets(Round& round) const;
+  std::set<std::string> GivenUp(const Round& round) const;
   Status Offer(Round& round, kube::Client& client, Time now);
   bool InOffer(const std::string& uuid) const;
   std::map<std::string, int64_t> CountsFor(const Round& round) const;

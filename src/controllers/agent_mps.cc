@@ -1,8 +1,10 @@
 // Which GPUs of its node an agent has shared by MPS, and by which daemons.
 #include <algorithm>
+#include <iterator>
 
 #include "base/log.h"
 #include "controllers/agent.h"
+#include "controllers/nebuly_plugin.h"
 #include "device/mps_share.h"
 
 namespace nos::controllers {
@@ -22,6 +24,23 @@ void Agent::LeaveOldModes(Round& round) {
     if (!gpu.mig_enabled || gpu.model->counted() == to_mps) continue;
     if (!to_mps || extras_.shares_gpus) round.targets.push_back({gpu.index, {}});
   }
+}
+
+// Nebuly's plugin numbers shares in its own way.
+void Agent::MatchTargets(Round& round) const {
+  if (!extras_.nebuly_shares) return;
+  std::vector<device::Obstacle> obstacles = MatchShares(round.targets, round.devices);
+  std::ranges::move(obstacles, std::back_inserter(round.unreadable));
+}
+
+// What is on its way out and need not be offered until it is gone: shares of Nebuly's plugin, which
+// so is told once.
+std::set<std::string> Agent::GivenUp(const Round& round) const {
+  std::set<std::string> shares;
+  for (const auto& [id, resource] : round.unwanted) {
+    if (extras_.nebuly_shares && device::ParseMpsShareId(id)) shares.insert(id);
+  }
+  return shares;
 }
 
 // UUIDs of GPUs that a former agent has shared, and this one not yet: pods hold shares of them, or

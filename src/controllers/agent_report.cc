@@ -8,6 +8,7 @@
 #include "controllers/agent.h"
 #include "controllers/condition.h"
 #include "controllers/measures.h"
+#include "controllers/nebuly_plugin.h"
 #include "controllers/node_write.h"
 
 namespace nos::controllers {
@@ -29,7 +30,8 @@ PlanResult Agent::ResultOf(const device::Progress& progress, const Round& round)
 
 Status Agent::Report(const Round& round, const std::optional<PlanResult>& result,
                      kube::Client& client) {
-  std::vector<cluster::Gpu> gpus = ToGpus(round.devices);
+  std::vector<cluster::Gpu> gpus =
+      ToGpus(extras_.nebuly_shares ? AsShown(round.devices, device_plugin_) : round.devices);
   const std::set<int> whole = HeldWhole(round.devices);
   const bool hybrid = IsHybrid(*round.node);
   const std::set<int> not_taken_over = NotTakenOver(round);

@@ -32,6 +32,9 @@ class DevicePlugin {
   // Whether devices that exist can be left out of an offer. If not, the offer must be all there is,
   // and comes when the changes are done: each one may disturb whoever waits for devices.
   virtual bool Withdraws() const { return true; }
+  // Whether the kubelet may hand the device out, as far as it has said. A free one that it may not
+  // is not there yet for anybody.
+  virtual bool Shows(const std::string& /*device_id*/) const { return true; }
 };
 
 }  // namespace nos::kubelet

@@ -133,6 +133,19 @@ expect_no 'reset:' sharing
 accepted --set gpuPartitioner.migAgent.hybrid.reset=node
 refuse 'reset' sharing --set gpuPartitioner.migAgent.hybrid.reset=always
 refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
+# By Nebuly's device plugin: nothing of the node that its daemons have, and rights in its namespace alone.
+nebuly() { sharing --set gpuPartitioner.migAgent.mps.plugin=nebuly "$@"; }
+accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.mps.plugin=nebuly \
+  --set "gpuPartitioner.migAgent.mps.nebuly.configMapNamespace=$namespace"
+for part in 'operator: Exists' 'plugin: nebuly' 'configMapName: nos-device-plugin-configs' 'namespace: nebuly-nvidia' \
+  'resourceNames: .nos-device-plugin-configs' 'path: /var/lib/kubelet/pods'; do
+  expect "$part" nebuly
+done
+for part in hostIPC hostPID compute,utility /run/nos/mps 'memory: 2Gi'; do expect_no "$part" nebuly; done
+for part in nebuly-nvidia /var/lib/kubelet/pods; do expect_no "$part" sharing; done
+expect 'namespace: gpu-operator' nebuly --set gpuPartitioner.migAgent.mps.nebuly.configMapNamespace=gpu-operator
+expect 'mode: nvidia' nebuly --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
+refuse 'plugin' sharing --set gpuPartitioner.migAgent.mps.plugin=other
 refuse 'not installed into the namespace default' \
   "$helm" template nos "$deploy/helm/nos" -n default --kube-version 1.28.0
 refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.27.0

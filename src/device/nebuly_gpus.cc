@@ -1,0 +1,140 @@
+#include "device/nebuly_gpus.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace nos::device {
+
+Status NebulyGpus::EnableMps(int gpu) {
+  const bool anew = [&] {
+    const std::scoped_lock lock(mutex_);
+    return !shared_.contains(gpu);
+  }();
+  std::vector<std::string> offered;
+  if (anew) {
+    NOS_ASSIGN(offered, offered_());
+  }
+  NOS_RETURN_IF_ERROR(MpsGpus::EnableMps(gpu));
+  {
+    const std::scoped_lock lock(mutex_);
+    shared_.insert(gpu);
+  }
+  // What cannot be is nobody's: no pod holds it.
+  if (anew) (void)Adopt(offered);
+  return Status::Ok();
+}
+
+Status NebulyGpus::DisableMps(int gpu) {
+  NOS_RETURN_IF_ERROR(MpsGpus::DisableMps(gpu));
+  const std::scoped_lock lock(mutex_);
+  shared_.erase(gpu);
+  return Status::Ok();
+}
+
+bool NebulyGpus::AnyShared() {
+  const std::scoped_lock lock(mutex_);
+  return !shared_.empty();
+}
+
+// REQUIRES: mutex_ is held.
+bool NebulyGpus::IsNamed(const std::string& name) const {
+  return std::ranges::any_of(names_, [&](const auto& known) { return known.second == name; });
+}
+
+// Those of no list yet: what is held, then what is below it. REQUIRES: mutex_ is held.
+std::vector<MpsShare> NebulyGpus::NotListed(const std::set<MpsShare>& held) const {
+  std::set<std::string> listed;
+  for (const auto& [id, name] : names_) listed.insert(name);
+  std::vector<MpsShare> missing;
+  const auto add = [&](const MpsShare& share) {
+    if (listed.insert(MpsShareId(share)).second) missing.push_back(share);
+  };
+  for (const MpsShare& share : held) add(share);
+  for (const MpsShare& share : held) {
+    for (int number = 0; number < share.start; ++number) add({share.gpu_uuid, share.gib, number});
+  }
+  return missing;
+}
+
+std::vector<std::string> NebulyGpus::Adopt(std::span<const std::string> device_ids) {
+  const std::scoped_lock lock(mutex_);
+  std::set<MpsShare> held;
+  std::vector<std::string> others;
+  for (const std::string& id : device_ids) {
+    const std::optional<MpsShare> share = ParseMpsShareId(id);
+    share ? void(held.insert(*share)) : others.push_back(id);
+  }
+  std::vector<std::string> refused = MpsGpus::Adopt(others);
+  const std::vector<MpsShare> missing = NotListed(held);
+  if (missing.empty()) return refused;
+  const Result<std::vector<GpuInfo>> infos = ListGpus();
+  if (!infos.ok()) return refused;  // the next time, then
+  for (const MpsShare& share : missing) {
+    const auto info = std::ranges::find(*infos, share.gpu_uuid, &GpuInfo::uuid);
+    if (info == infos->end() || info->share_gib == 0) continue;
+    std::string why = AdoptOne(share, *info, held.contains(share));
+    if (!why.empty()) refused.push_back(std::move(why));
+  }
+  return refused;
+}
+
+// At the lowest start that is free; says why not. What nobody holds has to fit. REQUIRES: mutex_ is
+// held.
+std::string NebulyGpus::AdoptOne(const MpsShare& share, const GpuInfo& gpu, bool held) {
+  std::set<int> starts;
+  int taken = 0;
+  for (const GpuInstance& instance : SharesOn(gpu.index)) {
+    starts.insert(instance.start);
+    taken += instance.size;
+  }
+  if (!held && taken + share.gib > gpu.share_gib) return "";
+  int start = 0;
+  while (starts.contains(start)) ++start;
+  const std::string name = MpsShareId(share);
+  const std::string id = MpsShareId({share.gpu_uuid, share.gib, start});
+  const std::vector<std::string> refused = MpsGpus::Adopt(std::vector<std::string>{id});
+  if (!refused.empty()) return fmt::format("device {}: {}", name, refused.front());
+  names_[id] = name;
+  return "";
+}
+
+// REQUIRES: mutex_ is held.
+void NebulyGpus::Rename(GpuInstance& instance) const {
+  const auto name = names_.find(instance.uuid);
+  if (name != names_.end()) instance.uuid = name->second;
+}
+
+Result<std::vector<GpuInstance>> NebulyGpus::ListInstances(int gpu) {
+  const std::scoped_lock lock(mutex_);
+  NOS_ASSIGN(std::vector<GpuInstance> instances, MpsGpus::ListInstances(gpu));
+  for (GpuInstance& instance : instances) Rename(instance);
+  return instances;
+}
+
+Result<GpuInstance> NebulyGpus::Create(int gpu, const std::string& profile, uint8_t start) {
+  const std::scoped_lock lock(mutex_);
+  NOS_ASSIGN(GpuInstance made, MpsGpus::Create(gpu, profile, start));
+  std::optional<MpsShare> share = ParseMpsShareId(made.uuid);
+  if (!share) return made;  // an instance of MIG
+  share->start = 0;
+  while (IsNamed(MpsShareId(*share))) ++share->start;
+  names_[made.uuid] = MpsShareId(*share);
+  Rename(made);
+  return made;
+}
+
+Status NebulyGpus::Destroy(int gpu, uint32_t instance_id) {
+  const std::scoped_lock lock(mutex_);
+  std::string id;
+  for (const GpuInstance& instance : SharesOn(gpu)) {
+    if (instance.id == instance_id) id = instance.uuid;
+  }
+  NOS_RETURN_IF_ERROR(MpsGpus::Destroy(gpu, instance_id));
+  names_.erase(id);
+  return Status::Ok();
+}
+
+}  // namespace nos::device

@@ -1,0 +1,98 @@
+#include "device/nebuly_gpus.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/sim_gpus.h"
+
+namespace nos::device {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class NebulyGpusTest : public testing::Test {
+ protected:
+  static std::vector<SimGpuSpec> Specs() {
+    const gpu::Model& a100 = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
+    return {{&a100, "", false}, {&a100, "", false}};
+  }
+  std::string Id(const std::string& rest) { return gpus_.ListGpus()->at(0).uuid + rest; }
+  void Adopt(std::vector<std::string> ids) { EXPECT_THAT(shares_.Adopt(ids), IsEmpty()); }
+  // "10gb@0 ::10::3"
+  std::vector<std::string> Listed() {
+    std::vector<std::string> listed;
+    const auto instances = shares_.ListInstances(0).value();
+    for (const GpuInstance& instance : instances) {
+      listed.push_back(instance.profile + "@" + std::to_string(instance.start) + " " +
+                       instance.uuid.substr(instance.uuid.find("::")));
+    }
+    return listed;
+  }
+
+  SimGpus gpus_{Specs(), "node"};
+  std::vector<std::string> offered_;
+  Status trouble_;
+  NebulyGpus shares_{gpus_, {}, [this]() -> Result<std::vector<std::string>> {
+                       if (!trouble_.ok()) return trouble_;
+                       return offered_;
+                     }};
+};
+
+TEST_F(NebulyGpusTest, EachSizeIsNumberedFromZero) {
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  EXPECT_TRUE(shares_.AnyShared());
+  EXPECT_EQ(shares_.Create(0, "10gb", 4)->uuid, Id("::10::0"));
+  EXPECT_EQ(shares_.Create(0, "20gb", 2)->uuid, Id("::20::0"));
+  EXPECT_EQ(shares_.Create(0, "5gb", 0)->uuid, Id("::5::0"));
+  EXPECT_THAT(Listed(), ElementsAre("5gb@0 ::5::0", "20gb@2 ::20::0", "10gb@4 ::10::0"));
+}
+
+TEST_F(NebulyGpusTest, ANumberThatIsFreeIsUsedAgain) {
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  const GpuInstance first = shares_.Create(0, "10gb", 0).value();
+  ASSERT_TRUE(shares_.Create(0, "10gb", 1).ok());
+  ASSERT_TRUE(shares_.Destroy(0, first.id).ok());
+  EXPECT_THAT(Listed(), ElementsAre("10gb@1 ::10::1"));
+  EXPECT_EQ(shares_.Create(0, "10gb", 5)->uuid, Id("::10::0"));
+}
+
+TEST_F(NebulyGpusTest, WhatIsOfferedIsKnownFromTheStart) {
+  offered_ = {Id("::10::0"), Id("::10::1"), Id("::5::0"), "GPU-other::5::0", "MIG-1", "rubbish"};
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  EXPECT_THAT(Listed(), ElementsAre("5gb@0 ::5::0", "10gb@1 ::10::0", "10gb@2 ::10::1"));
+  // Not again: what has been removed since is to leave the offer.
+  ASSERT_TRUE(shares_.Destroy(0, shares_.ListInstances(0)->front().id).ok());
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  EXPECT_THAT(Listed(), ElementsAre("10gb@1 ::10::0", "10gb@2 ::10::1"));
+}
+
+TEST_F(NebulyGpusTest, AKubeletThatDoesNotAnswerIsWaitedFor) {
+  trouble_ = {Code::kUnavailable, "not now"};
+  EXPECT_EQ(shares_.EnableMps(0).code(), Code::kUnavailable);
+  EXPECT_FALSE(shares_.AnyShared());
+}
+
+TEST_F(NebulyGpusTest, AHeldShareHasThoseBelowItWithIt) {
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  Adopt({Id("::10::2")});
+  EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "10gb@1 ::10::0", "10gb@2 ::10::1"));
+  ASSERT_TRUE(shares_.Destroy(0, shares_.ListInstances(0)->at(1).id).ok());
+  Adopt({Id("::10::2")});
+  EXPECT_EQ(Listed().size(), 3u);
+}
+
+TEST_F(NebulyGpusTest, ButNotMoreThanTheGpuHas) {
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  Adopt({Id("::10::2"), Id("::15::0")});
+  EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@2 ::10::0"));
+}
+
+TEST_F(NebulyGpusTest, ModesEnd) {
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  ASSERT_TRUE(shares_.DisableMps(0).ok());
+  EXPECT_FALSE(shares_.AnyShared());
+}
+
+}  // namespace
+}  // namespace nos::device
