@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <optional>
 #include <set>
 
 #include "gpu/fragmentation.h"
@@ -71,6 +72,140 @@ TEST(ModesTest, AGpuWithoutMig) {
   EXPECT_EQ(Find("GPU-47GB+TIME-2").FindProfile("gpu"), std::nullopt);
 }
 
+// The instance of a part, found the simple way: whose slots it lies in.
+Placement InstanceOf(const Model& model, const InstancePart& part, Placement placement) {
+  const ProfileId of = *model.FindProfile(part.profile);
+  for (const uint8_t start : model.profile(of).starts) {
+    if (placement.start >= start && placement.start < start + part.count) return {of, start};
+  }
+  ADD_FAILURE() << model.PlacementName(placement) << " lies in no " << part.profile;
+  return {};
+}
+
+// The instances that a layout divides or has, if each is divided in one way only.
+std::optional<std::set<Placement>> InstancesOf(const Model& model, const InstancePart& part,
+                                               LayoutId layout) {
+  const ProfileId id = *model.FindProfile(PartName(part));
+  std::set<Placement> instances, divided;
+  const LayoutTable& table = model.layouts();
+  for (uint64_t rest = table.Members(layout); rest != 0; rest &= rest - 1) {
+    const auto at = static_cast<PlacementId>(std::countr_zero(rest));
+    const Placement placement = table.placements()[at];
+    const bool is_part = placement.profile == id;
+    const Placement instance = is_part ? InstanceOf(model, part, placement) : placement;
+    EXPECT_EQ(table.InstanceOf(at), instance);
+    if (is_part) {
+      divided.insert(instance);
+    } else if (!instances.insert(instance).second) {
+      return std::nullopt;
+    }
+  }
+  for (const Placement& instance : divided) {
+    if (!instances.insert(instance).second) return std::nullopt;  // whole and divided
+  }
+  return instances;
+}
+
+// Legal are the layouts in which instances of a legal layout are whole or divided: none else, and
+// all of them.
+void CheckParts(const Model& mig, const InstancePart& part) {
+  const Model& model = Find(mig.name() + "+" + PartName(part));
+  const ProfileId of = *mig.FindProfile(part.profile), id = *model.FindProfile(PartName(part));
+  EXPECT_EQ(model.PartOf(id), of);
+  EXPECT_EQ(model.PartOf(of), std::nullopt);
+  EXPECT_EQ(PlainProfiles(model), PlainProfiles(mig));
+  const LayoutTable& table = model.layouts();
+  for (size_t l = 0; l < table.size(); ++l) {
+    const auto layout = static_cast<LayoutId>(l);
+    const auto instances = InstancesOf(model, part, layout);
+    ASSERT_TRUE(instances.has_value());
+    const std::vector<Placement> whole(instances->begin(), instances->end());
+    const auto undivided = mig.layouts().FromPlacements(whole);
+    ASSERT_TRUE(undivided.ok()) << mig.name() << " " << PartName(part);
+    EXPECT_EQ(table.Slots(layout), mig.layouts().Slots(*undivided));
+  }
+  size_t expected = 0;
+  for (size_t l = 0; l < mig.layouts().size(); ++l) {
+    const auto layout = static_cast<LayoutId>(l);
+    const int divisible =
+        std::popcount(mig.layouts().Members(layout) & mig.layouts().PlacementsOf(of));
+    size_t ways = 1;  // each whole, or some of its parts
+    for (int i = 0; i < divisible; ++i) ways *= size_t{1} << part.count;
+    expected += ways;
+  }
+  EXPECT_EQ(table.size(), expected) << mig.name() << " " << PartName(part);
+}
+
+TEST(ModesTest, PartsLieInInstances) {
+  std::set<const LayoutTable*> seen;  // models of equal shape share one
+  for (const auto& mig : Catalogue::Builtin().models()) {
+    if (!seen.insert(&mig->layouts()).second) continue;
+    for (const Profile& profile : mig->profiles()) {
+      for (const int count : {2, 3, 4, 8}) {
+        const InstancePart part{profile.name, count};
+        if (CanHaveParts(*mig, part)) {
+          CheckParts(*mig, part);
+        } else {
+          EXPECT_EQ(Catalogue::Builtin().FindModes(mig->name() + "+" + PartName(part)), nullptr);
+        }
+      }
+    }
+  }
+}
+
+TEST(ModesTest, PartsBesideEverythingElse) {
+  const Model& model = Find("H100-80GB+2g.20gb.mps2+3g.40gb.mps2+3g.40gb.mps4+GPU+TIME-4");
+  const ProfileId quarter = model.FindProfile("nvidia.com/mig-3g.40gb.mps4").value();
+  const ProfileId half = model.FindProfile("3g.40gb.mps2").value();
+  const ProfileId three = model.FindProfile("3g.40gb").value();
+  const ProfileId four = model.FindProfile("4g.40gb").value();
+  const ProfileId one = model.FindProfile("1g.10gb").value();
+  EXPECT_EQ(model.profile(quarter).memory_mib, 40448 / 4);
+  EXPECT_EQ(model.profile(quarter).compute, 1);
+  EXPECT_EQ(model.profile(quarter).slots, 1);
+  EXPECT_EQ(model.profile(half).slots, 2);
+  EXPECT_EQ(model.PlacementName({quarter, 6}), "3g.40gb.mps4@6");
+  Occupancy on(model);
+  EXPECT_EQ(on.Copies(quarter), 8);
+  EXPECT_EQ(on.Copies(half), 4);
+  ASSERT_TRUE(on.Add({quarter, 6}));
+  EXPECT_EQ(on.taken_slots(), 4) << "the whole instance's";
+  EXPECT_EQ(on.Copies(quarter), 7);
+  EXPECT_EQ(on.Copies(half), 2) << "the other instance's";
+  EXPECT_EQ(on.Copies(three), 1);
+  EXPECT_EQ(on.Copies(four), 1);
+  EXPECT_EQ(on.Copies(one), 4);
+  for (const char* excluded : {"gpu", "shared", "7g.80gb"}) {
+    EXPECT_EQ(on.Copies(model.FindProfile(excluded).value()), 0) << excluded;
+  }
+  EXPECT_FALSE(on.Add({quarter, 6})) << "there already";
+  EXPECT_FALSE(on.Add({three, 4}));
+  EXPECT_FALSE(on.Add({half, 4}));
+  EXPECT_FALSE(on.Add({one, 5}));
+  EXPECT_TRUE(on.Add({quarter, 4}));
+  EXPECT_EQ(on.taken_slots(), 4);
+  EXPECT_TRUE(on.Add({half, 1}));
+  EXPECT_EQ(on.Copies(quarter), 2);
+}
+
+TEST(ModesTest, NamesOfParts) {
+  EXPECT_EQ(ParsePartName("3g.40gb.mps4"), (InstancePart{"3g.40gb", 4}));
+  for (const std::string_view name :
+       {"", "3g.40gb", "3g.40gb.mps", "3g.40gb.mps1", "3g.40gb.mps04", "3g.40gb.mps9", ".mps2",
+        "1g.10gb+me.mps2", "3g.40gb.mps4 ", "3G.40gb.mps4", "3g.40gb.mps2.mps2", "3g.40gb.mps-2"}) {
+    EXPECT_EQ(ParsePartName(name), std::nullopt) << name;
+  }
+  EXPECT_TRUE(IsPartResource("nvidia.com/mig-3g.40gb.mps4"));
+  EXPECT_FALSE(IsPartResource("nvidia.com/mig-3g.40gb"));
+  EXPECT_FALSE(IsPartResource("3g.40gb.mps4"));
+  EXPECT_EQ(ParseParts("").value().size(), 0U);
+  EXPECT_EQ(ParseParts(" 3g.40gb.mps4, 2g.20gb.mps2,3g.40gb.mps4").value(),
+            (std::vector<InstancePart>{{"3g.40gb", 4}, {"2g.20gb", 2}}));
+  for (const std::string_view text : {",", "3g.40gb", "3g.40gb.mps4,,2g.20gb.mps2", "gpu"}) {
+    EXPECT_EQ(ParseParts(text).status().code(), Code::kInvalid) << text;
+  }
+}
+
 // Geometries that a user lists are of MIG, and say nothing of the rest.
 TEST(ModesTest, AUsersGeometries) {
   const auto catalogue = Catalogue::Load(R"(
@@ -107,6 +242,16 @@ TEST(ModesTest, NamesHaveOneSpelling) {
                                       "GPU-047GB+GPU",
                                       "GPU-9999GB+GPU",
                                       "GPU-GB+GPU",
+                                      "H100-80GB+GPU+3g.40gb.mps4",
+                                      "H100-80GB+3g.40gb.mps4+2g.20gb.mps2",
+                                      "H100-80GB+3g.40gb.mps4+3g.40gb.mps4",
+                                      "H100-80GB+3g.40gb.mps04",
+                                      "H100-80GB+3g.40gb.mps5",
+                                      "H100-80GB+1g.10gb.mps2",
+                                      "H100-80GB+3g.20gb.mps2",
+                                      "H100-80GB+3g.40gb.mps4+TIME-4+GPU",
+                                      "A100-80GB+3g.39gb.mps4",
+                                      "GPU-47GB+3g.40gb.mps4+GPU",
                                       "+GPU",
                                       "GPU+GPU",
                                       "nothing+GPU",
@@ -114,6 +259,11 @@ TEST(ModesTest, NamesHaveOneSpelling) {
     EXPECT_EQ(catalogue.FindModes(name), nullptr) << name;
   }
   EXPECT_EQ(NameOf({.memory_gib = 47, .whole = true, .time_slices = 9}), "GPU-47GB+GPU");
+  const Model* mig = Catalogue::Builtin().FindByName("H100-80GB");
+  EXPECT_EQ(NameOf({.mig = mig,
+                    .whole = true,
+                    .parts = {{"3g.40gb", 4}, {"3g.20gb", 2}, {"2g.20gb", 2}, {"3g.40gb", 4}}}),
+            "H100-80GB+2g.20gb.mps2+3g.40gb.mps4+GPU");
   EXPECT_EQ(&Find("H100-80GB+GPU"), &Find("H100-80GB+GPU")) << "made once";
 }
 
