@@ -20,6 +20,7 @@
 #include "controllers/mps_grant.h"
 #include "controllers/nvidia_plugin.h"
 #include "device/describe.h"
+#include "device/mig_parts.h"
 #include "device/mps_control.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
@@ -60,6 +61,7 @@ struct Config {
   AgentTelemetryConfig telemetry;
   bool mps = false, mps_in_proportion = false;
   int64_t time_slices = 4;
+  std::string mig_parts;
   int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMostShares;
   device::MpsControlOptions mps_control;
   std::string mps_shm;
@@ -118,6 +120,10 @@ void DescribeAgent(ConfigFields& f, Config& c) {
              "So many pods may take turns on a GPU of a node with label "
              "nos.nebuly.com/gpu-partitioning=hybrid (nvidia.com/gpu.shared); 0, 1: none. Needs "
              "devicePlugin.mode builtin.");
+    f.Text("migParts", c.mig_parts,
+           "Into which equal shares MIG instances there may be divided by MPS, such as "
+           "3g.40gb.mps4,2g.20gb.mps2 (nvidia.com/mig-3g.40gb.mps4); boards have those of their "
+           "profiles. Empty: none. Needs mps.enabled.");
   });
   f.Group("telemetry", [&] { DescribeAgentTelemetry(f, c.telemetry); });
   DescribeDaemon(f, c.daemon);
@@ -146,6 +152,7 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
   controllers::MpsGrantOptions options;
   options.pipe_folder = [&](const std::string& uuid) { return daemons.PipeFolder(uuid); };
   options.shm_folder = config.mps_shm;
+  options.part_mib = [&](const std::string& uuid) { return daemons.LimitMib(uuid); };
   if (config.mps_in_proportion) {
     options.share_gib = [&](const std::string& uuid) {
       const auto infos = backend.ListGpus();
@@ -155,10 +162,12 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
     };
   }
   return
-      [options, shares = config.mps](
+      [options, shares = config.mps, in_proportion = config.mps_in_proportion](
           const kubelet::Allocation& allocation) -> Result<std::optional<kubelet::ContainerGrant>> {
         if (auto grant = controllers::GrantTimeSlices(allocation)) return grant;
         if (!shares) return std::optional<kubelet::ContainerGrant>();
+        NOS_ASSIGN(auto part, controllers::GrantMigParts(allocation, options, in_proportion));
+        if (part) return part;
         return controllers::GrantMpsShares(allocation, options);
       };
 }
@@ -197,6 +206,11 @@ Status CheckAgent(const AgentFlags& flags, const Config& config) {
   if (config.mps && config.plugin != "builtin") {
     return Invalid("mps.enabled needs devicePlugin.mode builtin: NVIDIA's plugin offers no shares");
   }
+  const auto parts = gpu::ParseParts(config.mig_parts);
+  if (!parts.ok()) return parts.status().Within("hybrid.migParts");
+  if (!parts->empty() && !config.mps) {
+    return Invalid("hybrid.migParts needs mps.enabled: parts of instances are shared by MPS");
+  }
   return Status::Ok();
 }
 
@@ -229,7 +243,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   device::NvmlEvents watcher(*library, health, watch);
   StartOrWarn(watcher);
   device::NvmlBackend nvml(*library, catalogue, &watcher);
-  device::MpsGpus shares(nvml, {config.mps_overhead, static_cast<int>(config.mps_clients)});
+  NOS_ASSIGN(const auto mig_parts, gpu::ParseParts(config.mig_parts));
+  device::MigParts parts(nvml, catalogue, mig_parts);
+  device::MpsGpus shares(parts, {config.mps_overhead, static_cast<int>(config.mps_clients)});
   device::PlainGpus plain(config.mps ? static_cast<device::Backend&>(shares) : nvml);
   device::SharedBackend backend(plain);
   config.mps_control.daemon.on_change = look;
@@ -259,7 +275,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                             config.mps ? &daemons : nullptr,
                             {config.mps_shm.empty(), !config.mps_control.multi_user},
                             own_plugin,
-                            static_cast<int>(config.time_slices)});
+                            static_cast<int>(config.time_slices),
+                            mig_parts});
   controllers::MeteredReconciler reconciler(agent, "agent", metrics);
   controllers::RunnerOptions options = controllers::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

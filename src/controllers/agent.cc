@@ -137,12 +137,13 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
                        round.devices.unseen_shares;
   ReadTargets(round);
-  KeepDaemons(round);
   if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
+  KeepDaemons(round);
+  WithholdUnserved(round);
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {
     plan_ = plan;
     failures_.Clear();
@@ -335,7 +336,9 @@ bool Agent::MustWait(const device::Operation& operation, Round& round, Time now)
   if (in_memory && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
   const bool enables = operation.Switches();
-  if (unshares && IsServed(operation.uuid)) return round.waits = true;
+  // Of an instance, too: what a former agent has left there ends.
+  const bool serves = unshares || operation.kind == device::Operation::Kind::kDestroy;
+  if (serves && IsServed(operation.uuid)) return round.waits = true;
   if (!enables && Draining(operation.uuid, now)) return true;
   // Where whole GPUs are instances, pods on their way wait for those.
   const bool whole = !IsHybrid(*round.node) && round.on_their_way.contains(kWholeGpu);
@@ -393,7 +396,8 @@ Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
   const bool destroys = operation.kind == device::Operation::Kind::kDestroy;
   if (destroys && !round.unwanted.contains(operation.uuid)) return false;
   if (round.keep.contains(operation.uuid) || MustWait(operation, round, now)) return false;
-  return !destroys || device_plugin_.Condemn(operation.uuid);
+  if (!destroys) return true;
+  return device_plugin_.Condemn(operation.uuid) && !MustEndDaemon(operation, round);
 }
 
 // Nothing can be done now: reports, and says when to look again. `offered`: the kubelet has what is

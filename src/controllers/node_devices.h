@@ -16,6 +16,7 @@
 #include "device/backend.h"
 #include "device/health.h"
 #include "gpu/catalogue.h"
+#include "gpu/modes.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
 
@@ -58,9 +59,10 @@ using Holders = std::map<std::string, Holder>;
 
 // How the GPUs of a node are used.
 struct Division {
-  bool hybrid = false;     // each in its own way
-  int time_slices = 0;     // there; 0: none
-  std::set<int> no_mig{};  // indexes of GPUs whose MIG mode cannot be switched on
+  bool hybrid = false;                     // each in its own way
+  int time_slices = 0;                     // there; 0: none
+  std::set<int> no_mig{};                  // indexes of GPUs whose MIG mode cannot be switched on
+  std::vector<gpu::InstancePart> parts{};  // into which instances may be divided there
 };
 
 // Error: kUnavailable when driver or kubelet do not answer. One bad GPU is only a problem.
