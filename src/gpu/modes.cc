@@ -135,7 +135,8 @@ bool CanHaveParts(const Model& model, const InstancePart& part) {
   if (!id || model.PartOf(*id)) return false;
   const Profile& profile = model.profile(*id);
   // Canonical names only, and none with engines besides, which nobody divides.
-  if (profile.name != part.profile || part.count < 2 || part.count > profile.slots) return false;
+  if (profile.name != part.profile || ParsePartName(PartName(part)) != part) return false;
+  if (part.count > profile.slots) return false;
   const std::vector<uint8_t>& starts = profile.starts;
   return std::ranges::none_of(starts, [&](int start) {
     return std::ranges::any_of(

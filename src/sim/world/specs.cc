@@ -107,6 +107,8 @@ Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string
   return NotFound(fmt::format("no GPU model '{}'; there are {}", name, known));
 }
 
+std::vector<gpu::InstancePart> MigPartsHere() { return gpu::ParseParts(kMigParts).value(); }
+
 // The Ampere generation takes MIG mode with a reset only, and begins without.
 const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model) {
   const bool mig = !model.counted() && model.architecture() != "Ampere";
@@ -114,7 +116,8 @@ const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model
       {.mig = mig ? &model : nullptr,
        .memory_gib = model.memory_gib(),
        .whole = true,
-       .time_slices = std::min(kTimeSlices, mig ? model.compute_slices() : gpu::kMostTimeSlices)}));
+       .time_slices = std::min(kTimeSlices, mig ? model.compute_slices() : gpu::kMostTimeSlices),
+       .parts = MigPartsHere()}));
 }
 
 Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, const NodeSpec& node,

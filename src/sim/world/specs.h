@@ -19,6 +19,7 @@
 #include "cluster/objects.h"
 #include "codec/json.h"
 #include "gpu/catalogue.h"
+#include "gpu/modes.h"
 #include "kube/client.h"
 
 namespace nos::sim {
@@ -84,6 +85,9 @@ std::string SliceResource(std::string_view profile);
 
 // Time slices of a GPU of a hybrid node, where it has as many compute slices.
 inline constexpr int kTimeSlices = 4;
+// Into which MIG instances may be divided there, as an agent's hybrid.migParts says.
+inline constexpr std::string_view kMigParts = "3g.40gb.mps4,3g.71gb.mps2,2g.48gb.mps2";
+std::vector<gpu::InstancePart> MigPartsHere();
 // What such a GPU of a hybrid node may be besides being shared; null: it cannot be that.
 const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model);
 

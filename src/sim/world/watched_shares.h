@@ -14,7 +14,7 @@ namespace nos::sim {
 class WatchedShares final : public device::MpsGpus {
  public:
   // `gpus` must outlive this.
-  WatchedShares(device::SimGpus& gpus, device::SimHooks hooks)
+  WatchedShares(device::Backend& gpus, device::SimHooks hooks)
       : MpsGpus(gpus), hooks_(std::move(hooks)) {}
 
   Result<device::GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {
