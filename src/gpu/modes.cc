@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::string_view kWholePart = "GPU", kTimePart = "TIME-", kPlainPrefix = "GPU-";
 constexpr std::string_view kPlainSuffix = "GB";
-constexpr size_t kMostModels = 1024;  // names come from outside
-constexpr int kPlainSlots = 8;        // of a GPU without MIG
+constexpr size_t kMostModels = 1024;      // names come from outside
+constexpr size_t kMostLayouts = 300'000;  // of all of them, at some 300 bytes
+constexpr int kPlainSlots = 8;            // of a GPU without MIG
 constexpr std::string_view kPartMark = ".mps", kMigResource = "nvidia.com/mig-";
 constexpr size_t kMostPartsText = 1024;
 constexpr size_t kMostProfiles = 32;  // of a layout table
@@ -282,7 +283,11 @@ const Model* ModesBook::Find(const Catalogue& catalogue, std::string_view name) 
   if (models_.size() >= kMostModels) return nullptr;
   const auto modes = Parse(catalogue, name);
   if (!modes) return nullptr;
-  return models_.emplace(name, ModesBuilder(*modes).Build()).first->second.get();
+  std::unique_ptr<const Model> model = ModesBuilder(*modes).Build();
+  const size_t size = model == nullptr ? 0 : model->layouts().size();
+  if (layouts_ + size > kMostLayouts) model = nullptr;
+  if (model != nullptr) layouts_ += size;
+  return models_.emplace(name, std::move(model)).first->second.get();
 }
 
 }  // namespace nos::gpu

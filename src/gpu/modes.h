@@ -68,12 +68,13 @@ std::string NameOf(const Modes& modes);
 // The models that have been asked for. Thread-safe.
 class ModesBook {
  public:
-  // Null: there is no such, or there are too many already.
+  // Null: there is no such, or there are too many already, or too large ones together.
   const Model* Find(const Catalogue& catalogue, std::string_view name);
 
  private:
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<const Model>, std::less<>> models_;
+  size_t layouts_ = 0;  // of all of them
 };
 
 }  // namespace nos::gpu

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -108,8 +109,10 @@ std::optional<std::set<Placement>> InstancesOf(const Model& model, const Instanc
 
 // Legal are the layouts in which instances of a legal layout are whole or divided: none else, and
 // all of them.
-void CheckParts(const Model& mig, const InstancePart& part) {
-  const Model& model = Find(mig.name() + "+" + PartName(part));
+void CheckParts(const Catalogue& catalogue, const Model& mig, const InstancePart& part) {
+  const Model* found = catalogue.FindModes(mig.name() + "+" + PartName(part));
+  ASSERT_NE(found, nullptr) << mig.name() << " " << PartName(part);
+  const Model& model = *found;
   const ProfileId of = *mig.FindProfile(part.profile), id = *model.FindProfile(PartName(part));
   EXPECT_EQ(model.PartOf(id), of);
   EXPECT_EQ(model.PartOf(of), std::nullopt);
@@ -138,15 +141,18 @@ void CheckParts(const Model& mig, const InstancePart& part) {
 
 TEST(ModesTest, PartsLieInInstances) {
   std::set<const LayoutTable*> seen;  // models of equal shape share one
-  for (const auto& mig : Catalogue::Builtin().models()) {
-    if (!seen.insert(&mig->layouts()).second) continue;
+  for (const auto& builtin : Catalogue::Builtin().models()) {
+    if (!seen.insert(&builtin->layouts()).second) continue;
+    const auto catalogue = Catalogue::Load("");  // each holds so many models only
+    ASSERT_TRUE(catalogue.ok());
+    const Model* mig = catalogue->FindByName(builtin->name());
     for (const Profile& profile : mig->profiles()) {
       for (const int count : {2, 3, 4, 8}) {
         const InstancePart part{profile.name, count};
         if (CanHaveParts(*mig, part)) {
-          CheckParts(*mig, part);
+          CheckParts(*catalogue, *mig, part);
         } else {
-          EXPECT_EQ(Catalogue::Builtin().FindModes(mig->name() + "+" + PartName(part)), nullptr);
+          EXPECT_EQ(catalogue->FindModes(mig->name() + "+" + PartName(part)), nullptr);
         }
       }
     }
@@ -204,6 +210,31 @@ TEST(ModesTest, NamesOfParts) {
   for (const std::string_view text : {",", "3g.40gb", "3g.40gb.mps4,,2g.20gb.mps2", "gpu"}) {
     EXPECT_EQ(ParseParts(text).status().code(), Code::kInvalid) << text;
   }
+}
+
+// Names come from outside: however many are asked for, their tables have bounds.
+TEST(ModesTest, TablesAreBoundedTogether) {
+  const auto catalogue = Catalogue::Load("");
+  ASSERT_TRUE(catalogue.ok());
+  const Model* mig = catalogue->FindByName("H100-80GB");
+  std::map<std::string, const Model*> found;
+  size_t layouts = 0, refused = 0;
+  for (const bool whole : {false, true}) {
+    for (int slices = 1; slices <= 7; ++slices) {
+      const std::string name = NameOf({.mig = mig,
+                                       .whole = whole,
+                                       .time_slices = slices,
+                                       .parts = {{"1g.20gb", 2}, {"2g.20gb", 2}, {"3g.40gb", 4}}});
+      const Model* model = catalogue->FindModes(name);
+      found[name] = model;
+      if (model != nullptr) layouts += model->layouts().size();
+      if (model == nullptr) ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_LT(refused, 10U);
+  EXPECT_LE(layouts, 300'000U);
+  for (const auto& [name, model] : found) EXPECT_EQ(catalogue->FindModes(name), model);
 }
 
 // Geometries that a user lists are of MIG, and say nothing of the rest.
