@@ -28,15 +28,15 @@ struct GpuText {
   bool shared = false;
 };
 
-Node HybridNode(const std::vector<GpuText>& gpus) {
+Node HybridNode(const std::vector<GpuText>& gpus, std::string_view cut = kCut) {
   Node node;
   node.meta.name = "n";
   node.meta.labels = {{std::string(kPartitioningLabel), "hybrid"},
                       {std::string(kCountLabel), std::to_string(gpus.size())}};
   for (size_t i = 0; i < gpus.size(); ++i) {
     StringMap& to = node.meta.annotations;
-    to[N("status-model-" + std::to_string(i))] = gpus[i].shared ? kShared : kCut;
-    to[N("status-other-model-" + std::to_string(i))] = gpus[i].shared ? kCut : kShared;
+    to[N("status-model-" + std::to_string(i))] = gpus[i].shared ? kShared : cut;
+    to[N("status-other-model-" + std::to_string(i))] = gpus[i].shared ? cut : kShared;
     to[N("status-layout-" + std::to_string(i))] = gpus[i].layout;
   }
   return node;
@@ -219,13 +219,10 @@ class BruteForce {
   std::vector<const gpu::Model*> others_;
 };
 
-TEST(HybridTest, FindsWhatFitsAndOnlyThat) {
-  const std::vector<std::string> layouts = {
-      "", "1g.10gb@0:used", "3g.40gb@4:used,1g.10gb@0:free", "gpu@0:free", "shared@0:used", ""};
+void CompareWithForce(std::string_view cut, const std::vector<std::string>& layouts,
+                      const std::vector<std::string>& kinds) {
   const std::vector<std::string> shares = {"", "20gb@0:free", "40gb@1:used",
                                            "70gb@0:used,5gb@2:free"};
-  const std::vector<std::string> kinds = {"gpu",         "gpu.shared", "mig-3g.40gb",
-                                          "mig-1g.10gb", "gpu-30gb",   "gpu-10gb"};
   int fits = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -236,7 +233,7 @@ TEST(HybridTest, FindsWhatFitsAndOnlyThat) {
       const auto& of = shared ? shares : layouts;
       gpus.push_back({of[random.Below(of.size())], shared});
     }
-    const Node node = HybridNode(gpus);
+    const Node node = HybridNode(gpus, cut);
     std::map<std::string, int64_t> asks;
     std::vector<std::string> wanted;
     for (uint64_t n = 1 + random.Below(4); n > 0; --n) {
@@ -271,6 +268,20 @@ TEST(HybridTest, FindsWhatFitsAndOnlyThat) {
   }
   EXPECT_GT(fits, 300);
   EXPECT_LT(fits, 1400);
+}
+
+TEST(HybridTest, FindsWhatFitsAndOnlyThat) {
+  CompareWithForce(
+      kCut,
+      {"", "1g.10gb@0:used", "3g.40gb@4:used,1g.10gb@0:free", "gpu@0:free", "shared@0:used", ""},
+      {"gpu", "gpu.shared", "mig-3g.40gb", "mig-1g.10gb", "gpu-30gb", "gpu-10gb"});
+}
+
+TEST(HybridTest, FindsPartsOfInstances) {
+  CompareWithForce("H100-80GB+3g.40gb.mps2+GPU",
+                   {"", "4g.40gb@0:used,3g.40gb@4:free", "3g.40gb.mps2@4:used,1g.10gb@0:free",
+                    "3g.40gb.mps2@0:used,3g.40gb.mps2@1:free", "gpu@0:free", "3g.40gb@0:used"},
+                   {"gpu", "mig-3g.40gb", "mig-3g.40gb.mps2", "mig-1g.10gb", "gpu-30gb"});
 }
 
 // Only hybrid nodes make instances of whole GPUs.

@@ -21,6 +21,7 @@
 #include "controllers/nebuly_plugin.h"
 #include "controllers/nvidia_plugin.h"
 #include "device/describe.h"
+#include "device/mig_parts.h"
 #include "device/mps_control.h"
 #include "device/mps_gpus.h"
 #include "device/nebuly_gpus.h"
@@ -62,6 +63,7 @@ struct Config {
   AgentTelemetryConfig telemetry;
   bool mps = false, mps_in_proportion = false;
   int64_t time_slices = 4;
+  std::string mig_parts;
   int64_t mps_overhead = gpu::kShareOverheadMib, mps_clients = gpu::kMostShares;
   device::MpsControlOptions mps_control;
   std::string mps_shm, mps_plugin = "builtin";
@@ -149,6 +151,10 @@ void DescribeAgent(ConfigFields& f, Config& c) {
         "a reboot of the node, for which its condition nos.nebuly.com/RebootRequired asks.");
     f.Text("resetProgram", c.gpu_reset.program,
            "nvidia-smi, which resets GPUs: a path, or a name in $PATH.");
+    f.Text("migParts", c.mig_parts,
+           "Into which equal shares MIG instances there may be divided by MPS, such as "
+           "3g.40gb.mps4,2g.20gb.mps2 (nvidia.com/mig-3g.40gb.mps4); boards have those of their "
+           "profiles. Empty: none. Needs mps.enabled.");
   });
   f.Group("telemetry", [&] { DescribeAgentTelemetry(f, c.telemetry); });
   DescribeDaemon(f, c.daemon);
@@ -177,6 +183,7 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
   controllers::MpsGrantOptions options;
   options.pipe_folder = [&](const std::string& uuid) { return daemons.PipeFolder(uuid); };
   options.shm_folder = config.mps_shm;
+  options.part_mib = [&](const std::string& uuid) { return daemons.LimitMib(uuid); };
   if (config.mps_in_proportion) {
     options.share_gib = [&](const std::string& uuid) {
       const auto infos = backend.ListGpus();
@@ -186,10 +193,12 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
     };
   }
   return
-      [options, shares = config.mps](
+      [options, shares = config.mps, in_proportion = config.mps_in_proportion](
           const kubelet::Allocation& allocation) -> Result<std::optional<kubelet::ContainerGrant>> {
         if (auto grant = controllers::GrantTimeSlices(allocation)) return grant;
         if (!shares) return std::optional<kubelet::ContainerGrant>();
+        NOS_ASSIGN(auto part, controllers::GrantMigParts(allocation, options, in_proportion));
+        if (part) return part;
         return controllers::GrantMpsShares(allocation, options);
       };
 }
@@ -230,6 +239,11 @@ Status CheckAgent(const AgentFlags& flags, const Config& config) {
         "mps.enabled needs devicePlugin.mode builtin, or mps.plugin nebuly: NVIDIA's plugin offers "
         "no shares");
   }
+  const auto parts = gpu::ParseParts(config.mig_parts);
+  if (!parts.ok()) return parts.status().Within("hybrid.migParts");
+  if (!parts->empty() && !config.mps) {
+    return Invalid("hybrid.migParts needs mps.enabled: parts of instances are shared by MPS");
+  }
   return Status::Ok();
 }
 
@@ -238,7 +252,7 @@ struct MpsBackends {
   device::NebulyGpus* nebuly = nullptr;   // the same
 };
 
-MpsBackends MakeMpsBackends(const Config& config, device::Backend& nvml,
+MpsBackends MakeMpsBackends(const Config& config, device::Backend& gpus,
                             kubelet::PodResourcesClient& pod_resources) {
   const device::MpsGpusOptions options{config.mps_overhead, static_cast<int>(config.mps_clients)};
   MpsBackends made;
@@ -271,8 +285,10 @@ std::unique_ptr<controllers::NebulyPlugin> MakeNebuly(
       [&backend] { return backend.ListGpus(); }, clock);
 }
 
-controllers::AgentExtras ExtrasOf(const Config& config, const device::HealthBoard& health,
-                                  Metrics& metrics, device::MpsControl& daemons) {
+controllers::AgentExtras ExtrasOf(const Config& config,
+                                  const std::vector<gpu::InstancePart>& mig_parts,
+                                  const device::HealthBoard& health, Metrics& metrics,
+                                  device::MpsControl& daemons) {
   const bool nebuly = config.Nebuly();
   controllers::AgentExtras extras;
   extras.health = &health;
@@ -285,6 +301,7 @@ controllers::AgentExtras ExtrasOf(const Config& config, const device::HealthBoar
   extras.time_slices = static_cast<int>(config.time_slices);
   extras.resets = controllers::ParseResetRule(config.reset).value();
   extras.nebuly_shares = nebuly;
+  if (!nebuly) extras.parts = mig_parts;  // that plugin has none
   return extras;
 }
 
@@ -319,7 +336,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   device::NvmlBackend nvml(*library, catalogue, &watcher, config.gpu_reset);
   config.pod_resources.mps_shares = config.plugin == "builtin" || config.Nebuly();
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
-  const MpsBackends mps = MakeMpsBackends(config, nvml, pod_resources);
+  NOS_ASSIGN(const auto mig_parts, gpu::ParseParts(config.mig_parts));
+  device::MigParts parts(nvml, catalogue, mig_parts);
+  const MpsBackends mps = MakeMpsBackends(config, parts, pod_resources);
   device::PlainGpus plain(mps.gpus ? static_cast<device::Backend&>(*mps.gpus) : nvml);
   device::SharedBackend backend(plain);
   config.mps_control.daemon.on_change = look;
@@ -342,7 +361,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kubelet::DevicePlugin& plugin = nebuly ? static_cast<kubelet::DevicePlugin&>(*nebuly) : own;
 
   controllers::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, plugin,
-                           ExtrasOf(config, health, metrics, daemons));
+                           ExtrasOf(config, mig_parts, health, metrics, daemons));
   controllers::MeteredReconciler reconciler(agent, "agent", metrics);
   controllers::RunnerOptions options = controllers::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cmd/gpu_way.h"
+#include "gpu/modes.h"
 #include "telemetry/records.h"
 
 namespace nos::cmd {
@@ -72,6 +73,14 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
   }
   if (row.by_memory) LayOut(row.spans);
   std::ranges::sort(row.spans, {}, &SlotSpan::start);
+  // Parts of an instance begin one slot after the other, however much of it they are.
+  for (size_t i = 1; i < row.spans.size(); ++i) {
+    SlotSpan& before = row.spans[i - 1];
+    const int between = row.spans[i].start - before.start;
+    if (between > 0 && gpu::ParsePartName(before.profile)) {
+      before.size = std::min(before.size, between);
+    }
+  }
   int end = 0;
   std::erase_if(row.spans, [&](const SlotSpan& span) {
     if (span.start < end || span.start + span.size > row.slots) return true;

@@ -143,13 +143,14 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
                        round.devices.unseen_shares;
   ReadTargets(round);
   MatchTargets(round);
-  KeepDaemons(round);
   if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
   if (extras_.nebuly_shares) round.keep.merge(SharesBelow(round.keep));
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
+  KeepDaemons(round);
+  WithholdUnserved(round);
   if (const std::string plan = cluster::SpecPlan(*round.node); plan != plan_) {
     plan_ = plan;
     failures_.Clear();
@@ -340,8 +341,10 @@ bool Agent::MustWait(const device::Operation& operation, Round& round, Time now)
   if (in_memory && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
   const bool enables = operation.Switches();
-  // Nor is a GPU reset that a daemon has open.
-  if ((unshares || operation.ChangesMig()) && IsServed(operation.uuid)) return round.waits = true;
+  // What a daemon serves: a former agent may have left it. Nor is a GPU reset that one has open.
+  const bool serves =
+      unshares || operation.ChangesMig() || operation.kind == device::Operation::Kind::kDestroy;
+  if (serves && IsServed(operation.uuid)) return round.waits = true;
   if (!enables && Draining(operation.uuid, now)) return true;
   // Where whole GPUs are instances, pods on their way wait for those.
   const bool whole = !IsHybrid(*round.node) && round.on_their_way.contains(kWholeGpu);
@@ -400,7 +403,8 @@ Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
   const bool destroys = operation.kind == device::Operation::Kind::kDestroy;
   if (destroys && !round.unwanted.contains(operation.uuid)) return false;
   if (round.keep.contains(operation.uuid) || MustWait(operation, round, now)) return false;
-  return !destroys || device_plugin_.Condemn(operation.uuid);
+  if (!destroys) return true;
+  return device_plugin_.Condemn(operation.uuid) && !MustEndDaemon(operation, round);
 }
 
 // Nothing can be done now: reports, and says when to look again. `offered`: the kubelet has what is

@@ -32,6 +32,7 @@
 #include "device/health.h"
 #include "device/mps_control.h"
 #include "gpu/catalogue.h"
+#include "gpu/modes.h"
 #include "kube/event_recorder.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
@@ -77,6 +78,8 @@ struct AgentExtras {
   ResetRule resets = ResetRule::kNever;  // of GPUs of such nodes
   // Shares are Nebuly's plugin's, which numbers them (controllers/nebuly_plugin.h).
   bool nebuly_shares = false;
+  // Into which MIG instances may be divided there, if GPUs are shared by MPS.
+  std::vector<gpu::InstancePart> parts{};
 };
 
 // The node's condition that tells whether a reboot would change the MIG mode of some GPU.
@@ -134,7 +137,11 @@ class Agent final : public Reconciler {
   void LeaveOldModes(Round& round);
   std::set<std::string> WereShared(const Round& round) const;
   std::set<int> NotTakenOver(const Round& round) const;
-  void KeepDaemons(const Round& round);
+  void KeepDaemons(Round& round);
+  void AddDividedInstances(Round& round, std::vector<device::MpsGpu>& served,
+                           std::set<std::string>& undecided);
+  void WithholdUnserved(Round& round) const;
+  bool MustEndDaemon(const device::Operation& operation, Round& round);
   bool IsServed(const std::string& gpu_uuid) const;
   bool IsBeingServed(int gpu) const;
   void ReadTargets(Round& round);
@@ -195,6 +202,8 @@ class Agent final : public Reconciler {
   std::vector<std::string> problems_;       // announced
   std::vector<MpsLack> told_lacks_;         // announced
   std::string offer_trouble_;               // announced
+  // Divided instances, by UUID, whose last part is about to be destroyed: their daemons end before.
+  std::set<std::string> ending_;
   std::set<int> no_mig_;  // GPUs of a hybrid node whose MIG mode could not be switched on
   ResetPauses reset_pauses_;
 };

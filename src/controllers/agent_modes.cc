@@ -42,6 +42,7 @@ bool Agent::IsHybrid(const cluster::Node& node) const {
 // That MIG mode cannot be switched on is believed until the node is labelled otherwise.
 Division Agent::DivisionOf(const cluster::Node& node, Time now) {
   Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
+  if (division.hybrid && extras_.shares_gpus) division.parts = extras_.parts;
   division.resets = extras_.resets;
   if (!division.hybrid) {
     no_mig_.clear();

@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "controllers/agent.h"
 #include "controllers/nebuly_plugin.h"
+#include "controllers/divided_instances.h"
+#include "device/mig_parts.h"
 #include "device/mps_share.h"
 
 namespace nos::controllers {
@@ -73,9 +75,65 @@ std::set<int> Agent::NotTakenOver(const Round& round) const {
   return gpus;
 }
 
+// Instances that are divided are served while they are, but for those whose last part goes. What a
+// former agent has left goes on while pods may hold it.
+void Agent::AddDividedInstances(Round& round, std::vector<device::MpsGpu>& served,
+                                std::set<std::string>& undecided) {
+  const NodeDevices& devices = round.devices;
+  const std::map<std::string, DividedInstance> divided = DividedInstancesOf(devices);
+  std::erase_if(ending_, [&](const std::string& uuid) {
+    const auto left = divided.find(uuid);
+    return left == divided.end() || left->second.parts.size() > 1 ||
+           !round.unwanted.contains(left->second.parts.front()->uuid);
+  });
+  for (const auto& [uuid, instance] : divided) {
+    const device::GpuInstance& part = *instance.parts.front();
+    const auto profile = instance.gpu->model->FindProfile(part.profile);
+    if (!profile || ending_.contains(uuid)) continue;
+    served.push_back({instance.gpu->index, uuid, 0,
+                      instance.gpu->model->profile(*profile).memory_mib,
+                      device::DriverIdOf(part.id)});
+  }
+  for (const auto& [id, pod] : devices.holders) {
+    if (const auto part = device::ParseMigPartId(id)) undecided.insert(part->mig_uuid);
+  }
+  if (devices.unseen_shares || !devices.unreadable.empty()) {
+    undecided.merge(extras_.daemons->LeftInstances());
+  }
+}
+
+// Nobody new gets a part of an instance that is not served: without a daemon it has no limit.
+void Agent::WithholdUnserved(Round& round) const {
+  if (extras_.daemons == nullptr) return;
+  std::set<std::string> serving, starting;
+  for (const device::MpsState& state : extras_.daemons->States()) {
+    using enum device::MpsState::Phase;
+    if (state.phase == kServing) serving.insert(state.gpu_uuid);
+    if (state.phase == kStarting && state.starts <= 1) starting.insert(state.gpu_uuid);
+  }
+  for (const auto& [uuid, instance] : DividedInstancesOf(round.devices)) {
+    if (serving.contains(uuid)) continue;
+    round.waits |= starting.contains(uuid);
+    for (const device::GpuInstance* part : instance.parts) {
+      round.devices.unhealthy.insert(part->uuid);
+    }
+  }
+}
+
+// Whether it would take an instance from its MPS daemon, which is told to end then. REQUIRES:
+// nobody can be given any more what is to be destroyed.
+bool Agent::MustEndDaemon(const device::Operation& operation, Round& round) {
+  const auto part = device::ParseMigPartId(operation.uuid);
+  if (!part || !IsServed(part->mig_uuid)) return false;
+  if (DividedInstancesOf(round.devices)[part->mig_uuid].parts.size() > 1) return false;
+  ending_.insert(part->mig_uuid);
+  KeepDaemons(round);
+  return true;
+}
+
 // One for each GPU that is shared, until it is to be shared no more and has no shares left. What a
 // former agent has left goes on until this one has taken it over.
-void Agent::KeepDaemons(const Round& round) {
+void Agent::KeepDaemons(Round& round) {
   if (extras_.daemons == nullptr) return;
   const bool hybrid = IsHybrid(*round.node), to_mps = WantsMps(*round.node) || hybrid;
   std::set<std::string> undecided = WereShared(round);
@@ -94,6 +152,7 @@ void Agent::KeepDaemons(const Round& round) {
                       gpu->instances.empty();
     if (!left) served.push_back({info.index, info.uuid, info.share_gib});
   }
+  AddDividedInstances(round, served, undecided);
   if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
     Log(LogLevel::kWarn, "a GPU has no MPS daemon", {{"error", kept.message()}});
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "device/mig_parts.h"
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 
@@ -45,6 +46,39 @@ Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::All
   if (whole > 0) {
     grant.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] =
         fmt::format("{}", std::clamp(100 * first.gib / whole, 1, 100));
+  }
+  grant.mounts = {{pipes, pipes, false}};
+  if (!options.shm_folder.empty()) grant.mounts.push_back({options.shm_folder, "/dev/shm", false});
+  return std::optional(std::move(grant));
+}
+
+Result<std::optional<kubelet::ContainerGrant>> GrantMigParts(const kubelet::Allocation& allocation,
+                                                             const MpsGrantOptions& options,
+                                                             bool in_proportion) {
+  std::vector<device::MigPart> parts;
+  for (const std::string& id : allocation.device_ids) {
+    if (auto part = device::ParseMigPartId(id)) parts.push_back(*std::move(part));
+  }
+  if (parts.empty()) return std::optional<kubelet::ContainerGrant>();
+  if (allocation.device_ids.size() > 1) {
+    return Invalid(fmt::format(
+        "{} devices of {} for one container: its programs reach the MPS daemon of one instance "
+        "only, and have the memory of one share each: ask for one in each of several containers",
+        allocation.device_ids.size(), allocation.resource));
+  }
+  const device::MigPart& part = parts.front();
+  const int mib = options.part_mib ? options.part_mib(part.mig_uuid) : 0;
+  if (mib <= 0) {
+    return Status(Code::kUnavailable, fmt::format("no MPS daemon serves {} now", part.mig_uuid));
+  }
+  kubelet::ContainerGrant grant;
+  const std::string pipes = options.pipe_folder(part.mig_uuid);
+  grant.visible = {part.mig_uuid};
+  grant.environment = {{"CUDA_VISIBLE_DEVICES", part.mig_uuid},
+                       {"CUDA_MPS_PIPE_DIRECTORY", pipes},
+                       {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", fmt::format("0={}M", mib)}};
+  if (in_proportion) {
+    grant.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = fmt::format("{}", 100 / part.count);
   }
   grant.mounts = {{pipes, pipes, false}};
   if (!options.shm_folder.empty()) grant.mounts.push_back({options.shm_folder, "/dev/shm", false});

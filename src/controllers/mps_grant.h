@@ -13,6 +13,10 @@
 // (NVIDIA/k8s-device-plugin mounts it, internal/plugin/server.go).
 // Source: docs.nvidia.com/deploy/mps, "Environment Variables" and "Architecture".
 //
+// In a part of a MIG instance (device/mig_parts.h) the daemon is the instance's, which containers
+// name by CUDA_VISIBLE_DEVICES as the daemon does (docs.nvidia.com/datacenter/tesla/mig-user-guide,
+// "MPS on MIG"); in M a limit is as exact as the part.
+//
 // Hence several shares of one GPU are for as many processes, each of which has the memory of one;
 // NVIDIA says the same of its replicas (k8s-device-plugin issue 720). Shares of several GPUs cannot
 // be one container's: its processes reach one daemon only. A container that asks for shares of two
@@ -31,19 +35,29 @@
 namespace nos::controllers {
 
 struct MpsGrantOptions {
-  // The pipe directory of a GPU, by its UUID: device::MpsControl::PipeFolder. The same path on the
-  // host.
+  // The pipe directory of a GPU or an instance, by its UUID: device::MpsControl::PipeFolder. The
+  // same path on the host.
   std::function<std::string(const std::string& gpu_uuid)> pipe_folder;
   // The host's folder that the daemons have as /dev/shm; empty: pods have to ask for hostIPC.
   std::string shm_folder{};
   // GiB that shares of a GPU have together, for a bound on multiprocessors in proportion to memory;
   // 0, or empty: no bound.
   std::function<int(const std::string& gpu_uuid)> share_gib{};
+  // MiB of a part of this instance, as long as it is served: device::MpsControl::LimitMib. 0: it is
+  // not.
+  std::function<int(const std::string& mig_uuid)> part_mib{};
 };
 
 // Nothing when the devices are no MPS shares. Error: kInvalid: they cannot be one container's.
 Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
                                                               const MpsGrantOptions& options);
+
+// Nothing when the devices are no parts of MIG instances. Error: kInvalid: they cannot be one
+// container's; kUnavailable: no MPS daemon serves the instance, hence there would be no limit.
+// `in_proportion`: of the instance's multiprocessors only as much as of its memory.
+Result<std::optional<kubelet::ContainerGrant>> GrantMigParts(const kubelet::Allocation& allocation,
+                                                             const MpsGrantOptions& options,
+                                                             bool in_proportion);
 
 // Nothing when the devices are no time slices (device/plain_gpus.h); else the GPUs that they are
 // of. Several of one GPU give no more of it than one.

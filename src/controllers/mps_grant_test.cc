@@ -31,6 +31,35 @@ TEST(MpsGrant, AShareIsAGpuWithALimit) {
   EXPECT_THAT((*grant)->mounts, ElementsAre(Mount{kPipes, kPipes, false}));
 }
 
+TEST(MpsGrant, APartOfAnInstanceIsTheInstanceWithALimit) {
+  MpsGrantOptions options = Options();
+  int limit = 10112;
+  options.part_mib = [&](const std::string& uuid) { return uuid == "MIG-a" ? limit : 0; };
+  const std::string resource = "nvidia.com/mig-3g.40gb.mps4";
+  const auto grant = GrantMigParts({resource, {"MIG-a::mps4::3"}}, options, false);
+  ASSERT_TRUE(grant.ok()) << grant.status().message();
+  EXPECT_THAT((*grant)->visible, ElementsAre("MIG-a"));
+  EXPECT_THAT((*grant)->environment,
+              UnorderedElementsAre(Pair("CUDA_VISIBLE_DEVICES", "MIG-a"),
+                                   Pair("CUDA_MPS_PIPE_DIRECTORY", "/run/nos/mps/MIG-a"),
+                                   Pair("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=10112M")));
+  EXPECT_THAT((*grant)->mounts,
+              ElementsAre(Mount{"/run/nos/mps/MIG-a", "/run/nos/mps/MIG-a", false}));
+  options.shm_folder = "/run/nos/mps-shm";
+  const auto bounded = GrantMigParts({resource, {"MIG-a::mps4::3"}}, options, true);
+  EXPECT_EQ((*bounded)->environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "25");
+  EXPECT_EQ((*bounded)->mounts.size(), 2U);
+  const auto several = GrantMigParts({resource, {"MIG-a::mps4::3", "MIG-a::mps4::1"}}, options, {});
+  EXPECT_EQ(several.status().code(), Code::kInvalid);
+  EXPECT_THAT(several.status().message(), HasSubstr("several containers"));
+  limit = 0;
+  EXPECT_EQ(GrantMigParts({resource, {"MIG-a::mps4::3"}}, options, false).status().code(),
+            Code::kUnavailable)
+      << "without a daemon there is no limit";
+  EXPECT_FALSE(GrantMigParts({kResource, {"GPU-a::10::3"}}, options, false)->has_value());
+  EXPECT_FALSE(GrantMigParts({"nvidia.com/mig-3g.40gb", {"MIG-a"}}, options, false)->has_value());
+}
+
 TEST(MpsGrant, MultiprocessorsMayBeBoundedByMemory) {
   MpsGrantOptions options = Options();
   int whole = 39;

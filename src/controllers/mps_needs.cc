@@ -8,7 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "device/mig_parts.h"
 #include "device/mps_share.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 
 namespace nos::controllers {
@@ -18,7 +20,8 @@ using Pod = std::shared_ptr<const cluster::Pod>;
 
 bool AsksForShares(const cluster::Container& container) {
   return std::ranges::any_of(container.limits, [](const auto& limit) {
-    return gpu::IsShareResource(limit.first) && limit.second.Value() > 0;
+    const bool share = gpu::IsShareResource(limit.first) || gpu::IsPartResource(limit.first);
+    return share && limit.second.Value() > 0;
   });
 }
 
@@ -51,9 +54,10 @@ std::string OtherUser(const Pod& pod, const std::vector<std::string>& gpus,
       const auto& [known, other] = first.try_emplace(gpu, user, pod).first->second;
       if (known == user) continue;
       return fmt::format(
-          "a container runs as user {}, and one of pod {} on the same GPU as user {}: one user at "
-          "a "
-          "time is served, so programs of the one wait for the other's to end. Set the same "
+          "a container runs as user {}, and one of pod {} on the same GPU, or MIG instance, as "
+          "user "
+          "{}: one user at a time is served, so programs of the one wait for the other's to end. "
+          "Set the same "
           "securityContext.runAsUser, or mps.multiUser of the agent",
           user, other->Key(), known);
     }
@@ -84,6 +88,7 @@ std::vector<MpsLack> LackedForMps(const NodeDevices& devices, std::span<const Po
   std::map<std::string, std::vector<std::string>> gpus;  // by pod
   for (const auto& [device, pod] : devices.holders) {
     if (const auto share = device::ParseMpsShareId(device)) gpus[pod].push_back(share->gpu_uuid);
+    if (const auto part = device::ParseMigPartId(device)) gpus[pod].push_back(part->mig_uuid);
   }
   std::map<std::string, std::pair<int64_t, Pod>> first;  // by GPU: who said its user first
   for (const Pod& pod : sharing) {

@@ -18,7 +18,7 @@ namespace nos::controllers {
 
 struct MpsNeeds {
   bool host_ipc = false;
-  bool one_user = false;  // for all pods of a GPU
+  bool one_user = false;  // for all pods of a GPU, or of a MIG instance that is shared
 };
 
 // A pod that asks for shares and will hardly be served so.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "controllers/divided_instances.h"
+#include "device/mig_parts.h"
 #include "device/plain_gpus.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
@@ -31,13 +33,33 @@ const gpu::Model* CutModelOf(const device::GpuInfo& info, const gpu::Catalogue& 
                              const Division& division) {
   const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
   const bool keeps = board == nullptr || KeepsMig(*board, info, division);
-  if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) return board;
-  gpu::Modes modes{keeps ? nullptr : board,
-                   static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)), true, 0};
+  if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) {
+    const gpu::Model* divided =
+        catalogue.FindModes(gpu::NameOf({.mig = board, .parts = division.parts}));
+    return divided != nullptr ? divided : board;
+  }
+  gpu::Modes modes{.mig = keeps ? nullptr : board,
+                   .memory_gib = static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)),
+                   .whole = true,
+                   .parts = division.parts};
   // Its time slices must not move when it may be cut again.
   if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
   modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
+  const gpu::Model* model = catalogue.FindModes(gpu::NameOf(modes));
+  if (model != nullptr || modes.parts.empty()) return model;
+  modes.parts.clear();  // no table holds all that there would be
   return catalogue.FindModes(gpu::NameOf(modes));
+}
+
+// What there is no model for.
+std::string LackedParts(const gpu::Model& model, const Division& division) {
+  std::string lacked;
+  for (const gpu::InstancePart& part : division.parts) {
+    const std::string name = gpu::PartName(part);
+    const bool lacks = gpu::CanHaveParts(model, part) && !model.FindProfile(name);
+    if (lacks) lacked += (lacked.empty() ? "" : ", ") + name;
+  }
+  return lacked;
 }
 
 void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
@@ -75,12 +97,18 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     ObserveHybrid(info, catalogue, division, gpu);
     gpu.mig_enabled = true;
   } else {
-    gpu.model = shared ? &gpu::SharesOf(info.share_gib, info.most_shares) : ModelOf(info, catalogue);
+    gpu.model =
+        shared ? &gpu::SharesOf(info.share_gib, info.most_shares) : ModelOf(info, catalogue);
   }
   if (gpu.model == nullptr) {
     devices.problems.push_back(fmt::format("GPU {}: model '{}' is not in the catalogue of MIG GPUs",
                                            info.index, info.product));
     return;
+  }
+  if (const std::string lacked = LackedParts(*gpu.model, division);
+      division.hybrid && !lacked.empty()) {
+    devices.problems.push_back(fmt::format(
+        "GPU {}: with {} there would be too many layouts: name fewer parts", info.index, lacked));
   }
   if (gpu.mig_enabled) {
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
@@ -186,17 +214,18 @@ std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
   return untold;
 }
 
-// Whether pods hold more shares, of hybrid nodes also whole GPUs and time slices, than there are in
-// the list that nobody is told to hold.
-bool HoldUnseenShares(const NodeDevices& devices, const Alive& pods,
-                      const std::set<std::string>& untold,
-                      const std::map<std::string, std::string>& resources) {
+// How many more shares, parts of instances, of hybrid nodes also whole GPUs and time slices, pods
+// hold than there are in the list that nobody is told to hold; by resource.
+std::map<std::string, int64_t> UnseenShares(const NodeDevices& devices, const Alive& pods,
+                                            const std::set<std::string>& untold,
+                                            const std::map<std::string, std::string>& resources) {
   std::map<std::string, int64_t> unseen;
   const bool hybrid = std::ranges::any_of(
       AllGpus(devices), [](const device::ObservedGpu* gpu) { return gpu->mode.has_value(); });
   for (const std::string& resource : untold) {
     const bool whole = resource == gpu::kWholeGpu || resource == gpu::kTimeSlice;
-    if (gpu::IsShareResource(resource) || (hybrid && whole)) unseen[resource] = 0;
+    const bool share = gpu::IsShareResource(resource) || gpu::IsPartResource(resource);
+    if (share || (hybrid && whole)) unseen[resource] = 0;
   }
   for (auto& [resource, count] : unseen) {
     for (const auto& [key, pod] : pods) {
@@ -211,7 +240,8 @@ bool HoldUnseenShares(const NodeDevices& devices, const Alive& pods,
       if (of == resource && !devices.holders.contains(uuid)) --count;
     }
   }
-  return std::ranges::any_of(unseen, [](const auto& entry) { return entry.second > 0; });
+  std::erase_if(unseen, [](const auto& entry) { return entry.second <= 0; });
+  return unseen;
 }
 
 const cluster::Pod* Find(const Alive& pods, const std::string& key) {
@@ -262,7 +292,8 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
   // What exists in memory only is known once pods have told what they hold.
   const auto observe = [&](bool in_memory) {
     for (const device::GpuInfo& info : devices.infos) {
-      const bool here = info.share_gib > 0 || (division.hybrid && IsPlain(info));
+      const bool divided = info.mig_enabled && !division.parts.empty();
+      const bool here = info.share_gib > 0 || (division.hybrid && (IsPlain(info) || divided));
       if (here == in_memory) ObserveGpu(info, backend, catalogue, division, devices);
     }
   };
@@ -280,6 +311,7 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
   }
   for (std::string& problem : backend.Adopt(held)) devices.problems.push_back(std::move(problem));
   observe(/*in_memory=*/true);
+  HoldInstancesOfParts(devices);
   std::ranges::sort(devices.gpus, {}, &device::ObservedGpu::index);
   return devices;
 }
@@ -311,7 +343,9 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
   for (const auto& [uuid, resource] : resources) {
     if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
-  devices.unseen_shares = HoldUnseenShares(devices, alive, untold, resources);
+  const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, untold, resources);
+  devices.unseen_shares = !unseen.empty();
+  DoubtInstancesOfParts(unseen, devices);
   return holders;
 }
 
@@ -343,7 +377,8 @@ void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& cond
     for (const device::ObservedGpu* gpu : AllGpus(devices)) {
       if (gpu->index != condition.gpu) continue;
       for (const device::GpuInstance& instance : gpu->instances) {
-        const bool meant = !condition.instance || *condition.instance == instance.id;
+        const bool meant =
+            !condition.instance || *condition.instance == device::DriverIdOf(instance.id);
         if (meant && instance.complete) devices.unhealthy.insert(instance.uuid);
       }
     }

@@ -17,6 +17,7 @@
 #include "device/backend.h"
 #include "device/health.h"
 #include "gpu/catalogue.h"
+#include "gpu/modes.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
 
@@ -63,7 +64,8 @@ struct Division {
   int time_slices = 0;     // there; 0: none
   std::set<int> no_mig{};  // indexes of GPUs whose MIG mode cannot be switched on
   ResetRule resets = ResetRule::kNever;
-  std::set<int> not_reset{};  // and of those that cannot be reset at the moment
+  std::set<int> not_reset{};               // and of those that cannot be reset at the moment
+  std::vector<gpu::InstancePart> parts{};  // into which instances may be divided there
 };
 
 // Error: kUnavailable when driver or kubelet do not answer. One bad GPU is only a problem.

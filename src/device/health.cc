@@ -62,6 +62,12 @@ void HealthBoard::Clear(int gpu, HealthCondition::Kind kind) {
   });
 }
 
+void HealthBoard::ClearOne(int gpu, std::optional<uint32_t> instance, HealthCondition::Kind kind) {
+  EraseIf([&](const HealthCondition& condition) {
+    return condition.gpu == gpu && condition.instance == instance && condition.kind == kind;
+  });
+}
+
 void HealthBoard::ClearInstance(int gpu, uint32_t instance) {
   EraseIf([&](const HealthCondition& condition) {
     return condition.gpu == gpu && condition.instance == instance;

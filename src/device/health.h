@@ -22,13 +22,14 @@ struct HealthCondition {
     kMemoryError,  // an uncorrectable (double bit) error of memory
     kLost,         // the GPU does not answer; gone when it does again
     kUnwatched,    // its errors are not noticed; the GPU itself may be fine
-    kMps,          // it is in MPS mode and no control daemon serves it (device/mps_daemon.h)
+    kMps,          // it is shared by MPS and no control daemon serves it (device/mps_daemon.h)
   };
   Kind kind = Kind::kXid;
-  int gpu = 0;                         // GpuInfo::index
-  std::optional<uint32_t> instance{};  // GpuInstance::id; empty: the whole GPU
-  uint64_t xid = 0;                    // kXid
-  std::string message{};               // for a person: what, and what to do
+  int gpu = 0;  // GpuInfo::index
+  // GpuInstance::id, the driver's (device/mig_parts.h); empty: the whole GPU.
+  std::optional<uint32_t> instance{};
+  uint64_t xid = 0;       // kXid
+  std::string message{};  // for a person: what, and what to do
 
   // "Xid79", "MemoryError", "GpuLost", "HealthNotWatched", "MpsNotServed": for conditions and
   // metrics.
@@ -47,6 +48,8 @@ class HealthBoard {
   // Replaces the condition of the same kind, GPU, instance and Xid.
   void Add(HealthCondition condition);
   void Clear(int gpu, HealthCondition::Kind kind);
+  // Of one instance only, or of the GPU as a whole only.
+  void ClearOne(int gpu, std::optional<uint32_t> instance, HealthCondition::Kind kind);
   // The instance is gone: so is what was wrong with it (a new one may get its id and UUID).
   void ClearInstance(int gpu, uint32_t instance);
   // The GPU was reset or repaired.

@@ -6,14 +6,15 @@
 #include <system_error>
 #include <utility>
 
+#include "device/mig_parts.h"
 #include "device/mps_share.h"
 
 namespace nos::device {
 namespace {
 
 // As in a share's id: it stands in a path.
-bool IsGpuUuid(const std::string& uuid) {
-  return ParseMpsShareId(MpsShareId({uuid, 1, 0})).has_value();
+bool IsUuid(const std::string& uuid) {
+  return IsMigUuid(uuid) || ParseMpsShareId(MpsShareId({uuid, 1, 0})).has_value();
 }
 
 }  // namespace
@@ -38,14 +39,24 @@ void MpsControl::Add(const MpsGpu& gpu, bool wanted) {
 
 bool MpsControl::HasLeft(const std::string& gpu_uuid) const {
   std::error_code fault;
-  return IsGpuUuid(gpu_uuid) && std::filesystem::exists(PipeFolder(gpu_uuid), fault);
+  return IsUuid(gpu_uuid) && std::filesystem::exists(PipeFolder(gpu_uuid), fault);
+}
+
+std::set<std::string> MpsControl::LeftInstances() const {
+  std::set<std::string> left;
+  std::error_code fault;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.folder, fault)) {
+    std::string uuid = entry.path().filename().string();
+    if (IsMigUuid(uuid)) left.insert(std::move(uuid));
+  }
+  return left;
 }
 
 Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::string>& undecided) {
   Status result;
   std::map<std::string, const MpsGpu*> wanted;
   for (const MpsGpu& gpu : gpus) {
-    if (IsGpuUuid(gpu.uuid)) {
+    if (IsUuid(gpu.uuid)) {
       wanted[gpu.uuid] = &gpu;
     } else {
       result =
@@ -53,6 +64,8 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
     }
   }
   const std::scoped_lock lock(mutex_);
+  limits_mib_.clear();
+  for (const auto& [uuid, gpu] : wanted) limits_mib_[uuid] = gpu->memory_mib;
   for (const auto& [uuid, gpu] : wanted) {
     const auto known = daemons_.find(uuid);
     if (known == daemons_.end() || !known->second->IsFor(*gpu)) {
@@ -67,10 +80,16 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
   std::error_code fault;
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, fault)) {
     const std::string uuid = entry.path().filename().string();
-    if (!IsGpuUuid(uuid) || daemons_.contains(uuid) || undecided.contains(uuid)) continue;
+    if (!IsUuid(uuid) || daemons_.contains(uuid) || undecided.contains(uuid)) continue;
     Add({-1, uuid, 0}, false);
   }
   return result;
+}
+
+int MpsControl::LimitMib(const std::string& uuid) const {
+  const std::scoped_lock lock(mutex_);
+  const auto limit = limits_mib_.find(uuid);
+  return limit == limits_mib_.end() ? 0 : limit->second;
 }
 
 std::vector<MpsState> MpsControl::States() const {

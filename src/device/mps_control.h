@@ -1,13 +1,14 @@
-// The MPS control daemons of a node: one for each GPU in MPS mode, with a pipe directory of its
-// own.
+// The MPS control daemons of a node: one for each GPU in MPS mode and for each MIG instance that is
+// shared (device/mig_parts.h), with a pipe directory of its own.
 //
 //   MpsControl mps({.folder = "/run/nos/mps"}, board);
 //   mps.Keep({{0, "GPU-...", 39}});
 //   for (const MpsState& state : mps.States()) ...
 //
 // A daemon for each GPU, because a daemon's server is lost as a whole with one faulty client, and a
-// client sees all GPUs of its daemon. Each has to be in EXCLUSIVE_PROCESS mode before
-// (Backend::SetComputeMode), so that no program gets past the daemon.
+// client sees all GPUs of its daemon. Each GPU has to be in EXCLUSIVE_PROCESS mode before
+// (Backend::SetComputeMode), so that no program gets past the daemon; instances keep the default
+// mode, and who is given a part of one is told its daemon. "UUID" is a GPU's or an instance's.
 //
 // What is not served stands on the health board (HealthCondition::Kind::kMps). Thread-safe.
 #pragma once
@@ -25,7 +26,7 @@ namespace nos::device {
 
 struct MpsControlOptions {
   std::string program = MpsToolOptions{}.program;
-  // <folder>/<GPU-UUID> is a GPU's pipe directory, which containers get at the same path.
+  // <folder>/<UUID> is a pipe directory, which containers get at the same path.
   std::string folder = "/run/nos/mps";
   std::string log_folder = "/var/log/nos/mps";
   // All users share a server, hence its faults. Else each GPU serves one user at a time, and pods
@@ -46,9 +47,13 @@ class MpsControl {
   Status Keep(const std::vector<MpsGpu>& gpus, const std::set<std::string>& undecided = {});
   // Whether there is something of a daemon for the GPU, of a former agent's, too.
   bool HasLeft(const std::string& gpu_uuid) const;
+  // UUIDs of all instances for which there is.
+  std::set<std::string> LeftInstances() const;
 
   // In order of UUID, without those of which nothing is left.
   std::vector<MpsState> States() const;
+  // MpsGpu::memory_mib of what is to be served; 0: it is not, or has another limit.
+  int LimitMib(const std::string& uuid) const;
   // What CUDA_MPS_PIPE_DIRECTORY has to say.
   std::string PipeFolder(const std::string& gpu_uuid) const;
 
@@ -59,6 +64,7 @@ class MpsControl {
   HealthBoard& board_;
   mutable std::mutex mutex_;
   std::map<std::string, std::unique_ptr<MpsDaemon>> daemons_;  // by UUID; guarded by mutex_
+  std::map<std::string, int> limits_mib_;                      // the same
 };
 
 }  // namespace nos::device

@@ -44,7 +44,7 @@ MpsDaemon::~MpsDaemon() {
   }
   wake_up_.Signal();
   thread_.join();
-  board_.Clear(gpu_.index, HealthCondition::Kind::kMps);
+  board_.ClearOne(gpu_.index, gpu_.instance, HealthCondition::Kind::kMps);
 }
 
 void MpsDaemon::Want(bool wanted) {
@@ -76,13 +76,11 @@ void MpsDaemon::Update(const std::function<void(MpsState&)>& change) {
 void MpsDaemon::Enter(Phase phase, const std::string& trouble) {
   const MpsState before = State();
   if (phase == Phase::kServing || phase == Phase::kGone) {
-    board_.Clear(gpu_.index, HealthCondition::Kind::kMps);
+    board_.ClearOne(gpu_.index, gpu_.instance, HealthCondition::Kind::kMps);
   } else if (gpu_.index >= 0) {
-    board_.Add({HealthCondition::Kind::kMps,
-                gpu_.index,
-                {},
-                0,
-                fmt::format("MPS does not serve GPU {}: {}", gpu_.index, trouble)});
+    const std::string what = gpu_.instance ? fmt::format(" ({})", gpu_.uuid) : "";
+    board_.Add({HealthCondition::Kind::kMps, gpu_.index, gpu_.instance, 0,
+                fmt::format("MPS does not serve GPU {}{}: {}", gpu_.index, what, trouble)});
   }
   if (phase == Phase::kWaiting && trouble != before.trouble) {
     Log(LogLevel::kWarn, "MPS does not serve a GPU", {{"gpu", gpu_.uuid}, {"why", trouble}});
@@ -181,6 +179,9 @@ Status MpsDaemon::Configure() {
   }
   if (gpu_.memory_gib > 0) {
     commands.push_back(fmt::format("set_default_device_pinned_mem_limit 0 {}G", gpu_.memory_gib));
+  }
+  if (gpu_.memory_mib > 0) {
+    commands.push_back(fmt::format("set_default_device_pinned_mem_limit 0 {}M", gpu_.memory_mib));
   }
   for (const std::string& command : commands) {
     const Result<std::string> set = tool_.Ask(command, options_.answer_within);

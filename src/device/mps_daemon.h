@@ -1,6 +1,6 @@
-// Keeps one MPS control daemon running for one GPU, on a thread of its own: starts it or takes over
-// the one that a former agent has left, sees at once when it ends, asks it now and then whether it
-// answers, and starts it again with growing pauses.
+// Keeps one MPS control daemon running for one GPU or MIG instance, on a thread of its own: starts
+// it or takes over the one that a former agent has left, sees at once when it ends, asks it now and
+// then whether it answers, and starts it again with growing pauses.
 //
 // Whenever the daemon does not serve, a condition stands on the health board that keeps the GPU's
 // devices from being given to anybody: a CUDA program that finds no daemon goes on without MPS,
@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,8 +50,8 @@ struct MpsState {
     kLeaving,
     kGone,  // nothing is left of it
   };
-  int gpu = 0;  // -1: of a former agent, which had it in MPS mode
-  std::string gpu_uuid;
+  int gpu = 0;           // -1: of a former agent, which shared it
+  std::string gpu_uuid;  // MpsGpu::uuid
   Phase phase = Phase::kStarting;
   pid_t pid = 0;                 // of the daemon; 0: none
   int servers = 0, clients = 0;  // at the last look
@@ -60,11 +61,14 @@ struct MpsState {
   friend bool operator==(const MpsState&, const MpsState&) = default;
 };
 
+// What one daemon serves: a GPU, or an instance of it that is divided (device/mig_parts.h).
 struct MpsGpu {
-  int index = -1;  // GpuInfo::index
-  std::string uuid;
+  int index = -1;    // GpuInfo::index
+  std::string uuid;  // of the GPU or of the instance
   // What no client gets more of, whatever its environment says: GpuInfo::share_gib. 0: no limit.
   int memory_gib = 0;
+  int memory_mib = 0;                  // the same, of a part of an instance
+  std::optional<uint32_t> instance{};  // the driver's id of the instance
 
   friend bool operator==(const MpsGpu&, const MpsGpu&) = default;
 };

@@ -86,8 +86,8 @@ Status MpsGpus::DisableMps(int gpu) {
 }
 
 std::vector<std::string> MpsGpus::Adopt(std::span<const std::string> device_ids) {
+  std::vector<std::string> refused = backend_.Adopt(device_ids);
   const std::scoped_lock lock(mutex_);
-  std::vector<std::string> refused;
   for (const std::string& id : device_ids) {
     if (std::string why = AdoptOne(id); !why.empty()) refused.push_back(std::move(why));
   }

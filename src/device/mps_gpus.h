@@ -63,6 +63,7 @@ class MpsGpus : public Backend {
   // and beside a share of another size that has got its number meanwhile.
   std::vector<std::string> Adopt(std::span<const std::string> device_ids) override;
 
+  void GiveWhole(bool give) override { backend_.GiveWhole(give); }
   // In order of their numbers, whether the GPU answers or not; none: it is not in MPS mode.
   std::vector<GpuInstance> SharesOn(int gpu);
   // With GpuInfo::share_gib.

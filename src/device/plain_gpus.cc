@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "device/mps_share.h"
+#include "gpu/modes.h"
 
 namespace nos::device {
 namespace {
@@ -30,7 +31,8 @@ std::optional<TimeSlice> ParseTimeSliceId(std::string_view id) {
 }
 
 bool IsMigProfile(std::string_view profile) {
-  return profile != kWholeProfile && profile != kTimeProfile && !ParseMpsProfile(profile);
+  return profile != kWholeProfile && profile != kTimeProfile && !ParseMpsProfile(profile) &&
+         !gpu::ParsePartName(profile);
 }
 
 void PlainGpus::GiveWhole(bool give) {

@@ -36,7 +36,8 @@ std::string TimeSliceId(const TimeSlice& slice);
 // Nothing when it is none's id, however close: one has one spelling.
 std::optional<TimeSlice> ParseTimeSliceId(std::string_view id);
 
-// Whether the driver makes such instances: neither shares nor these here. True for "".
+// Whether the driver makes such instances: neither shares, of GPUs or instances, nor these here.
+// True for "".
 bool IsMigProfile(std::string_view profile);
 
 class PlainGpus : public Backend {

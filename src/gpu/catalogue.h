@@ -76,6 +76,11 @@ class Model {
   bool Allows(ProfileId id) const {
     return counted() || layouts_->Copies(LayoutTable::kEmpty, id) > 0;
   }
+  // Of a part of an instance (gpu/modes.h) the instance's profile; nothing: it is no part.
+  std::optional<ProfileId> PartOf(ProfileId id) const {
+    if (counted() || shape_->profiles[id].part_of == ProfileShape::kNotDivided) return std::nullopt;
+    return shape_->profiles[id].part_of;
+  }
   // "3g.20gb@4".
   std::string PlacementName(Placement placement) const;
   // Error: kInvalid: unknown profile, or a start the profile does not have.

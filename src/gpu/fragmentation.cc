@@ -25,8 +25,10 @@ std::vector<ProfileId> PlainProfiles(const Model& model) {
   }
   for (int size = 1; size <= model.compute_slices(); ++size) {
     const Profile* best = nullptr;
-    for (const Profile& profile : model.profiles()) {
-      if (profile.compute == size && (best == nullptr || Plainer(profile, *best))) best = &profile;
+    for (size_t p = 0; p < model.profiles().size(); ++p) {
+      const Profile& profile = model.profiles()[p];
+      if (profile.compute != size || model.PartOf(static_cast<ProfileId>(p))) continue;
+      if (best == nullptr || Plainer(profile, *best)) best = &profile;
     }
     if (best != nullptr) plain.push_back(static_cast<ProfileId>(best - model.profiles().data()));
   }

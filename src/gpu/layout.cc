@@ -24,12 +24,40 @@ Status CheckProfile(const ModelShape& model, const ProfileShape& profile) {
   return Status::Ok();
 }
 
+// The instance in which a part lies: that with the last start that is not after it. Itself if it is
+// no part. Nothing: it lies in none.
+std::optional<Placement> InstanceOf(const ModelShape& shape, Placement placement) {
+  const uint8_t of = shape.profiles[placement.profile].part_of;
+  if (of == ProfileShape::kNotDivided) return placement;
+  std::optional<uint8_t> last;
+  for (const uint8_t start : shape.profiles[of].starts) {
+    if (start <= placement.start && (!last || start > *last)) last = start;
+  }
+  if (!last || placement.start >= *last + shape.profiles[of].size) return std::nullopt;
+  return Placement{of, *last};
+}
+
+Status CheckParts(const ModelShape& shape, size_t profile) {
+  const uint8_t of = shape.profiles[profile].part_of;
+  if (of == ProfileShape::kNotDivided) return Status::Ok();
+  const bool instance =
+      of < shape.profiles.size() && shape.profiles[of].part_of == ProfileShape::kNotDivided;
+  if (!instance) return Invalid("it is a part of no instance");
+  for (const uint8_t start : shape.profiles[profile].starts) {
+    if (InstanceOf(shape, {static_cast<ProfileId>(profile), start})) continue;
+    return Invalid("start " + std::to_string(start) + " lies in no instance");
+  }
+  return Status::Ok();
+}
+
 Status CheckShape(const ModelShape& shape) {
   if (shape.slots == 0 || shape.slots > kMaxSlots) return Invalid("slots must be 1..32");
   if (shape.profiles.size() > kMaxProfiles) return Invalid("more than 32 profiles");
   for (size_t i = 0; i < shape.profiles.size(); ++i) {
     const Status status = CheckProfile(shape, shape.profiles[i]);
     if (!status.ok()) return status.Within("profile " + std::to_string(i));
+    const Status parts = CheckParts(shape, i);
+    if (!parts.ok()) return parts.Within("profile " + std::to_string(i));
   }
   for (const auto* geometries : {&shape.allowed_geometries, &shape.forbidden_geometries}) {
     for (const auto& geometry : *geometries) {
@@ -44,46 +72,94 @@ bool Within(const std::vector<uint8_t>& counts, const std::vector<uint8_t>& limi
   return std::ranges::equal(counts, limit, std::less_equal());
 }
 
+// A placement with what its legality needs.
+struct Piece {
+  Placement placement;
+  Placement instance;  // in which it lies
+  uint32_t slots = 0;  // of the instance
+  bool part() const { return placement.profile != instance.profile; }
+};
+
+Piece PieceOf(const ModelShape& shape, Placement placement) {
+  const Placement instance = *InstanceOf(shape, placement);
+  const uint64_t run = (uint64_t{1} << shape.profiles[instance.profile].size) - 1;
+  return {placement, instance, static_cast<uint32_t>(run << instance.start)};
+}
+
 // One layout while it is being grown, with all that legality depends on.
 class Growth {
  public:
   explicit Growth(const ModelShape& shape)
-      : shape_(shape), counts_(shape.profiles.size()), engines_(shape.engines.size()) {}
+      : shape_(shape),
+        counts_(shape.profiles.size()),
+        parts_(shape.profiles.size()),
+        in_(shape.slots),
+        engines_(shape.engines.size()) {}
 
   // Takes the placement in, unless that is illegal; then nothing changes.
-  bool Push(Placement placement, uint32_t mask) {
-    if ((slots_ & mask) != 0) return false;
-    Count(placement.profile, 1);
-    if (!CountsAreLegal(placement.profile)) {
-      Count(placement.profile, -1);
+  bool Push(const Piece& piece) {
+    const bool beside = IsBesideParts(piece);
+    if (!beside && (slots_ & piece.slots) != 0) return false;
+    Take(piece, beside, 1);
+    if (!CountsAreLegal(piece)) {
+      Take(piece, beside, -1);
       return false;
     }
-    slots_ |= mask;
+    slots_ |= piece.slots;
     return true;
   }
-  void Pop(Placement placement, uint32_t mask) {
-    Count(placement.profile, -1);
-    slots_ &= ~mask;
+  void Pop(const Piece& piece) {
+    const bool last = !piece.part() || in_[piece.instance.start].count == 1;
+    Take(piece, !last, -1);
+    if (last) slots_ &= ~piece.slots;
   }
 
  private:
-  void Count(ProfileId id, int by) {
+  // Parts that lie in the instance that begins at a slot.
+  struct Parts {
+    ProfileId profile = 0;
+    uint8_t instance = 0;  // its profile
+    int count = 0;
+  };
+
+  // Whether its instance is there already, divided into such parts.
+  bool IsBesideParts(const Piece& piece) const {
+    if (!piece.part()) return false;
+    const Parts& there = in_[piece.instance.start];
+    return there.count > 0 && there.profile == piece.placement.profile &&
+           there.instance == piece.instance.profile;
+  }
+
+  // An instance counts once, whatever it is divided into.
+  void Take(const Piece& piece, bool beside, int by) {
+    if (!beside) CountInstance(piece.instance.profile, by);
+    if (!piece.part()) return;
+    const ProfileId part = piece.placement.profile;
+    parts_[part] = static_cast<uint8_t>(parts_[part] + by);
+    Parts& there = in_[piece.instance.start];
+    there = {part, piece.instance.profile, there.count + by};
+  }
+  void CountInstance(ProfileId id, int by) {
     counts_[id] = static_cast<uint8_t>(counts_[id] + by);
     const auto& taken = shape_.profiles[id].engines;
     for (size_t e = 0; e < engines_.size(); ++e) engines_[e] += by * taken[e];
   }
 
-  bool CountsAreLegal(ProfileId added) const {
-    if (counts_[added] > shape_.profiles[added].max_count) return false;
+  bool CountsAreLegal(const Piece& piece) const {
+    const ProfileId instance = piece.instance.profile, added = piece.placement.profile;
+    if (counts_[instance] > shape_.profiles[instance].max_count) return false;
+    if (parts_[added] > shape_.profiles[added].max_count) return false;
     for (size_t e = 0; e < engines_.size(); ++e) {
       if (engines_[e] > shape_.engines[e]) return false;
     }
-    return NothingExcluded(added) && GeometryIsLegal();
+    if (!NothingExcluded(instance) || !GeometryIsLegal()) return false;
+    return !piece.part() || NothingExcluded(added);
   }
 
   bool NothingExcluded(ProfileId added) const {
     for (size_t p = 0; p < counts_.size(); ++p) {
-      const bool both = (p == added ? counts_[p] > 1 : counts_[p] > 0);
+      const int there = counts_[p] + parts_[p];
+      const bool both = (p == added ? there > 1 : there > 0);
       const bool excluded = ((shape_.profiles[p].excludes >> added) & 1U) != 0 ||
                             ((shape_.profiles[added].excludes >> p) & 1U) != 0;
       if (both && excluded) return false;
@@ -100,22 +176,20 @@ class Growth {
   }
 
   const ModelShape& shape_;
-  std::vector<uint8_t> counts_;
+  std::vector<uint8_t> counts_;  // of instances, divided or not
+  std::vector<uint8_t> parts_;   // of parts
+  std::vector<Parts> in_;        // by start of the instance
   std::vector<int> engines_;
   uint32_t slots_ = 0;
 };
-
-uint32_t SlotMask(const ModelShape& shape, Placement placement) {
-  const uint64_t run = (uint64_t{1} << shape.profiles[placement.profile].size) - 1;
-  return static_cast<uint32_t>(run << placement.start);
-}
 
 // Depth-first over placements in order, so that every legal set is found exactly once (legality is
 // closed downwards). Stops at one layout too many.
 class Enumerator {
  public:
-  Enumerator(const ModelShape& shape, std::span<const Placement> placements)
-      : shape_(shape), placements_(placements), growth_(shape) {}
+  Enumerator(const ModelShape& shape, std::span<const Placement> placements) : growth_(shape) {
+    for (const Placement& placement : placements) pieces_.push_back(PieceOf(shape, placement));
+  }
 
   std::vector<uint64_t> Run() {
     Visit(0, 0);
@@ -126,16 +200,14 @@ class Enumerator {
   void Visit(uint64_t members, size_t next) {
     if (found_.size() > kMaxLayouts) return;
     found_.push_back(members);
-    for (size_t i = next; i < placements_.size(); ++i) {
-      const uint32_t mask = SlotMask(shape_, placements_[i]);
-      if (!growth_.Push(placements_[i], mask)) continue;
+    for (size_t i = next; i < pieces_.size(); ++i) {
+      if (!growth_.Push(pieces_[i])) continue;
       Visit(members | (uint64_t{1} << i), i + 1);
-      growth_.Pop(placements_[i], mask);
+      growth_.Pop(pieces_[i]);
     }
   }
 
-  const ModelShape& shape_;
-  std::span<const Placement> placements_;
+  std::vector<Piece> pieces_;
   Growth growth_;
   std::vector<uint64_t> found_;
 };
@@ -164,6 +236,9 @@ void LayoutTable::IndexPlacements(const ModelShape& shape) {
   const auto repeated = std::ranges::unique(placements_);
   placements_.erase(repeated.begin(), repeated.end());
   of_profile_.assign(profile_count_, 0);
+  for (const Placement& placement : placements_) {
+    instances_.push_back(*gpu::InstanceOf(shape, placement));
+  }
   for (size_t i = 0; i < std::min(placements_.size(), kMaxPlacements); ++i) {
     of_profile_[placements_[i].profile] |= uint64_t{1} << i;
   }
@@ -194,13 +269,14 @@ void LayoutTable::FillTransitions(const ModelShape& shape) {
       remove_[s * width + i] = smaller;
       add_[smaller * width + i] = static_cast<LayoutId>(s);
       addable_[smaller] |= uint64_t{1} << i;
-      slots_[s] |= SlotMask(shape, placements_[i]);
+      slots_[s] |= PieceOf(shape, placements_[i]).slots;
     }
   }
 }
 
 // Instances of one profile are equal, so taking the lowest start first packs as many as possible,
-// and every other limit depends on their number alone. Larger layouts come later: walk backwards.
+// and every other limit depends on their number alone; parts fill up the instances that they are
+// in. Larger layouts come later: walk backwards.
 void LayoutTable::FillCopies() {
   copies_.assign(size() * profile_count_, 0);
   for (size_t s = size(); s-- > 0;) {

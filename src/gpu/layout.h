@@ -6,6 +6,11 @@
 // that two instances may not overlap, per-profile maximum counts and the engine totals decide
 // legality (NVIDIA MIG User Guide, `nvidia-smi mig -lgipp`).
 //
+// An instance may be divided into equal parts (shares of it): placements of a profile with part_of,
+// each at the instance's start plus its number. Parts of one profile lie beside each other in an
+// instance and keep everything else from its slots. A layout with parts is legal if and only if the
+// one that has their instances instead is.
+//
 //   const LayoutTable& table = model.layouts();
 //   LayoutId s = table.Add(LayoutTable::kEmpty, *table.Find({profile, /*start=*/4}));
 //   if (s == LayoutTable::kIllegal) ...
@@ -41,6 +46,8 @@ struct ProfileShape {
   std::vector<uint16_t> engines;  // amount taken of each counted engine, as in ModelShape::engines
   uint32_t excludes = 0;          // bit p: may not coexist with profile p (nvml.h: _ALL_ME)
   // The profile whose instances are divided into instances of this one; kNotDivided: it is no part.
+  // Of a part the starts are those of all its placements, size is what it takes of its instance, as
+  // a number only, and engines do not count: its instance's do.
   static constexpr uint8_t kNotDivided = 0xff;
   uint8_t part_of = kNotDivided;
   friend bool operator==(const ProfileShape&, const ProfileShape&) = default;
@@ -65,7 +72,8 @@ class LayoutTable {
   // Legality is closed downwards: taking an instance out of a legal layout leaves a legal one.
   // Layouts are numbered by number of instances, then by members.
   // Error: kInvalid for more than 64 placements, 32 slots, 32 profiles, or 65,534 layouts, and for
-  // starts, engines or geometries that do not match the shape.
+  // starts, engines or geometries that do not match the shape; parts of what is no instance, and
+  // such as lie in none.
   static Result<LayoutTable> Build(const ModelShape& shape);
 
   size_t size() const { return members_.size(); }                        // number of legal layouts
@@ -85,7 +93,8 @@ class LayoutTable {
   LayoutId FromMembers(uint64_t members) const;
   // Error: kInvalid for an unknown or repeated placement and for an illegal layout.
   Result<LayoutId> FromPlacements(std::span<const Placement> placements) const;
-  // Bit i: slot i is occupied.
+  // Bit i: slot i is occupied: of a divided instance all of its slots, also while parts can still
+  // be added.
   uint32_t Slots(LayoutId layout) const { return slots_[layout]; }
   // Bit i: placement i can still be added.
   uint64_t Addable(LayoutId layout) const { return addable_[layout]; }
@@ -98,6 +107,8 @@ class LayoutTable {
   uint8_t Copies(LayoutId layout, ProfileId profile) const {
     return copies_[layout * profile_count_ + profile];
   }
+  // Of a part the instance in which it lies; of an instance itself.
+  Placement InstanceOf(PlacementId placement) const { return instances_[placement]; }
   // Bit set of the placements of one profile.
   uint64_t PlacementsOf(ProfileId profile) const { return of_profile_[profile]; }
   size_t profile_count() const { return profile_count_; }
@@ -110,6 +121,7 @@ class LayoutTable {
 
   size_t profile_count_ = 0;
   std::vector<Placement> placements_;
+  std::vector<Placement> instances_;  // parallel to it
   std::vector<uint64_t> of_profile_;
   std::vector<uint64_t> members_;
   std::vector<uint64_t> addable_;

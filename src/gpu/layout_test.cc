@@ -140,8 +140,12 @@ int CopiesBySearch(const LayoutTable& table, LayoutId layout, ProfileId profile)
 }
 
 TEST(LayoutTable, CopiesAreTheMostThatFit) {
-  for (const char* name : {"A30", "A100-40GB", "RTX-PRO-6000"}) {
-    const LayoutTable& table = Catalogue::Builtin().FindByName(name)->layouts();
+  for (const char* name :
+       {"A30", "A100-40GB", "RTX-PRO-6000", "A30+2g.12gb.mps2+4g.24gb.mps4+GPU"}) {
+    const Model* model = Catalogue::Builtin().FindByName(name);
+    if (model == nullptr) model = Catalogue::Builtin().FindModes(name);
+    ASSERT_NE(model, nullptr) << name;
+    const LayoutTable& table = model->layouts();
     for (size_t s = 1; s < table.size(); s += 7) {
       for (size_t p = 0; p < table.profile_count(); ++p) {
         const auto layout = static_cast<LayoutId>(s);
@@ -159,6 +163,51 @@ TEST(LayoutTable, GeometriesNarrowTheLayouts) {
   shape.allowed_geometries.clear();
   shape.forbidden_geometries = {{1, 0, 0}, {0, 2, 0}};
   EXPECT_EQ(LayoutTable::Build(shape).value().size(), 4U);  // empty, 2g@0, 2g@2, 4g
+}
+
+// Profile 1 is a half of profile 0, which needs an engine of which there is one.
+ModelShape WithParts() {
+  ModelShape shape;
+  shape.slots = 4;
+  shape.engines = {1};
+  shape.profiles = {{2, 2, {0, 2}, {1}, 0}, {1, 4, {0, 1, 2, 3}, {0}, 0, 0}, {1, 1, {3}, {0}, 0}};
+  return shape;
+}
+
+TEST(LayoutTable, InstancesOfPartsCountOnce) {
+  ModelShape shape = WithParts();
+  const LayoutTable table = LayoutTable::Build(shape).value();
+  const auto add = [&](LayoutId layout, Placement placement) {
+    return table.Add(layout, *table.Find(placement));
+  };
+  const LayoutId first = add(LayoutTable::kEmpty, {1, 1});
+  EXPECT_EQ(table.Slots(first), 0b0011U);
+  EXPECT_EQ(table.InstanceOf(*table.Find({1, 3})), (Placement{0, 2}));
+  EXPECT_EQ(table.Copies(first, 1), 1) << "there is one engine";
+  EXPECT_NE(add(first, {1, 0}), LayoutTable::kIllegal);
+  EXPECT_EQ(add(first, {1, 2}), LayoutTable::kIllegal);
+  EXPECT_EQ(add(first, {0, 2}), LayoutTable::kIllegal);
+  EXPECT_NE(add(first, {2, 3}), LayoutTable::kIllegal);
+  shape.engines = {2};
+  shape.profiles[0].excludes = 1U << 2;  // what excludes the instance excludes its parts
+  const LayoutTable excluding = LayoutTable::Build(shape).value();
+  const LayoutId half = excluding.Add(LayoutTable::kEmpty, *excluding.Find({1, 0}));
+  EXPECT_EQ(excluding.Add(half, *excluding.Find({2, 3})), LayoutTable::kIllegal);
+  EXPECT_EQ(excluding.Copies(half, 1), 3);
+  shape.allowed_geometries = {{1, 0, 0}};  // of instances
+  const LayoutTable narrow = LayoutTable::Build(shape).value();
+  EXPECT_EQ(narrow.Copies(LayoutTable::kEmpty, 1), 2);
+}
+
+TEST(LayoutTable, RefusesPartsOfNothing) {
+  ModelShape shape = WithParts();
+  shape.profiles[1].part_of = 7;
+  EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
+  shape.profiles[1].part_of = 1;  // a part of parts
+  EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
+  shape = WithParts();
+  shape.profiles[0].starts = {0};
+  EXPECT_EQ(LayoutTable::Build(shape).status().code(), Code::kInvalid);
 }
 
 TEST(LayoutTable, RefusesBadShapes) {

@@ -12,7 +12,11 @@ namespace {
 
 constexpr std::string_view kWholePart = "GPU", kTimePart = "TIME-", kPlainPrefix = "GPU-";
 constexpr std::string_view kPlainSuffix = "GB";
-constexpr size_t kMostModels = 1024;  // names come from outside
+constexpr size_t kMostModels = 1024;      // names come from outside
+constexpr size_t kMostLayouts = 300'000;  // of all of them, at some 300 bytes
+constexpr std::string_view kPartMark = ".mps", kMigResource = "nvidia.com/mig-";
+constexpr size_t kMostPartsText = 1024;
+constexpr size_t kMostProfiles = 32;  // of a layout table
 
 // The number that stands there alone, without leading zeroes. 0: something else does.
 int NumberOf(std::string_view text, int most) {
@@ -37,6 +41,28 @@ bool TakeBase(const Catalogue& catalogue, std::string_view name, Modes& modes) {
   return modes.memory_gib > 0;
 }
 
+// Takes a part's name off the end. They are sorted by NameOf.
+bool TakePart(std::string_view name, Modes& modes) {
+  auto part = ParsePartName(name);
+  if (!part) return false;
+  modes.parts.push_back(*std::move(part));
+  return true;
+}
+
+// Those that there can be, by profile and number, each once.
+std::vector<InstancePart> PartsOf(const Modes& modes) {
+  if (modes.mig == nullptr) return {};
+  std::vector<InstancePart> parts;
+  for (const Profile& profile : modes.mig->profiles()) {
+    for (int count = 2; count <= kMostParts; ++count) {
+      InstancePart part{profile.name, count};
+      const bool asked = std::ranges::find(modes.parts, part) != modes.parts.end();
+      if (asked && CanHaveParts(*modes.mig, part)) parts.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+
 // Names of the catalogue may have a '+' themselves: what comes last is taken off first.
 std::optional<Modes> Parse(const Catalogue& catalogue, std::string_view name) {
   Modes modes;
@@ -48,12 +74,12 @@ std::optional<Modes> Parse(const Catalogue& catalogue, std::string_view name) {
     } else if (part.starts_with(kTimePart) && modes.time_slices == 0 && !modes.whole) {
       modes.time_slices = NumberOf(part.substr(kTimePart.size()), UINT8_MAX);
       if (modes.time_slices == 0) return std::nullopt;
-    } else {
+    } else if (modes.parts.size() >= kMostProfiles || !TakePart(part, modes)) {
       break;
     }
     left = left.substr(0, plus);
   }
-  if (!modes.whole && modes.time_slices == 0) return std::nullopt;
+  if (!modes.whole && modes.time_slices == 0 && modes.parts.empty()) return std::nullopt;
   if (!TakeBase(catalogue, left, modes)) return std::nullopt;
   // There is one way to write each.
   return NameOf(modes) == name ? std::optional(modes) : std::nullopt;
@@ -70,12 +96,67 @@ int MostTimeSlices(const Modes& modes) {
   return modes.slots > 0 ? std::min(modes.slots, kMostTimeSlices) : kMostTimeSlices;
 }
 
+std::string PartName(const InstancePart& part) {
+  return part.profile + std::string(kPartMark) + std::to_string(part.count);
+}
+
+std::optional<InstancePart> ParsePartName(std::string_view name) {
+  const size_t mark = name.rfind(kPartMark);
+  if (mark == std::string_view::npos || mark == 0) return std::nullopt;
+  const std::string_view profile = name.substr(0, mark);
+  const int count = NumberOf(name.substr(mark + kPartMark.size()), kMostParts);
+  const bool spelt = std::ranges::all_of(profile, [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.';
+  });
+  const bool twice = profile.find(kPartMark) != std::string_view::npos;
+  if (!spelt || count < 2 || twice) return std::nullopt;
+  return InstancePart{std::string(profile), count};
+}
+
+bool IsPartResource(std::string_view resource) {
+  return resource.starts_with(kMigResource) &&
+         ParsePartName(resource.substr(kMigResource.size())).has_value();
+}
+
+Result<std::vector<InstancePart>> ParseParts(std::string_view text) {
+  std::vector<InstancePart> parts;
+  if (text.size() > kMostPartsText) return Invalid("parts of instances: the text is too long");
+  if (Trim(text).empty()) return parts;
+  for (const std::string_view word : Split(text, ',')) {
+    const std::string_view name = Trim(word);
+    auto part = ParsePartName(name);
+    if (!part) {
+      return Invalid("'" + std::string(name) +
+                     "' is no part of an instance: write its profile and into how many parts it is "
+                     "divided, 2 to " +
+                     std::to_string(kMostParts) + ", such as 3g.40gb.mps4");
+    }
+    if (std::ranges::find(parts, *part) == parts.end()) parts.push_back(*std::move(part));
+  }
+  return parts;
+}
+
+bool CanHaveParts(const Model& model, const InstancePart& part) {
+  const auto id = model.counted() ? std::nullopt : model.FindProfile(part.profile);
+  if (!id || model.PartOf(*id)) return false;
+  const Profile& profile = model.profile(*id);
+  // Canonical names only, and none with engines besides, which nobody divides.
+  if (profile.name != part.profile || ParsePartName(PartName(part)) != part) return false;
+  if (part.count > profile.slots) return false;
+  const std::vector<uint8_t>& starts = profile.starts;
+  return std::ranges::none_of(starts, [&](int start) {
+    return std::ranges::any_of(
+        starts, [&](int other) { return other > start && other - start < part.count; });
+  });
+}
+
 std::string NameOf(const Modes& modes) {
   std::string name = modes.mig != nullptr
                          ? modes.mig->name()
                          : std::string(kPlainPrefix) + std::to_string(modes.memory_gib) +
                                std::string(kPlainSuffix);
   if (modes.mig == nullptr && modes.slots > 0) name += "-" + std::to_string(modes.slots);
+  for (const InstancePart& part : PartsOf(modes)) name += "+" + PartName(part);
   if (modes.whole) name += "+" + std::string(kWholePart);
   if (modes.time_slices > 1 && modes.time_slices <= MostTimeSlices(modes)) {
     name += "+" + std::string(kTimePart) + std::to_string(modes.time_slices);
@@ -96,13 +177,15 @@ class ModesBuilder {
       model_->slots_ = modes.slots > 0 ? modes.slots : kPlainSlots;
       shape_.slots = static_cast<uint8_t>(model_->slots_);
     }
-    of_mig_ = shape_.profiles.size();
   }
 
   // Null: no table can hold it all.
   std::unique_ptr<const Model> Build() && {
+    for (const InstancePart& part : PartsOf(modes_)) AddPart(part);
+    of_mig_ = shape_.profiles.size();
     if (modes_.whole) Add("gpu", kWholeGpu, 1);
     if (modes_.time_slices > 1) Add("shared", kTimeSlice, modes_.time_slices);
+    if (shape_.profiles.size() > kMostProfiles) return nullptr;
     Exclude();
     AllowAlone();
     Result<LayoutTable> table = LayoutTable::Build(shape_);
@@ -144,6 +227,33 @@ class ModesBuilder {
                                profile.starts, std::vector<uint16_t>(shape_.engines.size()), 0});
   }
 
+  // REQUIRES: CanHaveParts.
+  void AddPart(const InstancePart& part) {
+    const ProfileId of = *model_->FindProfile(part.profile);
+    const Profile whole = model_->profiles_[of];
+    const auto id = static_cast<ProfileId>(model_->profiles_.size());
+    Profile& profile = model_->profiles_.emplace_back();
+    profile.name = PartName(part);
+    profile.resource_name = std::string(kMigResource) + profile.name;
+    profile.memory_mib = whole.memory_mib / part.count;
+    profile.compute = std::max(1, whole.compute / part.count);
+    profile.slots = whole.slots / part.count;
+    profile.max_count = std::min(whole.max_count * part.count, int{UINT8_MAX});
+    profile.multiprocessors = whole.multiprocessors;
+    for (const uint8_t start : whole.starts) {
+      for (int i = 0; i < part.count; ++i) {
+        profile.starts.push_back(static_cast<uint8_t>(start + i));
+      }
+    }
+    profile.facts = whole.facts;
+    profile.placements = whole.placements;
+    model_->profile_by_name_.emplace(profile.name, id);
+    model_->profile_by_name_.emplace(profile.resource_name, id);
+    shape_.profiles.push_back({static_cast<uint8_t>(profile.slots),
+                               static_cast<uint8_t>(profile.max_count), profile.starts,
+                               std::vector<uint16_t>(shape_.engines.size()), 0, of});
+  }
+
   void Exclude() {
     const size_t all = shape_.profiles.size();
     for (size_t added = of_mig_; added < all; ++added) {
@@ -179,7 +289,11 @@ const Model* ModesBook::Find(const Catalogue& catalogue, std::string_view name) 
   if (models_.size() >= kMostModels) return nullptr;
   const auto modes = Parse(catalogue, name);
   if (!modes) return nullptr;
-  return models_.emplace(name, ModesBuilder(*modes).Build()).first->second.get();
+  std::unique_ptr<const Model> model = ModesBuilder(*modes).Build();
+  const size_t size = model == nullptr ? 0 : model->layouts().size();
+  if (layouts_ + size > kMostLayouts) model = nullptr;
+  if (model != nullptr) layouts_ += size;
+  return models_.emplace(name, std::move(model)).first->second.get();
 }
 
 }  // namespace nos::gpu

@@ -341,6 +341,8 @@ std::vector<Counts> GpuStates::FindMaximalSets(const GpuState& state) const {
     const uint64_t members = table.Members(static_cast<gpu::LayoutId>(layout));
     const uint64_t added = members & ~base;
     if ((base & ~members) != 0 || (added & ~state.usable) != 0) continue;
+    // Another layout has all of it and more.
+    if ((table.Addable(static_cast<gpu::LayoutId>(layout)) & state.usable) != 0) continue;
     Counts counts(problem_.slices.size());
     for (size_t s = 0; s < counts.size(); ++s) {
       const gpu::ProfileId profile = problem_.slices[s].profile[state.model];

@@ -168,6 +168,78 @@ TEST(HybridPlanTest, ManySharesBesideOtherKinds) {
   EXPECT_LE(plan.placed, plan.upper_bound);
 }
 
+constexpr const char* kDivided = "H100-80GB+3g.40gb.mps4+GPU+TIME-4|MPS-79GB";
+
+TEST(HybridPlanTest, PartsOfInstances) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kDivided, kDivided});
+  for (int i = 0; i < 12; ++i) cluster.Pod("part" + std::to_string(i), {"3g.40gb.mps4"});
+  cluster.Pod("instance", {"4g.40gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 13);
+  EXPECT_EQ(plan.created, 13);
+  EXPECT_TRUE(plan.complete);
+  EXPECT_EQ(plan.gpus_touched, 2);
+  cluster.Pod("one-more", {"3g.40gb.mps4"});
+  const Plan full = Checked(cluster);
+  EXPECT_EQ(full.placed, 13);
+  EXPECT_EQ(full.upper_bound, 13);
+}
+
+TEST(HybridPlanTest, PartsJoinThoseThatAreInUse) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {With(kDivided, "4g.40gb@0:used,3g.40gb.mps4@5:used"), kDivided});
+  for (int i = 0; i < 3; ++i) cluster.Pod("part" + std::to_string(i), {"3g.40gb.mps4"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 3);
+  EXPECT_EQ(plan.created, 3);
+  EXPECT_EQ(LayoutText(plan, "a", 1), "") << "it is left empty";
+}
+
+TEST(HybridPlanTest, AFreeInstanceGivesWayToItsPartsAndTheOtherWayRound) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {With(kDivided, "4g.40gb@0:used,3g.40gb@4:free")});
+  cluster.Pod("part", {"3g.40gb.mps4"});
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 1);
+  EXPECT_EQ(plan.created, 1);
+  EXPECT_EQ(plan.destroyed, 1);
+  ClusterBuilder divided;
+  divided.HybridNode("a",
+                     {With(kDivided, "4g.40gb@0:used,3g.40gb.mps4@4:free,3g.40gb.mps4@7:free")});
+  divided.Pod("whole", {"3g.40gb"});
+  const Plan back = Checked(divided);
+  EXPECT_EQ(back.placed, 1);
+  EXPECT_EQ(back.created, 1);
+  EXPECT_EQ(back.destroyed, 2);
+  ClusterBuilder used;
+  used.HybridNode("a", {With(kDivided, "4g.40gb@0:used,3g.40gb.mps4@4:used")});
+  used.Pod("whole", {"3g.40gb"});
+  EXPECT_EQ(Checked(used).placed, 0);
+}
+
+TEST(HybridPlanTest, SeveralPartsInOneContainerAreNotPlannedFor) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kDivided});
+  cluster::Pod& pod = cluster.Pod("p", {});
+  pod.containers[0].requests["nvidia.com/mig-3g.40gb.mps4"] = Quantity::FromValue(2);
+  const Plan plan = Checked(cluster);
+  EXPECT_EQ(plan.placed, 0);
+  EXPECT_EQ(Outcome(plan, "p").reasons[0].code, "SeveralShares");
+}
+
+TEST(HybridPlanTest, ByNeedNeverParts) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {kDivided});
+  cluster::Pod pod = cluster.Pod("p", {});
+  // More than a 1g.10gb has, and a quarter of a 3g.40gb would do.
+  pod.meta.annotations = {{std::string(cluster::kNeedMemory), "10100Mi"}};
+  const NeedAnswer answer =
+      AnswerNeed(pod, cluster.Snapshot(), scheduling::Framework::Default(), At(kNow), nullptr);
+  ASSERT_TRUE(answer.choice.has_value());
+  EXPECT_EQ(answer.choice->resource, "nvidia.com/mig-1g.20gb");
+}
+
 TEST(HybridPlanTest, ByNeedNeverTimeSlicesOrWholeGpus) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kShared});

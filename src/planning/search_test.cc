@@ -93,6 +93,9 @@ constexpr const char* kFewClients[] = {"A30", "MPS-23GB+CLIENTS-3", "MPS-39GB+CL
 constexpr const char* kHybridModels[] = {"A30+GPU+TIME-4|MPS-23GB", "MPS-39GB|A100-40GB+GPU",
                                          "A100-40GB", "GPU-23GB+GPU+TIME-3|MPS-23GB"};
 
+constexpr const char* kDividedModels[] = {"A30+2g.12gb.mps2+4g.24gb.mps4+GPU+TIME-4|MPS-23GB",
+                                          "A30+4g.24gb.mps3", "A100-40GB+3g.20gb.mps2+GPU", "A30"};
+
 std::string RandomProfile(Random& random, std::string name) {
   const size_t bar = name.find('|');
   if (bar != std::string::npos && random.Chance(0.5)) name = name.substr(bar + 1);
@@ -170,6 +173,9 @@ TEST(SearchTest, PlacesAsManySharesAsFewClientsAllow) { CompareWithForce(kFewCli
 TEST(SearchTest, PlacesAsManyOfAllKindsAsAnExhaustiveSolver) {
   CompareWithForce(kHybridModels, 40);
 }
+
+// The simplest statement of what parts are is the table's, which both take.
+TEST(SearchTest, PlacesAsManyPartsAsAnExhaustiveSolver) { CompareWithForce(kDividedModels, 80); }
 
 // One or the other can run, and counts as much.
 TEST(SearchTest, OfEqualPodsServesThoseThatNeedFewerSlices) {

@@ -41,9 +41,14 @@ bool IsAllowed(const gpu::Model& model, const cluster::Need& need) {
          });
 }
 
-// Whole GPUs and time slices are asked for by name: what memory they have is not told by it.
+// Whole GPUs and time slices are asked for by name: what memory they have is not told by it. So are
+// parts of instances, which are neither as apart as instances nor as cheap as shares.
+bool IsByNameOnly(const gpu::Profile& profile) {
+  return gpu::IsPlain(profile) || gpu::IsPartResource(profile.resource_name);
+}
+
 bool Meets(const gpu::Model& model, const gpu::Profile& profile, const cluster::Need& need) {
-  if (gpu::IsPlain(profile)) return false;
+  if (IsByNameOnly(profile)) return false;
   // What a share may use of the multiprocessors is nobody's; it is taken to be its part of memory.
   const int64_t compute = model.counted() ? 1000LL * profile.slots / model.slots()
                                           : 1000LL * profile.compute / model.compute_slices();
@@ -168,7 +173,7 @@ std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
     for (size_t p = 0; p < model->profiles().size(); ++p) {
       if (!model->Allows(static_cast<gpu::ProfileId>(p))) continue;
       if (model->counted() && (need.isolated || !pod.host_ipc)) continue;
-      if (gpu::IsPlain(model->profile(static_cast<gpu::ProfileId>(p)))) continue;
+      if (IsByNameOnly(model->profile(static_cast<gpu::ProfileId>(p)))) continue;
       const int mib = model->profile(static_cast<gpu::ProfileId>(p)).memory_mib;
       largest = std::max(
           largest, std::tuple(mib, model->counted() ? model->name() : gpu::BoardOf(model->name())));

@@ -34,11 +34,15 @@ bool Take(std::string_view& text, std::string_view what) {
   return true;
 }
 
-// "1g.5gb", "1g.10gb.me": 5, 10. Names of other shapes have no memory.
+// "1g.5gb", "1g.10gb.me": 5, 10; of a part of an instance ("3g.20gb.mps3") its share, rounded
+// up: 7. Names of other shapes have no memory.
 int64_t GbOfProfile(std::string_view profile) {
   if (!TakeNumber(profile) || !Take(profile, "g.")) return 0;
   const auto gb = TakeNumber(profile);
-  return gb && Take(profile, "gb") ? *gb : 0;
+  if (!gb || !Take(profile, "gb")) return 0;
+  if (!Take(profile, ".mps")) return *gb;
+  const auto parts = TakeNumber(profile);
+  return parts && *parts > 0 && profile.empty() ? (*gb + *parts - 1) / *parts : 0;
 }
 
 // "10gb"

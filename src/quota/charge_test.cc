@@ -33,6 +33,8 @@ TEST(ChargeTest, WhatAPodHasOfGpusCountsByMemory) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/mig-1g.10gb", Of(2)}, {"nvidia.com/mig-1g.5gb.me", Of(1)}}),
             25);
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu-8gb", Of(3)}}), 24);
+  EXPECT_EQ(GpuMemory({{"nvidia.com/mig-3g.40gb.mps4", Of(2)}}), 20);
+  EXPECT_EQ(GpuMemory({{"nvidia.com/mig-3g.20gb.mps3", Of(1)}}), 7);
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(2)}}), 64);
   EXPECT_EQ(GpuMemory({{"nvidia.com/mig-1g.10gb", Of(1)}, {"nvidia.com/gpu", Of(1)}}), 42);
 }
@@ -40,7 +42,8 @@ TEST(ChargeTest, WhatAPodHasOfGpusCountsByMemory) {
 TEST(ChargeTest, NamesOfOtherShapesHaveNoMemory) {
   for (const char* name : {"nvidia.com/mig-1g", "nvidia.com/mig-g.5gb", "nvidia.com/mig-1g.gb",
                            "nvidia.com/mig-1g.99999999999999999999gb", "nvidia.com/gpu-gb",
-                           "nvidia.com/gpu-8", "nvidia.com/gpu-8gbx", "amd.com/gpu"}) {
+                           "nvidia.com/gpu-8", "nvidia.com/gpu-8gbx", "amd.com/gpu",
+                           "nvidia.com/mig-3g.40gb.mps0", "nvidia.com/mig-3g.40gb.mps4x"}) {
     EXPECT_EQ(GpuMemory({{name, Of(1)}}), 0) << name;
   }
 }

@@ -14,7 +14,8 @@ bool HasSeveral(const cluster::Container& container) {
     int64_t here = 0;
     for (const auto& [name, amount] : *list) {
       // One is enough to know: sums of what anybody may write are not trusted.
-      const bool share = gpu::IsShareResource(name) || name == gpu::kTimeSlice;
+      const bool share =
+          gpu::IsShareResource(name) || name == gpu::kTimeSlice || gpu::IsPartResource(name);
       if (share) here += std::clamp<int64_t>(amount.Value(), 0, 2);
     }
     shares = std::max(shares, here);

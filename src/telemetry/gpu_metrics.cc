@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "device/mig_parts.h"
+
 namespace nos::telemetry {
 namespace {
 
@@ -60,7 +62,8 @@ MetricLabels LabelsOf(const NodeSample& sample, const SampledGpu& gpu,
           {"device", fmt::format("nvidia{}", gpu.info.index)},
           {"modelName", gpu.info.product},
           {"Hostname", sample.node},
-          {"GPU_I_ID", sampled == nullptr ? "" : fmt::to_string(sampled->instance.id)},
+          {"GPU_I_ID",
+           sampled == nullptr ? "" : fmt::to_string(device::DriverIdOf(sampled->instance.id))},
           {"GPU_I_PROFILE", sampled == nullptr ? "" : sampled->instance.profile},
           {"namespace", holder->ns},
           {"pod", holder->pod},

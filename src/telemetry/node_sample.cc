@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "device/mig_parts.h"
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 #include "gpu/board.h"
@@ -17,7 +19,8 @@ using HoldersByDevice = std::map<std::string, std::vector<Holder>>;
 
 // Replicas of a shared device are "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing), MPS shares
 // "UUID::10::3", time slices of this agent "UUID::time::2": these two are devices of their own
-// where the GPU is known to be shared so.
+// where the GPU is known to be shared so. So are parts of a MIG instance, which is listed itself
+// where it is not known to be divided.
 HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignments,
                          const std::vector<device::GpuInfo>& infos) {
   const auto is_shared = [&](const std::string& id) {
@@ -31,9 +34,13 @@ HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignmen
   HoldersByDevice holders;
   for (const kubelet::DeviceAssignment& assignment : assignments) {
     const std::string& id = assignment.device_id;
-    std::vector<Holder>& of = holders[is_shared(id) ? id : id.substr(0, id.find("::"))];
-    Holder holder{assignment.ns, assignment.pod, assignment.container};
-    if (std::ranges::find(of, holder) == of.end()) of.push_back(std::move(holder));
+    std::set<std::string> devices = {is_shared(id) ? id : id.substr(0, id.find("::"))};
+    if (device::ParseMigPartId(id)) devices.insert(id);
+    const Holder holder{assignment.ns, assignment.pod, assignment.container};
+    for (const std::string& device : devices) {
+      std::vector<Holder>& of = holders[device];
+      if (std::ranges::find(of, holder) == of.end()) of.push_back(holder);
+    }
   }
   for (auto& [uuid, of] : holders) std::ranges::sort(of);
   return holders;

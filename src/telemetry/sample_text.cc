@@ -8,6 +8,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "device/mig_parts.h"
 
 namespace nos::telemetry {
 namespace {
@@ -68,7 +69,7 @@ std::string InstanceTable(const NodeSample& sample) {
     for (const SampledInstance& sampled : gpu.instances) {
       table.AddRow({fmt::to_string(gpu.info.index),
                     fmt::format("{}@{}", sampled.instance.profile, sampled.instance.start),
-                    fmt::to_string(sampled.instance.id),
+                    fmt::to_string(device::DriverIdOf(sampled.instance.id)),
                     Number(sampled.readings, metric::kUtilization, 100, "%"),
                     MemoryText(sampled.readings), HoldersText(sample, sampled.holders)});
     }

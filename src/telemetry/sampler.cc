@@ -7,6 +7,7 @@
 
 #include "base/millis.h"
 #include "base/text.h"
+#include "device/mig_parts.h"
 #include "telemetry/envelope_writer.h"
 
 namespace nos::telemetry {
@@ -91,7 +92,7 @@ JsonArray InstancesJson(const SampledGpu& gpu) {
   JsonArray instances;
   for (const SampledInstance& sampled : gpu.instances) {
     const device::GpuInstance& instance = sampled.instance;
-    instances.push_back(JsonObject{{"id", instance.id},
+    instances.push_back(JsonObject{{"id", device::DriverIdOf(instance.id)},
                                    {"instance", instance.uuid},
                                    {"profile", instance.profile},
                                    {"start", instance.start},

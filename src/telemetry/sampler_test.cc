@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/mig_parts.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
@@ -325,6 +326,42 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   EXPECT_TRUE(read.gpus[0].InTurns());
   EXPECT_FALSE(read.gpus[0].SharedByMps());
   EXPECT_EQ(LayoutRecord(record->at, read).at("gpus"), layout.at("gpus"));
+}
+
+// One board whose instances may be divided.
+struct SimulatedParts {
+  SimulatedParts() {
+    parts.GiveWhole(true);
+    EXPECT_TRUE(parts.ListGpus().ok());
+  }
+  device::SimGpus gpus{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}}, "n"};
+  device::MigParts parts{gpus, gpu::Catalogue::Builtin(), {{"3g.20gb", 2}}};
+};
+
+TEST_F(SamplerTest, PartsOfInstancesStandForTheirInstance) {
+  SimulatedParts one;
+  const auto made = one.parts.Create(0, "3g.20gb.mps2", 5);
+  ASSERT_TRUE(made.ok());
+  kubelet_.Assign({"ml", "serve", "main", "nvidia.com/mig-3g.20gb.mps2", made->uuid});
+  const auto instances_of = [&](device::Backend& backend) {
+    const NodeSample sample =
+        TakeSample("gpu-1", backend, kubelet_, gpu::Catalogue::Builtin(), nullptr).value();
+    return Tell(sample)[0].at("gpus").as_array()[0].at("instances").as_array();
+  };
+  const Json holder{{"namespace", "ml"}, {"pod", "serve"}, {"container", "main"}};
+  const JsonArray parts = instances_of(one.parts);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(FindString(parts[0], "instance"), made->uuid);
+  EXPECT_EQ(FindString(parts[0], "profile"), "3g.20gb.mps2");
+  EXPECT_EQ(parts[0].at("start"), 5);
+  EXPECT_EQ(parts[0].at("size"), 2);
+  EXPECT_EQ(parts[0].at("id"), one.gpus.Truth(0)[0].id) << "as the driver counts them";
+  EXPECT_EQ(parts[0].at("holders"), Json(JsonArray{holder}));
+  // Of who does not know that it is divided.
+  const JsonArray whole = instances_of(one.gpus);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(FindString(whole[0], "profile"), "3g.20gb");
+  EXPECT_EQ(whole[0].at("holders"), Json(JsonArray{holder}));
 }
 
 TEST_F(SamplerTest, PeopleGetATable) {

@@ -7,6 +7,7 @@
 
 #include "cluster/annotations.h"
 #include "cluster/resources.h"
+#include "device/mig_parts.h"
 #include "device/mps_share.h"
 #include "gpu/occupancy.h"
 
@@ -147,7 +148,9 @@ bool IsOutOfUse(const Machine& machine, const kubelet::OfferedDevice& device) {
 
 // What existed in memory only and has ended with the agent that had made it.
 bool IsForgotten(const Machine& machine, const kubelet::OfferedDevice& device) {
-  return !device.device_id.starts_with("MIG-") && !Devices(machine).contains(device.device_id);
+  const bool in_memory =
+      !device.device_id.starts_with("MIG-") || device::ParseMigPartId(device.device_id).has_value();
+  return in_memory && !Devices(machine).contains(device.device_id);
 }
 
 }  // namespace
@@ -191,6 +194,24 @@ Problems CheckWithdrawal(const Machine& machine, const kubelet::OfferedDevice& d
   return problems;
 }
 
+namespace {
+
+// Of a divided instance its parts are what is used; each of them is checked when it goes.
+bool IsDivided(const Machine& machine, const device::GpuInstance& instance, Problems& problems) {
+  bool divided = false;
+  for (const auto& part : machine.Instances(static_cast<size_t>(instance.gpu))) {
+    if (part.part_of.empty() || part.part_of != instance.uuid) continue;
+    divided = true;
+    if (machine.kubelet().Holder(part.uuid) == nullptr) continue;
+    problems.push_back(fmt::format("{}: {}@{} on GPU {} was destroyed while {} is held",
+                                   machine.kubelet().name(), instance.profile, instance.start,
+                                   instance.gpu, part.uuid));
+  }
+  return divided;
+}
+
+}  // namespace
+
 Problems CheckDestruction(const Machine& machine, const device::GpuInstance& instance,
                           const ApiTruth& truth) {
   Problems problems;
@@ -199,6 +220,7 @@ Problems CheckDestruction(const Machine& machine, const device::GpuInstance& ins
                                    instance.profile, instance.start, instance.gpu, what));
   };
   if (!instance.complete) return problems;  // of no use to anybody
+  if (IsDivided(machine, instance, problems)) return problems;
   if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {
     const std::string pod = holder->pod == nullptr ? "(deleted)" : holder->pod->Key();
     add("while pod " + pod + " holds it");

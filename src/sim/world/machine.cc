@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/modes.h"
 #include "gpu/occupancy.h"
 #include "sim/world/invariants.h"
 
@@ -81,6 +82,7 @@ void Machine::MakeAgent(bool shares) {
         extras.shares_gpus = extras.gives_whole = true;
         extras.time_slices = kTimeSlices;
         extras.resets = kubelet_->spec().resets;
+        extras.parts = MigPartsHere();
         if (shares) extras.health = &health_;
         return std::make_unique<controllers::Agent>(times_.agent, name_, env_.catalogue, *plain_,
                                                     *sockets_, *sockets_, extras);
@@ -90,8 +92,11 @@ void Machine::MakeAgent(bool shares) {
 
 // What an agent knows of shares, it knows by itself: nothing at first.
 void Machine::MakeShares() {
+  plain_.reset();
+  shares_.reset();
+  parts_ = std::make_unique<WatchedParts>(*gpus_, env_.catalogue, MigPartsHere(), Hooks());
   shares_ = std::make_unique<WatchedShares>(
-      *gpus_, device::MpsGpusOptions{.most_shares = kubelet_->spec().most_shares}, Hooks());
+      *parts_, device::MpsGpusOptions{.most_shares = kubelet_->spec().most_shares}, Hooks());
   plain_ = std::make_unique<WatchedPlain>(*shares_, Hooks());
   if (initial_shares_.empty()) return;
   for (size_t i = 0; i < models_.size(); ++i) {
@@ -164,7 +169,7 @@ const gpu::Model* Machine::other(size_t gpu) const {
 
 std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
   const int index = static_cast<int>(gpu);
-  if (!IsShared(gpu) && !IsPlain(gpu)) return gpus_->Truth(index);
+  if (!IsShared(gpu) && !IsPlain(gpu)) return MigInstances(gpu);
   std::vector<device::GpuInstance> instances;
   if (IsShared(gpu)) {
     if (shares_ != nullptr) instances = shares_->SharesOn(index);
@@ -172,6 +177,38 @@ std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
     instances = plain_->InstancesOn(gpus_->Info(index).uuid);
   }
   AddHeld(gpu, instances);
+  return instances;
+}
+
+// Of a divided instance its parts: those that the agent knows, and those that pods hold.
+std::vector<device::GpuInstance> Machine::MigInstances(size_t gpu) const {
+  const int index = static_cast<int>(gpu);
+  std::map<std::string, std::vector<device::GpuInstance>> parts;
+  if (parts_ != nullptr) {
+    for (device::GpuInstance& part : parts_->PartsOn(index)) {
+      parts[part.part_of].push_back(std::move(part));
+    }
+  }
+  std::vector<device::GpuInstance> instances;
+  for (const device::GpuInstance& instance : gpus_->Truth(index)) {
+    std::vector<device::GpuInstance>& there = parts[instance.uuid];
+    for (const auto& [uid, pod] : kubelet_->pods()) {
+      for (const auto& held : pod.devices) {
+        const auto part = device::ParseMigPartId(held.device_id);
+        const bool known =
+            std::ranges::count(there, held.device_id, &device::GpuInstance::uuid) > 0;
+        if (!part || part->mig_uuid != instance.uuid || known) continue;
+        there.push_back(
+            {index, instance.id, held.device_id, gpu::PartName({instance.profile, part->count}), -1,
+             static_cast<uint8_t>(instance.start + part->number), 0, true, instance.uuid});
+      }
+    }
+    if (there.empty() || !instance.complete) {
+      instances.push_back(instance);
+    } else {
+      instances.insert(instances.end(), there.begin(), there.end());
+    }
+  }
   return instances;
 }
 

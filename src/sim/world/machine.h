@@ -11,6 +11,7 @@
 #include "sim/world/faulty_kubelet.h"
 #include "sim/world/faulty_transport.h"
 #include "sim/world/process.h"
+#include "sim/world/watched_parts.h"
 #include "sim/world/watched_plain.h"
 #include "sim/world/watched_shares.h"
 
@@ -45,7 +46,8 @@ class Machine {
   const gpu::Model& model(size_t gpu) const;
   // What it may be instead once nothing is used on it; null: nothing.
   const gpu::Model* other(size_t gpu) const;
-  // What is truly there: instances, or shares, those of former agents that pods hold included.
+  // What is truly there: instances, parts of divided ones in their place, or shares, those of
+  // former agents that pods hold included.
   std::vector<device::GpuInstance> Instances(size_t gpu) const;
 
   const controllers::AgentConfig& agent_config() const { return times_.agent; }
@@ -78,6 +80,7 @@ class Machine {
   bool IsPlain(size_t gpu) const;
   const gpu::Model* CutModel(size_t gpu) const;
   const gpu::Model* SharesOf(size_t gpu) const;
+  std::vector<device::GpuInstance> MigInstances(size_t gpu) const;
   void AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const;
   bool IsBusy(const std::string& uuid) const;
   device::SimHooks Hooks();
@@ -97,7 +100,8 @@ class Machine {
   std::vector<const gpu::Model*> models_;
   std::unique_ptr<VirtualNode> kubelet_;
   std::unique_ptr<device::SimGpus> gpus_;
-  std::unique_ptr<WatchedShares> shares_;    // of the last agent; null before the first
+  std::unique_ptr<WatchedParts> parts_;      // of the last agent; null before the first
+  std::unique_ptr<WatchedShares> shares_;    // the same
   std::unique_ptr<WatchedPlain> plain_;      // the same
   std::vector<std::string> initial_shares_;  // ids; empty once an agent has them
   device::HealthBoard health_;

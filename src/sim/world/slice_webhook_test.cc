@@ -74,7 +74,8 @@ TEST_F(SliceWebhookTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(Chosen("plain"), "none runs") << "who asks for nothing is not asked about";
 }
 
-// In a little more than a minute the sandbox's own demo shows every way, on the node that has all as well.
+// In a little more than a minute the sandbox's own demo shows every way, on the node that has all
+// as well.
 TEST_F(SliceWebhookTest, TheDemoShowsAllWays) {
   Start(ModesCluster());
   const Time began = world.Now();

@@ -107,10 +107,15 @@ Result<const gpu::Model*> FindModel(const gpu::Catalogue& catalogue, std::string
   return NotFound(fmt::format("no GPU model '{}'; there are {}", name, known));
 }
 
+std::vector<gpu::InstancePart> MigPartsHere() { return gpu::ParseParts(kMigParts).value(); }
+
 const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,
                                bool may_reset) {
   const bool mig = !model.counted() && (may_reset || !controllers::NeedsReset(model));
-  gpu::Modes modes{.mig = mig ? &model : nullptr, .memory_gib = model.memory_gib(), .whole = true};
+  gpu::Modes modes{.mig = mig ? &model : nullptr,
+                   .memory_gib = model.memory_gib(),
+                   .whole = true,
+                   .parts = MigPartsHere()};
   const bool small = !model.counted() && model.slots() < gpu::kPlainSlots;
   if (!mig && small) modes.slots = model.slots();
   modes.time_slices = std::min(kTimeSlices, gpu::MostTimeSlices(modes));

@@ -20,6 +20,7 @@
 #include "codec/json.h"
 #include "controllers/node_modes.h"
 #include "gpu/catalogue.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 #include "kube/client.h"
 
@@ -91,6 +92,9 @@ std::string SliceResource(std::string_view profile);
 
 // Time slices of a GPU of a hybrid node, where it has as many compute slices.
 inline constexpr int kTimeSlices = 4;
+// Into which MIG instances may be divided there, as an agent's hybrid.migParts says.
+inline constexpr std::string_view kMigParts = "3g.40gb.mps4,3g.71gb.mps2,2g.48gb.mps2";
+std::vector<gpu::InstancePart> MigPartsHere();
 // What such a GPU of a hybrid node may be besides being shared; null: it cannot be that. One that
 // takes MIG mode with a reset only begins without, and may be cut by MIG if it `may_reset`.
 const gpu::Model* FindCutModel(const gpu::Catalogue& catalogue, const gpu::Model& model,

@@ -9,6 +9,7 @@
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
+#include "gpu/modes.h"
 
 namespace nos::sim {
 
@@ -38,7 +39,8 @@ class WatchedPlain final : public device::PlainGpus {
 
  private:
   static bool IsPlain(const std::string& profile) {
-    return !device::IsMigProfile(profile) && !device::ParseMpsProfile(profile);
+    return !device::IsMigProfile(profile) && !device::ParseMpsProfile(profile) &&
+           !gpu::ParsePartName(profile);
   }
   Status Try(const device::SimAttempt& attempt) const {
     if (hooks_.fault(attempt) == device::SimFault::kNone) return Status::Ok();

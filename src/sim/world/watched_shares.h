@@ -14,7 +14,7 @@ namespace nos::sim {
 class WatchedShares final : public device::MpsGpus {
  public:
   // `gpus` must outlive this.
-  WatchedShares(device::SimGpus& gpus, device::MpsGpusOptions options, device::SimHooks hooks)
+  WatchedShares(device::Backend& gpus, device::MpsGpusOptions options, device::SimHooks hooks)
       : MpsGpus(gpus, options), hooks_(std::move(hooks)) {}
 
   Result<device::GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {

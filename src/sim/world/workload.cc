@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "codec/yaml.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 
 namespace nos::sim {
@@ -21,7 +22,8 @@ const std::string& RandomProfile(const gpu::Model& model, Random& random) {
 }
 
 bool IsShare(const std::string& profile) {
-  return profile == "shared" || gpu::IsShareResource("nvidia.com/gpu-" + profile);
+  return profile == "shared" || gpu::IsShareResource("nvidia.com/gpu-" + profile) ||
+         gpu::ParsePartName(profile);
 }
 
 // Shares each in a container of its own (scheduling/several_shares.h), but those that nobody has.

@@ -171,6 +171,34 @@ TEST_F(MpsControlTest, EachGpuHasADaemonOfItsOwn) {
       << "nobody is given a share before";
 }
 
+TEST_F(MpsControlTest, InstancesOfAGpuHaveADaemonEach) {
+  const std::string first = "MIG-cccccccc-0000-0000-0000-000000000000";
+  const std::string second = "MIG-dddddddd-0000-0000-0000-000000000000";
+  Start();
+  ASSERT_TRUE(control_->Keep({{0, first, 0, 10112, 3}, {0, second, 0, 20224, 5}}).ok());
+  ASSERT_TRUE(Await([this] {
+    const auto states = control_->States();
+    return states.size() == 2 && states[0].phase == Phase::kServing &&
+           states[1].phase == Phase::kServing && board_.Conditions().empty();
+  }));
+  const std::string environment = EnvironmentOf(control_->States()[0].pid);
+  EXPECT_THAT(environment, HasSubstr("\nCUDA_VISIBLE_DEVICES=" + first + "\n"));
+  EXPECT_EQ(Tool(first).Ask("get_default_device_pinned_mem_limit 0", seconds(20)).value(),
+            "10112M");
+  EXPECT_EQ(control_->LimitMib(second), 20224);
+  EXPECT_EQ(control_->LeftInstances(), (std::set<std::string>{first, second}));
+  EXPECT_THAT(Seen(), Contains("MPS does not serve GPU 0 (" + first + "): it is being started"));
+  kill(control_->States()[0].pid, SIGKILL);
+  ASSERT_TRUE(Await([&] {
+    const auto states = control_->States();
+    return states[0].starts == 2 && states[0].phase == Phase::kServing;
+  }));
+  ASSERT_TRUE(control_->Keep({{0, first, 0, 10112, 3}}).ok());
+  ASSERT_TRUE(Await([this] { return control_->States().size() == 1; }));
+  EXPECT_EQ(control_->States()[0].gpu_uuid, first);
+  EXPECT_EQ(control_->LimitMib(second), 0) << "nobody is given a part of it";
+}
+
 TEST_F(MpsControlTest, ADaemonThatDiesIsSeenAtOnceAndStartedAgain) {
   options_.daemon.look_every = std::chrono::hours(1);
   Serve();
@@ -424,7 +452,7 @@ TEST_F(MpsControlTest, ANewIndexOrLimitIsTakenOver) {
 
 TEST_F(MpsControlTest, AUuidThatIsNoFolderIsRefused) {
   Start();
-  for (const char* uuid : {"", "GPU-", "..", "GPU-../../etc", "MIG-a", "GPU-a b"}) {
+  for (const char* uuid : {"", "GPU-", "..", "GPU-../../etc", "MIG-", "MIG-GPU-a/1/0", "GPU-a b"}) {
     EXPECT_EQ(control_->Keep({{0, uuid, 0}}).code(), Code::kInvalid) << uuid;
   }
   EXPECT_THAT(control_->States(), IsEmpty());

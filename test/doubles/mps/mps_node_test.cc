@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <condition_variable>
 #include <filesystem>
+#include <set>
 
 #include "controllers/agent.h"
 #include "controllers/mps_grant.h"
 #include "controllers/testing/scene.h"
+#include "device/mig_parts.h"
 #include "device/mps_control.h"
 #include "device/mps_gpus.h"
+#include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
 #include "doubles/kubelet/kubelet_double.h"
 #include "kubelet/device_plugin_server.h"
@@ -287,6 +290,60 @@ TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
   EXPECT_EQ(results_.back(), applied);
   EXPECT_THAT(controllers::testing::EventsOf(api_),
               testing::Not(HasSubstr("PartitioningIncomplete")));
+}
+
+// Nobody is given a part before its daemon serves, and the instance goes only when that has ended.
+TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
+  const std::vector<gpu::InstancePart> divided = {{"3g.71gb", 2}};
+  device::MigParts parts(gpus_, gpu::Catalogue::Builtin(), divided);
+  device::MpsGpus shares(parts);
+  device::PlainGpus all(shares);
+  controllers::AgentExtras extras{&board_, nullptr, true, mps_.get()};
+  extras.gives_whole = true;
+  extras.parts = divided;
+  PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
+                     {"nos.nebuly.com/spec-layout-0", "3g.71gb.mps2@5"}});
+  controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
+  controllers::Runner runner(agent, api_, controllers::ForNode("n"));
+  std::set<std::string> healthy;  // ever offered so before a daemon served
+  silent_.on_offer = [&] {
+    const auto states = mps_->States();
+    const bool served = std::ranges::any_of(
+        states, [](const auto& state) { return state.phase == device::MpsState::Phase::kServing; });
+    for (const kubelet::OfferedDevice& device : silent_.offer()) {
+      if (!served && device.healthy && device::ParseMigPartId(device.device_id)) {
+        healthy.insert(device.device_id);
+      }
+    }
+  };
+  const auto run = [&] {
+    for (int times = 0; times < 3; ++times) {
+      EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(60)));
+      ASSERT_TRUE(Await([this] {
+        const auto states = mps_->States();
+        return std::ranges::all_of(states, [](const auto& state) {
+          return state.phase == device::MpsState::Phase::kServing;
+        });
+      }));
+    }
+  };
+  run();
+  ASSERT_EQ(gpus_.Truth(0).size(), 1U);
+  const std::string mig = gpus_.Truth(0)[0].uuid;
+  ASSERT_EQ(mps_->States().size(), 1U);
+  EXPECT_EQ(mps_->States()[0].gpu_uuid, mig);
+  const int memory = model_.profile(*model_.FindProfile("3g.71gb")).memory_mib;
+  EXPECT_EQ(mps_->LimitMib(mig), memory / 2);
+  EXPECT_TRUE(silent_.Offers(mig + "::mps2::1"));
+  EXPECT_TRUE(silent_.offer().front().healthy);
+  EXPECT_THAT(healthy, testing::IsEmpty());
+
+  PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "2"},
+                     {"nos.nebuly.com/spec-layout-0", "1g.18gb@6"}});
+  run();
+  EXPECT_EQ(mps_->States().size(), 0U);
+  ASSERT_EQ(gpus_.Truth(0).size(), 1U);
+  EXPECT_EQ(gpus_.Truth(0)[0].profile, "1g.18gb");
 }
 
 }  // namespace
