@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "gpu/board.h"
 #include "gpu/modes.h"
@@ -31,16 +32,21 @@ bool LieOn(const gpu::Model& model, gpu::ProfileId profile, const SampledGpu& gp
 
 }  // namespace
 
-// They lie on the board's own slots where it can be cut by MIG as well, else on those of any board.
+// They lie on the board's own slots where there are such, else on those of any board.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu) {
-  const bool mig = MayChangeMig(gpu.info, catalogue);
-  const gpu::Model* board = mig ? BoardModelOf(gpu.info, catalogue) : nullptr;
-  const int gib =
-      static_cast<int>(std::clamp<int64_t>(gpu.info.memory_mib / 1024, 1, gpu::kMostModesGib));
-  for (const gpu::Model* cut : {board, static_cast<const gpu::Model*>(nullptr)}) {
-    const int most = cut != nullptr ? cut->compute_slices() : gpu::kMostTimeSlices;
-    const gpu::Model* model =
-        catalogue.FindModes(gpu::NameOf({cut, gib, /*whole=*/true, std::min(time_slices, most)}));
+  const gpu::Model* board = gpu.info.mig_capable ? BoardModelOf(gpu.info, catalogue) : nullptr;
+  gpu::Modes plain{.memory_gib = static_cast<int>(
+                       std::clamp<int64_t>(gpu.info.memory_mib / 1024, 1, gpu::kMostModesGib)),
+                   .whole = true};
+  std::vector<gpu::Modes> candidates = {plain};
+  if (board != nullptr && board->slots() < gpu::kPlainSlots) {
+    plain.slots = board->slots();
+    candidates.insert(candidates.begin(), plain);
+  }
+  if (board != nullptr) candidates.insert(candidates.begin(), {.mig = board, .whole = true});
+  for (gpu::Modes& modes : candidates) {
+    modes.time_slices = std::min(time_slices, gpu::MostTimeSlices(modes));
+    const gpu::Model* model = catalogue.FindModes(gpu::NameOf(modes));
     const auto profile = model == nullptr ? std::nullopt : model->FindProfile(gpu::kTimeSlice);
     if (!profile || !LieOn(*model, *profile, gpu)) continue;
     gpu.slots = model->slots();

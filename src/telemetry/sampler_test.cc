@@ -328,6 +328,21 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   EXPECT_EQ(LayoutRecord(record->at, read).at("gpus"), layout.at("gpus"));
 }
 
+// Where its agent makes them, whether its MIG mode can be switched on or not.
+TEST_F(SamplerTest, TimeSlicesOfASmallBoardLieOnItsSlots) {
+  device::SimGpus gpus({{gpu::Catalogue::Builtin().FindByName("A30"), "NVIDIA A30", false}}, "a30");
+  device::PlainGpus plain(gpus);
+  plain.GiveWhole(true);
+  ASSERT_TRUE(plain.ListGpus().ok());
+  for (uint8_t start = 0; start < 4; ++start) ASSERT_TRUE(plain.Create(0, "shared", start).ok());
+  const NodeSample sample =
+      TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, 4).value();
+  ASSERT_EQ(sample.gpus[0].instances.size(), 4u);
+  EXPECT_EQ(sample.gpus[0].slots, 4);
+  EXPECT_EQ(sample.gpus[0].instances[3].instance.start, 3);
+  EXPECT_EQ(sample.gpus[0].instances[3].instance.size, 1);
+}
+
 // One board whose instances may be divided.
 struct SimulatedParts {
   SimulatedParts() {
