@@ -252,13 +252,13 @@ struct MpsBackends {
   device::NebulyGpus* nebuly = nullptr;   // the same
 };
 
-MpsBackends MakeMpsBackends(const Config& config, device::Backend& gpus,
+MpsBackends MakeMpsBackends(const Config& config, device::Backend& driver,
                             kubelet::PodResourcesClient& pod_resources) {
   const device::MpsGpusOptions options{config.mps_overhead, static_cast<int>(config.mps_clients)};
   MpsBackends made;
   if (!config.mps) return made;
   if (!config.Nebuly()) {
-    made.gpus = std::make_unique<device::MpsGpus>(nvml, options);
+    made.gpus = std::make_unique<device::MpsGpus>(driver, options);
     return made;
   }
   const auto offered = [&pod_resources]() -> Result<std::vector<std::string>> {
@@ -267,7 +267,7 @@ MpsBackends MakeMpsBackends(const Config& config, device::Backend& gpus,
     for (const kubelet::OfferedDevice& device : devices) ids.push_back(device.device_id);
     return ids;
   };
-  auto gpus = std::make_unique<device::NebulyGpus>(nvml, options, offered);
+  auto gpus = std::make_unique<device::NebulyGpus>(driver, options, offered);
   made.nebuly = gpus.get();
   made.gpus = std::move(gpus);
   return made;
