@@ -203,7 +203,7 @@ TEST_F(AgentMpsTest, PodsAreToldWhatTheyLackForShares) {
   run_as("b", 0);
   Run();
   EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 0, and one of pod ml/a "
-                                  "on the same GPU as user 1000"));
+                                  "on the same GPU, or MIG instance, as user 1000"));
 }
 
 TEST_F(AgentMpsTest, AlsoOfInitContainersAndOfAllContainersUsers) {

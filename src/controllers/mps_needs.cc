@@ -55,10 +55,8 @@ std::string OtherUser(const Pod& pod, const std::vector<std::string>& gpus,
       if (known == user) continue;
       return fmt::format(
           "a container runs as user {}, and one of pod {} on the same GPU, or MIG instance, as "
-          "user "
-          "{}: one user at a time is served, so programs of the one wait for the other's to end. "
-          "Set the same "
-          "securityContext.runAsUser, or mps.multiUser of the agent",
+          "user {}: one user at a time is served, so programs of the one wait for the other's to "
+          "end. Set the same securityContext.runAsUser, or mps.multiUser of the agent",
           user, other->Key(), known);
     }
   }

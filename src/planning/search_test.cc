@@ -59,11 +59,12 @@ const gpu::Model& ModelOf(const std::string& text) {
 
 std::string RandomSharedGpu(Random& random, const std::string& name) {
   std::string text = name;
-  int left = ModelOf(name).slots();
+  int left = ModelOf(name).slots(), clients = ModelOf(name).most_instances();
   for (uint64_t n = random.Below(5); n > 0; --n) {
     const int gib = 1 + static_cast<int>(random.Below(12));
-    if (gib > left) continue;
+    if (gib > left || clients == 0) continue;
     left -= gib;
+    --clients;
     text += " " + std::to_string(gib) + "gb" + (random.Chance(0.5) ? "*" : "");
   }
   return text;

@@ -241,6 +241,14 @@ TEST(SharesTest, PlansAreLegalHoweverLongPodsWait) {
   }
 }
 
+// The limit was lowered while pods ran.
+TEST(CopiesOfShareTest, NoneWhereMoreAreUsedThanThereMayBe) {
+  const gpu::Model& model = *gpu::FindShares("MPS-79GB+CLIENTS-2");
+  EXPECT_EQ(CopiesOfShare(model, {3, 2}, {.recut = true}, *model.FindProfile("1gb")), 0);
+  EXPECT_EQ(CopiesOfShare(model, {3, 3}, {.recut = true}, *model.FindProfile("1gb")), 0);
+  EXPECT_EQ(CopiesOfShare(model, {1, 1}, {.recut = true}, *model.FindProfile("1gb")), 1);
+}
+
 TEST(LargestShareSetsTest, EachIsFullAndAllAreThere) {
   const gpu::Model& model = *gpu::FindShares("MPS-20GB");
   const std::vector<std::optional<gpu::ProfileId>> profiles = {*model.FindProfile("8gb"),

@@ -349,7 +349,7 @@ struct SimulatedParts {
     parts.GiveWhole(true);
     EXPECT_TRUE(parts.ListGpus().ok());
   }
-  device::SimGpus gpus{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}}, "n"};
+  device::SimGpus gpus{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}}, "divided"};
   device::MigParts parts{gpus, gpu::Catalogue::Builtin(), {{"3g.20gb", 2}}};
 };
 
