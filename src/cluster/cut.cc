@@ -57,24 +57,27 @@ struct Choice {
   double loss = 0;  // of potential, in GPUs
   size_t board = 0;
   gpu::Placement placement;
-  bool switches = false;  // the GPU to its other model, before
+  bool switches = false;     // the GPU to its other model, before
+  bool unpreferred = false;  // another GPU is preferred
 };
 
 bool Better(const Choice& a, const Choice& b) {
-  return std::tuple(a.changes, a.loss, a.board, b.placement) <
-         std::tuple(b.changes, b.loss, b.board, a.placement);
+  return std::tuple(a.changes, a.unpreferred, a.loss, a.board, b.placement) <
+         std::tuple(b.changes, b.unpreferred, b.loss, b.board, a.placement);
 }
 
 // Gives each instance the best place that leaves places for the others: `plan`, what each GPU is
 // to hold, tells that there are some.
 class Placing {
  public:
-  Placing(OfferBook& book, std::vector<Board> boards, Share asked, std::vector<Share> plan)
+  Placing(OfferBook& book, std::vector<Board> boards, Share asked, std::vector<Share> plan,
+          std::optional<int> preferred)
       : book_(book),
         boards_(std::move(boards)),
         sizes_(book.SizesOn(boards_)),
         left_(std::move(asked)),
-        plan_(std::move(plan)) {
+        plan_(std::move(plan)),
+        preferred_(preferred) {
     for (const Board& board : boards_) {
       for (const gpu::Model* model : {&board.model(), board.Other()}) {
         if (model != nullptr && !plain_.contains(model)) plain_[model] = gpu::PlainProfiles(*model);
@@ -158,6 +161,7 @@ class Placing {
       auto choice = ChoiceFor(board, placement);
       if (!choice) continue;
       choice->board = i;
+      choice->unpreferred = preferred_ && board.gpu->index != *preferred_;
       choice->switches = changes > 0;
       choice->changes += changes;
       choices.push_back(*choice);
@@ -187,9 +191,8 @@ class Placing {
     uint64_t taken = board.used.starts();
     for (const gpu::Placement& placement : board.free) taken |= uint64_t{1} << placement.start;
     const int unused = std::countr_one(taken);
-    return static_cast<uint8_t>(unused < gpu::kMostClients
-                                    ? unused
-                                    : std::countr_one(board.used.starts()));
+    return static_cast<uint8_t>(unused < gpu::kMostClients ? unused
+                                                           : std::countr_one(board.used.starts()));
   }
 
   std::optional<Choice> ChoiceFor(const Board& before, gpu::Placement placement) const {
@@ -206,8 +209,9 @@ class Placing {
   std::vector<Board> boards_;
   const std::vector<Share> sizes_;
   std::map<const gpu::Model*, std::vector<ProfileId>> plain_;
-  Share left_;               // to be placed
-  std::vector<Share> plan_;  // of it, by GPU
+  Share left_;                    // to be placed
+  std::vector<Share> plan_;       // of it, by GPU
+  std::optional<int> preferred_;  // Gpu::index
   std::vector<PromisedInstance> found_;
   int steps_ = kMostSteps;
 };
@@ -282,7 +286,8 @@ Share CutFinder::AskedOf(const NodeInfo& node) const {
   return asked;
 }
 
-std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& node) {
+std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& node,
+                                                             std::optional<int> preferred) {
   if (!MayBeCut(node) || too_many_) return std::nullopt;
   Forget();
   const Share asked = AskedOf(node);
@@ -290,7 +295,7 @@ std::optional<std::vector<PromisedInstance>> CutFinder::Find(const NodeInfo& nod
   int steps = kMostSteps;
   auto plan = book_.Divide(asked, OffersOf(book_, boards), book_.SizesOn(boards), steps);
   if (!plan) return std::nullopt;
-  return Placing(book_, std::move(boards), asked, *std::move(plan)).Run();
+  return Placing(book_, std::move(boards), asked, *std::move(plan), preferred).Run();
 }
 
 bool CutFinder::Can(const NodeInfo& node) {
@@ -310,8 +315,9 @@ bool CutFinder::Can(const NodeInfo& node) {
 }
 
 std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
-                                                     const ResourceVector& requests) {
-  return CutFinder(requests).Find(node);
+                                                     const ResourceVector& requests,
+                                                     std::optional<int> preferred) {
+  return CutFinder(requests).Find(node, preferred);
 }
 
 bool CanCut(const NodeInfo& node, const ResourceVector& requests) {

@@ -5,8 +5,8 @@
 //     auto promised = FindCut(info, requests);  // "1g.5gb@6 of GPU 0"
 //
 // Used instances stay where they are. Free ones serve the pod first; then what fits beside all that
-// there is; and only then free ones give way. Among equals the GPU that loses least potential
-// (gpu/fragmentation.h), the lower index, the higher start.
+// there is; and only then free ones give way. Among equals the GPU that is `preferred`, then that
+// which loses least potential (gpu/fragmentation.h), the lower index, the higher start.
 //
 // A node that an agent does not manage, or that still has a plan of somebody else to carry out, is
 // not cut. `requests`: those of the pod (RequestsOf); what are no MIG instances do not matter.
@@ -36,8 +36,10 @@ bool MayBeCut(const NodeInfo& node);
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests);
 
 // One for each instance that is requested; none: they do not fit there together.
+// `preferred`: Gpu::index.
 std::optional<std::vector<PromisedInstance>> FindCut(const NodeInfo& node,
-                                                     const ResourceVector& requests);
+                                                     const ResourceVector& requests,
+                                                     std::optional<int> preferred = {});
 
 // Whether FindCut finds something, faster.
 bool CanCut(const NodeInfo& node, const ResourceVector& requests);
@@ -52,7 +54,8 @@ bool CanCut(const NodeInfo& node, const ResourceVector& requests);
 class CutFinder {
  public:
   explicit CutFinder(const ResourceVector& requests);
-  std::optional<std::vector<PromisedInstance>> Find(const NodeInfo& node);
+  std::optional<std::vector<PromisedInstance>> Find(const NodeInfo& node,
+                                                    std::optional<int> preferred = {});
   bool Can(const NodeInfo& node);
 
  private:

@@ -319,7 +319,8 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
   Binding& binding = bindings_[key];
   binding = {pod, &framework, decision.node->node->meta.name, {}};
   binding.attempt = ++attempts_;
-  binding.pod = scheduling::WithInstances(framework, *decision.node, pod);
+  binding.pod =
+      scheduling::WithInstances(framework, engine_.LearntOf(framework), *decision.node, pod);
   binding.cuts = binding.pod != pod;
   engine_.Assume(binding.pod, binding.node);
   const scheduling::Verdict reserved =

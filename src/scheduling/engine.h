@@ -126,6 +126,11 @@ class Engine {
   // then.
   void Learn(const Framework& framework, Pods waiting);
 
+  // What it learnt last.
+  const CycleState& LearntOf(const Framework& framework) const {
+    return scheduling::LearntOf(learnt_, framework);
+  }
+
   // One that is bound or assumed, and where. Null: it is neither.
   struct Placed {
     Pod pod;

@@ -138,6 +138,14 @@ CycleState Framework::Learn(const ClusterSnapshot& snapshot, Pods waiting) const
   return learnt;
 }
 
+std::optional<int> Framework::PreferredGpu(const CycleState& learnt, const Pod& pod,
+                                           const cluster::NodeInfo& node) const {
+  for (const Scorer& scorer : points_.scorers) {
+    if (const auto gpu = scorer.plugin->PreferredGpu(learnt, pod, node)) return gpu;
+  }
+  return std::nullopt;
+}
+
 Framework::Scoring Framework::PreScore(const Cycle& cycle, const Pod& pod,
                                        const ClusterSnapshot& snapshot, Nodes feasible,
                                        const CycleState& learnt) const {

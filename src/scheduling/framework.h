@@ -111,6 +111,9 @@ class Framework {
   // What scores need to know of the cluster and of all pods; serves any number of pods while the
   // cluster changes little.
   CycleState Learn(const cluster::ClusterSnapshot& snapshot, Pods waiting) const;
+  // As the first scorer has it that knows one (ScorePlugin).
+  std::optional<int> PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
+                                  const cluster::NodeInfo& node) const;
   // Weighted sums, one for each node.
   std::vector<int64_t> Score(const Cycle& cycle, const cluster::Pod& pod,
                              const cluster::ClusterSnapshot& snapshot, Nodes nodes,

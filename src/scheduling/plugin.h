@@ -206,6 +206,12 @@ class ScorePlugin : public virtual Plugin {
   }
   // Whether Normalized returns every score as it is.
   virtual bool IsAbsolute() const { return false; }
+  // The GPU (Gpu::index) that the pod's share is best made on if it gets this node; nothing: any.
+  // `learnt`: what Learn left.
+  virtual std::optional<int> PreferredGpu(const CycleState& /*learnt*/, const cluster::Pod&,
+                                          const cluster::NodeInfo&) const {
+    return std::nullopt;
+  }
   // Of nodes with equal sums the one with the least order is taken, then the first by name.
   virtual uint64_t Order(const CycleState&, const cluster::Pod&, const cluster::NodeInfo&) const {
     return 0;

@@ -9,12 +9,15 @@ namespace nos::scheduling {
 
 using cluster::NodeInfo;
 
+const CycleState& LearntOf(const Rehearsal::Learnt& learnt, const Framework& framework) {
+  static const CycleState kNothing;
+  const auto known = learnt.find(&framework);
+  return known == learnt.end() ? kNothing : known->second;
+}
+
 const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
                                     const Promises& promises, std::string_view preferred) {
-  static const CycleState kNothing;
-  const auto learnt = learnt_.find(&framework);
-  KindTable& table = tables_.For(framework, pod, snapshot_,
-                                 learnt == learnt_.end() ? kNothing : learnt->second, around_);
+  KindTable& table = tables_.For(framework, pod, snapshot_, LearntOf(learnt_, framework), around_);
   const auto why_barred = [&](size_t node) -> std::optional<Barred> {
     const auto others = promises.find(snapshot_.node(node).node->meta.name);
     if (others == promises.end()) return std::nullopt;
@@ -29,7 +32,7 @@ const NodeInfo* Rehearsal::FindNode(const Framework& framework, const Pod& pod,
 bool Rehearsal::Place(const Framework& framework, const Pod& pod, const std::string& node) {
   const NodeInfo* info = snapshot_.Find(node);
   if (info == nullptr) return false;
-  const Pod placed = WithInstances(framework, *info, pod);
+  const Pod placed = WithInstances(framework, LearntOf(learnt_, framework), *info, pod);
   const cluster::ClusterSnapshot before = snapshot_;
   (void)snapshot_.Bind(placed, node);  // it is there
   CycleState state;
@@ -58,11 +61,12 @@ void Rehearsal::Evict(const Pod& victim, const std::string& node) {
   if (!snapshot_.around().budgets.rows().empty()) CountGone(snapshot_.ChangeAround(), *victim);
 }
 
-Rehearsal::Pod WithInstances(const Framework& framework, const NodeInfo& node, Rehearsal::Pod pod) {
+Rehearsal::Pod WithInstances(const Framework& framework, const CycleState& learnt,
+                             const NodeInfo& node, Rehearsal::Pod pod) {
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
   const bool has_cut = framework.gpus_cut() == GpusCut::kHere && node.gpus.managed;
   if (!has_cut || cluster::HasFreeInstances(node, requests)) return pod;
-  auto promised = cluster::FindCut(node, requests);
+  auto promised = cluster::FindCut(node, requests, framework.PreferredGpu(learnt, *pod, node));
   if (!promised) return pod;  // the filter said otherwise; what is not there is not waited for
   auto with = std::make_shared<cluster::Pod>(*pod);
   with->promised = std::move(*promised);

@@ -48,9 +48,13 @@ class Rehearsal {
   uint64_t around_ = 0;  // counts what was reserved
 };
 
+// What the framework learnt last; nothing if it has not.
+const CycleState& LearntOf(const Rehearsal::Learnt& learnt, const Framework& framework);
+
 // The pod with the exact instances that it will have on the node, if they are to be cut there;
-// else as it is.
+// else as it is. `learnt`: what the framework learnt last.
 std::shared_ptr<const cluster::Pod> WithInstances(const Framework& framework,
+                                                  const CycleState& learnt,
                                                   const cluster::NodeInfo& node,
                                                   std::shared_ptr<const cluster::Pod> pod);
 

@@ -124,6 +124,26 @@ int64_t GpuPacking::Normalized(int64_t score, int64_t /*lowest*/, int64_t highes
   return std::max<int64_t>(kMaxScore - (highest - score), 0);
 }
 
+// Where the least worth is lost, as its score has it.
+std::optional<int> GpuPacking::PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
+                                            const cluster::NodeInfo& info) const {
+  const auto* known = learnt.Get<std::shared_ptr<Learnt>>();
+  if (known == nullptr || !info.gpus.managed) return std::nullopt;
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  std::optional<packing::PodKind> kind;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (amount <= 0 || !gpu::IsShareResource(cluster::ResourceName(id))) continue;
+    if (kind || amount > 1) return std::nullopt;  // each would want its own
+    kind = packing::View::KindWithShare((*known)->view.KindOf(pod, requests), info, id);
+  }
+  const packing::Node node = (*known)->view.NodeOf(info);
+  if (!kind || !packing::Fits(node, *kind)) return std::nullopt;
+  const int device = (*known)->value.AfterPlacing(node, *kind).device;
+  const bool known_device = device >= 0 && device < std::ssize(info.gpus.gpus);
+  return known_device ? std::optional(info.gpus.gpus[static_cast<size_t>(device)].index)
+                      : std::nullopt;
+}
+
 uint64_t GpuPacking::Order(const CycleState& state, const cluster::Pod&,
                            const cluster::NodeInfo& node) const {
   const Asked* asked = AskedOf(state);

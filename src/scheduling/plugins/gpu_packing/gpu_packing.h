@@ -28,6 +28,8 @@ class GpuPacking final : public ScorePlugin {
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
   int64_t Normalized(int64_t score, int64_t lowest, int64_t highest) const override;
+  std::optional<int> PreferredGpu(const CycleState& learnt, const cluster::Pod& pod,
+                                  const cluster::NodeInfo& node) const override;
   uint64_t Order(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;
 };
