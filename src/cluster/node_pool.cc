@@ -89,17 +89,13 @@ void ReadTaints(Field& from, std::vector<Taint>& to) {
 void ReadPartitioning(Field& from, Partitioning& to) {
   std::string text = "none";
   from.Read(text);
-  if (text == "none") {
-    to = Partitioning::kNone;
-  } else if (text == "mig") {
-    to = Partitioning::kMig;
-  } else if (text == "mps") {
-    to = Partitioning::kMps;
-  } else if (text == "hybrid") {
-    to = Partitioning::kHybrid;
-  } else {
-    from.Fail(fmt::format("{} is none of none, mig, mps, hybrid", Quoted(text)));
+  using enum Partitioning;
+  for (const Partitioning each : {kNone, kMig, kMps, kHybrid}) {
+    if (NameOf(each) != text) continue;
+    to = each;
+    return;
   }
+  from.Fail(fmt::format("{} is none of none, mig, mps, hybrid", Quoted(text)));
 }
 
 void ReadPositive(Field& from, Quantity& to) {
@@ -277,6 +273,17 @@ Status AddSelectorToLabels(NodePool& pool) {
   return Status::Ok();
 }
 
+// What the label says of its nodes is what is planned with.
+Status CheckPartitioningLabel(const NodePool& pool) {
+  const auto label = pool.labels.find(kPartitioningLabel);
+  if (label == pool.labels.end() || label->second == NameOf(pool.gpu.partitioning)) {
+    return Status::Ok();
+  }
+  return Wrong("gpu.partitioning",
+               fmt::format("is {}, but label {} is {}: say the same", NameOf(pool.gpu.partitioning),
+                           kPartitioningLabel, Quoted(label->second)));
+}
+
 Status Check(NodePool& pool) {
   if (!IsSubdomain(pool.meta.name)) return Invalid("metadata.name: is missing, or no object's");
   NOS_RETURN_IF_ERROR(CheckGpus(pool.gpu));
@@ -286,10 +293,25 @@ Status Check(NodePool& pool) {
     return Wrong("max", fmt::format("must be at least min ({})", pool.min));
   }
   NOS_RETURN_IF_ERROR(CheckTarget(pool));
-  return AddSelectorToLabels(pool);
+  NOS_RETURN_IF_ERROR(AddSelectorToLabels(pool));
+  return CheckPartitioningLabel(pool);
 }
 
 }  // namespace
+
+std::string_view NameOf(Partitioning partitioning) {
+  switch (partitioning) {
+    case Partitioning::kMig:
+      return "mig";
+    case Partitioning::kMps:
+      return "mps";
+    case Partitioning::kHybrid:
+      return "hybrid";
+    case Partitioning::kNone:
+      break;
+  }
+  return "none";
+}
 
 bool IsOf(const NodePool& pool, const Node& node) {
   return !pool.node_selector.empty() && std::ranges::all_of(pool.node_selector, [&](auto& label) {

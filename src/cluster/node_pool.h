@@ -61,6 +61,8 @@ struct NodePool {
   std::vector<Condition> conditions;
 };
 
+std::string_view NameOf(Partitioning partitioning);  // "none", "mig", "mps", "hybrid"
+
 // Whether it is one of the pool's nodes, by its labels.
 bool IsOf(const NodePool& pool, const Node& node);
 

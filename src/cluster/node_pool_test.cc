@@ -139,6 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{NOS_POOL "gpu: {partitioning: all}, " NOS_TARGET, "is none of none, mig, mps"},
         Mistake{NOS_POOL "gpu: {model: A30, count: 1, timeSlices: 2}, " NOS_TARGET,
                 "spec.gpu.timeSlices: is for partitioning: hybrid"},
+        Mistake{NOS_POOL "labels: {nos.nebuly.com/gpu-partitioning: mig}, " NOS_TARGET,
+                "spec.gpu.partitioning: is none, but label"},
         Mistake{NOS_POOL "resources: {cpu: 2}, " NOS_TARGET, "'cpu' has a field of its own"},
         Mistake{NOS_POOL "resources: {nvidia.com/gpu: 2}, " NOS_TARGET, "follows from gpu"},
         Mistake{NOS_POOL "resources: {nvidia.com/mig-1g.5gb: 2}, " NOS_TARGET, "follows from gpu"},
