@@ -1,0 +1,126 @@
+#include "planning/bins.h"
+
+#include <algorithm>
+
+namespace nos::planning {
+
+GrowthCost CostOf(const Bins& bins, std::span<const NodeType> types) {
+  GrowthCost cost;
+  for (const Bin& bin : bins) {
+    if (!bin.paid || bin.seats.empty()) continue;
+    cost.price += types[bin.type].price;
+    ++cost.nodes;
+  }
+  return cost;
+}
+
+std::vector<int> PlacedOf(const Bins& bins, size_t classes) {
+  std::vector<int> placed(classes);
+  for (const Bin& bin : bins) {
+    for (const Seat& seat : bin.seats) ++placed[seat.cls];
+  }
+  return placed;
+}
+
+std::vector<int64_t> ScoreOf(const Problem& types, const std::vector<int>& placed) {
+  std::vector<int64_t> score(types.levels);
+  for (size_t c = 0; c < placed.size(); ++c) {
+    const PodClass& cls = types.classes[c];
+    score[cls.level] += placed[c] * (cls.value * kValueUnit + 1);
+  }
+  return score;
+}
+
+std::vector<int> TypesOf(const Bins& bins) {
+  std::vector<int> types;
+  types.reserve(bins.size());
+  for (const Bin& bin : bins) types.push_back(bin.type);
+  return types;
+}
+
+Problem WithNodes(const Problem& from, std::span<const int> nodes) {
+  Problem to;
+  to.models = from.models;
+  to.slices = from.slices;
+  to.classes = from.classes;
+  to.gangs = from.gangs;
+  to.dimensions = from.dimensions;
+  to.packing.demand = from.packing.demand;
+  to.packing.cpu = from.packing.cpu;
+  to.packing.memory = from.packing.memory;
+  to.packing.gpu = from.packing.gpu;
+  for (const int n : nodes) {
+    ProblemNode node = from.nodes[n];
+    const int node_index = static_cast<int>(to.nodes.size());
+    const auto first = from.gpus.begin() + node.first_gpu;
+    node.first_gpu = static_cast<int>(to.gpus.size());
+    to.gpus.insert(to.gpus.end(), first, first + node.gpu_count);
+    for (int g = 0; g < node.gpu_count; ++g) to.gpus[node.first_gpu + g].node = node_index;
+    to.nodes.push_back(node);
+    const auto offset = static_cast<std::ptrdiff_t>(n * from.dimensions);
+    const auto width = static_cast<std::ptrdiff_t>(from.dimensions);
+    to.free.insert(to.free.end(), from.free.begin() + offset, from.free.begin() + offset + width);
+    to.capacity.insert(to.capacity.end(), from.capacity.begin() + offset,
+                       from.capacity.begin() + offset + width);
+    if (from.packing.nodes.empty()) continue;
+    to.packing.nodes.push_back(from.packing.nodes[n]);
+    to.packing.tie_order.push_back(static_cast<uint32_t>(node_index));
+  }
+  to.allowed.reserve(from.allowed.size());
+  for (const std::vector<bool>& row : from.allowed) {
+    std::vector<bool>& copy = to.allowed.emplace_back(nodes.size());
+    for (size_t i = 0; i < nodes.size(); ++i) copy[i] = row[nodes[i]];
+  }
+  to.IndexShapes();
+  return to;
+}
+
+Draft Load(const Problem& problem, GpuStates& states, const Bins& bins) {
+  Draft draft(problem, states, Draft::Free::kKeep);
+  for (size_t n = 0; n < bins.size(); ++n) {
+    for (const Seat& seat : bins[n].seats) {
+      std::vector<Device> devices = seat.devices;
+      for (Device& device : devices) device.gpu += problem.nodes[n].first_gpu;
+      draft.Place(seat.cls, static_cast<int>(n), devices);
+    }
+  }
+  return draft;
+}
+
+void Unload(const Draft& draft, Bins& bins) {
+  for (size_t n = 0; n < bins.size(); ++n) {
+    bins[n].seats.clear();
+    for (const uint32_t index : draft.PodsOn(static_cast<int>(n))) {
+      const PlacedPod& pod = draft.pods()[index];
+      if (!pod.alive) continue;
+      const std::span<const Device> devices = draft.DevicesOf(pod);
+      Seat& seat = bins[n].seats.emplace_back(Seat{pod.cls, {devices.begin(), devices.end()}});
+      for (Device& device : seat.devices) device.gpu -= draft.problem().nodes[n].first_gpu;
+    }
+  }
+}
+
+bool TakeOutBrokenGangs(const Problem& types, Bins& bins) {
+  if (types.gangs.empty()) return false;
+  const std::vector<int> placed = PlacedOf(bins, types.classes.size());
+  std::vector<int> needed(types.gangs.size());
+  for (size_t c = 0; c < placed.size(); ++c) {
+    const PodClass& cls = types.classes[c];
+    if (cls.gang >= 0 && !cls.extra) needed[cls.gang] += placed[c];
+  }
+  bool any = false;
+  for (Bin& bin : bins) {
+    const size_t taken = std::erase_if(bin.seats, [&](const Seat& seat) {
+      const int gang = types.classes[seat.cls].gang;
+      return gang >= 0 && needed[gang] < types.gangs[gang].lacking;
+    });
+    any = any || taken > 0;
+  }
+  return any;
+}
+
+void DropEmpty(Bins& bins) {
+  std::erase_if(bins, [](const Bin& bin) { return bin.paid && bin.seats.empty(); });
+}
+
+}  // namespace nos::planning
