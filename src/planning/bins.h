@@ -15,6 +15,7 @@
 
 #include "planning/draft.h"
 #include "planning/problem.h"
+#include "planning/with_nodes.h"
 
 namespace nos::planning {
 
@@ -54,9 +55,6 @@ std::vector<int> PlacedOf(const Bins& bins, size_t classes);  // by class
 // By level, as Draft::score.
 std::vector<int64_t> ScoreOf(const Problem& types, const std::vector<int>& placed);
 std::vector<int> TypesOf(const Bins& bins);
-
-// The same pods, and copies of these nodes of it alone.
-Problem WithNodes(const Problem& from, std::span<const int> nodes);
 
 // `problem`: with the nodes of the bins, in their order.
 Draft Load(const Problem& problem, GpuStates& states, const Bins& bins);
