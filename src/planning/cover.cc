@@ -13,6 +13,7 @@ constexpr int kRounds = 4;
 // Mixes for many different pods take longer, and what a round learns matters less.
 constexpr size_t kManyClasses = 2000;
 constexpr int kRoundsOfMany = 2;
+constexpr int kMostLateFills = 500;  // when the time is up
 
 // What costs nothing is nearly free: there is something to divide by.
 double PriceOf(const NodeType& type) {
@@ -184,7 +185,7 @@ Bins Coverer::CoverOnce(const std::vector<int>& wanted) {
       if (filling.bin.seats.empty()) continue;
       if (best < 0 || Gain(filling) > Gain(fillings[best])) best = static_cast<int>(t);
     }
-    if (best < 0 || out_of_time_()) return bins;
+    if (best < 0 || MustStop()) return bins;
     if (fillings[best].version != version_) {
       fillings[best] = Fill(best);
       continue;
@@ -199,7 +200,10 @@ double Coverer::Gain(const Filling& filling) const {
   return filling.worth / PriceOf(node_types_[filling.bin.type]);
 }
 
+bool Coverer::MustStop() const { return fills_ > kMostLateFills && out_of_time_(); }
+
 Coverer::Filling Coverer::Fill(int type) {
+  ++fills_;
   Filling filling{{type, true, {}}, 0, version_};
   const size_t mark = draft_.Mark();
   for (const int s : order_) {

@@ -7,7 +7,7 @@
 // pod is worth is what serving it costs: at first alone on the node that is cheapest for its kind,
 // then, round by round, its part of what the last mix paid for. Where all that is put on a node is
 // there many times over, as many nodes are taken at once: cost follows the number of classes.
-// Deterministic; one owner thread.
+// When the time is up something is covered still, of bounded work. Deterministic; one owner thread.
 #pragma once
 
 #include <functional>
@@ -51,6 +51,7 @@ class Coverer {
   void Take(const Bin& bin, int times, Bins& bins);
   int Times(const Bin& bin, int most) const;
   double Gain(const Filling& filling) const;
+  bool MustStop() const;
 
   const Problem& types_;
   const std::vector<NodeType>& node_types_;
@@ -64,6 +65,7 @@ class Coverer {
   std::vector<std::vector<int>> queues_;
   std::vector<int> order_;
   int version_ = 0;
+  int fills_ = 0;  // nodes that were filled on trial
   std::vector<Device> devices_;
 };
 

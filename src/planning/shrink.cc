@@ -145,6 +145,15 @@ class Shrinker {
       }
       if (mobility.kind == Mobility::kMoves) pods.push_back(pod);
     }
+    for (const cluster::Gpu& gpu : node.gpus.gpus) {
+      for (const cluster::Instance& instance : gpu.instances) {
+        if (!instance.used || !instance.pod.empty()) continue;
+        return Reason{"InUse",
+                      fmt::format("{} of GPU {} is in use, and nobody knows by whom",
+                                  gpu.model->PlacementName(instance.placement), gpu.index),
+                      0};
+      }
+    }
     if (const double use = UseOf(node, pods); use > options_.most_use) {
       return Reason{"InUse", fmt::format("{:.0f}% of it is in use", 100 * use), 0};
     }
