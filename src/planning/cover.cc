@@ -13,6 +13,7 @@ constexpr int kRounds = 4;
 // Mixes for many different pods take longer, and what a round learns matters less.
 constexpr size_t kManyClasses = 2000;
 constexpr int kRoundsOfMany = 2;
+constexpr int kMostMisses = 8;       // classes that do not fit before some are passed over
 constexpr int kMostLateFills = 500;  // when the time is up
 
 // What costs nothing is nearly free: there is something to divide by.
@@ -46,8 +47,11 @@ int Coverer::Copies(int shape, int cls, int type) {
   if (types_.shapes[shape].slices.empty() || types_.nodes[type].slices_as_resources) {
     return kMostCopies;
   }
+  const int slices = draft_.states().InternSlices(types_.shapes[shape].slices);
+  const auto [at, fresh] = copies_.try_emplace({slices, type}, 0);
+  int& copies = at->second;
+  if (!fresh) return copies;
   const size_t mark = draft_.Mark();
-  int copies = 0;
   while (copies < kMostCopies && draft_.FindSlices(shape, type, &devices_)) {
     draft_.Place(cls, type, devices_);
     ++copies;
@@ -90,7 +94,8 @@ void Coverer::SetWorths() {
     double least = std::numeric_limits<double>::infinity();
     for (size_t t = 0; t < node_types_.size(); ++t) {
       const int copies = Alone(static_cast<int>(c), static_cast<int>(t));
-      if (copies > 0) least = std::min(least, PriceOf(node_types_[t]) / copies);
+      const bool open = node_types_[t].Free() + node_types_[t].room > 0;
+      if (copies > 0 && open) least = std::min(least, PriceOf(node_types_[t]) / copies);
     }
     worth_[c] = least;  // of what fits nowhere: never asked for
   }
@@ -214,9 +219,11 @@ Coverer::Filling Coverer::Fill(int type) {
   return filling;
 }
 
-// When a class does not fit, the next that is tried is twice as far on: they become smaller.
+// Classes become smaller: after some that do not fit, the next that is tried is further and further
+// on.
 void Coverer::FillWith(int shape, int type, Filling& filling) {
   const std::vector<int>& classes = queues_[shape];
+  int misses = 0;
   size_t step = 1;
   for (size_t i = 0; i < classes.size();) {
     const int c = classes[i];
@@ -228,13 +235,14 @@ void Coverer::FillWith(int shape, int type, Filling& filling) {
       for (Device& device : seat.devices) device.gpu -= types_.nodes[type].first_gpu;
       filling.worth += worth_[c];
     }
-    if (put == left_[c]) {
-      ++i;
-      continue;
+    if (put > 0) {
+      misses = 0;
+      step = 1;
+    } else if (++misses > kMostMisses) {
+      step *= 2;
     }
     const size_t next = i + step;
     i = next >= classes.size() && i + 1 < classes.size() ? classes.size() - 1 : next;
-    step = put > 0 ? 1 : 2 * step;
   }
 }
 

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "planning/bins.h"
@@ -57,7 +59,8 @@ class Coverer {
   const std::vector<NodeType>& node_types_;
   const std::function<bool()>& out_of_time_;
   Draft draft_;
-  std::vector<int> alone_;  // class x type
+  std::vector<int> alone_;                     // class x type
+  std::map<std::pair<int, int>, int> copies_;  // by number of the slices (GpuStates), and type
   std::vector<double> worth_;
   // Of one mix: what is left, by class; which classes these are, by shape, most worth first; and
   // the shapes in that order.

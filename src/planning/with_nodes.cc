@@ -26,8 +26,10 @@ Problem WithNodes(const Problem& from, std::span<const int> nodes) {
     const auto offset = static_cast<std::ptrdiff_t>(n * from.dimensions);
     const auto width = static_cast<std::ptrdiff_t>(from.dimensions);
     to.free.insert(to.free.end(), from.free.begin() + offset, from.free.begin() + offset + width);
-    to.capacity.insert(to.capacity.end(), from.capacity.begin() + offset,
-                       from.capacity.begin() + offset + width);
+    if (!from.capacity.empty()) {
+      const auto capacity = from.capacity.begin() + offset;
+      to.capacity.insert(to.capacity.end(), capacity, capacity + width);
+    }
     if (from.packing.nodes.empty()) continue;
     to.packing.nodes.push_back(from.packing.nodes[n]);
     to.packing.tie_order.push_back(static_cast<uint32_t>(node_index));
