@@ -98,20 +98,27 @@ class Grower {
     if (IsBetter(cheaper, bins)) bins = std::move(cheaper);
   }
 
-  // As many of each type as could be of use.
+  // As many of each type as could be of use; where that is too many, less of each.
   Bins AllNodes() {
-    Bins bins;
-    const auto types = static_cast<int>(world_.node_types.size());
-    const int share = std::max(1, kMostNodes / std::max(types, 1));
-    for (int t = 0; t < types; ++t) {
+    std::vector<int64_t> counts;
+    int64_t all = 0;
+    for (size_t t = 0; t < world_.node_types.size(); ++t) {
       const NodeType& type = world_.node_types[t];
-      int useful = 0;
+      int64_t useful = 0;
       for (size_t c = 0; c < wanted_.size(); ++c) {
-        if (coverer_.Alone(static_cast<int>(c), t) > 0) useful += wanted_[c];
+        if (coverer_.Alone(static_cast<int>(c), static_cast<int>(t)) > 0) useful += wanted_[c];
       }
-      const int count = std::min({type.Free() + type.room, useful, share});
-      has_all_nodes_ = has_all_nodes_ && count == std::min(type.Free() + type.room, useful);
-      for (int i = 0; i < count; ++i) bins.push_back({t, i >= type.Free()});
+      counts.push_back(std::min<int64_t>(type.Free() + type.room, useful));
+      all += counts.back();
+    }
+    has_all_nodes_ = all <= kMostNodes;
+    Bins bins;
+    for (size_t t = 0; t < counts.size(); ++t) {
+      if (!has_all_nodes_ && counts[t] > 0) {
+        counts[t] = std::max<int64_t>(1, counts[t] * kMostNodes / all);
+      }
+      const int free = world_.node_types[t].Free();
+      for (int i = 0; i < counts[t]; ++i) bins.push_back({static_cast<int>(t), i >= free});
     }
     return bins;
   }

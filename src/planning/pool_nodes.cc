@@ -135,4 +135,20 @@ Result<std::shared_ptr<const cluster::Node>> NewNodeOf(const NodePool& pool, int
   return std::shared_ptr<const cluster::Node>(std::move(node));
 }
 
+int PoolOf(const cluster::Node& node, std::span<const std::shared_ptr<const NodePool>> pools) {
+  const auto found =
+      std::ranges::find_if(pools, [&](const auto& pool) { return cluster::IsOf(*pool, node); });
+  return found == pools.end() ? -1 : static_cast<int>(found - pools.begin());
+}
+
+std::vector<int> CountNodes(const cluster::ClusterSnapshot& snapshot,
+                            std::span<const std::shared_ptr<const NodePool>> pools) {
+  std::vector<int> counts(pools.size());
+  for (size_t n = 0; n < snapshot.size(); ++n) {
+    const int pool = PoolOf(*snapshot.node(n).node, pools);
+    if (pool >= 0) ++counts[pool];
+  }
+  return counts;
+}
+
 }  // namespace nos::planning

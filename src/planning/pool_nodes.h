@@ -7,11 +7,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "cluster/node_pool.h"
+#include "cluster/snapshot.h"
 #include "gpu/catalogue.h"
 
 namespace nos::planning {
@@ -25,5 +28,13 @@ std::string NewNodeName(std::string_view pool, int number);
 // so.
 Result<std::shared_ptr<const cluster::Node>> NewNodeOf(const cluster::NodePool& pool, int number,
                                                        const gpu::Catalogue& catalogue);
+
+// By pool: how many nodes of the snapshot are its own. One that several pools select is the
+// first's.
+std::vector<int> CountNodes(const cluster::ClusterSnapshot& snapshot,
+                            std::span<const std::shared_ptr<const cluster::NodePool>> pools);
+// Which of the pools it is of; -1: of none.
+int PoolOf(const cluster::Node& node,
+           std::span<const std::shared_ptr<const cluster::NodePool>> pools);
 
 }  // namespace nos::planning

@@ -13,7 +13,7 @@ using cluster::NodePool;
 using cluster::Partitioning;
 using ::testing::HasSubstr;
 
-NodePool PoolOf(const std::string& model, int count, Partitioning partitioning) {
+NodePool Pool(const std::string& model, int count, Partitioning partitioning) {
   NodePool pool;
   pool.meta.name = "pool";
   pool.gpu.model = model;
@@ -39,7 +39,7 @@ cluster::NodeInfo InfoOf(const NodePool& pool) {
 }
 
 TEST(PoolNodesTest, AMigNodeIsEmptyAndMayBeCut) {
-  NodePool pool = PoolOf("A100-80GB", 8, Partitioning::kMig);
+  NodePool pool = Pool("A100-80GB", 8, Partitioning::kMig);
   pool.taints = {{"gpu", "yes", "NoSchedule"}};
   const cluster::NodeInfo info = InfoOf(pool);
   EXPECT_TRUE(cluster::IsOf(pool, *info.node));
@@ -56,7 +56,7 @@ TEST(PoolNodesTest, AMigNodeIsEmptyAndMayBeCut) {
 }
 
 TEST(PoolNodesTest, WholeGpusAreAResource) {
-  NodePool pool = PoolOf("", 4, Partitioning::kNone);
+  NodePool pool = Pool("", 4, Partitioning::kNone);
   pool.gpu.product = "Tesla-T4";
   const cluster::NodeInfo info = InfoOf(pool);
   EXPECT_FALSE(info.gpus.managed);
@@ -65,9 +65,9 @@ TEST(PoolNodesTest, WholeGpusAreAResource) {
 }
 
 TEST(PoolNodesTest, SharedAndHybridNodesAreAsTheirAgentsTell) {
-  const cluster::NodeInfo shared = InfoOf(PoolOf("A100-40GB", 2, Partitioning::kMps));
+  const cluster::NodeInfo shared = InfoOf(Pool("A100-40GB", 2, Partitioning::kMps));
   EXPECT_EQ(shared.gpus.gpus.at(1).model->name(), "MPS-39GB");
-  NodePool pool = PoolOf("H100-80GB", 2, Partitioning::kHybrid);
+  NodePool pool = Pool("H100-80GB", 2, Partitioning::kHybrid);
   pool.gpu.time_slices = 4;
   const cluster::NodeInfo hybrid = InfoOf(pool);
   EXPECT_TRUE(hybrid.gpus.whole);
@@ -75,8 +75,26 @@ TEST(PoolNodesTest, SharedAndHybridNodesAreAsTheirAgentsTell) {
   ASSERT_NE(hybrid.gpus.gpus.at(0).other, nullptr);
   EXPECT_EQ(hybrid.gpus.gpus.at(0).other->name(), "MPS-79GB");
   // Its MIG mode stays off.
-  const cluster::NodeInfo ampere = InfoOf(PoolOf("A100-80GB", 1, Partitioning::kHybrid));
+  const cluster::NodeInfo ampere = InfoOf(Pool("A100-80GB", 1, Partitioning::kHybrid));
   EXPECT_EQ(ampere.gpus.gpus.at(0).model->name(), "GPU-80GB+GPU");
+}
+
+TEST(PoolNodesTest, CountsTheNodesThatAreAPoolsOwn) {
+  std::vector<std::shared_ptr<const NodePool>> pools;
+  for (const char* label : {"a", "b", "a"}) {
+    NodePool pool = Pool("A30", 1, Partitioning::kMig);
+    pool.labels = pool.node_selector = {{"pool", label}};
+    pools.push_back(std::make_shared<const NodePool>(std::move(pool)));
+  }
+  cluster::ClusterSnapshot snapshot;
+  for (const char* name : {"a-1", "a-2", "b-1", "c-1"}) {
+    cluster::Node node;
+    node.meta.name = name;
+    node.meta.labels = {{"pool", std::string(name, 1)}};
+    snapshot.AddNodes({std::make_shared<const cluster::Node>(std::move(node))});
+  }
+  EXPECT_EQ(CountNodes(snapshot, pools), (std::vector<int>{2, 1, 0}));
+  EXPECT_EQ(planning::PoolOf(*snapshot.Find("c-1")->node, pools), -1);
 }
 
 TEST(PoolNodesTest, SaysWhatIsNotKnown) {
@@ -84,11 +102,11 @@ TEST(PoolNodesTest, SaysWhatIsNotKnown) {
   const auto error = [&](const NodePool& pool) {
     return NewNodeOf(pool, 0, catalogue).status().message();
   };
-  EXPECT_THAT(error(PoolOf("B9999", 1, Partitioning::kMig)),
+  EXPECT_THAT(error(Pool("B9999", 1, Partitioning::kMig)),
               HasSubstr("NodePool pool: spec.gpu.model: 'B9999' is not in the catalogue"));
-  EXPECT_THAT(error(PoolOf("B9999", 1, Partitioning::kMps)),
+  EXPECT_THAT(error(Pool("B9999", 1, Partitioning::kMps)),
               HasSubstr("spec.gpu.memory: is missing"));
-  NodePool pool = PoolOf("", 1, Partitioning::kMps);
+  NodePool pool = Pool("", 1, Partitioning::kMps);
   pool.gpu.product = "Tesla-T4";
   pool.gpu.memory = Quantity::FromValue(int64_t{16} << 30);
   EXPECT_EQ(InfoOf(pool).gpus.gpus.at(0).model->name(), "MPS-15GB");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planning/live_filters.h"
+#include "planning/pool_nodes.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::planning {
@@ -98,20 +99,14 @@ class Shrinker {
     plan_.kept.push_back({pool, name, std::move(reason)});
   }
 
-  // -1: of none.
-  int PoolOf(const cluster::Node& node) const {
-    for (size_t p = 0; p < pools_.size(); ++p) {
-      if (cluster::IsOf(*pools_[p].pool, node)) return static_cast<int>(p);
-    }
-    return -1;
-  }
-
   std::vector<Candidate> FindCandidates() {
     std::vector<Candidate> candidates;
     const cluster::ClusterSnapshot& snapshot = plan_.after;
+    std::vector<std::shared_ptr<const cluster::NodePool>> own;
+    for (const PoolNow& now : pools_) own.push_back(now.pool);
     for (size_t n = 0; n < snapshot.size(); ++n) {
       const cluster::NodeInfo& node = snapshot.node(n);
-      const int pool = PoolOf(*node.node);
+      const int pool = PoolOf(*node.node, own);
       // What is being deleted is no node of its pool any more.
       if (pool < 0 || node.node->meta.deleted.has_value()) continue;
       ++left_[pool];
