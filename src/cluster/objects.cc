@@ -53,6 +53,13 @@ void ReadRbd(Field& from, Volume& to) {
   to.source = pool + "/" + image;
 }
 
+void ReadEmptyDir(Field& from, Volume& to) {
+  if (!from.Present()) return;
+  std::string medium;
+  from.Members(At("medium", medium));
+  to.local = to.local || medium != "Memory";
+}
+
 // Source of what tells disks apart: k8s.io/kubernetes pkg/scheduler/framework/plugins/
 // volumerestrictions.
 void ReadVolume(Field& from, Volume& to) {
@@ -71,7 +78,9 @@ void ReadVolume(Field& from, Volume& to) {
                At("gcePersistentDisk", ReadDisk(to, kGcePersistentDisk, "pdName")),
                At("awsElasticBlockStore", ReadDisk(to, kAwsElasticBlock, "volumeID")),
                At("iscsi", ReadDisk(to, kIscsi, "iqn")),
-               At("rbd", [&](Field& field) { ReadRbd(field, to); }));
+               At("rbd", [&](Field& field) { ReadRbd(field, to); }),
+               At("hostPath", [&](Field& field) { to.local = to.local || field.Present(); }),
+               At("emptyDir", [&](Field& field) { ReadEmptyDir(field, to); }));
 }
 
 void ReadWorkloadRef(Field& from, WorkloadRef& to) {

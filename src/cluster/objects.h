@@ -77,6 +77,7 @@ struct Volume {
   std::string source{};
   bool read_only = false;
   std::vector<std::string> monitors{};  // of kRbd
+  bool local = false;                   // on the node itself: hostPath, emptyDir unless of memory
 };
 
 // spec.workloadRef, of Kubernetes 1.35 alone: the pod belongs to a group of a Workload

@@ -301,6 +301,8 @@ spec:
   - {name: c, gcePersistentDisk: {pdName: d}}
   - {name: e, rbd: {monitors: [m], image: i, readOnly: true}}
   - {name: f, emptyDir: {}}
+  - {name: g, emptyDir: {medium: Memory}}
+  - {name: h, hostPath: {path: /data}}
   preemptionPolicy: Never
   resourceClaims: [{name: gpu}]
   workloadRef: {name: w, podGroup: g, podGroupReplicaKey: r}
@@ -327,7 +329,7 @@ status: {startTime: "2026-01-01T00:00:00Z"})");
   ASSERT_EQ(container.host_ports.size(), 1U);
   EXPECT_EQ(container.host_ports[0].port, 8081);
   EXPECT_EQ(container.host_ports[0].ip + container.host_ports[0].protocol, "10.0.0.1UDP");
-  ASSERT_EQ(pod->volumes.size(), 5U);
+  ASSERT_EQ(pod->volumes.size(), 7U);
   using enum Volume::Kind;
   EXPECT_EQ(pod->volumes[0].kind, kClaim);
   EXPECT_EQ(pod->volumes[0].source, "data");
@@ -336,6 +338,10 @@ status: {startTime: "2026-01-01T00:00:00Z"})");
   EXPECT_EQ(pod->volumes[3].source, "rbd/i");
   EXPECT_TRUE(pod->volumes[3].read_only);
   EXPECT_EQ(pod->volumes[4].kind, kOther);
+  EXPECT_TRUE(pod->volumes[4].local);
+  EXPECT_FALSE(pod->volumes[5].local);
+  EXPECT_TRUE(pod->volumes[6].local);
+  EXPECT_FALSE(pod->volumes[0].local);
   EXPECT_EQ(pod->preemption_policy, "Never");
   EXPECT_TRUE(pod->claims_devices);
   EXPECT_EQ(pod->workload->name + pod->workload->pod_group + pod->workload->replica_key, "wgr");

@@ -254,9 +254,24 @@ void ClusterSnapshot::SetNode(std::shared_ptr<const Node> node) {
   Arrange(std::move(infos));
 }
 
-void ClusterSnapshot::RemoveNode(std::string_view name) {
+void ClusterSnapshot::AddNodes(const Nodes& nodes) {
   std::vector<std::shared_ptr<const NodeInfo>> infos = Infos();
-  std::erase_if(infos, [&](const auto& info) { return info->node->meta.name == name; });
+  infos.reserve(infos.size() + nodes.size());
+  for (const auto& node : nodes) {
+    infos.push_back(std::make_shared<const NodeInfo>(MakeNode(node, {}, catalogue())));
+  }
+  std::ranges::sort(infos, {},
+                    [](const auto& info) -> const std::string& { return info->node->meta.name; });
+  Arrange(std::move(infos));
+}
+
+void ClusterSnapshot::RemoveNode(std::string_view name) {
+  KeepNodes([&](const NodeInfo& info) { return info.node->meta.name != name; });
+}
+
+void ClusterSnapshot::KeepNodes(FunctionRef<bool(const NodeInfo&)> keep) {
+  std::vector<std::shared_ptr<const NodeInfo>> infos = Infos();
+  std::erase_if(infos, [&](const auto& info) { return !keep(*info); });
   Arrange(std::move(infos));
 }
 

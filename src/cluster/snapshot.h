@@ -27,6 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "cluster/annotations.h"
 #include "cluster/host_ports.h"
@@ -90,8 +91,12 @@ class ClusterSnapshot {
   // Puts a node in the place of the one of its name, whose pods it takes over, or beside the
   // others, which costs with the number of nodes unless its name comes after theirs.
   void SetNode(std::shared_ptr<const Node> node);
+  // Puts many beside the others at once. REQUIRES: their names are new and differ.
+  void AddNodes(const std::vector<std::shared_ptr<const Node>>& nodes);
   // Its pods go with it.
   void RemoveNode(std::string_view name);
+  // The same for all others.
+  void KeepNodes(FunctionRef<bool(const NodeInfo&)> keep);
   // Takes the pod of this name off the node. Error: kNotFound: no such node, or pod on it.
   Status Unbind(const Pod& pod, std::string_view node);
   // Takes the pod off the node as if it had ended and the node's agent had told so: the instances

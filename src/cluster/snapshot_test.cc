@@ -401,6 +401,25 @@ TEST(SnapshotTest, FollowsChanges) {
   }
 }
 
+TEST(SnapshotTest, ManyNodesComeAndGoAtOnce) {
+  ClusterSnapshot snapshot = Build({MakeNode("b", 1)}, {MakePod("p", "b", {})});
+  const ClusterSnapshot before = snapshot;
+  snapshot.AddNodes({MakeNode("c", 2), MakeNode("a/new-0", 1), MakeNode("a", 0)});
+  ASSERT_EQ(snapshot.size(), 4U);
+  EXPECT_EQ(snapshot.node(0).node->meta.name, "a");
+  EXPECT_EQ(snapshot.node(1).node->meta.name, "a/new-0");
+  EXPECT_EQ(snapshot.Find("b")->pods.size(), 1U);
+  EXPECT_EQ(snapshot.Find("c")->gpus.gpus.size(), 2U);
+  snapshot.KeepNodes([](const NodeInfo& info) { return !info.pods.empty(); });
+  ASSERT_EQ(snapshot.size(), 1U);
+  EXPECT_NE(snapshot.Find("b"), nullptr);
+  EXPECT_EQ(snapshot.Find("c"), nullptr);
+  EXPECT_EQ(before.size(), 1U);
+  ClusterSnapshot empty;
+  empty.AddNodes({MakeNode("a", 1)});
+  EXPECT_EQ(empty.size(), 1U);
+}
+
 TEST(SnapshotTest, CountsPodsWithoutContainersAndPortsThatStayTaken) {
   auto pod = std::make_shared<Pod>(*MakePod("p", "a", {}));
   pod->containers.clear();

@@ -4,9 +4,8 @@
 #include <bit>
 #include <map>
 
+#include "planning/checked_search.h"
 #include "planning/explain.h"
-#include "planning/gangs.h"
-#include "planning/live_filters.h"
 #include "planning/share_places.h"
 #include "planning/stages.h"
 #include "planning/translate.h"
@@ -209,30 +208,6 @@ class PlanWriter {
 
 }  // namespace
 
-namespace {
-
-// Searches until the live filters agree with the plan.
-StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
-                            const scheduling::FrameworkChoice& frameworks, Translation& translation,
-                            GpuStates& states, const std::function<bool()>& out_of_time) {
-  const int gpus = static_cast<int>(translation.problem.gpus.size());
-  const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
-  int waiting = 0;
-  for (const PodClass& cls : translation.problem.classes) waiting += cls.count;
-  for (int round = 1;; ++round) {
-    StagedResult result = SearchWithGangs(translation.problem, states, reservations, out_of_time);
-    const auto objections = FindObjections(snapshot, frameworks, translation, result);
-    if (objections.empty()) {
-      // What was ruled out on the way might have been possible in another order.
-      if (round > 1 && result.draft.placed() < waiting) result.complete = false;
-      return result;
-    }
-    Heed(objections, round, translation);
-  }
-}
-
-}  // namespace
-
 Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
               const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
   Translation translation = Translate(snapshot, pending, frameworks, options);
@@ -240,8 +215,10 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
   const std::function<bool()> out_of_time =
       options.out_of_time ? options.out_of_time : [] { return false; };
   states.StopWhen(out_of_time);
+  const int gpus = static_cast<int>(translation.problem.gpus.size());
+  const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
   const StagedResult result =
-      SearchAndCheck(snapshot, frameworks, translation, states, out_of_time);
+      SearchAndCheck(snapshot, frameworks, reservations, translation, states, out_of_time);
   const auto explanations = ExplainWaiting(translation, result, frameworks, states, out_of_time);
   return PlanWriter(translation, result, states).Write(explanations);
 }

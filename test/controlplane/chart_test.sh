@@ -42,6 +42,7 @@ accepted --set operator.replicaCount=1 --set operator.leaderElection.enabled=fal
 accepted --set operator.webhook.failurePolicy=Fail --set operator.webhook.certificateSecret=mine \
   --set operator.webhook.annotations.cert-manager\\.io/inject-ca-from=nos/mine
 accepted --set operator.webhook.enabled=false
+accepted --set autoscaler.crds.enabled=true
 accepted --set operator.enabled=false
 accepted --set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t \
   --set telemetry.storage.storageClassName=fast --set operator.telemetry.enabled=true \

@@ -1,6 +1,7 @@
 // What schedulers and telemetry watch beside pods and nodes, as an API server sends it: every
 // reader reads it straight from the text and through a tree. Both take it or neither, and what is
 // read is whole.
+#include "cluster/node_pool.h"
 #include "cluster/surroundings.h"
 #include "cluster/work.h"
 #include "codec/duplicate_keys.h"
@@ -47,5 +48,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ReadTwice(text, *json, ReadKueueWorkload);
   ReadTwice(text, *json, ReadKueueQueue);
   ReadTwice(text, *json, ReadEvent);
+  ReadTwice(text, *json, ReadNodePool);
   return 0;
 }

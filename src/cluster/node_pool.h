@@ -1,0 +1,77 @@
+// NodePool (nos.nebuly.com/v1alpha1, without a namespace): nodes that are alike and can become more
+// or fewer. What a node of it has, how many there may be, what one costs, and whom to ask for them.
+//
+//   NodePool pool;
+//   NOS_RETURN_IF_ERROR(ReadNodePool(json, pool));   // "spec.max: must be at least min (3)"
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/annotations.h"
+#include "cluster/objects.h"
+
+namespace nos::cluster {
+
+inline constexpr std::string_view kNodePool = "NodePool";
+inline constexpr std::string_view kNodePools = "nodepools";
+// On the Machine of a node that is to go when its set is made smaller. Source: Cluster API,
+// "Machine deletion": of a MachineSet those that have this annotation go first.
+inline constexpr std::string_view kDeleteMachine = "cluster.x-k8s.io/delete-machine";
+
+inline constexpr int kMostPoolNodes = 10'000;
+inline constexpr int kMostStartSeconds = 24 * 3600;
+
+// The GPUs of one node.
+struct PoolGpus {
+  // One of the two: the name in the catalogue ("A100-80GB"), or the product as GPU feature
+  // discovery labels nodes with it ("NVIDIA-A100-SXM4-80GB").
+  std::string model, product;
+  int32_t count = 0;  // 0: none
+  Partitioning partitioning = Partitioning::kNone;
+  Quantity memory;          // of one GPU; 0: as the catalogue says
+  int32_t time_slices = 0;  // of a hybrid node's GPU; 0 or 1: none
+};
+
+// Anything with the subresource `scale`.
+struct ScaleTarget {
+  std::string api_version, kind, ns, name;  // "cluster.x-k8s.io/v1beta1", "MachineDeployment"
+};
+
+struct NodePool {
+  ObjectMeta meta;
+  PoolGpus gpu;
+  // Of one node, for pods: less what the system and DaemonSets take. With "pods".
+  ResourceList resources;
+  StringMap labels;  // of its nodes; node_selector is part of them
+  std::vector<Taint> taints;
+  int32_t min = 0, max = 0;     // nodes
+  Quantity price;               // of a node for an hour, in any currency; 0: not told
+  int32_t start_seconds = 300;  // from asking for a node until it takes pods
+  // One of the two.
+  ScaleTarget target;   // no name: there is none
+  std::string webhook;  // URL; "": there is none
+  // On the machine of a node that is to go, before there are fewer; "": no node can be named.
+  std::string delete_annotation;
+  StringMap node_selector;  // the labels by which its nodes are known; at least one
+  // status
+  int32_t nodes = 0, wanted = 0;
+  std::vector<Condition> conditions;
+};
+
+std::string_view NameOf(Partitioning partitioning);  // "none", "mig", "mps", "hybrid"
+
+// Whether it is one of the pool's nodes, by its labels.
+bool IsOf(const NodePool& pool, const Node& node);
+
+// In thousandths, rounded up.
+int64_t MilliPriceOf(const NodePool& pool);
+
+// As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
+// path. So is what could not work: each error says which field, and what it must be. The API server
+// checks most of it by the definition's schema; here it is checked whoever wrote it.
+Status ReadNodePool(JsonSource json, NodePool& to);
+
+}  // namespace nos::cluster

@@ -1,0 +1,315 @@
+#include "planning/growth.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "planning/pool_nodes.h"
+#include "planning/testing/clusters.h"
+#include "planning/testing/pools.h"
+
+namespace nos::planning {
+namespace {
+
+using testing::ClusterBuilder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Now;
+using testing::PoolOf;
+using testing::SharedPods;
+
+constexpr const char* kA100 = "A100-40GB";
+
+class GrowthTest : public ::testing::Test {
+ protected:
+  void Pods(const std::string& prefix, int count, const std::vector<std::string>& profiles,
+            const std::string& cpu, int priority = 0) {
+    for (int i = 0; i < count; ++i) {
+      cluster_.Pod(prefix + std::to_string(i), profiles, priority, cpu);
+      ++pods_;
+    }
+  }
+  void Gang(const std::string& name, int count, const std::vector<std::string>& profiles,
+            const std::string& cpu) {
+    planning::Gang gang{name, count, 0, {}, ""};
+    for (int i = 0; i < count; ++i) gang.members.push_back(pods_ + i);
+    Pods(name, count, profiles, cpu);
+    options_.gangs.push_back(std::move(gang));
+  }
+
+  const GrowthPlan& Make() {
+    pending_ = cluster_.Pending();
+    snapshot_ = cluster_.Snapshot();
+    plan_ = PlanGrowth(snapshot_, pending_, pools_, framework_, options_);
+    Check();
+    return plan_;
+  }
+  // Every pod is served once or left out once, nodes hold what they are said to hold, no pool has
+  // more than it may.
+  void Check() const {
+    std::multiset<int> seen;
+    std::vector<int> asked(pools_.size());
+    for (const NewNode& node : plan_.nodes) {
+      EXPECT_FALSE(node.pods.empty());
+      if (!node.coming) ++asked[node.pool];
+      SharedPods pods;
+      for (const int pod : node.pods) {
+        seen.insert(pod);
+        pods.push_back(pending_[pod]);
+      }
+      cluster::ClusterSnapshot alone = cluster::ClusterSnapshot::Build({}, {}, catalogue_);
+      alone.AddNodes({*NewNodeOf(*pools_[node.pool].pool, 0, catalogue_)});
+      EXPECT_EQ(MakePlan(alone, pods, framework_, {}).placed, static_cast<int>(pods.size()))
+          << node.name;
+    }
+    EXPECT_EQ(static_cast<int>(seen.size()), plan_.served);
+    for (const LeftOut& left : plan_.left_out) {
+      seen.insert(left.pod);
+      EXPECT_FALSE(left.reason.message.empty());
+    }
+    EXPECT_EQ(seen.size(), pending_.size());
+    EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), pending_.size());
+    for (size_t p = 0; p < pools_.size(); ++p) {
+      const PoolNow& now = pools_[p];
+      EXPECT_LE(now.nodes + now.coming + plan_.pools[p].count,
+                std::max(now.pool->max, now.nodes + now.coming));
+      EXPECT_LE(asked[p], plan_.pools[p].count);
+    }
+  }
+  std::vector<int> Counts() const {
+    std::vector<int> counts;
+    for (const PoolGrowth& pool : plan_.pools) counts.push_back(pool.count);
+    return counts;
+  }
+  const LeftOut& Left(const std::string& name) const {
+    return *std::ranges::find(plan_.left_out, name,
+                              [&](const LeftOut& l) { return pending_[l.pod]->meta.name; });
+  }
+  int Served(const std::string& prefix) const {
+    int served = 0;
+    for (const NewNode& node : plan_.nodes) {
+      served += static_cast<int>(std::ranges::count_if(
+          node.pods, [&](int pod) { return pending_[pod]->meta.name.starts_with(prefix); }));
+    }
+    return served;
+  }
+
+  const gpu::Catalogue& catalogue_ = gpu::Catalogue::Builtin();
+  const scheduling::Framework framework_ = scheduling::Framework::Default();
+  ClusterBuilder cluster_;
+  cluster::ClusterSnapshot snapshot_;
+  int pods_ = 0;
+  SharedPods pending_;
+  std::vector<PoolNow> pools_;
+  PlanOptions options_;
+  GrowthPlan plan_;
+};
+
+TEST_F(GrowthTest, TheCheapestMixIsTaken) {
+  pools_ = {Now(PoolOf("big", "", 0, 32, 10, "3")), Now(PoolOf("small", "", 0, 8, 10, "1"))};
+  Pods("p", 5, {}, "8");
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(1, 1));
+  EXPECT_EQ(plan_.milli_price, 4000);
+  EXPECT_EQ(plan_.served, 5);
+  EXPECT_TRUE(plan_.proven);
+  Pods("q", 2, {}, "8");
+  Make();
+  EXPECT_EQ(plan_.milli_price, 6000);  // two big ones, or one and three small ones
+  EXPECT_EQ(plan_.nodes.size(), 2U);   // of equal price the fewer nodes
+}
+
+TEST_F(GrowthTest, SlicesAreCutOutOfNewNodes) {
+  pools_ = {Now(PoolOf("a100", kA100, 2, 32, 10, "4")), Now(PoolOf("a30", "A30", 2, 32, 10, "1"))};
+  Pods("mig", 14, {"1g.5gb"}, "1");
+  Pods("six", 8, {"1g.6gb"}, "1");
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(1, 1));
+  EXPECT_EQ(plan_.served, 22);
+  Pods("large", 1, {"3g.20gb"}, "1");
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(2, 1));
+}
+
+TEST_F(GrowthTest, WholeGpusSharesAndSlicesOfOneHybridNode) {
+  cluster::NodePool pool = PoolOf("h100", "H100-80GB", 3, 64, 4, "10");
+  pool.gpu.partitioning = cluster::Partitioning::kHybrid;
+  pools_ = {Now(pool)};
+  Pods("mig", 7, {"1g.10gb"}, "1");
+  Pods("share", 7, {"11gb"}, "1");
+  Pods("whole", 1, {"gpu"}, "1");
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(1));
+  EXPECT_EQ(plan_.served, 15);
+}
+
+TEST_F(GrowthTest, WhatIsOnItsWayOrDueIsFilledFirst) {
+  cluster::NodePool due = PoolOf("due", "", 0, 8, 10, "9");
+  due.min = 1;
+  pools_ = {Now(PoolOf("cheap", "", 0, 8, 10, "1")), Now(PoolOf("coming", "", 0, 8, 10, "5"), 2, 1),
+            Now(due)};
+  Pods("p", 3, {}, "8");
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(1, 0, 1));
+  EXPECT_EQ(plan_.milli_price, 1000);
+  const auto coming = std::ranges::find(plan_.nodes, 1, &NewNode::pool);
+  ASSERT_NE(coming, plan_.nodes.end());
+  EXPECT_TRUE(coming->coming);
+  EXPECT_EQ(coming->name, "coming/new-0");
+}
+
+TEST_F(GrowthTest, APoolIsFilledToItsMinimumEvenIfNobodyWaits) {
+  cluster::NodePool pool = PoolOf("a", "", 0, 8, 10, "9");
+  pool.min = 3;
+  pools_ = {Now(pool, 1, 1)};
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(1));
+  EXPECT_THAT(plan_.nodes, IsEmpty());
+  EXPECT_EQ(plan_.milli_price, 0);
+  EXPECT_TRUE(plan_.proven);
+}
+
+TEST_F(GrowthTest, TheMoreImportantGoFirstWhereThereAreTooFew) {
+  pools_ = {Now(PoolOf("a", "", 0, 8, 5, "1"), 3)};
+  Pods("low", 6, {}, "2");
+  Pods("high", 3, {}, "4", 100);
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(2));
+  EXPECT_EQ(Served("high"), 3);
+  EXPECT_EQ(Served("low"), 2);
+  EXPECT_EQ(Left("low5").reason.code, "PoolsAtMaximum");
+  EXPECT_THAT(Left("low5").reason.message, HasSubstr("all its 5 nodes"));
+}
+
+TEST_F(GrowthTest, AGangIsServedAsAWholeOrNotAtAll) {
+  pools_ = {Now(PoolOf("a100", kA100, 1, 32, 2, "4"))};
+  Gang("gang", 3, {"7g.40gb"}, "1");
+  Pods("single", 1, {"3g.20gb"}, "1");
+  Make();
+  EXPECT_EQ(Served("gang"), 0);
+  EXPECT_EQ(Served("single"), 1);
+  EXPECT_THAT(Counts(), ElementsAre(1));
+  EXPECT_THAT(Left("gang0").reason.message, HasSubstr("gang"));
+  pools_ = {Now(PoolOf("a100", kA100, 1, 32, 4, "4"))};
+  Make();
+  EXPECT_EQ(plan_.served, 4);
+  EXPECT_THAT(Counts(), ElementsAre(4));
+}
+
+TEST_F(GrowthTest, AGangOfWhichOneFitsNowhereCostsNothing) {
+  pools_ = {Now(PoolOf("a", "", 0, 8, 9, "1"))};
+  planning::Gang gang{"pod group x/g", 2, 0, {0, 1}, ""};
+  Pods("fits", 1, {}, "4");
+  Pods("huge", 1, {}, "40");
+  options_.gangs.push_back(gang);
+  Make();
+  EXPECT_THAT(plan_.nodes, IsEmpty());
+  EXPECT_EQ(Left("huge0").reason.code, "NoPoolFits");
+  EXPECT_EQ(Left("fits0").reason.code, "GangNotWhole");
+}
+
+TEST_F(GrowthTest, FiltersHold) {
+  cluster::NodePool tainted = PoolOf("tainted", "", 0, 8, 9, "1");
+  tainted.taints = {{"team", "a", "NoSchedule"}};
+  cluster::NodePool labelled = PoolOf("zone-b", "", 0, 8, 9, "3");
+  labelled.labels["zone"] = "b";
+  pools_ = {Now(labelled), Now(tainted)};
+  Pods("plain", 1, {}, "1");
+  cluster_.Pod("tolerant", {}, 0, "8").tolerations = {{"team", "Exists", "", ""}};
+  cluster_.Pod("elsewhere", {}, 0, "1").node_selector = {{"zone", "c"}};
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(1, 1));
+  EXPECT_EQ(Left("elsewhere").reason.code, "NoPoolFits");
+  EXPECT_THAT(Left("elsewhere").reason.message, HasSubstr("comes nearest"));
+}
+
+TEST_F(GrowthTest, PodsThatKeepApartGetNodesOfTheirOwn) {
+  pools_ = {Now(PoolOf("a", "", 0, 64, 9, "1"))};
+  for (int i = 0; i < 3; ++i) {
+    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "1");
+    pod.meta.labels = {{"app", "db"}};
+    cluster::PodAffinityTerm term;
+    term.selector.emplace().match_labels = {{"app", "db"}};
+    term.topology_key = "kubernetes.io/hostname";
+    pod.pod_anti_affinity.required = {term};
+  }
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(3));
+  EXPECT_EQ(plan_.served, 3);
+}
+
+TEST_F(GrowthTest, EachReasonNamesTheNearestPool) {
+  pools_ = {Now(PoolOf("a30", "A30", 1, 8, 2, "1"), 0, 0, "did not deliver, next try in 4m"),
+            Now(PoolOf("a100", kA100, 1, 8, 2, "1"), 2)};
+  Pods("closed", 1, {"1g.6gb"}, "1");
+  Pods("full", 1, {"3g.20gb"}, "1");
+  Pods("wide", 1, {"3g.20gb"}, "9");
+  Pods("other", 1, {"1g.10gb.me"}, "1");
+  Make();
+  EXPECT_EQ(plan_.served, 0);
+  EXPECT_EQ(Left("closed0").reason.code, "PoolClosed");
+  EXPECT_THAT(Left("closed0").reason.message, HasSubstr("a30 would serve it: did not deliver"));
+  EXPECT_EQ(Left("full0").reason.code, "PoolsAtMaximum");
+  EXPECT_EQ(Left("full0").nearest, 1);
+  EXPECT_EQ(Left("wide0").reason.code, "NoPoolFits");
+  EXPECT_THAT(
+      Left("wide0").reason.message,
+      HasSubstr("a100 comes nearest: Insufficient cpu: it asks for 9 cpu, and a node has 8"));
+  EXPECT_THAT(Left("other0").reason.message, HasSubstr("cannot be cut into"));
+  pools_.clear();
+  Make();
+  EXPECT_EQ(Left("full0").reason.code, "NoPools");
+}
+
+TEST_F(GrowthTest, ABadPoolHurtsOnlyItself) {
+  pools_ = {Now(PoolOf("bad", "Z1000", 1, 8, 2, "1")), Now(PoolOf("good", "", 0, 8, 2, "1")),
+            Now(PoolOf("good", "", 0, 8, 2, "1"))};
+  Pods("p", 1, {}, "1");
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(0, 1, 0));
+  EXPECT_THAT(plan_.pools[0].problem, HasSubstr("spec.gpu.model: 'Z1000' is not in the catalogue"));
+  EXPECT_THAT(plan_.pools[2].problem, HasSubstr("another pool of this name"));
+}
+
+TEST_F(GrowthTest, WhoNobodyPlansForIsTold) {
+  pools_ = {Now(PoolOf("a", "", 0, 8, 2, "1"))};
+  cluster_.Pod("gated", {}, 0, "1").scheduling_gates = {"gate"};
+  cluster_.Pod("bound", {}, 0, "1").node_name = "n";
+  Make();
+  EXPECT_EQ(Left("gated").reason.code, "SchedulingGated");
+  EXPECT_EQ(Left("bound").reason.code, "NotPending");
+  EXPECT_THAT(Counts(), ElementsAre(0));
+}
+
+TEST_F(GrowthTest, EndsWhenTheTimeIsUp) {
+  pools_ = {Now(PoolOf("a", kA100, 8, 64, 50, "3")), Now(PoolOf("b", "A30", 4, 64, 50, "1"))};
+  for (int i = 0; i < 300; ++i) {
+    cluster_.Pod("p" + std::to_string(i), {i % 2 == 0 ? "1g.5gb" : "2g.12gb"}, i % 3,
+                 std::to_string(100 + i) + "m");
+  }
+  options_.out_of_time = [] { return true; };
+  Make();
+  EXPECT_FALSE(plan_.proven);
+  for (const LeftOut& left : plan_.left_out) EXPECT_EQ(left.reason.code, "SearchEnded");
+}
+
+TEST_F(GrowthTest, ManyPodsAreServedAndTheSameTwice) {
+  pools_ = {Now(PoolOf("a", kA100, 8, 64, 50, "30")), Now(PoolOf("b", "A30", 4, 64, 50, "6"))};
+  for (int i = 0; i < 300; ++i) {
+    const std::vector<std::string> profiles[] = {{"1g.5gb"}, {"2g.12gb"}, {"3g.20gb"}, {}};
+    cluster_.Pod("p" + std::to_string(i), profiles[i % 4], i % 3, std::to_string(100 + i) + "m");
+  }
+  Make();
+  EXPECT_EQ(plan_.served, 300);
+  // 75 of 1g and 3g each need 75/7 + 75/2 GPUs at least, 75 of 2g.12gb as many halves.
+  EXPECT_LE(plan_.milli_price, 7 * 30'000 + 11 * 6'000);
+  const std::vector<int> counts = Counts();
+  Make();
+  EXPECT_EQ(Counts(), counts);
+}
+
+}  // namespace
+}  // namespace nos::planning

@@ -1,0 +1,43 @@
+// The pools as the search sees them: a Problem with one empty node of each.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planning/bins.h"
+#include "planning/growth.h"
+#include "planning/translate.h"
+
+namespace nos::planning {
+
+struct GrowthWorld {
+  // The cluster, if pods are asked for what else runs in it, and a node of each type. Else these
+  // alone.
+  cluster::ClusterSnapshot snapshot;
+  Translation types;  // its nodes are those of the types
+  std::vector<NodeType> node_types;
+  std::vector<std::string> problems;  // by pool: why it has no type; or ""
+  bool live = false;                  // some pods are asked by live filters (live_filters.h)
+};
+
+// The arguments must outlive it.
+GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
+                            const std::vector<PoolNow>& pools,
+                            const scheduling::FrameworkChoice& frameworks,
+                            const PlanOptions& options);
+
+// The translation for these bins, which stand on the nodes of `snapshot`: the cluster with a node
+// of its own for each.
+struct BinWorld {
+  cluster::ClusterSnapshot snapshot;
+  Translation translation;
+};
+BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<PoolNow>& pools,
+                      const Bins& bins);
+
+// The names of the bins' nodes: those of a pool are numbered, the free ones first.
+std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<PoolNow>& pools,
+                                 const Bins& bins);
+
+}  // namespace nos::planning
