@@ -69,6 +69,18 @@ TEST(FindCutTest, TheFullerGpuIsCut) {
   EXPECT_EQ(Cut(NodeWith({"", ""}), {{"1g.5gb", 1}}), "1g.5gb@6 of 0");
 }
 
+TEST(FindCutTest, OfEqualsThePreferredGpu) {
+  const auto gpu_of = [](const NodeInfo& node, std::optional<int> preferred) {
+    return FindCut(node, Asking({{"3g.20gb", 1}}), preferred)->at(0).gpu;
+  };
+  const NodeInfo fuller = NodeWith({"", "4g.20gb@0:used"});
+  EXPECT_EQ(gpu_of(fuller, {}), 1);
+  EXPECT_EQ(gpu_of(fuller, 0), 0);
+  EXPECT_EQ(gpu_of(fuller, 7), 1) << "there is none";
+  EXPECT_EQ(gpu_of(NodeWith({"7g.40gb@0:used", "4g.20gb@0:used"}), 0), 1) << "no room";
+  EXPECT_EQ(gpu_of(NodeWith({"", "3g.20gb@4:free"}), 0), 1) << "there is a free one";
+}
+
 TEST(FindCutTest, UsedOnesStay) {
   EXPECT_EQ(Cut(NodeWith({"1g.5gb@0:used"}), {{"7g.40gb", 1}}), "none");
   EXPECT_EQ(Cut(NodeWith({"1g.5gb@0:free"}), {{"7g.40gb", 1}}), "7g.40gb@0 of 0");

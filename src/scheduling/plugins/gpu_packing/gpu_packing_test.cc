@@ -225,6 +225,29 @@ TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
   EXPECT_NE(ChosenWhereGpusAreCut(pod, snapshot), "empty");
 }
 
+// Most pods want 30 GiB: a small one goes beside one of those.
+TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
+  std::vector<Pod> running;
+  for (const char* name : {"r1", "r2", "r3", "r4"}) {
+    running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-30gb", "1"}}, "busy"));
+  }
+  Node node = HybridNode("n", "64", 3);
+  node.meta.annotations["nos.nebuly.com/status-layout-1"] = "30gb@0:used";
+  const auto snapshot = Snap({HybridNode("busy", "64", 4), node}, running);
+  const Framework framework = Framework::Default(GpusCut::kHere);
+  const CycleState learnt = framework.Learn(snapshot, {});
+  const auto preferred = [&](const Pod& pod) {
+    return framework.PreferredGpu(learnt, pod, *snapshot.Find("n"));
+  };
+  EXPECT_EQ(preferred(PodOf("p", {{"nvidia.com/gpu-10gb", "1"}})), 1);
+  EXPECT_EQ(preferred(PodOf("p", {{"nvidia.com/gpu-10gb", "1"}, {"nvidia.com/gpu-5gb", "1"}})),
+            std::nullopt);
+  EXPECT_EQ(preferred(PodOf("p", {{"nvidia.com/gpu", "1"}})), std::nullopt);
+  EXPECT_EQ(
+      framework.PreferredGpu({}, PodOf("p", {{"nvidia.com/gpu-10gb", "1"}}), *snapshot.Find("n")),
+      std::nullopt);
+}
+
 // Cores for no such pod as most are on "poor": its GPU is worth little.
 TEST(GpuPackingTest, AShareComesFromTheNodeThatCannotFeedMore) {
   std::vector<Pod> running;
