@@ -126,7 +126,8 @@ TEST_F(GetReportTest, APlanIsComparedWithWhatThereIs) {
   cluster::Node& node = AddNode("n", "1g.5gb@0:used");
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@0,1g.5gb@1,3g.20gb@4";
   node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "7";
-  EXPECT_THAT(Report(ReportPlans).table.ToString(), HasSubstr("waiting  MIG  1g.5gb@0,1 3g.20gb@4\n"));
+  EXPECT_THAT(Report(ReportPlans).table.ToString(),
+              HasSubstr("waiting  MIG  1g.5gb@0,1 3g.20gb@4\n"));
   node.meta.annotations["nos.nebuly.com/status-partitioning-plan"] = "7";
   EXPECT_THAT(Report(ReportPlans).table.ToString(), HasSubstr("partly"));
 }

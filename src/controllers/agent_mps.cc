@@ -4,8 +4,8 @@
 
 #include "base/log.h"
 #include "controllers/agent.h"
-#include "controllers/nebuly_plugin.h"
 #include "controllers/divided_instances.h"
+#include "controllers/nebuly_plugin.h"
 #include "device/mig_parts.h"
 #include "device/mps_share.h"
 

@@ -42,7 +42,8 @@ expect placed 0
 }
 
 TEST(ParserTest, ReadsWhoResetsGpus) {
-  const Scenario scenario = Parse("node n1 hybrid reset=gpu\nnode n2 hybrid\nfail reset n1 2\nexpect running 0\n");
+  const Scenario scenario =
+      Parse("node n1 hybrid reset=gpu\nnode n2 hybrid\nfail reset n1 2\nexpect running 0\n");
   EXPECT_EQ(scenario.nodes.at(0).resets, controllers::ResetRule::kGpu);
   EXPECT_EQ(scenario.nodes.at(1).resets, controllers::ResetRule::kNever);
   EXPECT_THAT(ErrorOf("node n1 reset=maybe\n"), HasSubstr("'never', 'gpu' or 'node'"));
@@ -93,7 +94,8 @@ TEST(ParserTest, SaysWhereAndWhatWasExpected) {
   EXPECT_EQ(ErrorOf("\nnode"), "a.scenario:2: expected a node name, but the line ends");
   EXPECT_THAT(ErrorOf("nod n1"), HasSubstr("a.scenario:1: expected one of annotate, cordon"));
   EXPECT_THAT(ErrorOf("node n1 gpus=x"), HasSubstr("expected a whole number, got 'x'"));
-  EXPECT_THAT(ErrorOf("node n1 colour=red"), HasSubstr("expected one of annotations, clients, cordoned"));
+  EXPECT_THAT(ErrorOf("node n1 colour=red"),
+              HasSubstr("expected one of annotations, clients, cordoned"));
   EXPECT_THAT(ErrorOf("node n1\ngpu 1: empty"), HasSubstr("a GPU of 'n1' (0 to 0), got '1'"));
   EXPECT_THAT(ErrorOf("node n1\ngpu 0: 1g.5gb@0"), HasSubstr("'used' or 'free'"));
   EXPECT_THAT(ErrorOf("node n1\nnode n1"), HasSubstr("a.scenario:2: node 'n1' is there already"));
