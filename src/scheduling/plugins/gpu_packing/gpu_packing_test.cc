@@ -207,12 +207,12 @@ std::string ChosenWhereGpusAreCut(const Pod& pod, const cluster::ClusterSnapshot
   return decision.node == nullptr ? "" : decision.node->node->meta.name;
 }
 
-// All that run want 30 GiB: 20 of an empty GPU would waste it, the 10 left of a taken one serve
+// All that run want 35 GiB: 10 of an empty GPU would spoil it, the 10 left of a taken one serve
 // nobody else.
 TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
-    running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-30gb", "1"}}, "busy"));
+    running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-35gb", "1"}}, "busy"));
   }
   const auto snapshot = Snap(
       {HybridNode("busy", "64", 4), HybridNode("empty", "64", 1), HybridNode("taken", "64", 1, 30)},
@@ -225,11 +225,11 @@ TEST(GpuPackingTest, AShareGoesWhereLeastWorthIsLost) {
   EXPECT_NE(ChosenWhereGpusAreCut(pod, snapshot), "empty");
 }
 
-// Most pods want 30 GiB: a small one goes beside one of those.
+// Most pods want 35 GiB: a small one goes where none of those fits any more.
 TEST(GpuPackingTest, AShareIsMadeOnTheGpuThatLosesLeast) {
   std::vector<Pod> running;
   for (const char* name : {"r1", "r2", "r3", "r4"}) {
-    running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-30gb", "1"}}, "busy"));
+    running.push_back(PodOf(name, {{"cpu", "1"}, {"nvidia.com/gpu-35gb", "1"}}, "busy"));
   }
   Node node = HybridNode("n", "64", 3);
   node.meta.annotations["nos.nebuly.com/status-layout-1"] = "30gb@0:used";
