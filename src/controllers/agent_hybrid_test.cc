@@ -254,5 +254,64 @@ TEST_F(AgentHybridTest, LeavingLeavesWhatIsHeld) {
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
+// Of a time slice that is left, neither the list nor the kubelet may tell.
+TEST_F(AgentHybridTest, NothingIsCutWhileSlicesAreNotToldOf) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
+  Run();
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  kubelet_.Remove("ml", "turn");
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "by a new agent";
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+TEST_F(AgentHybridTest, LeavingWaitsForWhoeverMayBeGivenASlice) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Json pod =
+      BoundPod("turn", "turn-uid", {},
+               {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu.shared", "1"}}}}}}});
+  api_.Put(pod);
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet may have chosen a slice of it";
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+TEST_F(AgentHybridTest, ANewAgentCutsNoGpuOfWhichAPodHoldsAShare) {
+  Run();
+  Plan("1", {{0, "20gb@0"}});
+  Run(seconds(60));
+  Hold("share", "gpu-20gb", Uuid(0) + "::20::0");
+  Run();
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  EXPECT_EQ(Annotation("status-layout-0"), "20gb@0:used");
+  kubelet_.Remove("ml", "share");
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet does not tell yet";
+  End("share");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
 }  // namespace
 }  // namespace nos::controllers

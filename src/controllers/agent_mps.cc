@@ -4,8 +4,8 @@
 
 #include "base/log.h"
 #include "controllers/agent.h"
-#include "controllers/nebuly_plugin.h"
 #include "controllers/divided_instances.h"
+#include "controllers/nebuly_plugin.h"
 #include "device/mig_parts.h"
 #include "device/mps_share.h"
 
@@ -63,14 +63,15 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
   return shared;
 }
 
-// GPUs of a hybrid node that a former agent has shared, and this one not yet: what they look like
-// is not what they are.
+// GPUs that a former agent has shared, and this one not yet: what they look like is not what they
+// are. Nodes that are not hybrid never take over those in MIG mode, nor have shares there.
 std::set<int> Agent::NotTakenOver(const Round& round) const {
   std::set<int> gpus;
-  if (!IsHybrid(*round.node)) return gpus;
+  const bool hybrid = IsHybrid(*round.node);
   const std::set<std::string> were_shared = WereShared(round);
   for (const device::GpuInfo& info : round.devices.infos) {
-    if (were_shared.contains(info.uuid)) gpus.insert(info.index);
+    const bool ours = were_shared.contains(info.uuid) && (hybrid || !info.mig_enabled);
+    if (ours) gpus.insert(info.index);
   }
   return gpus;
 }

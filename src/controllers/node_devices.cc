@@ -343,6 +343,11 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
   for (const auto& [uuid, resource] : resources) {
     if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
+  const bool slices = untold.contains(std::string(gpu::kTimeSlice));
+  for (const device::ObservedGpu& gpu : devices.gpus) {  // not hybrid: a slice that is left is it
+    const bool free = !gpu.mig_enabled && !devices.holders.contains(gpu.uuid);
+    if (slices && free) devices.doubtful.insert(gpu.uuid);
+  }
   const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, untold, resources);
   devices.unseen_shares = !unseen.empty();
   DoubtInstancesOfParts(unseen, devices);
