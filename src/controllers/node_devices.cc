@@ -68,7 +68,7 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
   const gpu::Model* shares =
       info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
   const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
-  if (division.resets != ResetRule::kNever && mig != nullptr && NeedsReset(*mig)) {
+  if (division.takes_back && mig != nullptr && NeedsReset(*mig)) {
     gpu.mig_after_reset = info.mig_pending;
   }
   if (info.share_gib > 0) {
