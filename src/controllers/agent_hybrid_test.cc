@@ -313,5 +313,28 @@ TEST_F(AgentHybridTest, ANewAgentCutsNoGpuOfWhichAPodHoldsAShare) {
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
+// Else it would be cut for that and shared for the label by turns, for ever.
+TEST_F(AgentHybridTest, AnOldSpecDoesNotKeepAGpuFromBeingShared) {
+  int switches = 0;
+  fault_ = [&](const device::SimAttempt& attempt) {
+    using enum device::SimAttempt::Kind;
+    switches += attempt.kind == kEnableMig || attempt.kind == kDisableMig ? 1 : 0;
+    return device::SimFault::kNone;
+  };
+  Label("mig");
+  Run();
+  Plan("1", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Label("mps");
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB");
+  EXPECT_EQ(switches, 2) << "on, and off";
+  Start();
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB") << "nor by a new agent";
+  EXPECT_EQ(switches, 2);
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -23,7 +23,9 @@ void Agent::LeaveOldModes(Round& round) {
   if (IsHybrid(*round.node)) return;  // none is old
   const bool to_mps = WantsMps(*round.node);
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (!gpu.mig_enabled || gpu.model->counted() == to_mps) continue;
+    // One that is about to be shared must not be cut once more, whatever an old spec asks.
+    const bool cut = gpu.mig_enabled || to_mps;
+    if (!cut || gpu.model->counted() == to_mps) continue;
     if (!to_mps || extras_.shares_gpus) round.targets.push_back({gpu.index, {}});
   }
 }
