@@ -336,5 +336,21 @@ TEST_F(AgentHybridTest, AnOldSpecDoesNotKeepAGpuFromBeingShared) {
   EXPECT_EQ(switches, 2);
 }
 
+TEST_F(AgentHybridTest, ACutGpuInExclusiveModeIsNotOneThatWasShared) {
+  ASSERT_TRUE(boards_.SetComputeMode(0, device::ComputeMode::kExclusiveProcess).ok());
+  Label("mig");
+  Run();
+  Plan("1", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Label("hybrid");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Plan("2", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -59,7 +59,8 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
     const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
     // On a hybrid node nobody else sets that mode, in which no two pods could take turns.
     const bool ours = served || (extras_.shares_gpus && IsHybrid(*round.node));
-    if (exclusive && ours) shared.insert(info.uuid);
+    // One that is cut has that mode from before.
+    if (exclusive && ours && !info.mig_enabled) shared.insert(info.uuid);
     if (info.share_gib > 0) shared.erase(info.uuid);
   }
   return shared;
