@@ -336,7 +336,8 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
   const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
   // Of what exists in memory only, or in its place.
-  const bool in_memory = unshares || (operation.Switches() && IsHybrid(*round.node)) ||
+  const bool in_memory = unshares || operation.ChangesMig() ||
+                         (operation.Switches() && IsHybrid(*round.node)) ||
                          !device::IsMigProfile(operation.profile);
   if (in_memory && round.devices.unseen_shares) return round.waits = true;
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return false;
@@ -347,7 +348,9 @@ bool Agent::MustWait(const device::Operation& operation, Round& round, Time now)
   if (serves && IsServed(operation.uuid)) return round.waits = true;
   if (!enables && Draining(operation.uuid, now)) return true;
   // Where whole GPUs are instances, pods on their way wait for those.
-  const bool whole = !IsHybrid(*round.node) && round.on_their_way.contains(kWholeGpu);
+  const bool whole =
+      !IsHybrid(*round.node) && (round.on_their_way.contains(kWholeGpu) ||
+                                 round.on_their_way.contains(std::string(gpu::kTimeSlice)));
   const bool awaited = enables ? whole : IsAwaited(operation.uuid, round, now);
   round.waits |= awaited;
   return awaited;

@@ -28,13 +28,13 @@ class AgentDividedTest : public AgentTest {
   // A new agent, which knows nothing but what the driver and the kubelet tell.
   void Start() {
     runner_.reset();
-    parts_ = std::make_unique<device::MigParts>(boards_, gpu::Catalogue::Builtin(), kParts);
+    parts_ = std::make_unique<device::MigParts>(boards_, gpu::Catalogue::Builtin(), may_have_);
     shares_ = std::make_unique<device::MpsGpus>(*parts_);
     plain_ = std::make_unique<device::PlainGpus>(*shares_);
     AgentExtras extras{&health_, &metrics_, true};
     extras.gives_whole = true;
     extras.time_slices = 4;
-    extras.parts = kParts;
+    extras.parts = may_have_;
     agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *plain_, kubelet_,
                                      kubelet_, extras);
     runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
@@ -43,6 +43,12 @@ class AgentDividedTest : public AgentTest {
     Json node = *api_.Find("nodes", kNode);
     MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
     api_.Put(node);
+  }
+  // Whether the kubelet may give it to a pod.
+  bool MayBeGiven(const std::string& id) {
+    return std::ranges::any_of(kubelet_.offer(), [&](const kubelet::OfferedDevice& device) {
+      return device.device_id == id && device.healthy;
+    });
   }
   // Of the driver's first instance, or a part of it.
   std::string Mig(int gpu) { return boards_.Truth(gpu).at(0).uuid; }
@@ -82,6 +88,7 @@ class AgentDividedTest : public AgentTest {
                            {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "", false}},
                           kNode,
                           BoardHooks()};
+  std::vector<gpu::InstancePart> may_have_ = kParts;
   std::unique_ptr<device::MigParts> parts_;
   std::unique_ptr<device::MpsGpus> shares_;
   std::unique_ptr<device::PlainGpus> plain_;
@@ -188,6 +195,50 @@ TEST_F(AgentDividedTest, LeavingLeavesWhatIsHeld) {
   EXPECT_EQ(Annotation("status-layout-0"), "7g.80gb@0:free");
 }
 
+// The kubelet knows a part by another name than its instance, and takes that for free.
+TEST_F(AgentDividedTest, NobodyIsGivenAnInstanceOfWhichAPodHoldsAPart) {
+  for (const char* mode : {"mig", "mps", "none"}) {
+    SCOPED_TRACE(mode);
+    Label("hybrid");
+    Run();
+    Plan("1", {{0, "3g.40gb.mps4@5"}});
+    Run(seconds(60));
+    const std::string mig = Mig(0);
+    Hold("quarter", kQuarter, Part(0, 4, 1));
+    Run();
+    Label(mode);
+    Run(seconds(60));
+    EXPECT_FALSE(MayBeGiven(mig));
+    EXPECT_EQ(Allocatable("3g.40gb"), 0);
+    Start();
+    Run(seconds(60));
+    EXPECT_FALSE(MayBeGiven(mig)) << "nor by a new agent";
+    End("quarter");
+    Run(seconds(60));
+  }
+}
+
+TEST_F(AgentDividedTest, NorWhereItMayBeDividedSoNoMore) {
+  Run();
+  Plan("1", {{0, "3g.40gb.mps4@5"}});
+  Run(seconds(60));
+  const std::string mig = Mig(0);
+  Hold("quarter", kQuarter, Part(0, 4, 1));
+  for (const std::vector<gpu::InstancePart>& parts :
+       {std::vector<gpu::InstancePart>{}, std::vector<gpu::InstancePart>{{"3g.40gb", 2}}}) {
+    may_have_ = parts;
+    Start();
+    Run(seconds(60));
+    EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:used");
+    EXPECT_FALSE(MayBeGiven(mig));
+    EXPECT_EQ(Mig(0), mig);
+  }
+  End("quarter");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  EXPECT_TRUE(MayBeGiven(mig));
+}
+
 // Whatever happens between: nothing that a pod holds is lost, and the last plan is applied.
 TEST_F(AgentDividedTest, ConvergesFromAnyState) {
   const std::vector<std::string> layouts = {"3g.40gb.mps4@0,3g.40gb.mps4@3",
@@ -254,6 +305,8 @@ TEST(DividedInstancesTest, WhoHoldsAPartHoldsItsInstance) {
   devices.holders = {{"MIG-a::mps4::1", "ml/a"}, {"MIG-b::mps2::1", "ml/b"}};
   HoldInstancesOfParts(devices);
   EXPECT_EQ(devices.holders["MIG-a"], "ml/a");
+  EXPECT_THAT(devices.unhealthy, ::testing::ElementsAre("MIG-a", "MIG-b::mps4::0"));
+  devices.unhealthy.clear();
   EXPECT_THAT(devices.doubtful, ::testing::ElementsAre("MIG-b::mps4::0"));
   devices.doubtful.clear();
   DoubtInstancesOfParts({{"nvidia.com/mig-3g.40gb.mps4", 1}, {"nvidia.com/gpu-10gb", 1}}, devices);

@@ -254,5 +254,103 @@ TEST_F(AgentHybridTest, LeavingLeavesWhatIsHeld) {
   EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
 }
 
+// Of a time slice that is left, neither the list nor the kubelet may tell.
+TEST_F(AgentHybridTest, NothingIsCutWhileSlicesAreNotToldOf) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
+  Run();
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  kubelet_.Remove("ml", "turn");
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "by a new agent";
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+TEST_F(AgentHybridTest, LeavingWaitsForWhoeverMayBeGivenASlice) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Json pod =
+      BoundPod("turn", "turn-uid", {},
+               {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu.shared", "1"}}}}}}});
+  api_.Put(pod);
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet may have chosen a slice of it";
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+TEST_F(AgentHybridTest, ANewAgentCutsNoGpuOfWhichAPodHoldsAShare) {
+  Run();
+  Plan("1", {{0, "20gb@0"}});
+  Run(seconds(60));
+  Hold("share", "gpu-20gb", Uuid(0) + "::20::0");
+  Run();
+  Label("mig");
+  Plan("2", {{0, "3g.40gb@4"}});
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  EXPECT_EQ(Annotation("status-layout-0"), "20gb@0:used");
+  kubelet_.Remove("ml", "share");
+  Start();
+  Run(seconds(60));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled) << "the kubelet does not tell yet";
+  End("share");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+}
+
+// Else it would be cut for that and shared for the label by turns, for ever.
+TEST_F(AgentHybridTest, AnOldSpecDoesNotKeepAGpuFromBeingShared) {
+  int switches = 0;
+  fault_ = [&](const device::SimAttempt& attempt) {
+    using enum device::SimAttempt::Kind;
+    switches += attempt.kind == kEnableMig || attempt.kind == kDisableMig ? 1 : 0;
+    return device::SimFault::kNone;
+  };
+  Label("mig");
+  Run();
+  Plan("1", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Label("mps");
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB");
+  EXPECT_EQ(switches, 2) << "on, and off";
+  Start();
+  Run(seconds(120));
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-79GB") << "nor by a new agent";
+  EXPECT_EQ(switches, 2);
+}
+
+TEST_F(AgentHybridTest, ACutGpuInExclusiveModeIsNotOneThatWasShared) {
+  ASSERT_TRUE(boards_.SetComputeMode(0, device::ComputeMode::kExclusiveProcess).ok());
+  Label("mig");
+  Run();
+  Plan("1", {{0, "3g.40gb@4"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Label("hybrid");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "3g.40gb@4:free");
+  Plan("2", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+}
+
 }  // namespace
 }  // namespace nos::controllers

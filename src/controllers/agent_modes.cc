@@ -44,6 +44,9 @@ Division Agent::DivisionOf(const cluster::Node& node, Time now) {
   Division division{.hybrid = IsHybrid(node), .time_slices = extras_.time_slices};
   if (division.hybrid && extras_.shares_gpus) division.parts = extras_.parts;
   division.resets = extras_.resets;
+  const cluster::Condition* noted = FindCondition(node.conditions, std::string(kRebootRequired));
+  division.takes_back =
+      extras_.resets != ResetRule::kNever || (noted != nullptr && noted->status == "True");
   if (!division.hybrid) {
     no_mig_.clear();
     reset_pauses_.Clear();
@@ -72,7 +75,7 @@ bool Agent::IsNoted(const device::Operation& operation, const Round& round) cons
 // With the reset that it takes. REQUIRES: nothing of a GPU that it switches is used.
 Status Agent::ApplyOrReset(const device::Operation& operation, const Round& round) {
   const Status done = device::Apply(operation, backend_);
-  if (done.ok() || !IsNoted(operation, round)) return done;
+  if (done.ok() || extras_.resets == ResetRule::kNever || !IsNoted(operation, round)) return done;
   if (extras_.resets == ResetRule::kNode) return Status::Ok();  // the rest is somebody else's
   NOS_RETURN_IF_ERROR(backend_.ResetGpu(operation.gpu));
   reset_pauses_.Succeeded(operation.gpu);
@@ -104,11 +107,12 @@ device::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const Round& round) con
                       gpu.model->name())};
 }
 
-// Nodes get the condition only once something has waited.
+// Nodes get the condition only once something has waited, and keep it until nothing does, whatever
+// the rule is by then.
 Status Agent::ReportReboot(const Round& round, kube::Client& client, Time now) {
   std::vector<std::string> waiting;
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (extras_.resets == ResetRule::kNode && Waits(gpu)) waiting.push_back(WhatWaits(gpu));
+    if (extras_.resets != ResetRule::kGpu && Waits(gpu)) waiting.push_back(WhatWaits(gpu));
   }
   const bool waits = !waiting.empty();
   const WantedCondition wanted{

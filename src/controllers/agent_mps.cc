@@ -23,7 +23,9 @@ void Agent::LeaveOldModes(Round& round) {
   if (IsHybrid(*round.node)) return;  // none is old
   const bool to_mps = WantsMps(*round.node);
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (!gpu.mig_enabled || gpu.model->counted() == to_mps) continue;
+    // One that is about to be shared must not be cut once more, whatever an old spec asks.
+    const bool cut = gpu.mig_enabled || to_mps;
+    if (!cut || gpu.model->counted() == to_mps) continue;
     if (!to_mps || extras_.shares_gpus) round.targets.push_back({gpu.index, {}});
   }
 }
@@ -57,20 +59,22 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
     const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
     // On a hybrid node nobody else sets that mode, in which no two pods could take turns.
     const bool ours = served || (extras_.shares_gpus && IsHybrid(*round.node));
-    if (exclusive && ours) shared.insert(info.uuid);
+    // One that is cut has that mode from before.
+    if (exclusive && ours && !info.mig_enabled) shared.insert(info.uuid);
     if (info.share_gib > 0) shared.erase(info.uuid);
   }
   return shared;
 }
 
-// GPUs of a hybrid node that a former agent has shared, and this one not yet: what they look like
-// is not what they are.
+// GPUs that a former agent has shared, and this one not yet: what they look like is not what they
+// are. Nodes that are not hybrid never take over those in MIG mode, nor have shares there.
 std::set<int> Agent::NotTakenOver(const Round& round) const {
   std::set<int> gpus;
-  if (!IsHybrid(*round.node)) return gpus;
+  const bool hybrid = IsHybrid(*round.node);
   const std::set<std::string> were_shared = WereShared(round);
   for (const device::GpuInfo& info : round.devices.infos) {
-    if (were_shared.contains(info.uuid)) gpus.insert(info.index);
+    const bool ours = were_shared.contains(info.uuid) && (hybrid || !info.mig_enabled);
+    if (ours) gpus.insert(info.index);
   }
   return gpus;
 }

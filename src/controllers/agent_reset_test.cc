@@ -220,6 +220,26 @@ TEST_F(AgentResetTest, WhoUsesItAsItIsTakesTheRebootBack) {
   EXPECT_EQ(Annotation("status-model-0"), "A100-40GB+GPU+TIME-4") << "it may be asked again";
 }
 
+TEST_F(AgentResetTest, WhatWaitedIsTakenBackWhenNobodyMayResetAnyMore) {
+  Start(ResetRule::kNode);
+  Run();
+  Plan("1", {{0, "3g.20gb@4"}, {1, "3g.20gb@4"}});
+  Run(seconds(60));
+  ASSERT_TRUE(boards_->Info(0).mig_pending);
+  Start(ResetRule::kNever);
+  Run(seconds(60));
+  EXPECT_THAT(RebootCondition(), HasSubstr("GPU 0 takes MIG mode")) << "that is so";
+  Plan("2", {{0, "gpu@0"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from the pod";
+  Plan("3", {{1, "shared@0"}});
+  Run(seconds(60));
+  EXPECT_FALSE(boards_->Info(1).mig_pending);
+  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+  EXPECT_EQ(resets_, 0);
+}
+
 TEST_F(AgentResetTest, TimeSlicesStayWhenTheirGpuMayBeCut) {
   Use("A30");
   Start(ResetRule::kNever);

@@ -32,9 +32,12 @@ void HoldInstancesOfParts(NodeDevices& devices) {
     if (part && !listed.contains(id)) unlisted[part->mig_uuid] = pod;
   }
   ForEachInstance(devices, [&](const device::ObservedGpu&, const device::GpuInstance& instance) {
-    if (unlisted.contains(instance.part_of)) devices.doubtful.insert(instance.uuid);
+    const bool part = unlisted.contains(instance.part_of);
+    if (part) devices.doubtful.insert(instance.uuid);
     const auto held = unlisted.find(instance.uuid);
     if (held != unlisted.end()) devices.holders.try_emplace(instance.uuid, held->second);
+    // To the kubelet, who holds a part does not hold this.
+    if (part || held != unlisted.end()) devices.unhealthy.insert(instance.uuid);
   });
 }
 

@@ -12,7 +12,8 @@
 namespace nos::controllers {
 
 // Who holds a part that is not listed holds what is listed of its instance: the instance as a
-// whole, or its other parts, which count as doubtful.
+// whole, or its other parts, which count as doubtful. Both count as unhealthy, since the kubelet,
+// which knows them by other names, would give them to somebody else.
 void HoldInstancesOfParts(NodeDevices& devices);
 
 // `unseen`: by resource, how many parts pods hold of which nobody tells. Each of the instances that

@@ -19,6 +19,7 @@ constexpr std::string_view kVendor = "nvidia.com/";
 constexpr size_t kMostOfNode = 28;  // of a long name
 constexpr size_t kHashDigits = 16;
 constexpr size_t kMostLabel = 63;
+constexpr size_t kSecondsDigits = 10;  // since 1970, from 2001 on
 
 // FNV-1a, 64 bit.
 std::string HashOf(std::string_view text) {
@@ -149,8 +150,8 @@ bool IsNebulyKeyOf(std::string_view node, std::string_view key) {
     key.remove_prefix(ours.size());
     return key.size() == kHashDigits && all_of(key, "0123456789abcdef");
   }
-  return key.size() > node.size() && key.starts_with(node) && key[node.size()] == '-' &&
-         all_of(key.substr(node.size() + 1), "0123456789");
+  return key.size() > node.size() + kSecondsDigits && key.starts_with(node) &&
+         key[node.size()] == '-' && all_of(key.substr(node.size() + 1), "0123456789");
 }
 
 }  // namespace nos::controllers

@@ -68,7 +68,7 @@ void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
   const gpu::Model* shares =
       info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
   const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
-  if (division.resets != ResetRule::kNever && mig != nullptr && NeedsReset(*mig)) {
+  if (division.takes_back && mig != nullptr && NeedsReset(*mig)) {
     gpu.mig_after_reset = info.mig_pending;
   }
   if (info.share_gib > 0) {
@@ -342,6 +342,11 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
   const std::set<std::string> untold = Untold(devices, alive);
   for (const auto& [uuid, resource] : resources) {
     if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
+  }
+  const bool slices = untold.contains(std::string(gpu::kTimeSlice));
+  for (const device::ObservedGpu& gpu : devices.gpus) {  // not hybrid: a slice that is left is it
+    const bool free = !gpu.mig_enabled && !devices.holders.contains(gpu.uuid);
+    if (slices && free) devices.doubtful.insert(gpu.uuid);
   }
   const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, untold, resources);
   devices.unseen_shares = !unseen.empty();

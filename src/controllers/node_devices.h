@@ -66,6 +66,8 @@ struct Division {
   ResetRule resets = ResetRule::kNever;
   std::set<int> not_reset{};               // and of those that cannot be reset at the moment
   std::vector<gpu::InstancePart> parts{};  // into which instances may be divided there
+  // Whether a MIG mode that waits for a reset is taken back when the present one is asked for.
+  bool takes_back = false;
 };
 
 // Error: kUnavailable when driver or kubelet do not answer. One bad GPU is only a problem.

@@ -68,7 +68,10 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
   for (const auto& [uuid, gpu] : wanted) limits_mib_[uuid] = gpu->memory_mib;
   for (const auto& [uuid, gpu] : wanted) {
     const auto known = daemons_.find(uuid);
-    if (known == daemons_.end() || !known->second->IsFor(*gpu)) {
+    // One that has ended as it should begins anew: that it starts is no fault, then.
+    const bool anew = known == daemons_.end() || !known->second->IsFor(*gpu) ||
+                      known->second->State().phase == MpsState::Phase::kGone;
+    if (anew) {
       Add(*gpu, true);
     } else {
       known->second->Want(true);
@@ -89,7 +92,10 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
 int MpsControl::LimitMib(const std::string& uuid) const {
   const std::scoped_lock lock(mutex_);
   const auto limit = limits_mib_.find(uuid);
-  return limit == limits_mib_.end() ? 0 : limit->second;
+  const auto daemon = daemons_.find(uuid);
+  const bool serves =
+      daemon != daemons_.end() && daemon->second->State().phase == MpsState::Phase::kServing;
+  return serves && limit != limits_mib_.end() ? limit->second : 0;
 }
 
 std::vector<MpsState> MpsControl::States() const {

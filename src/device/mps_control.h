@@ -52,7 +52,7 @@ class MpsControl {
 
   // In order of UUID, without those of which nothing is left.
   std::vector<MpsState> States() const;
-  // MpsGpu::memory_mib of what is to be served; 0: it is not, or has another limit.
+  // MpsGpu::memory_mib of what is served; 0: it is not now, or has another limit.
   int LimitMib(const std::string& uuid) const;
   // What CUDA_MPS_PIPE_DIRECTORY has to say.
   std::string PipeFolder(const std::string& gpu_uuid) const;

@@ -373,6 +373,28 @@ TEST_F(MpsControlTest, WhatIsLeftOfGpusThatLeftMeanwhileIsEnded) {
   EXPECT_EQ(State().gpu_uuid, kA);
 }
 
+TEST_F(MpsControlTest, WhatIsServedOnceMoreBeginsAnew) {
+  Serve();
+  EXPECT_TRUE(control_->Keep({}).ok());
+  ASSERT_TRUE(Await([this] { return control_->States().empty(); }));
+  EXPECT_TRUE(control_->Keep({{0, kA, 39}}).ok());
+  EXPECT_THAT(board_.Conditions(), Not(IsEmpty())) << "it does not serve yet";
+  ASSERT_TRUE(AwaitServing());
+  EXPECT_EQ(State().starts, 1u);
+}
+
+TEST_F(MpsControlTest, NoLimitIsToldWhileADaemonDoesNotServe) {
+  constexpr const char* kMig = "MIG-aaaaaaaa-0000-0000-0000-000000000000";
+  options_.daemon.first_pause = options_.daemon.longest_pause = seconds(60);
+  Start();
+  ASSERT_TRUE(control_->Keep({{0, kMig, 0, 20224, 2}}).ok());
+  ASSERT_TRUE(AwaitServing());
+  EXPECT_EQ(control_->LimitMib(kMig), 20224);
+  ASSERT_EQ(kill(State().pid, SIGKILL), 0);
+  ASSERT_TRUE(Await([this] { return State().phase == Phase::kWaiting; }));
+  EXPECT_EQ(control_->LimitMib(kMig), 0);
+}
+
 TEST_F(MpsControlTest, AStartThatFailsIsReportedAndTriedAgain) {
   Fault("start fail");
   Serve();
