@@ -47,6 +47,29 @@ TEST(ReadSharesTest, SharesOfAnySize) {
   EXPECT_FALSE(gpus.gpus[1].reported);
 }
 
+// The agent's limit was lowered while pods ran: what they hold is where they hold it, and of the
+// free ones there are as many as there may be.
+TEST(ReadSharesTest, MoreSharesThanThereMayBeNow) {
+  const auto read = [](const std::string& layout) {
+    return ReadNodeGpus(
+        MpsNode({{N("status-model-0"), "MPS-39GB+CLIENTS-2"}, {N("status-layout-0"), layout}}),
+        Builtin());
+  };
+  const NodeGpus full = read("1gb@0:used,2gb@1:used,3gb@5:used,1gb@2:free");
+  EXPECT_THAT(full.problems, IsEmpty());
+  ASSERT_EQ(full.gpus.size(), 2u);
+  EXPECT_EQ(full.gpus[0].instances.size(), 3u);
+  ASSERT_TRUE(full.gpus[0].Used().has_value());
+  EXPECT_EQ(full.gpus[0].Used()->taken_slots(), 6);
+  EXPECT_EQ(full.gpus[0].Used()->Copies(*full.gpus[0].model->FindProfile("1gb")), 0);
+  const NodeGpus fewer = read("1gb@0:used,2gb@1:free,3gb@5:free");
+  EXPECT_EQ(fewer.gpus[0].model->name(), "MPS-39GB+CLIENTS-2");
+  EXPECT_EQ(fewer.gpus[0].instances.size(), 2u);
+  EXPECT_TRUE(fewer.gpus[0].All().has_value());
+  EXPECT_EQ(read("30gb@0:used,9gb@1:used,1gb@2:used").gpus.size(), 1u) << "more memory than it has";
+  EXPECT_EQ(read("1gb@0:used,1gb@0:used,1gb@2:used").gpus.size(), 1u) << "one number twice";
+}
+
 TEST(ReadSharesTest, SharesByCounts) {
   const NodeGpus gpus = ReadNodeGpus(MpsNode({{N("status-model-1"), "MPS-39GB"},
                                               {N("status-gpu-0-10gb-used"), "2"},

@@ -268,9 +268,30 @@ class NodeReader {
       return false;
     }
     gpu.instances = std::move(instances).value();
+    HeedLimit(gpu);
     gpu.assumed_starts = !reported.layout && !gpu.instances.empty();
     if (reported.layout) NameHolders(reported.holders, gpu);
     return true;
+  }
+
+  // The number of shares that a GPU may have may have been lowered while pods ran: theirs stay, and
+  // of free ones as many as there may be.
+  static void HeedLimit(Gpu& gpu) {
+    const int all = static_cast<int>(gpu.instances.size());
+    if (!gpu.model->counted() || all <= gpu.model->most_instances()) return;
+    const auto used = std::ranges::count(gpu.instances, true, &Instance::used);
+    const int most = std::max(gpu.model->most_instances(), static_cast<int>(used));
+    gpu.model = &gpu::SharesOf(gpu.model->slots(), most);
+    int left = most - static_cast<int>(used);
+    std::erase_if(gpu.instances,
+                  [&](const Instance& instance) { return !instance.used && left-- <= 0; });
+  }
+
+  // The model with which a layout of so many shares can be read: profiles are the same.
+  static const gpu::Model& WithoutLimit(const gpu::Model& model, std::string_view layout) {
+    const bool many =
+        model.counted() && std::ranges::count(layout, ',') >= std::max(model.most_instances(), 1);
+    return many ? gpu::SharesOf(model.slots(), gpu::kMostClients) : model;
   }
 
   // Error: kInvalid. Of a report that is read in part only, no part is believed: what is missing
@@ -278,7 +299,10 @@ class NodeReader {
   Result<std::vector<Instance>> InstancesOf(const gpu::Model& model, const ReportedGpu& reported) {
     if (reported.damaged) return Invalid("a part of its report cannot be read");
     const Result<KnownCounts> counts = ResolveCounts(model, reported);
-    if (reported.layout) return ReadExact(model, *reported.layout, reported, counts);
+    if (reported.layout) {
+      const std::string_view layout = *reported.layout;
+      return ReadExact(WithoutLimit(model, layout), layout, reported, counts);
+    }
     if (reported_.stray) return Invalid("an annotation that cannot be read may be about it");
     if (!counts.ok()) return counts.status();
     return AssumeStarts(model, *counts);

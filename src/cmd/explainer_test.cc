@@ -97,5 +97,30 @@ TEST_F(ExplainerTest, AsksTheQuotaForTheGpuThatThereIs) {
   EXPECT_NE(Explain(objects_.pods.back()).quota.find("1 would be borrowed"), std::string::npos);
 }
 
+// Nor is a GPU of a hybrid node asked for as one that nobody knows, though none is offered yet.
+TEST_F(ExplainerTest, AsksTheQuotaForWhatAHybridNodeWouldGive) {
+  objects_.pods.clear();
+  cluster::Node node = *objects_.nodes.front();
+  node.meta.labels["nos.nebuly.com/gpu-partitioning"] = "hybrid";
+  node.meta.annotations = {{"nos.nebuly.com/status-model-0", "A30+GPU+TIME-4"},
+                           {"nos.nebuly.com/status-other-model-0", ""},
+                           {"nos.nebuly.com/status-layout-0", ""}};
+  objects_.nodes.front() = std::make_shared<const cluster::Node>(node);
+  auto quota = std::make_shared<cluster::ElasticQuota>(
+      *objects_.around->quotas.rows().find("a/quota")->second);
+  const auto asks = [&](const char* resource, int64_t min) {
+    quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(min)}};
+    objects_.around->quotas.Set("a/quota", quota);
+    objects_.pods.clear();
+    cluster::Pod pod = PodOf("a", "q", 1);
+    pod.containers.front().requests[resource] = Quantity::FromValue(1);
+    return Explain(Add(pod)).quota;
+  };
+  EXPECT_EQ(asks("nvidia.com/gpu", 24), "");
+  EXPECT_NE(asks("nvidia.com/gpu", 23).find("1 would be borrowed"), std::string::npos);
+  EXPECT_EQ(asks("nvidia.com/gpu.shared", 6), "");
+  EXPECT_NE(asks("nvidia.com/gpu.shared", 5).find("1 would be borrowed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace nos::cmd

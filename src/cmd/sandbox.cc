@@ -58,7 +58,7 @@ struct SandboxFlags {
 Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
                                                   const gpu::Catalogue& catalogue) {
   if (!flags.described) return sim::ModesCluster();
-  if (flags.hybrid > 0 && flags.hybrid + flags.mps > flags.nodes) {
+  if (flags.hybrid + flags.mps > flags.nodes) {
     return Invalid(fmt::format("--hybrid {} and --mps {} are more than {} nodes: raise --nodes",
                                flags.hybrid, flags.mps, flags.nodes));
   }

@@ -17,7 +17,7 @@ bool AreDigits(std::string_view text) {
 
 // What gpu/modes.h and gpu/shares.h put behind a name.
 bool IsAddition(std::string_view part) {
-  if (part == "GPU") return true;
+  if (part == "GPU" || ParsePartName(part)) return true;
   for (const std::string_view counted : {"TIME-", "CLIENTS-"}) {
     if (part.starts_with(counted)) return AreDigits(part.substr(counted.size()));
   }

@@ -19,8 +19,8 @@ namespace nos::gpu {
 inline constexpr std::string_view kMigWay = "MIG", kMpsWay = "MPS", kTimeWay = "time slices",
                                   kWholeWay = "whole";
 
-// The name without what else the model may be: "GPU-47GB" of "GPU-47GB+GPU+TIME-4". Of shares,
-// whose name ("MPS-79GB") tells no board, their memory: "79GB".
+// The name without what else the model may be: "GPU-47GB" of "GPU-47GB+GPU+TIME-4", "A30" of
+// "A30+4g.24gb.mps2". Of shares, whose name ("MPS-79GB") tells no board, their memory: "79GB".
 std::string BoardOf(std::string_view model);
 // The same of a GPU that may be `other` instead, and is `product` by its node's label: what knows
 // the board counts. Either may be null.

@@ -25,6 +25,7 @@ TEST(BoardTest, WithoutWhatElseItMayBe) {
            {"H100-80GB+TIME-4", "H100-80GB"},
            {"A30+GPU+TIME-4", "A30"},
            {"GPU-47GB+GPU+TIME-7", "GPU-47GB"},
+           {"H100-80GB+2g.20gb.mps2+3g.40gb.mps4+GPU+TIME-4", "H100-80GB"},
            {"MPS-79GB", "79GB"},
            {"MPS-79GB+CLIENTS-16", "79GB"},
            {"Mine+GPUS", "Mine+GPUS"},

@@ -100,7 +100,8 @@ int GpuStates::Potential(uint16_t model, gpu::LayoutId layout) {
 
 GpuStateId GpuStates::Start(const ProblemGpu& gpu, bool empty) {
   // Slots that are kept for somebody are kept of the model that it has.
-  const bool switches = gpu.recut && !gpu.IsUsed() && gpu.blocked == 0 && gpu.kept_slots == 0;
+  const bool switches =
+      gpu.recut && !gpu.IsUsed() && gpu.blocked == 0 && gpu.kept_slots == 0 && gpu.kept_shares == 0;
   const uint16_t other = switches ? gpu.other : kNoModel;
   if (!IsCounted(gpu.model)) {
     const uint64_t kept = KeptFree(gpu.model, gpu.used, gpu.free);
@@ -111,7 +112,7 @@ GpuStateId GpuStates::Start(const ProblemGpu& gpu, bool empty) {
   Taken taken{0, static_cast<int>(gpu.used_shares.size())};
   for (const gpu::ProfileId profile : gpu.used_shares) taken.slots += model.profile(profile).slots;
   const uint64_t kept = shares_.Kept(model, taken, shares_.Intern(gpu.free_shares));
-  const Open open{gpu.recut, gpu.broken ? model.slots() : gpu.kept_slots};
+  const Open open{gpu.recut, gpu.broken ? model.slots() : gpu.kept_slots, gpu.kept_shares};
   return Intern({gpu.model, taken.Pack(), empty ? 0 : kept, open.Pack(), other});
 }
 

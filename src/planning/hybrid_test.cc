@@ -146,6 +146,21 @@ TEST(HybridPlanTest, WholeGpusOfNodesThatNosLeavesAloneNeedNoCut) {
   EXPECT_EQ(LayoutText(plan, "a", 0), "gpu@0+");
 }
 
+// That no model of the catalogue has them is no reason to ask for something else.
+TEST(HybridPlanTest, WhatNoNodeHasIsOfHybridNodes) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {"H100-80GB+TIME-4|MPS-79GB"});
+  cluster.Pod("whole", {"gpu"});
+  cluster.Pod("part", {"3g.40gb.mps2"});
+  cluster.Pod("no-part", {"3g.40gb.mps7"});
+  const Plan plan = Checked(cluster);
+  EXPECT_THAT(Outcome(plan, "whole").remedy,
+              HasSubstr("add a node that the pod may use, with label "
+                        "nos.nebuly.com/gpu-partitioning=hybrid"));
+  EXPECT_THAT(Outcome(plan, "part").remedy, HasSubstr("name 3g.40gb.mps2 in hybrid.migParts"));
+  EXPECT_THAT(Outcome(plan, "no-part").remedy, HasSubstr("ask for other slices"));
+}
+
 TEST(HybridPlanTest, SlicesThatUnmanagedNodesLackAreNotFoundThere) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut});

@@ -170,7 +170,7 @@ void PooledProgram::LimitShares(int pool, GpuStateId state, double gpus,
     const int memory = program_.AddRow(0), number = program_.AddRow(0);
     program_.Set(gpu_row, sharing, 1);
     program_.Set(memory, sharing, -double{1} * left);
-    program_.Set(number, sharing, -double{1} * std::max(0, model.most_instances() - taken.shares));
+    program_.Set(number, sharing, -double{1} * open.Numbers(model, taken));
     for (size_t s = 0; s < slice_row.size(); ++s) {
       const gpu::ProfileId profile = problem_.slices[s].profile[way.model];
       if (slice_row[s] < 0 || profile == kNoProfile) continue;

@@ -82,6 +82,7 @@ struct ProblemGpu {
   std::vector<gpu::ProfileId> used_shares = {}, free_shares = {};
   int kept_slots = 0;
   bool broken = false;  // nobody knows what is used of it: takes no pod
+  int kept_shares = 0;  // and how many shares are kept for it, beside kept_slots
 
   // To the other model. REQUIRES: there is one, and nothing is used.
   void Switch() {

@@ -13,6 +13,7 @@
 #include "cluster/annotations.h"
 #include "cluster/selectors.h"
 #include "gpu/board.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 #include "planning/wording.h"
 #include "scheduling/pod_names.h"
@@ -336,6 +337,8 @@ class RemedyFinder {
     if (!renamed.empty()) return renamed;
     std::string forbidden = AllowInCatalogue();
     if (!forbidden.empty()) return forbidden;
+    std::string hybrid = OfHybridNodes();
+    if (!hybrid.empty()) return hybrid;
     return fmt::format("ask for other slices: no known GPU model can be cut into {}",
                        SlicesText(t_, cls_));
   }
@@ -352,6 +355,39 @@ class RemedyFinder {
         return fmt::format("ask for {} instead of {}: by that name {} offers it", offered, asked,
                            gpu::BoardOf(model->name()));
       }
+    }
+    return "";
+  }
+
+  // Slices that no model of the catalogue has, since it is the agents of hybrid nodes that give
+  // them.
+  std::string OfHybridNodes() const {
+    bool time_slices = false;
+    int64_t asked = 0;
+    for (const SliceCount& s : cls_.slices) {
+      const std::string& name = t_.slice_names[s.slice];
+      if (gpu::IsPartResource(name)) return NamePart(name);
+      if (name != gpu::kWholeGpu && name != gpu::kTimeSlice) return "";
+      time_slices = time_slices || name == gpu::kTimeSlice;
+      asked += s.count;
+    }
+    if (asked > kMostGpus) return "";
+    return fmt::format("add a node that the pod may use, with label {}=hybrid{} and room for {}",
+                       cluster::kPartitioningLabel,
+                       time_slices ? ", time slices (hybrid.timeSlices of its agent)" : "",
+                       SlicesText(t_, cls_));
+  }
+
+  // "" when no model's instances can be divided so.
+  std::string NamePart(const std::string& resource) const {
+    const std::string name = ProfileText(resource);
+    const auto part = gpu::ParsePartName(name);
+    for (const auto& model : t_.catalogue->models()) {
+      if (!part || !gpu::CanHaveParts(*model, *part)) continue;
+      return fmt::format(
+          "name {} in hybrid.migParts of the agents of nodes with label {}=hybrid that the pod may "
+          "use, with GPUs such as {}",
+          name, cluster::kPartitioningLabel, model->name());
     }
     return "";
   }

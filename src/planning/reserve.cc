@@ -59,7 +59,8 @@ SharedGpu ShareOut(const Draft& draft, int gpu) {
       if (device.gpu == gpu) profiles.push_back(device.placement);
     }
   }
-  SharedGpu shared{model.slots() - facts.kept_slots, model.most_instances(), {}};
+  SharedGpu shared{
+      model.slots() - facts.kept_slots, model.most_instances() - facts.kept_shares, {}};
   std::map<gpu::ProfileId, int> seen;
   for (const gpu::ProfileId profile : profiles) {
     const int slots = model.profile(profile).slots;
@@ -153,7 +154,8 @@ class NodePlan {
     return now;
   }
   static uint16_t OtherOf(const ProblemGpu& facts, const GpuState& state) {
-    if (!facts.recut || facts.blocked != 0 || facts.kept_slots != 0) return kNoModel;
+    if (!facts.recut || facts.blocked != 0) return kNoModel;
+    if (facts.kept_slots != 0 || facts.kept_shares != 0) return kNoModel;
     return state.model == facts.model ? facts.other : facts.model;
   }
   FutureGpu Switched(const FutureGpu& gpu) const {
@@ -371,17 +373,28 @@ bool IsOfOther(const Problem& problem, const Device& device) {
 
 // What shares in use that are in the way will leave need not be kept besides.
 void KeepForShares(Problem& problem, const FuturePlace& place) {
-  std::map<int, int> more;  // by GPU
+  struct Kept {
+    int slots = 0, shares = 0;
+  };
+  std::map<int, Kept> more;  // by GPU
   for (const Device& d : place.devices) {
     const ProblemGpu& gpu = problem.gpus[d.gpu];
     const bool shared = problem.models[gpu.model]->counted() && !IsOfOther(problem, d);
-    if (shared) more[d.gpu] += SlotsOn(problem, gpu, d.placement);
+    if (!shared) continue;
+    more[d.gpu].slots += SlotsOn(problem, gpu, d.placement);
+    ++more[d.gpu].shares;
   }
   for (const SlotInTheWay& slot : place.in_the_way) {
     const ProblemGpu& gpu = problem.gpus[slot.gpu];
-    if (more.contains(slot.gpu)) more[slot.gpu] -= SlotsOn(problem, gpu, slot.placement);
+    const auto kept = more.find(slot.gpu);
+    if (kept == more.end()) continue;
+    kept->second.slots -= SlotsOn(problem, gpu, slot.placement);
+    --kept->second.shares;
   }
-  for (const auto& [gpu, slots] : more) problem.gpus[gpu].kept_slots += std::max(0, slots);
+  for (const auto& [gpu, kept] : more) {
+    problem.gpus[gpu].kept_slots += std::max(0, kept.slots);
+    problem.gpus[gpu].kept_shares += std::max(0, kept.shares);
+  }
 }
 
 }  // namespace

@@ -124,6 +124,7 @@ Problem RandomProblem(Random& random, const char* const (&of)[4]) {
     if (random.Chance(0.1)) builder.Gpu(g).recut = false;
     if (random.Chance(0.05)) builder.Gpu(g).blocked = random.Next();
     if (random.Chance(0.05)) builder.Gpu(g).kept_slots = static_cast<int>(random.Below(20));
+    builder.Gpu(g).kept_shares = builder.Gpu(g).kept_slots % 3;
   }
   const uint64_t levels = 1 + random.Below(3);
   for (uint64_t pods = 1 + random.Below(10); pods > 0;) {

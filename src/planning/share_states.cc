@@ -37,8 +37,7 @@ uint64_t FreeShares::Kept(const gpu::Model& model, Taken taken, uint64_t number)
 
 int CopiesOfShare(const gpu::Model& model, Taken taken, Open open, gpu::ProfileId profile) {
   const int left = std::max(0, model.slots() - taken.slots - open.kept);
-  const int more = std::max(0, model.most_instances() - taken.shares);
-  return std::min(left / model.profile(profile).slots, more);
+  return std::min(left / model.profile(profile).slots, open.Numbers(model, taken));
 }
 
 namespace {

@@ -4,6 +4,7 @@
 // In such a state a PlacementId is the share's profile: where it lies does not matter.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,11 +26,22 @@ struct Taken {
 
 // Who may be put there, packed into 64 bits.
 struct Open {
-  bool recut = false;  // shares may be made, and free ones removed
-  int kept = 0;        // slots that are kept for a pod that waits too long
+  bool recut = false;   // shares may be made, and free ones removed
+  int kept = 0;         // slots that are kept for a pod that waits too long
+  int kept_shares = 0;  // and of the number of shares so many
 
-  static Open Of(uint64_t packed) { return {(packed & 1) != 0, static_cast<int>(packed >> 1)}; }
-  uint64_t Pack() const { return static_cast<uint64_t>(kept) << 1 | (recut ? 1 : 0); }
+  static Open Of(uint64_t packed) {
+    return {(packed & 1) != 0, static_cast<int>((packed & UINT32_MAX) >> 1),
+            static_cast<int>(packed >> 32)};
+  }
+  uint64_t Pack() const {
+    return static_cast<uint64_t>(kept_shares) << 32 | static_cast<uint64_t>(kept) << 1 |
+           (recut ? 1 : 0);
+  }
+  // How many more shares there may be beside those taken.
+  int Numbers(const gpu::Model& model, Taken taken) const {
+    return std::max(0, model.most_instances() - taken.shares - kept_shares);
+  }
 };
 
 // The profiles of free shares, sorted: smallest first. Numbered, 0 for none.

@@ -167,14 +167,21 @@ std::optional<SliceChoice> Choose(const std::vector<SliceKind>& kinds, const clu
 std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
                          const cluster::ClusterSnapshot& snapshot) {
   std::tuple<int, std::string> largest;
-  bool shares = false;
+  bool shares = false, met = false;
+  std::set<std::string> others;  // boards that the need leaves out
   for (const gpu::Model* model : ModelsFor(pod, snapshot)) {
+    if (!IsAllowed(*model, need)) {
+      others.insert(model->counted() ? model->name() : gpu::BoardOf(model->name()));
+      continue;
+    }
     shares = shares || model->counted();
     for (size_t p = 0; p < model->profiles().size(); ++p) {
-      if (!model->Allows(static_cast<gpu::ProfileId>(p))) continue;
+      const auto id = static_cast<gpu::ProfileId>(p);
+      if (!model->Allows(id)) continue;
       if (model->counted() && (need.isolated || !pod.host_ipc)) continue;
-      if (IsByNameOnly(model->profile(static_cast<gpu::ProfileId>(p)))) continue;
-      const int mib = model->profile(static_cast<gpu::ProfileId>(p)).memory_mib;
+      if (IsByNameOnly(model->profile(id))) continue;
+      met = met || Meets(*model, model->profile(id), need);
+      const int mib = model->profile(id).memory_mib;
       largest = std::max(
           largest, std::tuple(mib, model->counted() ? model->name() : gpu::BoardOf(model->name())));
     }
@@ -186,10 +193,14 @@ std::string NoneIsEnough(const cluster::Need& need, const cluster::Pod& pod,
       need.memory_mib, need.compute_milli, need.isolated ? ", isolated" : "",
       need.models.empty() ? "" : ", of the models named");
   if (mib > 0) text += fmt::format("; the largest is {} MiB ({})", mib, model);
+  if (!others.empty()) {
+    text += fmt::format("; not named by {} are {}", cluster::kNeedModels,
+                        Shortened(Join({others.begin(), others.end()}, ", "), 300));
+  }
   if (shares && !pod.host_ipc && !need.isolated) {
     text += "; MPS shares are only for pods with hostIPC: true";
   }
-  if (mib >= need.memory_mib) {
+  if (met) {
     text +=
         "; what other GPUs have under the same name with less is not chosen: name the nodes by "
         "a nodeSelector";

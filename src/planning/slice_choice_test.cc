@@ -10,8 +10,10 @@ namespace nos::planning {
 namespace {
 
 using testing::ClusterBuilder;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -105,6 +107,25 @@ TEST(SliceChoiceTest, SharesOnlyWithTheHostsIpc) {
   cluster::Pod pod = AnyPod();
   pod.host_ipc = false;
   EXPECT_THAT(Names({.memory_mib = 1024}, cluster, pod), IsEmpty());
+}
+
+// Whom none of the models that it names could serve learns of those, not of selectors.
+TEST(SliceChoiceTest, ARefusalNamesWhatIsInTheWay) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""});
+  cluster.Node("h", kH100, {""});
+  const auto refusal = [&](const std::string& memory, const std::string& models) {
+    return Answer({{std::string(cluster::kNeedMemory), memory},
+                   {std::string(cluster::kNeedModels), models}},
+                  cluster)
+        .refusal;
+  };
+  EXPECT_THAT(refusal("1Gi", "H100"),
+              AllOf(HasSubstr("not named by nos.nebuly.com/need-models are A100-40GB, H100-80GB"),
+                    Not(HasSubstr("the largest")), Not(HasSubstr("nodeSelector"))));
+  EXPECT_THAT(refusal("60Gi", "A100-40GB"),
+              AllOf(HasSubstr("the largest is 40320 MiB (A100-40GB)"),
+                    HasSubstr("need-models are H100-80GB"), Not(HasSubstr("nodeSelector"))));
 }
 
 TEST(SliceChoiceTest, WhoIsGatedOrHasItsNodeIsLookedAtLikeOthers) {

@@ -86,6 +86,21 @@ TEST(StarvationTest, SlotsAreKeptWhereTheyFallFreeSoonest) {
   EXPECT_EQ(waiting.remedy, "wait until pod x/big is served: room on node a is kept for it");
 }
 
+// Where there may be few shares, memory alone is of no use to who waits.
+TEST(StarvationTest, TheNumberOfSharesIsKeptToo) {
+  const auto small = [](minutes wait) {
+    ClusterBuilder cluster;
+    cluster.HybridNode("a", {"MPS-39GB+CLIENTS-2 1gb@0:used"});
+    Age(cluster.Pod("two", {"5gb", "5gb"}), wait);
+    Age(cluster.Pod("small", {"1gb"}), minutes(1));
+    return Outcome(Checked(cluster), "small");
+  };
+  EXPECT_TRUE(small(minutes(5)).placed);
+  const PodOutcome kept = small(minutes(15));
+  EXPECT_FALSE(kept.placed);
+  EXPECT_EQ(kept.reasons[0].code, "SlotsKeptForOthers");
+}
+
 TEST(StarvationTest, HigherPriorityMayStillTakeKeptSlots) {
   ClusterBuilder cluster = TwoBusyGpus(minutes(15));
   for (int i = 0; i < 6; ++i) cluster.Pod("vip" + std::to_string(i), {"1g.5gb"}, 10);

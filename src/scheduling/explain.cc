@@ -50,8 +50,10 @@ std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t accoun
   std::map<quota::GpuWorth, std::optional<quota::Refusal>> by_worth;
   for (size_t i = 0; i < input.snapshot.size(); ++i) {
     const cluster::NodeInfo& node = input.snapshot.node(i);
+    // What a hybrid node is asked for it offers only when somebody is to get it.
     const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
-      return entry.second <= node.allocatable.Get(entry.first);
+      return (node.gpus.whole && cluster::IsCutOn(node, entry.first)) ||
+             entry.second <= node.allocatable.Get(entry.first);
     });
     if (!large) continue;
     const auto [one, fresh] = by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), rules));

@@ -363,6 +363,7 @@ for workload in demo "$(dirname "$readme")/examples/modes"; do
   done
 done
 refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 1 --hybrid 2
+refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 3
 call 0 "$nos" sandbox "${quick[@]}" --hybrid 1 --model H100-80GB
 grep -q "^node-1 gpu 0 H100-80GB   " "$work/out" || fail "the board's own name"
 

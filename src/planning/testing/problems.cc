@@ -110,9 +110,10 @@ namespace {
 
 using Shares = std::vector<gpu::ProfileId>;
 
-// What shares take of a GPU; `kept`: slots that are nobody's.
-bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int kept = 0) {
-  int slots = kept, number = 0;
+// What shares take of a GPU; `kept`: slots that are nobody's, and numbers.
+bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int kept = 0,
+                 int kept_shares = 0) {
+  int slots = kept, number = kept_shares;
   for (const Shares& some : all) {
     for (const gpu::ProfileId profile : some) slots += model.profile(profile).slots;
     number += static_cast<int>(some.size());
@@ -122,7 +123,7 @@ bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int ke
 
 bool MaySwitch(const ProblemGpu& gpu) {
   return gpu.other != kNoModel && gpu.recut && !gpu.broken && !gpu.IsUsed() && gpu.blocked == 0 &&
-         gpu.kept_slots == 0;
+         gpu.kept_slots == 0 && gpu.kept_shares == 0;
 }
 
 std::string SharedGpuFault(const Draft& draft, int gpu, const ProblemGpu& g,
@@ -141,7 +142,8 @@ std::string SharedGpuFault(const Draft& draft, int gpu, const ProblemGpu& g,
     left.erase(there);
   }
   if (creates && !g.recut) return "fixed GPU shared anew";
-  if (!planned.empty() && !FitTogether(model, {g.used_shares, planned}, g.kept_slots)) {
+  if (!planned.empty() &&
+      !FitTogether(model, {g.used_shares, planned}, g.kept_slots, g.kept_shares)) {
     return "more shares than fit";
   }
   const GpuState& state = draft.states().Get(draft.gpu(gpu));
@@ -335,7 +337,8 @@ class ForceSolver {
   bool SharesFit(int g, const ProblemGpu& gpu) const {
     const auto shares = SharesOn(g, gpu);
     if (!shares || (!gpu.recut && Missing(gpu.free_shares, *shares) > 0)) return false;
-    return shares->empty() || FitTogether(ModelOf(gpu), {gpu.used_shares, *shares}, gpu.kept_slots);
+    return shares->empty() ||
+           FitTogether(ModelOf(gpu), {gpu.used_shares, *shares}, gpu.kept_slots, gpu.kept_shares);
   }
 
   // Takes from those that are there; returns how many lack.
