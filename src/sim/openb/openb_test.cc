@@ -162,6 +162,9 @@ TEST(OpenbTraces, NosAllocatesMoreThanFgd) {
   EXPECT_GT(AllocatedAt130("default", OpenbPolicy::kNos), 0.962);
   EXPECT_GT(AllocatedAt130("gpushare100", OpenbPolicy::kNos), 0.882);
   EXPECT_GT(AllocatedAt130("gpuspec10", OpenbPolicy::kNos), 0.962);
+  // As much through the whole scheduler.
+  EXPECT_GT(AllocatedAt130("default", OpenbPolicy::kNosScheduler), 0.962);
+  EXPECT_GT(AllocatedAt130("gpushare100", OpenbPolicy::kNosScheduler), 0.882);
 }
 
 // Pairs of 480 to 460, thirds down to 320, quarters down to 230; what fits beside an 810 is scarce
