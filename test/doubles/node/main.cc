@@ -3,11 +3,14 @@
 // that they run.
 //
 //   nos-node-double --kubeconfig FILE --name gpu-1 --folder DIR [--label KEY=VALUE]...
-//                   [--plugin KEY=VALUE --nvml FILE]
+//                   [--plugin KEY=VALUE --nvml FILE] [--offers FILE]
 //
 // With --plugin, pods with this label are NVIDIA's device plugin: from when one runs until it ends,
 // the kubelet is offered the MIG devices which the driver's library had when it began. What comes
 // later it does not see.
+//
+// With --offers, a plugin offers what the file says, a line "RESOURCE DEVICE_ID" each, as it
+// changes.
 //
 // The kubelet's sockets are DIR/device-plugins/kubelet.sock and DIR/pod-resources.sock. A pod with
 // the annotation test.nos.nebuly.com/run-seconds ends by itself. Ends on SIGTERM; what pods hold is
@@ -15,6 +18,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <thread>
 
@@ -37,7 +41,7 @@ constexpr Duration kSync = std::chrono::seconds(10);  // nodeStatusUpdateFrequen
 constexpr std::string_view kRunSeconds = "test.nos.nebuly.com/run-seconds";
 
 struct Flags {
-  std::string kubeconfig, name, folder, plugin, nvml;
+  std::string kubeconfig, name, folder, plugin, nvml, offers;
   std::vector<std::string> labels;
 };
 
@@ -59,6 +63,11 @@ class NodeDouble {
     Report(now);
     pods_.Pump(client_, now);
     Duration wait = std::min<Duration>(kSync, pods_.reflector().NextDue() - now);
+    if (!flags_.offers.empty()) {
+      const Status offered = FollowOffers();
+      if (!offered.ok()) Log(LogLevel::kWarn, "offers", {{"error", offered.ToString()}});
+      wait = std::min<Duration>(wait, std::chrono::milliseconds(200));
+    }
     if (!pods_.synced()) return std::max<Duration>(wait, std::chrono::milliseconds(10));
     for (const auto& pod : *pods_.Snapshot()) {
       const Status done = Keep(*pod, now, wait);
@@ -182,6 +191,19 @@ class NodeDouble {
     plugins_[pod.meta.uid] = std::move(plugin);
     return Status::Ok();
   }
+  Status FollowOffers() {
+    std::ifstream file(flags_.offers);
+    std::vector<kubelet::OfferedDevice> devices;
+    for (std::string resource, id; file >> resource >> id;) devices.push_back({resource, id});
+    if (follows_ != nullptr && devices == offers_) return Status::Ok();
+    if (follows_ == nullptr) {
+      follows_ = std::make_unique<kubelet::DevicePluginServer>(
+          kubelet::DevicePluginOptions{.folder = flags_.folder + "/device-plugins"});
+    }
+    NOS_RETURN_IF_ERROR(follows_->Offer(devices));
+    offers_ = std::move(devices);
+    return Status::Ok();
+  }
   void Forget(const std::string& key) {
     const size_t slash = key.find('/');
     kubelet_.Remove(key.substr(0, slash), key.substr(slash + 1));
@@ -214,6 +236,8 @@ class NodeDouble {
   kube::Cache<cluster::Pod> pods_;
   std::map<std::string, Admitted> admitted_;                                     // by "ns/name"
   std::map<std::string, std::unique_ptr<kubelet::DevicePluginServer>> plugins_;  // by the pod's UID
+  std::unique_ptr<kubelet::DevicePluginServer> follows_;                         // Flags::offers
+  std::vector<kubelet::OfferedDevice> offers_;
   Time told_at_{};
 };
 
@@ -260,6 +284,7 @@ int main(int argc, char** argv) {
   app.add_option("--label", flags.labels);
   app.add_option("--plugin", flags.plugin);
   app.add_option("--nvml", flags.nvml);
+  app.add_option("--offers", flags.offers);
   CLI11_PARSE(app, argc, argv);
   return Run(flags);
 }
