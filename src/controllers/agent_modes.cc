@@ -29,7 +29,8 @@ bool Waits(const device::ObservedGpu& gpu) {
 }
 
 std::string WhatWaits(const device::ObservedGpu& gpu) {
-  return fmt::format("GPU {} {} MIG mode", gpu.index, *gpu.mig_after_reset ? "takes" : "leaves");
+  return fmt::format("GPU {} {} MIG mode", gpu.index,
+                     gpu.mig_after_reset.value_or(false) ? "takes" : "leaves");
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ bool Agent::IsNoted(const device::Operation& operation, const Round& round) cons
 
 // With the reset that it takes. REQUIRES: nothing of a GPU that it switches is used.
 Status Agent::ApplyOrReset(const device::Operation& operation, const Round& round) {
-  const Status done = device::Apply(operation, backend_);
+  Status done = device::Apply(operation, backend_);
   if (done.ok() || extras_.resets == ResetRule::kNever || !IsNoted(operation, round)) return done;
   if (extras_.resets == ResetRule::kNode) return Status::Ok();  // the rest is somebody else's
   NOS_RETURN_IF_ERROR(backend_.ResetGpu(operation.gpu));

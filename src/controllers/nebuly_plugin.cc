@@ -315,6 +315,7 @@ Status NebulyPlugin::NotYet(const std::string& what) {
                         what, options_.config_map.ns, options_.config_map.node, options_.selector)};
   }
   std::vector<std::string> names;
+  names.reserve(pods.size());
   for (const Json& pod : pods) names.emplace_back(FindString(pod, "metadata", "name"));
   return {Code::kDeadline, fmt::format("{}: look at the logs of all containers of pod {} in "
                                        "namespace {}",

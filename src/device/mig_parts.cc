@@ -88,6 +88,7 @@ GpuInstance MigParts::ToPart(const GpuInstance& instance, int count, int number)
 std::vector<GpuInstance> MigParts::PartsOf(const GpuInstance& instance,
                                            const Divided& divided) const {
   std::vector<GpuInstance> parts;
+  parts.reserve(divided.numbers.size());
   for (const int number : divided.numbers) {
     parts.push_back(ToPart(instance, divided.count, number));
   }
@@ -181,8 +182,9 @@ std::optional<uint8_t> MigParts::InstanceStart(int gpu, const gpu::InstancePart&
   const gpu::Model* model = info == infos_.end() ? nullptr : ModelOf(info->second, catalogue_);
   const bool may = gives_ && std::ranges::find(parts_, part) != parts_.end();
   if (model == nullptr || !may || !gpu::CanHaveParts(*model, part)) return std::nullopt;
-  const gpu::Profile& profile = model->profile(*model->FindProfile(part.profile));
-  for (const uint8_t first : profile.starts) {
+  const auto profile = model->FindProfile(part.profile);
+  if (!profile) return std::nullopt;
+  for (const uint8_t first : model->profile(*profile).starts) {
     if (start >= first && start < first + part.count) return first;
   }
   return std::nullopt;

@@ -177,6 +177,7 @@ Bins Coverer::CoverOnce(const std::vector<int>& wanted) {
     }
   }
   std::vector<int> room;
+  room.reserve(node_types_.size());
   for (const NodeType& type : node_types_) room.push_back(type.room);
   std::vector<Filling> fillings(types);
   // What a node gives grows less as pods are served, so that of an older look only the best is

@@ -169,6 +169,7 @@ class Grower {
   // Empty ones, for what is left; `each`: one for each pod. False: there is no room for more.
   bool AddNodes(const std::vector<int>& left, bool each, Bins& bins) {
     std::vector<int> room;
+    room.reserve(world_.node_types.size());
     for (const NodeType& type : world_.node_types) room.push_back(type.Free() + type.room);
     for (const Bin& bin : bins) --room[bin.type];
     std::vector<int> more;

@@ -27,6 +27,7 @@ NodeType TypeOf(int index, const PoolNow& now) {
 void KeepNodes(const std::vector<int>& nodes, Translation& t) {
   t.problem = WithNodes(t.problem, nodes);
   std::vector<const cluster::NodeInfo*> infos;
+  infos.reserve(nodes.size());
   for (const int n : nodes) infos.push_back(t.nodes[n]);
   t.nodes = std::move(infos);
 }

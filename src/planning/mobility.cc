@@ -87,7 +87,8 @@ std::vector<const EvictionBudgets::Budget*> EvictionBudgets::Of(const cluster::P
   const auto own = table_->find(pod.meta.ns);
   if (own == table_->end()) return found;
   for (const Budget& one : own->second) {
-    if (cluster::Matches(*one.budget->selector, pod.meta.labels)) found.push_back(&one);
+    const auto& selector = one.budget->selector;
+    if (selector && cluster::Matches(*selector, pod.meta.labels)) found.push_back(&one);
   }
   return found;
 }

@@ -103,6 +103,7 @@ class Shrinker {
     std::vector<Candidate> candidates;
     const cluster::ClusterSnapshot& snapshot = plan_.after;
     std::vector<std::shared_ptr<const cluster::NodePool>> own;
+    own.reserve(pools_.size());
     for (const PoolNow& now : pools_) own.push_back(now.pool);
     for (size_t n = 0; n < snapshot.size(); ++n) {
       const cluster::NodeInfo& node = snapshot.node(n);
@@ -193,6 +194,7 @@ class Shrinker {
         return Reason{"NotLookedAt", "places were looked for others' pods first", 0};
       }
       std::vector<PodPtr> waiting;
+      waiting.reserve(candidate.pods.size());
       for (const PodPtr& pod : candidate.pods) waiting.push_back(Anew(*pod));
       PlanOptions options;
       options.out_of_time = out_of_time_;
@@ -241,6 +243,7 @@ class Shrinker {
                      std::ranges::any_of(pods, [&](const PodPtr& pod) { return live.Has(*pod); });
     if (all) return snapshot;
     std::vector<cluster::ResourceVector> asked;
+    asked.reserve(pods.size());
     for (const PodPtr& pod : pods) asked.push_back(cluster::RequestsOf(*pod));
     std::vector<std::pair<double, std::string>> order;
     for (size_t n = 0; n < snapshot.size(); ++n) {

@@ -9,8 +9,8 @@
 namespace nos::planning {
 namespace {
 
-using testing::ClusterBuilder;
 using ::testing::AllOf;
+using testing::ClusterBuilder;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -39,6 +39,7 @@ class Thinner {
 
   void TakeCheaper(Bins& bins) {
     std::vector<int> room;
+    room.reserve(node_types_.size());
     for (const NodeType& type : node_types_) room.push_back(type.room);
     for (const Bin& bin : bins) room[bin.type] -= bin.paid ? 1 : 0;
     std::vector<int> cheapest(node_types_.size());
@@ -78,6 +79,7 @@ class Thinner {
     }
     std::ranges::sort(order);
     std::vector<int> nodes;
+    nodes.reserve(order.size());
     for (const auto& [gain, n] : order) nodes.push_back(n);
     return nodes;
   }
@@ -91,6 +93,7 @@ class Thinner {
   }
   std::vector<int> PodsOf(const Bin& bin) const {
     std::vector<int> classes;
+    classes.reserve(bin.seats.size());
     for (const Seat& seat : bin.seats) classes.push_back(seat.cls);
     Sort(classes);
     return classes;
@@ -150,6 +153,7 @@ Bins Thin(const Problem& types, const std::vector<NodeType>& node_types, Coverer
 
 void UseFreeFirst(const std::vector<NodeType>& node_types, Bins& bins) {
   std::vector<int> free;
+  free.reserve(node_types.size());
   for (const NodeType& type : node_types) free.push_back(type.Free());
   for (Bin& bin : bins) bin.paid = bin.seats.empty() || free[bin.type]-- <= 0;
 }

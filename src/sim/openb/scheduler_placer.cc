@@ -104,7 +104,7 @@ class SchedulerPlacer : public OpenbPlacer {
     const auto placed =
         scheduling::WithInstances(framework_, engine_.LearntOf(framework_), *decision.node, pod);
     engine_.Assume(placed, node);
-    Choice choice{*engine_.snapshot().IndexOf(node), {}};
+    Choice choice{engine_.snapshot().IndexOf(node).value_or(0), {}};
     for (const cluster::PromisedInstance& gpu : placed->promised) {
       choice.devices.push_back(gpu.gpu);
     }
