@@ -176,17 +176,17 @@ void Agent::ReadTargets(Round& round) {
     read.insert(target.index);
     round.targets.push_back({target.index, std::move(target.placements), target.model});
   }
+  for (const auto& [index, why] : round.devices.broken) {  // of which the node may not tell
+    if (read.contains(index) || !HasSpec(*round.node, index)) continue;
+    if (IsBeingServed(index)) {
+      round.waits = true;
+    } else {
+      round.unreadable.push_back({index, "", "GpuUnhealthy", why});
+    }
+    read.insert(index);
+  }
   for (const cluster::Gpu& gpu : gpus.gpus) {
     if (read.contains(gpu.index) || !HasSpec(*round.node, gpu.index)) continue;
-    if (const auto broken = round.devices.broken.find(gpu.index);
-        broken != round.devices.broken.end()) {
-      if (IsBeingServed(gpu.index)) {
-        round.waits = true;
-        continue;
-      }
-      round.unreadable.push_back({gpu.index, "", "GpuUnhealthy", broken->second});
-      continue;
-    }
     round.unreadable.push_back(BadSpec(gpu, round));
   }
 }
@@ -367,7 +367,7 @@ device::Progress Agent::Decide(Round& round, Time now) {
       device::NextOperation(round.targets, round.devices.gpus, round.keep, deferred);
   if (!progress.next && extras_.shares_gpus) {
     const bool to_mps = WantsMps(*round.node) || IsHybrid(*round.node);
-    progress.next = device::NextSwitch(to_mps, InfosToSwitch(round), round.devices.gpus,
+    progress.next = device::NextSwitch(to_mps, InfosToSwitch(round, now), round.devices.gpus,
                                        WereShared(round), round.keep, deferred);
   }
   if (!progress.next) failures_.Keep(asked);

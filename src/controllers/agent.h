@@ -131,7 +131,7 @@ class Agent final : public Reconciler {
                 Time now);
   device::Obstacle BadSpec(const cluster::Gpu& gpu, const Round& round) const;
   Status ReportReboot(const Round& round, kube::Client& client, Time now);
-  std::vector<device::GpuInfo> InfosToSwitch(const Round& round) const;
+  std::vector<device::GpuInfo> InfosToSwitch(const Round& round, Time now) const;
   Node NodeNow(const View& view);
   Result<Round> Assess(Node node, const Pods& pods, Time now);
   void LeaveOldModes(Round& round);

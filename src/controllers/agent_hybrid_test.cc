@@ -26,7 +26,7 @@ class AgentHybridTest : public AgentTest {
     plain_ = std::make_unique<device::PlainGpus>(*shares_);
     AgentExtras extras{&health_, &metrics_, true};
     extras.gives_whole = true;
-    extras.time_slices = 4;
+    extras.time_slices = time_slices_;
     agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *plain_, kubelet_,
                                      kubelet_, extras);
     runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
@@ -56,6 +56,7 @@ class AgentHybridTest : public AgentTest {
                            {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "", false}},
                           kNode,
                           Hooks()};
+  int time_slices_ = 4;
   std::unique_ptr<device::MpsGpus> shares_;
   std::unique_ptr<device::PlainGpus> plain_;
 };
@@ -350,6 +351,24 @@ TEST_F(AgentHybridTest, ACutGpuInExclusiveModeIsNotOneThatWasShared) {
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentHybridTest, ASliceOfOtherSettingsGoesWhenItIsFree) {
+  Run();
+  Plan("1", {{0, "shared@0,shared@2"}});
+  Run(seconds(60));
+  Hold("turn", "gpu.shared", Uuid(0) + "::time::2");
+  Run();
+  time_slices_ = 2;
+  Start();
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@2:used");
+  End("turn");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "") << "nobody can plan beside it";
+  Plan("2", {{0, "shared@0,shared@4"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@4:free");
 }
 
 }  // namespace

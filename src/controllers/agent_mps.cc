@@ -8,8 +8,23 @@
 #include "controllers/nebuly_plugin.h"
 #include "device/mig_parts.h"
 #include "device/mps_share.h"
+#include "device/plain_gpus.h"
+#include "gpu/occupancy.h"
 
 namespace nos::controllers {
+namespace {
+
+// Whether there is something that exists in memory only and that its model does not have: pods have
+// held it since the agent had other settings.
+bool HasStrangers(const device::ObservedGpu& gpu) {
+  return std::ranges::any_of(gpu.instances, [&](const device::GpuInstance& instance) {
+    if (device::IsMigProfile(instance.profile)) return false;
+    const auto profile = gpu.model->FindProfile(instance.profile);
+    return !profile || !gpu::Occupancy(*gpu.model).Add({*profile, instance.start});
+  });
+}
+
+}  // namespace
 
 // Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
 // are.
@@ -18,8 +33,12 @@ bool Agent::WantsMps(const cluster::Node& node) {
   return label != node.meta.labels.end() && label->second == "mps";
 }
 
-// What lies on GPUs that are to be divided otherwise goes as it falls free.
+// What lies on GPUs that are to be divided otherwise goes as it falls free. Nobody can plan beside
+// what their models do not have.
 void Agent::LeaveOldModes(Round& round) {
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (HasStrangers(gpu)) round.targets.push_back({gpu.index, {}});
+  }
   if (IsHybrid(*round.node)) return;  // none is old
   const bool to_mps = WantsMps(*round.node);
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
@@ -164,12 +183,15 @@ void Agent::KeepDaemons(Round& round) {
 
 // Those that may have to be switched to MPS or back without being asked for. Of a hybrid node,
 // those that are shared, or were.
-std::vector<device::GpuInfo> Agent::InfosToSwitch(const Round& round) const {
+std::vector<device::GpuInfo> Agent::InfosToSwitch(const Round& round, Time now) const {
   std::vector<device::GpuInfo> infos = round.devices.infos;
   if (!IsHybrid(*round.node)) return infos;
   const std::set<std::string> were_shared = WereShared(round);
   std::erase_if(infos, [&](const device::GpuInfo& info) {
-    return info.share_gib == 0 && !were_shared.contains(info.uuid);
+    // What somebody else's reset brings, or none does now, is not asked for again and again.
+    const bool noted = extras_.resets == ResetRule::kNode && WaitsForReset(info);
+    const bool waits = info.mig_enabled && (noted || reset_pauses_.Pausing(info.index, now));
+    return waits || (info.share_gib == 0 && !were_shared.contains(info.uuid));
   });
   return infos;
 }
@@ -182,8 +204,16 @@ bool Agent::IsServed(const std::string& gpu_uuid) const {
          });
 }
 
-// Whether its MPS daemon is about to serve, for the first time or taken over: no fault, then.
+// Whether its MPS daemon is about to serve, for the first time or taken over: no fault, then, if
+// nothing else is wrong with the GPU.
 bool Agent::IsBeingServed(int gpu) const {
+  if (extras_.health == nullptr) return false;
+  const std::vector<device::HealthCondition> conditions = extras_.health->Conditions();
+  const bool faulty = std::ranges::any_of(conditions, [&](const device::HealthCondition& one) {
+    const bool meant = one.gpu == gpu && !one.instance && one.Disables();
+    return meant && one.kind != device::HealthCondition::Kind::kMps;
+  });
+  if (faulty) return false;
   return extras_.daemons != nullptr &&
          std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
            using enum device::MpsState::Phase;

@@ -3,6 +3,7 @@
 
 #include "controllers/agent_fixture_test.h"
 #include "device/mps_gpus.h"
+#include "gpu/shares.h"
 
 namespace nos::controllers {
 namespace {
@@ -25,9 +26,10 @@ class AgentMpsTest : public AgentTest {
   }
 
   // A new agent, which knows nothing of shares.
-  void Start() {
+  void Start() { Start(gpus_); }
+  void Start(device::Backend& boards) {
     runner_.reset();
-    shares_ = std::make_unique<device::MpsGpus>(gpus_);
+    shares_ = std::make_unique<device::MpsGpus>(boards);
     agent_ =
         std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
                                 kubelet_, AgentExtras{&health_, &metrics_, true, nullptr, needs_});
@@ -131,6 +133,27 @@ TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
   Run();
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
   EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
+}
+
+// A kubelet that has just started says for a moment that nobody holds anything.
+TEST_F(AgentMpsTest, NorIsABoardWithoutMigThatAPodMayHaveWhole) {
+  device::SimGpus boards({{&gpu::SharesOf(15)}}, kNode, Hooks());
+  Start(boards);
+  Json pod = BoundPod("whole", "u", {},
+                      {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}});
+  pod.as_object()["status"] = {{"phase", "Running"},
+                               {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
+  api_.Put(pod);
+  Run();
+  EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kDefault);
+  kubelet_.Assign({"ml", "whole", "c", "nvidia.com/gpu", boards.Info(0).uuid});
+  Run();
+  EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kDefault);
+  kubelet_.Remove("ml", "whole");
+  api_.Remove("pods", "ml/whole");
+  Run();
+  EXPECT_EQ(boards.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
+  runner_.reset();
 }
 
 // The Go system left GPUs in EXCLUSIVE_PROCESS mode.

@@ -259,6 +259,26 @@ TEST_F(AgentResetTest, TimeSlicesStayWhenTheirGpuMayBeCut) {
   EXPECT_EQ(Annotation("status-layout-0"), "2g.12gb@2:free");
 }
 
+// MIG mode came with a reboot, and shares of the GPU are held from before.
+TEST_F(AgentResetTest, ARebootIsNotAskedForAgainAndAgain) {
+  Start(ResetRule::kNode);
+  Run();
+  Plan("1", {{0, "10gb@0"}});
+  Run(seconds(60));
+  Hold("share", "gpu-10gb", Uuid(0) + "::10::0");
+  Run();
+  ASSERT_FALSE(boards_->EnableMig(0).ok());  // somebody else
+  boards_->Reboot();
+  Start(ResetRule::kNode);
+  Run(seconds(60));
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_THAT(RebootCondition(), HasSubstr("GPU 0 leaves MIG mode"));
+  boards_->Reboot();
+  Start(ResetRule::kNode);
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used");
+}
+
 // The agent dies before and after each step of a change of mode.
 TEST_F(AgentResetTest, ConvergesFromAnyState) {
   const std::vector<std::string> layouts = {"gpu@0", "shared@0,shared@2", "7g.40gb@0", "1g.5gb@0",

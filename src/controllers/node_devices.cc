@@ -89,6 +89,7 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     devices.problems.push_back(fmt::format("GPU {}: {}", info.index, why));
     devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
   };
+  if (!division.hybrid && IsPlain(info)) devices.undivided.insert(info.uuid);
   if (!info.problem.empty()) return unreadable(info.problem);
   const bool shared = info.share_gib > 0;
   if (!info.mig_capable && !shared && !division.hybrid) return;
@@ -166,8 +167,8 @@ std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices) {
 // By UUID: complete instances, and GPUs without MIG.
 std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
   std::map<std::string, std::string> resources;
+  for (const std::string& uuid : devices.undivided) resources[uuid] = kWholeGpu;
   for (const device::ObservedGpu* gpu : AllGpus(devices)) {
-    if (!gpu->mig_enabled) resources[gpu->uuid] = kWholeGpu;
     for (const device::GpuInstance& instance : gpu->instances) {
       if (instance.complete) resources[instance.uuid] = ResourceOf(*gpu, instance);
     }
@@ -344,9 +345,8 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
     if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
   const bool slices = untold.contains(std::string(gpu::kTimeSlice));
-  for (const device::ObservedGpu& gpu : devices.gpus) {  // not hybrid: a slice that is left is it
-    const bool free = !gpu.mig_enabled && !devices.holders.contains(gpu.uuid);
-    if (slices && free) devices.doubtful.insert(gpu.uuid);
+  for (const std::string& uuid : devices.undivided) {  // of these a slice that is left is it
+    if (slices && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
   const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, untold, resources);
   devices.unseen_shares = !unseen.empty();

@@ -45,6 +45,9 @@ struct NodeDevices {
   // Pods hold shares of which nobody tells, and that no list has: a former agent has made them, and
   // they take memory of some GPU.
   bool unseen_shares = false;
+  // UUIDs of GPUs that are not divided and may be devices as a whole, those of boards without MIG
+  // included. None on hybrid nodes, where such are instances.
+  std::set<std::string> undivided{};
 
   // Held for sure or in doubt.
   std::set<std::string> Held() const;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "device/plain_gpus.h"
 #include "gpu/modes.h"
 #include "gpu/occupancy.h"
 
@@ -26,7 +27,9 @@ class GpuWork {
     for (const GpuInstance& instance : gpu.instances) {
       const auto profile = gpu.model->FindProfile(instance.profile);
       const gpu::Placement placement{profile.value_or(0), instance.start};
-      if (!profile || !MayLie(placement)) foreign_ = &instance;
+      // What exists in memory only is ours, if of other settings.
+      const bool strange = !profile || !MayLie(placement);
+      if (strange && IsMigProfile(instance.profile)) foreign_ = &instance;
       present_.push_back(placement);
     }
     if (target == nullptr) return;
@@ -93,8 +96,9 @@ class GpuWork {
 
   // Whether the next reset, whoever makes it, would bring a mode that nobody asks for any more.
   bool TakesBack() const {
-    return gpu_.mig_after_reset && wanted_mode_ && !Switches() &&
-           *gpu_.mig_after_reset != (gpu_.mode == Mode::kMig);
+    const bool cut = gpu_.mode == Mode::kMig;
+    return gpu_.mig_after_reset && wanted_mode_ && (*wanted_mode_ == Mode::kMig) == cut &&
+           *gpu_.mig_after_reset != cut;
   }
   Operation::Kind TakeBack() const {
     return gpu_.mode == Mode::kMig ? Operation::Kind::kEnableMig : Operation::Kind::kDisableMig;
@@ -140,7 +144,14 @@ class GpuWork {
   std::vector<Operation> Enable() const {
     if (Switches() || TakesBack()) {
       if (!present_.empty() || used_.contains(gpu_.uuid)) return {};
-      return {{Switches() ? NextSwitch() : TakeBack(), gpu_.index, "", 0, 0, gpu_.uuid}};
+      std::vector<Operation> operations;
+      const auto add = [&](Operation::Kind kind) {
+        operations.push_back({kind, gpu_.index, "", 0, 0, gpu_.uuid});
+      };
+      // First: once the GPU is shared, an MPS daemon has it open.
+      if (TakesBack()) add(TakeBack());
+      if (Switches()) add(NextSwitch());
+      return operations;
     }
     if (gpu_.mig_enabled || wanted_.empty() || used_.contains(gpu_.uuid)) return {};
     return {{Operation::Kind::kEnableMig, gpu_.index, "", 0, 0, gpu_.uuid}};

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "device/sim_gpus.h"
+#include "gpu/shares.h"
 
 namespace nos::device {
 namespace {
@@ -256,6 +257,11 @@ TEST(ActuatorModes, AModeThatWaitsForAResetIsTakenBackForWhoWantsTheOther) {
   EXPECT_EQ(next("gpu@0"), "disable MIG on GPU 0");
   EXPECT_EQ(next("3g.20gb@4"), "enable MIG on GPU 0");
   EXPECT_EQ(next("3g.20gb@4", {"GPU-0"}), "nothing") << "it is used";
+  const gpu::Model& shares = gpu::SharesOf(39);
+  const std::vector<Target> shared{{0, {shares.ParsePlacement("10gb@0").value()}, &shares}};
+  const Progress before = NextOperation(shared, std::vector<ObservedGpu>{gpu}, {});
+  ASSERT_TRUE(before.next);
+  EXPECT_EQ(before.next->ToString(), "disable MIG on GPU 0") << "before a daemon has it open";
   gpu.mig_after_reset = false;
   EXPECT_EQ(next("gpu@0"), "create gpu@0 on GPU 0");
   gpu.mode = Mode::kMig;

@@ -292,6 +292,20 @@ TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
               testing::Not(HasSubstr("PartitioningIncomplete")));
 }
 
+// Daemons answer whatever the GPU does.
+TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
+  PutNode("mps", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
+                  {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
+  RunAgent();
+  board_.Add({device::HealthCondition::Kind::kXid, 0, {}, 79, "it has fallen off the bus"});
+  Json node = *api_.Find("nodes", "n");
+  MakeObject(node, "metadata", "annotations")["nos.nebuly.com/spec-partitioning-plan"] = "2";
+  MakeObject(node, "metadata", "annotations")["nos.nebuly.com/spec-layout-0"] = "20gb@0";
+  api_.Put(node);
+  RunAgent();
+  EXPECT_THAT(results_.back(), HasSubstr("GpuUnhealthy"));
+}
+
 // Nobody is given a part before its daemon serves, and the instance goes only when that has ended.
 TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
   const std::vector<gpu::InstancePart> divided = {{"3g.71gb", 2}};
