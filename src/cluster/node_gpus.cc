@@ -268,7 +268,10 @@ class NodeReader {
       return false;
     }
     gpu.instances = std::move(instances).value();
-    HeedLimit(gpu);
+    if (!HeedLimit(gpu)) {
+      Problem(gpu.index, "too many kinds of shared GPUs are told of; the GPU is left alone");
+      return false;
+    }
     gpu.assumed_starts = !reported.layout && !gpu.instances.empty();
     if (reported.layout) NameHolders(reported.holders, gpu);
     return true;
@@ -276,15 +279,19 @@ class NodeReader {
 
   // The number of shares that a GPU may have may have been lowered while pods ran: theirs stay, and
   // of free ones as many as there may be.
-  static void HeedLimit(Gpu& gpu) {
+  // False: what it would be then is not known.
+  static bool HeedLimit(Gpu& gpu) {
     const int all = static_cast<int>(gpu.instances.size());
-    if (!gpu.model->counted() || all <= gpu.model->most_instances()) return;
+    if (!gpu.model->counted() || all <= gpu.model->most_instances()) return true;
     const auto used = std::ranges::count(gpu.instances, true, &Instance::used);
     const int most = std::max(gpu.model->most_instances(), static_cast<int>(used));
-    gpu.model = &gpu::SharesOf(gpu.model->slots(), most);
+    const gpu::Model* model = gpu::FindShares(gpu.model->slots(), most);
+    if (model == nullptr) return false;
+    gpu.model = model;
     int left = most - static_cast<int>(used);
     std::erase_if(gpu.instances,
                   [&](const Instance& instance) { return !instance.used && left-- <= 0; });
+    return true;
   }
 
   // The model with which a layout of so many shares can be read: profiles are the same.

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kWholePart = "GPU", kTimePart = "TIME-", kPlainPrefix = "GPU-";
 constexpr std::string_view kPlainSuffix = "GB";
-constexpr size_t kMostModels = 1024;      // names come from outside
-constexpr size_t kMostLayouts = 300'000;  // of all of them, at some 300 bytes
+constexpr size_t kMostModels = 1024;      // of a kind: names come from outside
+constexpr size_t kMostLayouts = 300'000;  // of all of a kind, at some 300 bytes
 constexpr std::string_view kPartMark = ".mps", kMigResource = "nvidia.com/mig-";
 constexpr size_t kMostPartsText = 1024;
 constexpr size_t kMostProfiles = 32;  // of a layout table
@@ -286,13 +286,16 @@ const Model* ModesBook::Find(const Catalogue& catalogue, std::string_view name) 
   const std::lock_guard lock(mutex_);
   const auto known = models_.find(name);
   if (known != models_.end()) return known->second.get();
-  if (models_.size() >= kMostModels) return nullptr;
   const auto modes = Parse(catalogue, name);
   if (!modes) return nullptr;
+  Made& made = modes->mig == nullptr ? plain_ : modes->parts.empty() ? boards_ : divided_;
+  const bool bounded = &made != &boards_;  // the catalogue is
+  if (bounded && made.models >= kMostModels) return nullptr;
+  ++made.models;
   std::unique_ptr<const Model> model = ModesBuilder(*modes).Build();
   const size_t size = model == nullptr ? 0 : model->layouts().size();
-  if (layouts_ + size > kMostLayouts) model = nullptr;
-  if (model != nullptr) layouts_ += size;
+  if (bounded && made.layouts + size > kMostLayouts) model = nullptr;
+  if (model != nullptr) made.layouts += size;
   return models_.emplace(name, std::move(model)).first->second.get();
 }
 

@@ -81,7 +81,12 @@ class ModesBook {
  private:
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<const Model>, std::less<>> models_;
-  size_t layouts_ = 0;  // of all of them
+  struct Made {
+    size_t models = 0, layouts = 0;
+  };
+  // GPUs of no known board, boards of the catalogue as they are, and those with divided instances:
+  // who tells of ever new ones of a kind leaves room for the others.
+  Made plain_, boards_, divided_;
 };
 
 }  // namespace nos::gpu

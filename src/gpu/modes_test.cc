@@ -313,5 +313,18 @@ TEST(ModesTest, NamesHaveOneSpelling) {
   EXPECT_EQ(&Find("H100-80GB+GPU"), &Find("H100-80GB+GPU")) << "made once";
 }
 
+// Any node may tell of any.
+TEST(ModesTest, WhoTellsOfManyGpusLeavesRoomForTheBoardsThatAreKnown) {
+  const Result<Catalogue> catalogue = Catalogue::Load("{}");
+  ASSERT_TRUE(catalogue.ok());
+  const Model* last = nullptr;
+  for (int gib = 1; gib <= kMostModesGib; ++gib) {
+    last = catalogue->FindModes("GPU-" + std::to_string(gib) + "GB+GPU");
+  }
+  EXPECT_EQ(last, nullptr);
+  EXPECT_NE(catalogue->FindModes("A100-80GB+GPU+TIME-4"), nullptr);
+  EXPECT_NE(catalogue->FindModes("H100-80GB+3g.40gb.mps4+GPU"), nullptr);
+}
+
 }  // namespace
 }  // namespace nos::gpu

@@ -1,6 +1,7 @@
 #include "gpu/shares.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,24 +54,30 @@ Profile ProfileOf(int share, int gib, int clients) {
   return profile;
 }
 
-}  // namespace
+constexpr size_t kUnbounded = SIZE_MAX;
 
-const Model& SharesOf(int gib, int clients) {
+// Null: there are `most` already, and it is none of them.
+const Model* FindWithin(int gib, int clients, size_t most) {
   static std::mutex mutex;
   static std::map<std::pair<int, int>, std::unique_ptr<const Model>> models;
   gib = std::clamp(gib, 1, kMostSharedGib);
   clients = std::clamp(clients, 1, kMostClients);
   const std::lock_guard lock(mutex);
-  std::unique_ptr<const Model>& model = models[{gib, clients}];
-  if (model == nullptr) {
-    CountedSpec spec{NameOf(gib, clients), gib, kComputeSlices, clients, {}};
-    for (int share = 1; share <= std::min(gib, kMostShareGib); ++share) {
-      spec.profiles.push_back(ProfileOf(share, gib, clients));
-    }
-    model = BuildCounted(std::move(spec));
+  const auto known = models.find({gib, clients});
+  if (known != models.end()) return known->second.get();
+  if (models.size() >= most) return nullptr;
+  CountedSpec spec{NameOf(gib, clients), gib, kComputeSlices, clients, {}};
+  for (int share = 1; share <= std::min(gib, kMostShareGib); ++share) {
+    spec.profiles.push_back(ProfileOf(share, gib, clients));
   }
-  return *model;
+  return (models[{gib, clients}] = BuildCounted(std::move(spec))).get();
 }
+
+}  // namespace
+
+const Model& SharesOf(int gib, int clients) { return *FindWithin(gib, clients, kUnbounded); }
+
+const Model* FindShares(int gib, int clients) { return FindWithin(gib, clients, kMostShareModels); }
 
 const Model* SharesOfMemory(int64_t mib, int clients) {
   const int64_t gib = (mib - kShareOverheadMib) / 1024;
@@ -89,7 +96,7 @@ const Model* FindShares(std::string_view name) {
   }
   const int64_t gib = NumberIn(memory, kNamePrefix, kNameSuffix);
   if (gib < 1 || gib > kMostSharedGib) return nullptr;
-  return &SharesOf(static_cast<int>(gib), static_cast<int>(clients));
+  return FindShares(static_cast<int>(gib), static_cast<int>(clients));
 }
 
 bool IsShareResource(std::string_view resource) {

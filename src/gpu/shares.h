@@ -12,6 +12,7 @@
 // Thread-safe; the models are made once and live as long as the program.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -33,7 +34,11 @@ inline constexpr int kShareOverheadMib = 512;
 const Model& SharesOf(int gib, int clients = kMostShares);
 // Of what the driver says the GPU has: whole GiB, never rounded up. Null: not even one.
 const Model* SharesOfMemory(int64_t mib, int clients = kMostShares);
-// By its name. Null: there is no such.
+// The same for who was told by others. A model takes some 100 kB and stays: as soon as there are
+// kMostShareModels, no others are made. Null: it would be such a one.
+const Model* FindShares(int gib, int clients);
+inline constexpr size_t kMostShareModels = 512;
+// By its name. Null: there is no such, or there are too many.
 const Model* FindShares(std::string_view name);
 
 // "nvidia.com/gpu-10gb", and no other way to write it.

@@ -67,6 +67,21 @@ TEST(SharesTest, SomeHaveFewerClientsThanOthers) {
   EXPECT_TRUE(Occupancy(few).Add({one, 40})) << "a number is a name: what a pod has may have any";
 }
 
+// Any node may tell of any: what is made of it stays as long as the program runs.
+TEST(SharesTest, OthersCannotHaveThemMadeWithoutEnd) {
+  const Model& known = SharesOf(79);
+  size_t made = 0;
+  for (int gib = kMostSharedGib; gib > 950; --gib) {
+    for (int clients = 1; clients <= kMostClients; ++clients) {
+      made += FindShares(gib, clients) != nullptr ? 1 : 0;
+    }
+  }
+  EXPECT_LE(made, kMostShareModels);
+  EXPECT_EQ(FindShares("MPS-951GB+CLIENTS-59"), nullptr);
+  EXPECT_EQ(FindShares("MPS-79GB"), &known);
+  EXPECT_EQ(SharesOf(951, 59).slots(), 951);  // by who knows what there is
+}
+
 TEST(SharesTest, PlacementsAreNumbers) {
   const Model& model = SharesOf(40);
   const auto placement = model.ParsePlacement("10gb@59");

@@ -102,6 +102,8 @@ class CheapestFinder {
       if (asked > free) return false;
     }
     for (size_t c = 0; c < wanted_.size(); ++c) {
+      // Of pods with several slices one after the other may take up room in which more would lie.
+      if (types_.shapes[types_.classes[c].shape].slice_count > 1) continue;
       int64_t most = 0;  // of it, if no others were there
       for (size_t t = 0; t < node_types_.size(); ++t) {
         most += int64_t{coverer_.Alone(static_cast<int>(c), static_cast<int>(t))} * number(t);

@@ -146,6 +146,16 @@ TEST_F(GrowthTest, WholeGpusSharesAndSlicesOfOneHybridNode) {
   EXPECT_EQ(plan_.served, 15);
 }
 
+// One after the other, three of them take up the room of four.
+TEST_F(GrowthTest, AMixThatServesThemOnlyIfTheyLieCloserIsNotPassedOver) {
+  pools_ = {Now(PoolOf("three", kA100, 3, 64, 3, "2")), Now(PoolOf("four", kA100, 4, 64, 3, "3"))};
+  Pods("p", 4, {"2g.10gb", "3g.20gb"}, "1");
+  Make();
+  EXPECT_EQ(plan_.served, 4);
+  EXPECT_THAT(Counts(), ElementsAre(1, 0));
+  EXPECT_TRUE(plan_.proven);
+}
+
 TEST_F(GrowthTest, WhatIsOnItsWayOrDueIsFilledFirst) {
   cluster::NodePool due = PoolOf("due", "", 0, 8, 10, "9");
   due.min = 1;

@@ -47,11 +47,12 @@ struct Told {
 // As the agent begins: on the Ampere generation MIG mode changes with a reset only, so it stays
 // off.
 Told HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
-  const gpu::Model* mig = model != nullptr && model->architecture() != "Ampere" ? model : nullptr;
-  const int most = mig != nullptr ? mig->compute_slices() : gpu::kMostTimeSlices;
-  const gpu::Modes modes{mig,
-                         static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMostModesGib)),
-                         true, std::min<int>(pool.gpu.time_slices, most)};
+  const bool stays_off = model != nullptr && model->architecture() == "Ampere";
+  gpu::Modes modes{stays_off ? nullptr : model,
+                   static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMostModesGib)), true};
+  // The agent gives time slices where they would lie if it could be cut.
+  if (stays_off && model->slots() < gpu::kPlainSlots) modes.slots = model->slots();
+  modes.time_slices = std::min<int>(pool.gpu.time_slices, gpu::MostTimeSlices(modes));
   const gpu::Model* shares = gpu::SharesOfMemory(mib);
   return {gpu::NameOf(modes), shares == nullptr ? "" : shares->name()};
 }

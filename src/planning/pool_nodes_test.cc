@@ -77,6 +77,10 @@ TEST(PoolNodesTest, SharedAndHybridNodesAreAsTheirAgentsTell) {
   // Its MIG mode stays off.
   const cluster::NodeInfo ampere = InfoOf(Pool("A100-80GB", 1, Partitioning::kHybrid));
   EXPECT_EQ(ampere.gpus.gpus.at(0).model->name(), "GPU-80GB+GPU");
+  // And so its time slices are no more than it has parts in MIG mode.
+  NodePool small = Pool("A30", 1, Partitioning::kHybrid);
+  small.gpu.time_slices = 7;
+  EXPECT_EQ(InfoOf(small).gpus.gpus.at(0).model->name(), "GPU-24GB-4+GPU+TIME-4");
 }
 
 TEST(PoolNodesTest, CountsTheNodesThatAreAPoolsOwn) {

@@ -94,15 +94,26 @@ std::optional<int64_t> GbOfModel(const cluster::Node& node) {
   return most > 0 ? std::optional(most) : std::nullopt;
 }
 
+// "MINE-96GB+GPU+TIME-4": 4, whether the board is known here or only to who has a file of its own
+// beside the catalogue. 0: none, or no such name.
+int64_t TimeSlicesIn(std::string_view model) {
+  constexpr std::string_view kPart = "+TIME-";
+  const size_t at = model.rfind(kPart);
+  if (at == std::string_view::npos) return 0;
+  const auto count = ParseInt(model.substr(at + kPart.size()));
+  return count && *count > 1 && *count <= gpu::kMostTimeSlices ? *count : 0;
+}
+
 // The fewest time slices that a GPU of a hybrid node has; 1: they have none.
 int64_t TimeSlicesOf(const cluster::Node& node) {
   int64_t fewest = 0;
-  ForEachModel(node, [&](const gpu::Model& model) {
-    const auto slice = model.FindProfile(gpu::kTimeSlice);
-    if (!slice) return;
-    const int64_t count = model.profile(*slice).max_count;
-    fewest = fewest == 0 ? count : std::min(fewest, count);
-  });
+  const auto& told = node.meta.annotations;
+  for (const std::string_view key : {kModel, kOtherModel}) {
+    for (auto at = told.lower_bound(key); at != told.end() && at->first.starts_with(key); ++at) {
+      const int64_t count = TimeSlicesIn(at->second);
+      if (count > 0) fewest = fewest == 0 ? count : std::min(fewest, count);
+    }
+  }
   return std::max<int64_t>(fewest, 1);
 }
 

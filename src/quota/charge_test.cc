@@ -97,5 +97,17 @@ TEST(ChargeTest, HostileAmountsCountForNoLessThanNothing) {
   EXPECT_EQ(charge.Get(cluster::InternResource(kGpuMemory)), Amount{INT64_MAX} * 32);
 }
 
+// The catalogue's own boards are not all that there are.
+TEST(ChargeTest, ATimeSliceOfABoardOfAUsersFileIsNoWholeGpu) {
+  cluster::Node node;
+  node.meta.labels = {{"nvidia.com/gpu.memory", "98304"}};
+  node.meta.annotations["nos.nebuly.com/status-model-0"] = "MINE-96GB+GPU+TIME-4";
+  EXPECT_EQ(GpuWorthOf(&node, {}), (GpuWorth{96, 24}));
+  for (const char* name : {"MINE-96GB+GPU+TIME-", "MINE-96GB+GPU+TIME-99", "+TIME-4x", "TIME-0"}) {
+    node.meta.annotations["nos.nebuly.com/status-model-0"] = name;
+    EXPECT_EQ(GpuWorthOf(&node, {}), (GpuWorth{96, 96})) << name;
+  }
+}
+
 }  // namespace
 }  // namespace nos::quota
