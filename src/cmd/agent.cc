@@ -264,6 +264,7 @@ MpsBackends MakeMpsBackends(const Config& config, device::Backend& driver,
   const auto offered = [&pod_resources]() -> Result<std::vector<std::string>> {
     NOS_ASSIGN(const auto devices, pod_resources.Allocatable());
     std::vector<std::string> ids;
+    ids.reserve(devices.size());
     for (const kubelet::OfferedDevice& device : devices) ids.push_back(device.device_id);
     return ids;
   };
@@ -271,6 +272,15 @@ MpsBackends MakeMpsBackends(const Config& config, device::Backend& driver,
   made.nebuly = gpus.get();
   made.gpus = std::move(gpus);
   return made;
+}
+
+std::unique_ptr<controllers::NvidiaPlugin> MakeNvidia(Config& config, const std::string& node,
+                                                      kube::Transport& transport,
+                                                      kubelet::PodResourcesClient& pod_resources,
+                                                      const Clock& clock) {
+  config.nvidia.node = node;
+  return std::make_unique<controllers::NvidiaPlugin>(
+      config.nvidia, transport, [&pod_resources] { return pod_resources.Allocatable(); }, clock);
 }
 
 // Null where shares are nos's own.
@@ -346,15 +356,10 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_RETURN_IF_ERROR(backend.ListGpus().status());
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
   kube::MeteredTransport metered(http, metrics);
-  std::unique_ptr<kubelet::DevicePluginServer> builtin;
-  std::unique_ptr<controllers::NvidiaPlugin> nvidia;
-  if (config.plugin == "builtin") {
-    builtin = MakeBuiltin(config, daemons, backend, look);
-  } else {
-    config.nvidia.node = flags.node;
-    nvidia = std::make_unique<controllers::NvidiaPlugin>(
-        config.nvidia, metered, [&] { return pod_resources.Allocatable(); }, clock);
-  }
+  const auto builtin =
+      config.plugin == "builtin" ? MakeBuiltin(config, daemons, backend, look) : nullptr;
+  const auto nvidia =
+      builtin ? nullptr : MakeNvidia(config, flags.node, metered, pod_resources, clock);
   kubelet::DevicePlugin& own = builtin ? static_cast<kubelet::DevicePlugin&>(*builtin) : *nvidia;
   const std::unique_ptr<controllers::NebulyPlugin> nebuly =
       MakeNebuly(config, flags.node, own, metered, pod_resources, mps, backend, clock);

@@ -25,6 +25,7 @@ std::string GpuLayout(const cluster::Gpu& gpu) {
 
 std::string_view WayOf(const cluster::Gpu& gpu) {
   std::vector<gpu::Placement> there;
+  there.reserve(gpu.instances.size());
   for (const cluster::Instance& instance : gpu.instances) there.push_back(instance.placement);
   return gpu::WayOf(*gpu.model, there);
 }

@@ -18,6 +18,7 @@ using planning::PlannedInstance;
 // In which it is used in the end.
 std::string_view WayOf(const PlannedGpu& gpu) {
   std::vector<gpu::Placement> there;
+  there.reserve(gpu.layout.size());
   for (const PlannedInstance& instance : gpu.layout) there.push_back(instance.placement);
   return gpu::WayOf(*gpu.model, there);
 }

@@ -94,6 +94,7 @@ std::string GpuLine(const TopGpu& gpu, size_t columns, size_t way, bool colour) 
 size_t WayWidth(const TopRows& rows, size_t columns) {
   constexpr size_t kSlots = 32;  // characters for them at least
   std::vector<GpuRow> gpus;
+  gpus.reserve(rows.gpus.size());
   for (const TopGpu& gpu : rows.gpus) gpus.push_back(gpu.row);
   const size_t way = WayColumn(gpus);
   return columns < kNode + kUse + kMemory + way + kSlots ? 0 : way;

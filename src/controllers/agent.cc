@@ -72,7 +72,7 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       backend_(backend),
       pod_resources_(pod_resources),
       device_plugin_(device_plugin),
-      extras_(extras),
+      extras_(std::move(extras)),
       drains_({config.settle, config.drain_timeout}),
       failures_({config.first_pause, config.longest_pause}, config.failures_before_giving_up),
       reset_pauses_({config.first_reset_pause, config.longest_reset_pause}) {}

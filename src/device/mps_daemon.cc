@@ -150,7 +150,7 @@ Status MpsDaemon::Begin() {
   Update([](MpsState& state) { ++state.starts; });
   const auto deadline = Clock::now() + options_.start_within;
   for (Duration look = kFirstLook;; look = 2 * look) {
-    const Status answers = Configure();
+    Status answers = Configure();
     if (answers.ok()) {
       (void)Look();  // Serve finds out if it answers no more
       return answers;

@@ -235,6 +235,7 @@ class Explainer {
     };
     std::ranges::sort(ranked, {}, key);
     std::vector<Reason> reasons;
+    reasons.reserve(ranked.size());
     for (auto& [rank, reason] : ranked) reasons.push_back(std::move(reason));
     return reasons;
   }
