@@ -98,6 +98,18 @@ void ReadPartitioning(Field& from, Partitioning& to) {
   from.Fail(fmt::format("{} is none of none, mig, mps, hybrid", Quoted(text)));
 }
 
+void ReadSignal(Field& from, PoolSignal& to) {
+  std::string text;
+  from.Read(text);
+  using enum PoolSignal;
+  for (const PoolSignal each : {kNone, kPods, kProvisioningRequest}) {
+    if (NameOf(each) != text) continue;
+    to = each;
+    return;
+  }
+  from.Fail(fmt::format("{} is none of Pods, ProvisioningRequest", Quoted(text)));
+}
+
 void ReadPositive(Field& from, Quantity& to) {
   from.Read(to);
   if (to < Quantity()) from.Fail("must not be negative");
@@ -142,12 +154,13 @@ void ReadSpec(Field& spec, NodePool& to, ResourceList& beside) {
                At("startSeconds", to.start_seconds, Within(0, kMostStartSeconds)),
                At("scaleTargetRef", to.target, ReadTarget),
                At("webhook", [&](Field& webhook) { webhook.Members(At("url", to.webhook)); }),
-               At("deleteAnnotation", to.delete_annotation),
+               At("signal", to.signal, ReadSignal), At("deleteAnnotation", to.delete_annotation),
                At("nodeSelector", to.node_selector, ReadLabels));
 }
 
 void ReadPoolStatus(Field& from, NodePool& to) {
-  from.Members(At("nodes", to.nodes), At("wanted", to.wanted),
+  from.Members(At("nodes", to.nodes), At("wanted", to.wanted), At("asked", to.asked),
+               At("failures", to.failures), At("closedUntil", to.closed_until),
                At("conditions", to.conditions, ReadCondition));
 }
 
@@ -218,10 +231,18 @@ bool IsUrl(std::string_view url) {
 Status CheckTarget(const NodePool& pool) {
   const ScaleTarget& target = pool.target;
   const bool scales = !target.name.empty() || !target.kind.empty();
-  if (scales == !pool.webhook.empty()) {
+  const bool hook = !pool.webhook.empty(), signals = pool.signal != PoolSignal::kNone;
+  if (scales + hook + signals != 1) {
     return Invalid(
-        "spec: needs either scaleTargetRef (an object with the subresource scale) or webhook.url, "
-        "and not both");
+        "spec: needs one of scaleTargetRef (an object with the subresource scale), webhook.url, "
+        "and signal (to another autoscaler), and no two of them");
+  }
+  if (signals) {
+    return pool.delete_annotation.empty()
+               ? Status::Ok()
+               : Wrong("deleteAnnotation",
+                       "is for scaleTargetRef: nodes of a pool with a signal "
+                       "are taken away by whoever makes them");
   }
   if (!scales) {
     if (!IsUrl(pool.webhook)) {
@@ -311,6 +332,18 @@ std::string_view NameOf(Partitioning partitioning) {
       break;
   }
   return "none";
+}
+
+std::string_view NameOf(PoolSignal signal) {
+  switch (signal) {
+    case PoolSignal::kPods:
+      return "Pods";
+    case PoolSignal::kProvisioningRequest:
+      return "ProvisioningRequest";
+    case PoolSignal::kNone:
+      break;
+  }
+  return "";
 }
 
 bool IsOf(const NodePool& pool, const Node& node) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 
 namespace nos::cluster {
 
+inline constexpr std::string_view kPoolGroup = "nos.nebuly.com";
+inline constexpr std::string_view kPoolVersion = "v1alpha1";
 inline constexpr std::string_view kNodePool = "NodePool";
 inline constexpr std::string_view kNodePools = "nodepools";
 // On the Machine of a node that is to go when its set is made smaller. Source: Cluster API,
@@ -40,6 +43,13 @@ struct ScaleTarget {
   std::string api_version, kind, ns, name;  // "cluster.x-k8s.io/v1beta1", "MachineDeployment"
 };
 
+// How nodes are asked for where another autoscaler makes them: by what it looks at.
+enum class PoolSignal {
+  kNone,                 // nobody else makes them
+  kPods,                 // pods that wait and fit nowhere but on a node of this pool
+  kProvisioningRequest,  // autoscaling.x-k8s.io, for as many such pods
+};
+
 struct NodePool {
   ObjectMeta meta;
   PoolGpus gpu;
@@ -50,18 +60,23 @@ struct NodePool {
   int32_t min = 0, max = 0;     // nodes
   Quantity price;               // of a node for an hour, in any currency; 0: not told
   int32_t start_seconds = 300;  // from asking for a node until it takes pods
-  // One of the two.
+  // One of the three.
   ScaleTarget target;   // no name: there is none
   std::string webhook;  // URL; "": there is none
+  PoolSignal signal = PoolSignal::kNone;
   // On the machine of a node that is to go, before there are fewer; "": no node can be named.
   std::string delete_annotation;
   StringMap node_selector;  // the labels by which its nodes are known; at least one
   // status
   int32_t nodes = 0, wanted = 0;
+  std::optional<Time> asked;         // when more were last asked for
+  int32_t failures = 0;              // times in a row that nodes did not come
+  std::optional<Time> closed_until;  // no further ones are asked for before
   std::vector<Condition> conditions;
 };
 
 std::string_view NameOf(Partitioning partitioning);  // "none", "mig", "mps", "hybrid"
+std::string_view NameOf(PoolSignal signal);          // "", "Pods", "ProvisioningRequest"
 
 // Whether it is one of the pool's nodes, by its labels.
 bool IsOf(const NodePool& pool, const Node& node);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cluster/elastic_quota.h"
+#include "cluster/node_pool.h"
 #include "cluster/objects.h"
 
 namespace nos::cluster {
@@ -183,6 +184,7 @@ struct Surroundings {
   Table<SchedulingGroup> scheduling_groups;
   Table<Workload> workloads;
   Table<ElasticQuota> quotas, composite_quotas;
+  Table<NodePool> pools;
 };
 
 // As ReadPod: what is not known is ignored, a known field of the wrong type is an error with its
@@ -244,6 +246,7 @@ void ForEachAroundKind(Visit visit) {
         &S::quotas);
   visit({kQuotaGroup, kQuotaVersion, "compositeelasticquotas", kCompositeQuota, true},
         ReadCompositeElasticQuota, &S::composite_quotas);
+  visit({kPoolGroup, kPoolVersion, kNodePools, kNodePool, false}, ReadNodePool, &S::pools);
 }
 
 // Reads an object of one of these kinds, in this version, and puts it into its table. False: it is

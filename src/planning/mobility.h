@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cluster/snapshot.h"
+#include "planning/planner.h"
 
 namespace nos::planning {
 
@@ -51,6 +52,13 @@ struct Mobility {
 // of a controller, local data, and its gang. Members of gangs stay otherwise: the others would
 // wait for them.
 Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules);
+
+// A pod that is to run elsewhere.
+struct Move {
+  std::shared_ptr<const cluster::Pod> pod;  // as it runs
+  std::string from, to;
+  std::vector<AssignedDevice> devices;  // that it gets there
+};
 
 // What the eviction API would let go, while more and more pods are counted as gone. Unlike for
 // preemption (scheduling/budgets.h) an empty selector means all pods of the namespace, and a pod of

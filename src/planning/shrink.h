@@ -34,12 +34,6 @@ struct ShrinkOptions {
   std::function<bool()> out_of_time;
 };
 
-struct Move {
-  std::shared_ptr<const cluster::Pod> pod;  // as it runs
-  std::string from, to;
-  std::vector<AssignedDevice> devices;  // that it gets there
-};
-
 struct EmptiedNode {
   int pool = 0;  // of those given
   std::string name;

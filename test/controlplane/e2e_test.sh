@@ -94,7 +94,7 @@ say "no permission was there for nothing"
 rarely='patch events|create leases'
 grep -q 'patch nodes' <(granted clusterrole/nos-mig-agent) || fail "cannot read the roles"
 # The kinds of gangs and quotas are not served here.
-unserved='watch (podgroups|workloads|(composite)?elasticquotas)'
+unserved='watch (podgroups|workloads|nodepools|(composite)?elasticquotas)'
 needless=$(comm -23 \
   <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
   <(used nos-gpu-partitioner) | grep -vxE "$rarely|$unserved")

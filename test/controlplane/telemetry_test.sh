@@ -47,7 +47,7 @@ k create clusterrole "$a-watch" --verb=list,watch \
   --resource=replicasets.apps,statefulsets.apps,poddisruptionbudgets.policy >/dev/null || fail "no role"
 k patch clusterrole "$a-watch" --type=json -p '[{"op":"add","path":"/rules/-","value":{"apiGroups":
   ["nos.nebuly.com","scheduling.x-k8s.io","scheduling.k8s.io"],"resources":["elasticquotas",
-  "compositeelasticquotas","podgroups","workloads"],"verbs":["list","watch"]}}]' >/dev/null || fail "no role"
+  "compositeelasticquotas","nodepools","podgroups","workloads"],"verbs":["list","watch"]}}]' >/dev/null || fail "no role"
 k create clusterrolebinding "$a-watch" --clusterrole="$a-watch" \
   --serviceaccount="$a:server" >/dev/null || fail "no binding"
 token() { k -n "$a" create token "$1"; }

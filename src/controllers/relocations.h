@@ -1,0 +1,124 @@
+// Pods on their way to other nodes, and nodes that are emptied. Nothing is evicted before its new
+// place is held: by a pod of our own, the placeholder, that asks for the same and runs there.
+//
+//   Relocations relocations(config);
+//   relocations.Start(relocation, client, now);     // of a node, or for a pod that waits
+//   Outcome next = relocations.Step(view, client, clock);
+//   for (const RelocationNote& note : relocations.TakeNotes()) ...
+//
+// One relocation, all or nothing until its first eviction:
+//   1. its node, if it is to go, is cordoned and marked (kRemoval);
+//   2. a placeholder for each move is made; the partitioner and the scheduler treat it as any pod;
+//   3. when all of them have their nodes, the pods are evicted through the eviction API, as budgets
+//      and grace periods let them go;
+//   4. when the successor of an evicted pod waits (or none comes), its placeholder is deleted;
+//   5. when nothing else is on the node, it is `emptied`: the pool may be made smaller by it.
+// What goes wrong before the first eviction, or takes too long, calls all of it off: placeholders
+// are deleted, the node takes pods again. Afterwards what has moved has moved, and the rest stays.
+//
+// All that must outlive a crash stands in the cluster: in annotations of nodes and placeholders. It
+// trusts none of them to be its own or whole: what cannot be read is called off. One owner thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controllers/reconciler.h"
+#include "planning/mobility.h"
+
+namespace nos::controllers {
+
+// On a node that is to go: JSON {"pool":"a100","id":"r-7k2","since":"2026-01-01T00:00:00Z",
+// "state":"Emptying"}. States: Emptying, Emptied, Asked (its pool is told; `wanted` says how many
+// nodes that leaves).
+inline constexpr std::string_view kRemoval = "nos.nebuly.com/removal";
+// On a placeholder: JSON {"id":"r-7k2","of":3,"pod":"ml/train-0","uid":"...","from":"gpu-1",
+// "to":"gpu-2","for":"ml/big"}; `for` is absent when a node is emptied.
+inline constexpr std::string_view kPlaceFor = "nos.nebuly.com/place-for";
+// Label of placeholders, so that they are found.
+inline constexpr std::string_view kPlaceholder = "nos.nebuly.com/placeholder";
+
+struct RelocationConfig {
+  std::string ns = "nos";                              // where placeholders are made
+  std::string image;                                   // of placeholders
+  std::vector<std::string> command;                    // of placeholders; empty: the image's own
+  Duration hold_deadline = std::chrono::minutes(3);    // for all places to be held
+  Duration drain_deadline = std::chrono::minutes(15);  // for budgets to let pods go
+  Duration successor_deadline = std::chrono::seconds(30);  // for who makes the pod anew
+  Duration evict_again = std::chrono::seconds(5);          // after a budget has refused
+  planning::MobilityRules rules;
+};
+
+struct Relocation {
+  std::string id;                     // NewId; of DNS labels
+  std::string node;                   // that is emptied; "": none
+  std::string pool;                   // of the node
+  std::string for_pod;                // "ns/name": that waits for room; "": none
+  std::vector<planning::Move> moves;  // none: the node is empty already
+};
+
+struct RelocationNote {
+  enum class Kind {
+    kStarted,
+    kHeld,       // all places are; the evictions begin
+    kEvicted,    // one pod
+    kCalledOff,  // nothing was evicted, or no more will be
+    kMoved,      // done; a node is emptied
+  } kind = Kind::kStarted;
+  std::string id, node, pool, for_pod;
+  std::string pod, to;  // of kEvicted
+  std::string message;  // one sentence for a person
+};
+
+// A node that is on its way out.
+struct Removal {
+  enum class State { kEmptying, kEmptied, kAsked } state = State::kEmptying;
+  std::string pool, id;
+  Time since{};                   // in this state
+  std::optional<int32_t> wanted;  // of kAsked: nodes of the pool that are left
+};
+std::string WriteRemoval(const Removal& removal);
+// Error: kInvalid.
+Result<Removal> ReadRemoval(std::string_view text);
+// Of the node; none: it stays. What cannot be read counts as none.
+std::optional<Removal> RemovalOf(const cluster::Node& node);
+bool IsPlaceholder(const cluster::Pod& pod);
+
+class Relocations {
+ public:
+  explicit Relocations(RelocationConfig config) : config_(std::move(config)) {}
+
+  static std::string NewId(uint64_t number);
+
+  // Cordons the node and makes the placeholders. Whatever of it fails, the next Step mends or calls
+  // off. REQUIRES: neither its node nor its pods are in a relocation.
+  Status Start(const Relocation& relocation, const View& view, kube::Client& client, Time now);
+  // The next thing for each relocation that is in the caches.
+  Outcome Step(const View& view, kube::Client& client, const Clock& clock);
+  // Stops emptying the node and lets it take pods again, unless something was evicted. For when its
+  // room is needed. Returns whether it does stay.
+  bool CallOff(const std::string& node, std::string_view why, const View& view,
+               kube::Client& client, Time now);
+  // Takes mark and cordon off a node that stays after all, whatever its state.
+  Status Keep(const cluster::Node& node, kube::Client& client);
+  // Writes that the pool is told, or will be at once.
+  Status MarkAsked(const cluster::Node& node, int32_t wanted, kube::Client& client, Time now);
+
+  // Keys of pods that are on their way, and of those that they make room for.
+  std::set<std::string, std::less<>> Busy(const View& view) const;
+  // How many relocations there are in the caches.
+  int Count(const View& view) const;
+  std::vector<RelocationNote> TakeNotes();
+
+ private:
+  RelocationConfig config_;
+  std::vector<RelocationNote> notes_;
+};
+
+}  // namespace nos::controllers
