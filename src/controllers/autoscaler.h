@@ -31,6 +31,7 @@
 #include "controllers/reconciler.h"
 #include "controllers/relocations.h"
 #include "controllers/runner.h"
+#include "controllers/scaling_signal.h"
 #include "gpu/catalogue.h"
 #include "planning/growth.h"
 #include "planning/planner.h"
@@ -68,6 +69,7 @@ struct AutoscalerConfig {
   int moves_per_hour = 20, moves_per_namespace = 5;  // an hour
   size_t remembered_decisions = 1000;
   RelocationConfig relocations;
+  SignalConfig signal;
 };
 
 // One thing that was decided, for people and telemetry.

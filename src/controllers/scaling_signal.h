@@ -1,0 +1,50 @@
+// Demand shown to the autoscaler that makes the nodes of a pool with a `signal`
+// (cluster/node_pool.h): for each node that is missing one pod that waits and fits on an empty node
+// of that pool alone, or one ProvisioningRequest for all of them.
+//
+//   ScalingSignal signal(config);
+//   NOS_RETURN_IF_ERROR(signal.Show(pool, 3, view, client, now));   // 3 nodes are missing
+//
+// The pods ask for the cpu and memory of a whole node, for whole GPUs where the pool's are not
+// divided, and select its labels; nobody's slices, so that an autoscaler that knows no slices makes
+// exactly these nodes. They are of a priority below all others, and gone as soon as they are not
+// needed: a node that has come is for the pods that wait. One owner thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/node_pool.h"
+#include "controllers/reconciler.h"
+
+namespace nos::controllers {
+
+// Label of such pods, and of ProvisioningRequests and their PodTemplates: the pool's name.
+inline constexpr std::string_view kDemandOf = "nos.nebuly.com/demand-of";
+
+struct SignalConfig {
+  std::string ns = "nos";            // where they are made
+  std::string image;                 // of the pods
+  std::vector<std::string> command;  // of the pods; empty: the image's own
+  std::string priority_class;        // of the pods; "": the cluster's default
+};
+
+bool IsDemand(const cluster::Pod& pod);
+
+class ScalingSignal {
+ public:
+  explicit ScalingSignal(SignalConfig config) : config_(std::move(config)) {}
+
+  // Shows that so many further nodes of the pool are missing, and no more: what is beyond is
+  // deleted, newest first. REQUIRES: pool.signal is one.
+  Status Show(const cluster::NodePool& pool, int count, const View& view, kube::Client& client,
+              Time now);
+  // Deletes what is left of pools that are gone or have no signal any more.
+  Status Clean(const View& view, kube::Client& client);
+
+ private:
+  SignalConfig config_;
+};
+
+}  // namespace nos::controllers
