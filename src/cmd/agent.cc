@@ -184,6 +184,7 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
   options.pipe_folder = [&](const std::string& uuid) { return daemons.PipeFolder(uuid); };
   options.shm_folder = config.mps_shm;
   options.part_mib = [&](const std::string& uuid) { return daemons.LimitMib(uuid); };
+  options.serves = [&](const std::string& uuid) { return daemons.Serves(uuid); };
   if (config.mps_in_proportion) {
     options.share_gib = [&](const std::string& uuid) {
       const auto infos = backend.ListGpus();
