@@ -102,7 +102,7 @@ void ReadSignal(Field& from, PoolSignal& to) {
   std::string text;
   from.Read(text);
   using enum PoolSignal;
-  for (const PoolSignal each : {kNone, kPods, kProvisioningRequest}) {
+  for (const PoolSignal each : {kNone, kWaitingPods, kProvisioningRequest}) {
     if (NameOf(each) != text) continue;
     to = each;
     return;
@@ -336,7 +336,7 @@ std::string_view NameOf(Partitioning partitioning) {
 
 std::string_view NameOf(PoolSignal signal) {
   switch (signal) {
-    case PoolSignal::kPods:
+    case PoolSignal::kWaitingPods:
       return "Pods";
     case PoolSignal::kProvisioningRequest:
       return "ProvisioningRequest";

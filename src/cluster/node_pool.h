@@ -46,7 +46,7 @@ struct ScaleTarget {
 // How nodes are asked for where another autoscaler makes them: by what it looks at.
 enum class PoolSignal {
   kNone,                 // nobody else makes them
-  kPods,                 // pods that wait and fit nowhere but on a node of this pool
+  kWaitingPods,          // pods that wait and fit nowhere but on a node of this pool
   kProvisioningRequest,  // autoscaling.x-k8s.io, for as many such pods
 };
 
