@@ -77,7 +77,7 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
     const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
     const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
     // On a hybrid node nobody else sets that mode, in which no two pods could take turns.
-    const bool ours = served || (extras_.shares_gpus && IsHybrid(*round.node));
+    const bool ours = served || IsHybrid(*round.node);
     // One that is cut has that mode from before.
     if (exclusive && ours && !info.mig_enabled) shared.insert(info.uuid);
     if (info.share_gib > 0) shared.erase(info.uuid);
@@ -96,6 +96,26 @@ std::set<int> Agent::NotTakenOver(const Round& round) const {
     if (ours) gpus.insert(info.index);
   }
   return gpus;
+}
+
+// An agent that shares no GPUs puts back the compute mode of those that a former one has shared,
+// once nobody holds a share.
+std::optional<device::Operation> Agent::NextPutBack(
+    const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
+  std::set<std::string> held = round.keep;
+  for (const auto& [id, pod] : round.devices.holders) {
+    if (const auto share = device::ParseMpsShareId(id)) held.insert(share->gpu_uuid);
+  }
+  const std::set<std::string> were_shared = WereShared(round);
+  for (const device::GpuInfo& info : round.devices.infos) {
+    const bool left = info.compute_mode == device::ComputeMode::kExclusiveProcess &&
+                      were_shared.contains(info.uuid) && !held.contains(info.uuid);
+    if (!left || !info.problem.empty()) continue;
+    device::Operation operation{
+        device::Operation::Kind::kDisableMps, info.index, "", 0, 0, info.uuid};
+    if (!deferred(operation)) return operation;
+  }
+  return std::nullopt;
 }
 
 // Instances that are divided are served while they are, but for those whose last part goes. What a
