@@ -316,6 +316,10 @@ controllers::AgentExtras ExtrasOf(const Config& config,
   return extras;
 }
 
+telemetry::Sharing SharingOf(const Config& config) {
+  return {static_cast<int>(config.time_slices), config.reset != "never"};
+}
+
 Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_RETURN_IF_ERROR(CheckAgent(flags, config));
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
@@ -375,9 +379,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   controllers::Runner runner(reconciler, metered, options);
   LoopReport report;
   NOS_ASSIGN(const auto telemetry,
-             AgentTelemetry::Start(config.telemetry,
-                                   {flags.node, backend, pod_resources, catalogue, health, xids,
-                                    metrics, static_cast<int>(config.time_slices)}));
+             AgentTelemetry::Start(config.telemetry, {flags.node, backend, pod_resources, catalogue,
+                                                      health, xids, metrics, SharingOf(config)}));
   std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
                             {"caches", [&] { return report.Synced(); }},
                             {"devices", [&] { return report.Works(); }}};
@@ -403,7 +406,7 @@ Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Confi
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto take = [&] {
     return telemetry::TakeSample(flags.node, backend, pod_resources, catalogue, nullptr,
-                                 static_cast<int>(config.time_slices));
+                                 SharingOf(config));
   };
   NOS_RETURN_IF_ERROR(take().status());
   std::this_thread::sleep_for(kBetween);

@@ -29,8 +29,7 @@ bool HasStrangers(const device::ObservedGpu& gpu) {
 // Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
 // are.
 bool Agent::WantsMps(const cluster::Node& node) {
-  const auto label = node.meta.labels.find(cluster::kPartitioningLabel);
-  return label != node.meta.labels.end() && label->second == "mps";
+  return cluster::ChosenPartitioning(node) == "mps";
 }
 
 // What lies on GPUs that are to be divided otherwise goes as it falls free. Nobody can plan beside

@@ -83,6 +83,17 @@ TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
   EXPECT_TRUE(kubelet_.Offers(Uuid(0) + "::10::1"));
 }
 
+TEST_F(AgentMpsTest, SoDoesTheLabelOfTheOlderPrefix) {
+  Json node = *api_.Find("nodes", kNode);
+  JsonObject& labels = MakeObject(node, "metadata", "labels");
+  labels.erase("nos.nebuly.com/gpu-partitioning");
+  labels["n8s.nebuly.ai/gpu-partitioning"] = "mps";
+  api_.Put(node);
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+}
+
 TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
   ShareAndHold();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
