@@ -10,6 +10,7 @@
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 #include "gpu/occupancy.h"
+#include "gpu/shares.h"
 
 namespace nos::controllers {
 namespace {
@@ -24,6 +25,13 @@ bool HasStrangers(const device::ObservedGpu& gpu) {
   });
 }
 
+// Whether pods hold more shares than it may have by now.
+bool IsOverfull(const device::ObservedGpu& gpu, const NodeDevices& devices) {
+  const auto info = std::ranges::find(devices.infos, gpu.index, &device::GpuInfo::index);
+  return info != devices.infos.end() && info->share_gib > 0 &&
+         gpu.model != &gpu::SharesOf(info->share_gib, info->most_shares);
+}
+
 }  // namespace
 
 // Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
@@ -33,10 +41,11 @@ bool Agent::WantsMps(const cluster::Node& node) {
 }
 
 // What lies on GPUs that are to be divided otherwise goes as it falls free. Nobody can plan beside
-// what their models do not have.
+// what their models do not have, nor is anything new made beside what is too much.
 void Agent::LeaveOldModes(Round& round) {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (HasStrangers(gpu)) round.targets.push_back({gpu.index, {}});
+    if (HasStrangers(gpu) || IsOverfull(gpu, round.devices))
+      round.targets.push_back({gpu.index, {}});
   }
   if (IsHybrid(*round.node)) return;  // none is old
   const bool to_mps = WantsMps(*round.node);
