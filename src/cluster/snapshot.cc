@@ -36,7 +36,7 @@ void Count(const Pod& pod, const ResourceVector& requests, int sign, NodeInfo& i
 // Sums that have stopped at their end do not tell any more what they are made of, nor do those of
 // resources that had no id; they may have one by now.
 void TakeOff(Pods::iterator at, NodeInfo& info) {
-  const std::shared_ptr<const Pod> pod = *at;
+  const std::shared_ptr<const Pod> pod = std::move(*at);
   const bool forgotten = info.requested.HasStopped() || info.scored.HasStopped() ||
                          info.requested.Get(kUnknownResource) != 0;
   info.pods.erase(at);

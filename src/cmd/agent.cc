@@ -310,7 +310,8 @@ controllers::AgentExtras ExtrasOf(const Config& config,
   extras.mps_needs = {nebuly || config.mps_shm.empty(), nebuly || !config.mps_control.multi_user};
   extras.gives_whole = config.plugin == "builtin" && !nebuly;
   extras.time_slices = static_cast<int>(config.time_slices);
-  extras.resets = controllers::ParseResetRule(config.reset).value();
+  extras.resets =
+      controllers::ParseResetRule(config.reset).value_or(controllers::ResetRule::kNever);
   extras.nebuly_shares = nebuly;
   if (!nebuly) extras.parts = mig_parts;  // that plugin has none
   return extras;

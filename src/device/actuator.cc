@@ -92,7 +92,7 @@ class GpuWork {
     const bool plain = gpu::IsPlain(model.profile(target.placements.front().profile));
     wanted_mode_ = plain ? Mode::kPlain : Mode::kMig;
   }
-  bool Switches() const { return wanted_mode_ && *wanted_mode_ != *gpu_.mode; }
+  bool Switches() const { return wanted_mode_ && gpu_.mode && *wanted_mode_ != *gpu_.mode; }
 
   // Whether the next reset, whoever makes it, would bring a mode that nobody asks for any more.
   bool TakesBack() const {
@@ -216,6 +216,7 @@ class GpuWork {
       const GpuInstance& instance = gpu_.instances[i];
       if (used_.contains(instance.uuid)) return AddKept(instance, obstacles);
     }
+    if (!gpu_.mode || !wanted_mode_) return;
     Add("", "NotSwitched",
         fmt::format("GPU {} could not be switched from {} to {} yet", gpu_.index,
                     ModeName(*gpu_.mode), ModeName(*wanted_mode_)),

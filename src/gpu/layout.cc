@@ -81,7 +81,7 @@ struct Piece {
 };
 
 Piece PieceOf(const ModelShape& shape, Placement placement) {
-  const Placement instance = *InstanceOf(shape, placement);
+  const Placement instance = InstanceOf(shape, placement).value_or(placement);
   const uint64_t run = (uint64_t{1} << shape.profiles[instance.profile].size) - 1;
   return {placement, instance, static_cast<uint32_t>(run << instance.start)};
 }
@@ -237,7 +237,7 @@ void LayoutTable::IndexPlacements(const ModelShape& shape) {
   placements_.erase(repeated.begin(), repeated.end());
   of_profile_.assign(profile_count_, 0);
   for (const Placement& placement : placements_) {
-    instances_.push_back(*gpu::InstanceOf(shape, placement));
+    instances_.push_back(gpu::InstanceOf(shape, placement).value_or(placement));
   }
   for (size_t i = 0; i < std::min(placements_.size(), kMaxPlacements); ++i) {
     of_profile_[placements_[i].profile] |= uint64_t{1} << i;

@@ -229,7 +229,9 @@ class ModesBuilder {
 
   // REQUIRES: CanHaveParts.
   void AddPart(const InstancePart& part) {
-    const ProfileId of = *model_->FindProfile(part.profile);
+    const std::optional<ProfileId> found = model_->FindProfile(part.profile);
+    if (!found) return;
+    const ProfileId of = *found;
     const Profile whole = model_->profiles_[of];
     const auto id = static_cast<ProfileId>(model_->profiles_.size());
     Profile& profile = model_->profiles_.emplace_back();

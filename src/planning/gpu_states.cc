@@ -298,7 +298,8 @@ const std::vector<Counts>* GpuStates::MaximalSets(GpuStateId id) {
     auto found = MaximalSetsWithin(id, asked_);
     maximal_[id] = std::move(found);
   }
-  return *maximal_[id] ? &**maximal_[id] : nullptr;
+  const auto& known = maximal_[id];
+  return known && known->has_value() ? &**known : nullptr;
 }
 
 std::optional<std::vector<Counts>> GpuStates::MaximalSetsWithin(GpuStateId id,
@@ -328,7 +329,8 @@ std::optional<std::vector<Counts>> GpuStates::MaximalSetsOf(const GpuState& stat
   }
   Counts counts(profiles.size());
   for (size_t s = 0; s < counts.size(); ++s) {
-    const auto there = profiles[s] ? std::ranges::count(FreeSharesOf(state), *profiles[s]) : 0;
+    const std::optional<gpu::ProfileId>& profile = profiles[s];
+    const auto there = profile ? std::ranges::count(FreeSharesOf(state), *profile) : 0;
     counts[s] = static_cast<uint8_t>(std::min<int64_t>(there, most[s]));
   }
   return std::vector<Counts>{counts};
