@@ -1,7 +1,7 @@
 #include "sim/world/satisfiable.h"
 
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <set>
 
 #include "cluster/resources.h"
@@ -40,94 +40,109 @@ bool HasRoom(const NodeSpec& spec, const std::vector<const cluster::Pod*>& pods)
   return cpu <= spec.cpu && memory <= spec.memory && std::ssize(pods) <= spec.max_pods;
 }
 
-// Whatever fits on the one fits on the other: shares lie anywhere.
-bool AreAlike(const gpu::Occupancy& a, const gpu::Occupancy& b) {
-  return &a.model() == &b.model() && a.layout() == b.layout() &&
-         a.taken_slots() == b.taken_slots() && a.count() == b.count();
+using Counts = std::vector<int>;  // of slices, by kind
+
+bool Within(const Counts& small, const Counts& large) {
+  return std::ranges::equal(small, large, std::less_equal());
 }
 
-// Tries every way to place the slices, but for those that differ only by the order of equal slices
-// or by the names of GPUs in equal state.
+// Every way to place slices, but that only how many of each kind a GPU holds matters for what the
+// others have to.
 class Search {
  public:
-  // `others`: what each GPU may be instead while nothing is on it; null: nothing.
-  Search(std::vector<std::string> slices, std::vector<gpu::Occupancy> gpus,
-         std::vector<const gpu::Model*> others)
-      : slices_(std::move(slices)), gpus_(std::move(gpus)), others_(std::move(others)) {
-    std::sort(slices_.begin(), slices_.end());
+  explicit Search(const std::vector<std::string>& slices) {
+    for (const std::string& slice : slices) {
+      const auto kind = std::ranges::find(kinds_, slice) - kinds_.begin();
+      if (kind == std::ssize(kinds_)) {
+        kinds_.push_back(slice);
+        asked_.push_back(0);
+      }
+      ++asked_[static_cast<size_t>(kind)];
+    }
   }
 
-  bool Run() { return HaveSlots() && Place(0, 0, 0); }
+  bool Run(const std::vector<gpu::Occupancy>& gpus, const std::vector<const gpu::Model*>& others) {
+    const Counts nothing(asked_.size());
+    std::vector<Counts> left = {asked_};  // what the GPUs so far leave at least
+    for (size_t g = 0; g < gpus.size() && left.front() != nothing; ++g) {
+      std::set<Counts> most = MostOn(gpus[g]);
+      const bool may_switch = others[g] != nullptr && gpus[g].taken_slots() == 0;
+      if (may_switch) most.merge(MostOn(gpu::Occupancy(*others[g])));
+      left = Least(left, most);
+    }
+    return left.front() == nothing;
+  }
 
  private:
-  // Cheap and necessary: every slice takes one slot at least.
-  bool HaveSlots() const {
-    size_t slots = 0;
-    for (size_t g = 0; g < gpus_.size(); ++g) {
-      const int own = gpus_[g].model().slots();
-      slots += static_cast<size_t>(others_[g] ? std::max(own, others_[g]->slots()) : own);
+  // What cannot be added to.
+  std::set<Counts> MostOn(const gpu::Occupancy& on) const {
+    std::set<Counts> most;
+    Counts counts(asked_.size());
+    if (on.model().counted()) {
+      AddShares(0, on, counts, most);
+    } else {
+      std::set<gpu::LayoutId> seen;
+      AddInstances(on, counts, seen, most);
     }
-    return slices_.size() <= slots;
+    return most;
   }
 
-  bool Place(size_t next, size_t first_gpu, size_t first_placement) {
-    if (next == slices_.size()) return true;
-    for (size_t g = first_gpu; g < gpus_.size(); ++g) {
-      if (SameAsEarlier(g, first_placement > 0 ? first_gpu + 1 : first_gpu)) continue;
-      const auto profile = gpus_[g].model().FindProfile(slices_[next]);
-      if (!profile && PlaceSwitched(next, g)) return true;
-      if (!profile) continue;
-      if (PlaceOn(next, g, *profile, g == first_gpu ? first_placement : 0)) return true;
+  // Of shares one place is as good as another.
+  void AddShares(size_t kind, gpu::Occupancy on, Counts& counts, std::set<Counts>& most) const {
+    if (kind == kinds_.size()) {
+      most.insert(counts);
+      return;
     }
-    return false;
-  }
-
-  bool PlaceSwitched(size_t next, size_t g) {
-    if (others_[g] == nullptr || gpus_[g].taken_slots() > 0) return false;
-    const auto profile = others_[g]->FindProfile(slices_[next]);
-    if (!profile) return false;
-    const gpu::Occupancy before = gpus_[g];
-    gpus_[g] = gpu::Occupancy(*others_[g]);
-    if (PlaceOn(next, g, *profile, 0)) return true;
-    gpus_[g] = before;
-    return false;
-  }
-
-  bool PlaceOn(size_t next, size_t g, gpu::ProfileId profile, size_t first_placement) {
-    const gpu::Occupancy before = gpus_[g];
-    const bool again = next + 1 < slices_.size() && slices_[next + 1] == slices_[next];
-    const std::vector<gpu::Placement> choices = Choices(before, profile);
-    for (size_t p = before.model().counted() ? 0 : first_placement; p < choices.size(); ++p) {
-      if (!gpus_[g].Add(choices[p])) continue;
-      const bool placed = again ? Place(next + 1, g, p + 1) : Place(next + 1, 0, 0);
-      gpus_[g] = before;
-      if (placed) return true;
+    const auto profile = on.model().FindProfile(kinds_[kind]);
+    for (counts[kind] = 0;; ++counts[kind]) {
+      AddShares(kind + 1, on, counts, most);
+      const auto place = profile ? on.FirstPlace(*profile) : std::nullopt;
+      if (!place || counts[kind] == asked_[kind] || !on.Add(*place)) break;
     }
-    return false;
+    counts[kind] = 0;
   }
 
-  // Of a counted model one is as good as the other.
-  static std::vector<gpu::Placement> Choices(const gpu::Occupancy& on, gpu::ProfileId profile) {
-    std::vector<gpu::Placement> choices;
-    if (!on.model().counted()) {
-      std::ranges::copy_if(on.model().layouts().placements(), std::back_inserter(choices),
-                           [&](const auto& placement) { return placement.profile == profile; });
-    } else if (const auto place = on.FirstPlace(profile)) {
-      choices.push_back(*place);
+  void AddInstances(const gpu::Occupancy& on, Counts& counts, std::set<gpu::LayoutId>& seen,
+                    std::set<Counts>& most) const {
+    if (!seen.insert(on.layout()).second) return;
+    bool full = true;
+    for (const gpu::Placement& placement : on.model().layouts().placements()) {
+      const std::string& name = on.model().profile(placement.profile).resource_name;
+      const auto kind = static_cast<size_t>(std::ranges::find(kinds_, name) - kinds_.begin());
+      if (kind == kinds_.size() || counts[kind] == asked_[kind]) continue;
+      gpu::Occupancy with = on;
+      if (!with.Add(placement)) continue;
+      full = false;
+      ++counts[kind];
+      AddInstances(with, counts, seen, most);
+      --counts[kind];
     }
-    return choices;
+    if (full) most.insert(counts);
   }
 
-  bool SameAsEarlier(size_t g, size_t first_whole) const {
-    for (size_t e = first_whole; e < g; ++e) {
-      if (AreAlike(gpus_[e], gpus_[g]) && others_[e] == others_[g]) return true;
+  // What each of these may leave of each of those, without what is more than another.
+  static std::vector<Counts> Least(const std::vector<Counts>& before,
+                                   const std::set<Counts>& most) {
+    std::set<Counts> all;
+    for (const Counts& left : before) {
+      for (const Counts& served : most) {
+        Counts rest(left.size());
+        std::ranges::transform(left, served, rest.begin(),
+                               [](int a, int b) { return std::max(0, a - b); });
+        all.insert(std::move(rest));
+      }
     }
-    return false;
+    std::vector<Counts> least;  // what is within another comes before it
+    for (const Counts& rest : all) {
+      const bool more =
+          std::ranges::any_of(least, [&](const Counts& known) { return Within(known, rest); });
+      if (!more) least.push_back(rest);
+    }
+    return least;
   }
 
-  std::vector<std::string> slices_;
-  std::vector<gpu::Occupancy> gpus_;
-  std::vector<const gpu::Model*> others_;
+  std::vector<std::string> kinds_;  // resources
+  Counts asked_;
 };
 
 int64_t HeldOf(const VirtualNode::RunningPod& pod, const std::string& resource) {
@@ -236,7 +251,12 @@ bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, 
   if (!empty) AddPromised(node, slices);
   std::vector<const gpu::Model*> others;
   for (size_t i = 0; i < node.machine->gpu_count(); ++i) others.push_back(node.machine->other(i));
-  return Search(std::move(slices), UsedGpus(node, empty), std::move(others)).Run();
+  return CanHold(slices, UsedGpus(node, empty), others);
+}
+
+bool CanHold(const std::vector<std::string>& slices, const std::vector<gpu::Occupancy>& gpus,
+             const std::vector<const gpu::Model*>& others) {
+  return Search(slices).Run(gpus, others);
 }
 
 }  // namespace nos::sim

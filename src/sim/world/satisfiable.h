@@ -1,5 +1,5 @@
 // Whether one pod could run, judged without planner, scheduler framework or snapshot: by trying
-// every placement of its slices beside what is in use. Slow and plain on purpose: it is the judge.
+// every placement of its slices beside what is in use. Plain on purpose: it is the judge.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/objects.h"
+#include "gpu/occupancy.h"
 #include "sim/world/machine.h"
 
 namespace nos::sim {
@@ -27,5 +28,10 @@ bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, 
 // Whether the nodes could together, as they are.
 bool CouldRunTogether(const std::vector<const cluster::Pod*>& pods,
                       const std::vector<Judged>& nodes);
+
+// Whether GPUs could hold these slices, by resource name, beside what they hold. `others`: what
+// each may be instead while nothing is on it; null: nothing.
+bool CanHold(const std::vector<std::string>& slices, const std::vector<gpu::Occupancy>& gpus,
+             const std::vector<const gpu::Model*>& others);
 
 }  // namespace nos::sim
