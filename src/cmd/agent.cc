@@ -364,8 +364,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kube::MeteredTransport metered(http, metrics);
   const auto builtin =
       config.plugin == "builtin" ? MakeBuiltin(config, daemons, backend, look) : nullptr;
-  const auto nvidia =
-      builtin ? nullptr : MakeNvidia(config, flags.node, metered, pod_resources, clock);
+  std::unique_ptr<controllers::NvidiaPlugin> nvidia;
+  if (!builtin) nvidia = MakeNvidia(config, flags.node, metered, pod_resources, clock);
   kubelet::DevicePlugin& own = builtin ? static_cast<kubelet::DevicePlugin&>(*builtin) : *nvidia;
   const std::unique_ptr<controllers::NebulyPlugin> nebuly =
       MakeNebuly(config, flags.node, own, metered, pod_resources, mps, backend, clock);

@@ -86,7 +86,10 @@ class MpsNodeTest : public testing::Test {
       served.push_back({info.index, info.uuid, shares.ListGpus()->at(0).share_gib});
     }
     ASSERT_TRUE(mps_->Keep(served).ok());
-    ASSERT_TRUE(Await([this] { return board_.Conditions().empty(); }));
+    ASSERT_TRUE(Await([&] {
+      return board_.Conditions().empty() &&
+             std::ranges::all_of(served, [&](const auto& gpu) { return mps_->Serves(gpu.uuid); });
+    }));
   }
   void Offer(device::MpsGpus& shares) {
     std::vector<kubelet::OfferedDevice> offer;
