@@ -1,6 +1,7 @@
 #include "sim/world/satisfiable.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <set>
 
@@ -80,10 +81,16 @@ class Search {
     Counts counts(asked_.size());
     if (on.model().counted()) {
       AddShares(0, on, counts, most);
-    } else {
-      std::set<gpu::LayoutId> seen;
-      AddInstances(on, counts, seen, most);
+      return most;
     }
+    const gpu::LayoutTable& table = on.model().layouts();
+    std::vector<size_t> kinds;  // by placement
+    for (const gpu::Placement& placement : table.placements()) {
+      const std::string& name = on.model().profile(placement.profile).resource_name;
+      kinds.push_back(static_cast<size_t>(std::ranges::find(kinds_, name) - kinds_.begin()));
+    }
+    std::set<gpu::LayoutId> seen;
+    AddInstances(table, kinds, on.layout(), counts, seen, most);
     return most;
   }
 
@@ -102,19 +109,18 @@ class Search {
     counts[kind] = 0;
   }
 
-  void AddInstances(const gpu::Occupancy& on, Counts& counts, std::set<gpu::LayoutId>& seen,
+  void AddInstances(const gpu::LayoutTable& table, const std::vector<size_t>& kinds,
+                    gpu::LayoutId layout, Counts& counts, std::set<gpu::LayoutId>& seen,
                     std::set<Counts>& most) const {
-    if (!seen.insert(on.layout()).second) return;
+    if (!seen.insert(layout).second) return;
     bool full = true;
-    for (const gpu::Placement& placement : on.model().layouts().placements()) {
-      const std::string& name = on.model().profile(placement.profile).resource_name;
-      const auto kind = static_cast<size_t>(std::ranges::find(kinds_, name) - kinds_.begin());
+    for (uint64_t left = table.Addable(layout); left != 0; left &= left - 1) {
+      const auto placement = static_cast<gpu::PlacementId>(std::countr_zero(left));
+      const size_t kind = kinds[placement];
       if (kind == kinds_.size() || counts[kind] == asked_[kind]) continue;
-      gpu::Occupancy with = on;
-      if (!with.Add(placement)) continue;
       full = false;
       ++counts[kind];
-      AddInstances(with, counts, seen, most);
+      AddInstances(table, kinds, table.Add(layout, placement), counts, seen, most);
       --counts[kind];
     }
     if (full) most.insert(counts);
