@@ -31,7 +31,7 @@ Status TakeText(const Json& object, std::string_view key, bool needed, std::stri
   const Json* value = Find(object, key);
   if (value == nullptr) return needed ? Invalid(fmt::format("{}: is missing", key)) : Status::Ok();
   if (!value->is_string()) return Invalid(fmt::format("{}: is not a string", key));
-  to = View(value->get_string());
+  to = nos::View(value->get_string());
   if ((needed && to.empty()) || to.size() > kMostName) {
     return Invalid(fmt::format("{}: is empty or too long", key));
   }
@@ -63,7 +63,7 @@ Status TakeList(const Json& object, std::string_view key, std::vector<std::strin
   if (!good) {
     return Invalid(fmt::format("{}: is not a list of at most {} strings", key, kMostListed));
   }
-  for (const Json& one : value->get_array()) to.emplace_back(View(one.get_string()));
+  for (const Json& one : value->get_array()) to.emplace_back(nos::View(one.get_string()));
   return Status::Ok();
 }
 
