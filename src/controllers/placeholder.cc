@@ -12,9 +12,6 @@ namespace {
 
 using cluster::ResourceList;
 
-// Who has no user of its own runs as this one, which images have no need to know.
-constexpr int64_t kNobody = 65534;
-
 // What may be asked for without a limit, and in parts; of all else, limit and request are the same.
 bool IsDivisible(std::string_view resource) {
   return resource == "cpu" || resource == "memory" || resource == "ephemeral-storage";
@@ -101,13 +98,13 @@ JsonArray TolerationsOf(const cluster::Pod& pod) {
   return tolerations;
 }
 
-// That of the pod, where it says one: of pods with MPS shares of one GPU, only those of one user
-// are served at a time.
+// That of the pod, as far as it says; -1: nothing. Of pods with MPS shares of one GPU, only those
+// of one user are served at a time, and agents complain of the others.
 int64_t UserOf(const cluster::Pod& pod) {
   for (const cluster::Container& container : pod.containers) {
     if (container.user >= 0) return container.user;
   }
-  return pod.user >= 0 ? pod.user : kNobody;
+  return pod.user;
 }
 
 JsonArray ContainersOf(const RelocationConfig& config, const cluster::Pod& pod) {
@@ -142,6 +139,9 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
   const JsonObject to = {
       {"key", "metadata.name"}, {"operator", "In"}, {"values", JsonArray{Json(what.to)}}};
   const JsonObject term = {{"matchFields", JsonArray{Json(to)}}};
+  JsonObject security = {{"runAsNonRoot", user != 0},
+                         {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  if (user >= 0) security["runAsUser"] = user;
   JsonObject spec = {{"schedulerName", pod.scheduler_name},
                      {"affinity",
                       {{"nodeAffinity",
@@ -154,10 +154,7 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
                      {"terminationGracePeriodSeconds", 1},
                      {"automountServiceAccountToken", false},
                      {"enableServiceLinks", false},
-                     {"securityContext",
-                      {{"runAsNonRoot", user != 0},
-                       {"runAsUser", user},
-                       {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
+                     {"securityContext", std::move(security)}};
   if (!pod.tolerations.empty()) spec["tolerations"] = TolerationsOf(pod);
   if (!pod.priority_class.empty()) spec["priorityClassName"] = pod.priority_class;
   // Who has it needs it for MPS shares, or may: what is shared then sees only such pods.

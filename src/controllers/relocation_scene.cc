@@ -61,8 +61,9 @@ void EnterPlace(const std::shared_ptr<const cluster::Pod>& pod, const View& view
 }  // namespace
 
 bool Moving::Held() const {
-  return !places.empty() &&
-         std::ranges::all_of(places, [](const Place& place) { return place.what.held; });
+  return !places.empty() && std::ranges::all_of(places, [](const Place& place) {
+    return place.what.held.has_value();
+  });
 }
 
 Time Moving::Since() const {

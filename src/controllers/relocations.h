@@ -119,9 +119,8 @@ class Relocations {
   Status Start(const Relocation& relocation, const View& view, kube::Client& client, Time now);
   // The next thing for each relocation that is in the caches.
   Outcome Step(const View& view, kube::Client& client, const Clock& clock);
-  // Stops emptying the node and lets it take pods again, unless something was evicted and more is
-  // to be. For when its room is needed; of a node that is emptied but not asked for, too. Returns
-  // whether it does stay.
+  // Stops emptying the node and lets it take pods again, unless something was evicted; once it is
+  // emptied, whatever was. For when its room is needed. Returns whether it does stay.
   bool CallOff(const std::string& node, std::string_view why, const View& view,
                kube::Client& client, Time now);
   // Takes mark and cordon off a node that stays after all, whatever its state. Error: kConflict
