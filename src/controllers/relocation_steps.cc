@@ -73,10 +73,8 @@ RelocationSteps::RelocationSteps(const RelocationConfig& config, const View& vie
 Outcome RelocationSteps::All() {
   ClearWhatIsBad();
   std::vector<Moving*> order;
-  for (auto& [id, moving] : scene_.moving) {
-    // Others' marks are gone when all that is left are placeholders that end.
-    if (moving.mark || !moving.places.empty()) order.push_back(&moving);
-  }
+  for (auto& [id, moving] : scene_.moving) order.push_back(&moving);
+  // Of two that contradict each other, the later one is called off.
   std::ranges::sort(order, {}, [](const Moving* m) { return std::pair(m->Since(), m->id); });
   for (Moving* moving : order) GoOn(*moving);
   AwaitSuccessors();

@@ -69,8 +69,8 @@ std::string WhatIsStarted(const Relocation& relocation) {
   return fmt::format("{}: {} pods move once their places are held.", what, relocation.moves.size());
 }
 
-// Null when it does not hold; what is not ours is passed over.
-std::optional<PlaceFor> PlaceOf(const cluster::Pod& pod, const std::string& ns) {
+// What the pod says, if it is a placeholder and can be read.
+std::optional<PlaceFor> ReadPlace(const cluster::Pod& pod, const std::string& ns) {
   if (pod.meta.ns != ns || !IsPlaceholder(pod) || pod.meta.deleted) return std::nullopt;
   const auto text = pod.meta.annotations.find(kPlaceFor);
   if (text == pod.meta.annotations.end()) return std::nullopt;
@@ -89,6 +89,9 @@ Status Relocations::Start(const Relocation& relocation, const View& view, kube::
   if (!relocation.node.empty()) {
     const auto known = view.nodes.Get(relocation.node);
     if (known == nullptr) return NotFound(fmt::format("node {} is gone", relocation.node));
+    if (RemovalOf(*known)) {
+      return Invalid(fmt::format("node {} is on its way out already", relocation.node));
+    }
     Removal removal;
     removal.pool = relocation.pool;
     removal.id = relocation.id;
@@ -154,7 +157,7 @@ std::set<std::string, std::less<>> Relocations::Busy(const View& view) const {
   std::set<std::string, std::less<>> busy;
   const auto pods = view.pods.Snapshot();
   for (const auto& pod : *pods) {
-    const auto what = PlaceOf(*pod, config_.ns);
+    const auto what = ReadPlace(*pod, config_.ns);
     if (!what) continue;
     busy.insert(what->pod);
     if (!what->for_pod.empty()) busy.insert(what->for_pod);
@@ -166,7 +169,7 @@ int Relocations::Count(const View& view) const {
   std::set<std::string> ids;
   const auto pods = view.pods.Snapshot();
   for (const auto& pod : *pods) {
-    if (const auto what = PlaceOf(*pod, config_.ns)) ids.insert(what->id);
+    if (const auto what = ReadPlace(*pod, config_.ns)) ids.insert(what->id);
   }
   const auto nodes = view.nodes.Snapshot();
   for (const auto& node : *nodes) {
