@@ -23,6 +23,7 @@ struct Maker {
 struct RelocationWorld {
   RelocationWorld() {
     for (const char* name : {"gpu-1", "gpu-2", "gpu-3"}) PutNode(name);
+    config.image = "pause";
     Restart();
   }
 
@@ -162,7 +163,7 @@ struct RelocationWorld {
   kube::Cache<cluster::Pod> pods{kube::kPods, cluster::ReadPod};
   kube::Cache<cluster::Node> nodes{kube::kNodes, cluster::ReadNode};
   View view{pods, nodes};
-  RelocationConfig config{.image = "pause"};
+  RelocationConfig config;
   std::unique_ptr<Relocations> relocations;
   std::vector<RelocationNote> notes;
   Outcome last;

@@ -142,7 +142,7 @@ void RelocationSteps::GiveUpPlaces(Moving& moving, const std::string& why) {
   const bool held = moving.Held();
   bool any_evicted = false;
   for (const Place& place : moving.places) {
-    any_evicted |= held && !IsLeft(place);
+    any_evicted |= held && (!IsLeft(place) || !place.what.ended.empty());
     if (held && !IsLeft(place)) continue;
     if (!gone_.insert(place.pod->Key()).second) continue;
     const Status deleted = Delete(place);

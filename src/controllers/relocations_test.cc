@@ -14,6 +14,7 @@ class RelocationsTest : public ::testing::Test {
   RelocationsTest() {
     w.PutPod("a", "gpu-1");
     w.PutPod("b", "gpu-1");
+    w.clock.Advance(seconds(10));
   }
   RelocationWorld w;
 };
@@ -207,6 +208,7 @@ TEST_F(RelocationsTest, EachSuccessorIsForOnePlaceEvenAfterACrash) {
 }
 
 TEST_F(RelocationsTest, PodsMadeBeforeTheEvictionOrByOthersAreNoSuccessors) {
+  w.api.Remove("pods", "ml/b");
   w.PutPod("old", "gpu-3");
   w.clock.Advance(seconds(2));
   w.StartAndHold({"a"});
@@ -246,7 +248,7 @@ TEST_F(RelocationsTest, PodsThatEndSlowlyKeepTheirNodeFromBeingEmptied) {
 }
 
 TEST_F(RelocationsTest, PodsMakeRoomForAnotherWithoutACordon) {
-  w.PutPod("big", "");
+  w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");
   EXPECT_FALSE(w.Node().unschedulable);
   w.Step();
@@ -260,9 +262,9 @@ TEST_F(RelocationsTest, PodsMakeRoomForAnotherWithoutACordon) {
 }
 
 TEST_F(RelocationsTest, NobodyMovesForAPodThatHasAPlace) {
-  w.PutPod("big", "");
+  w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");
-  w.PutPod("big", "gpu-3");
+  w.PutPod("big", "gpu-3", {"Job", "job-1"});
   w.Step();
   EXPECT_EQ(w.Evictions(), 0);
   EXPECT_EQ(w.Places(), "");
@@ -270,7 +272,7 @@ TEST_F(RelocationsTest, NobodyMovesForAPodThatHasAPlace) {
 }
 
 TEST_F(RelocationsTest, PodsOnTheirWayAreBusyAndRelocationsAreCounted) {
-  w.PutPod("big", "");
+  w.PutPod("big", "", {"Job", "job-1"});
   ASSERT_TRUE(w.Start({"a"}, "r-1", "ml/big").ok());
   w.Pump();
   const auto busy = w.relocations->Busy(w.view);
