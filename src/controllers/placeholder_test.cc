@@ -183,7 +183,7 @@ TEST(PlaceForTest, WhatIsWrongIsRefused) {
   EXPECT_EQ(with("held", 7), Code::kInvalid);
   EXPECT_EQ(with("ended", "u-2"), Code::kInvalid);
   EXPECT_EQ(with("counted", JsonArray{1}), Code::kInvalid);
-  EXPECT_EQ(with("to", std::string(10'000, 'x')), Code::kInvalid);
+  EXPECT_EQ(with("to", Json(std::string(10'000, 'x'))), Code::kInvalid);
   EXPECT_EQ(ReadPlaceFor("").status().code(), Code::kInvalid);
   EXPECT_EQ(ReadPlaceFor("[]").status().code(), Code::kInvalid);
   EXPECT_EQ(ReadPlaceFor(std::string(1 << 20, ' ')).status().code(), Code::kInvalid);

@@ -27,11 +27,12 @@ std::string WhyWaits(const cluster::Pod& placeholder) {
 }
 
 std::string WhyLost(const cluster::Pod& placeholder) {
-  if (!placeholder.reason.empty() || !placeholder.message.empty()) {
-    return fmt::format("{} {}", Shortened(placeholder.reason, 60),
-                       Shortened(placeholder.message, 200));
+  if (placeholder.reason.empty()) {
+    return fmt::format("its phase is {}", Shortened(placeholder.phase, 20));
   }
-  return fmt::format("its phase is {}", Shortened(placeholder.phase, 20));
+  const std::string reason = Shortened(placeholder.reason, 60);
+  if (placeholder.message.empty()) return reason;
+  return fmt::format("{} ({})", reason, Shortened(placeholder.message, 200));
 }
 
 }  // namespace
@@ -45,8 +46,21 @@ bool RelocationSteps::IsYoung(const Moving& moving) {
 RelocationSteps::Finding RelocationSteps::Look(const Moving& moving) {
   if (std::string why = WhyContradictory(moving); !why.empty()) return {std::move(why)};
   for (const Place& place : moving.places) claimed_.emplace(place.what.uid, moving.id);
+  const Finding lost = LookForLost(moving);
+  if (!lost.off.empty() || lost.wait) return lost;
   const Finding mark = LookAtMark(moving);
   return mark.off.empty() && !mark.wait ? LookAtPlaces(moving) : mark;
+}
+
+bool RelocationSteps::AnyIsLeft(const Moving& moving) const {
+  return std::ranges::any_of(moving.places, [&](const Place& place) { return IsLeft(place); });
+}
+
+RelocationSteps::Finding RelocationSteps::LookForLost(const Moving& moving) {
+  if (!AnyIsLeft(moving) || moving.Complete()) return {};
+  if (!moving.Held() && IsYoung(moving)) return {"", true};
+  return {fmt::format("a placeholder is gone: of {} there are {}", moving.places.front().what.of,
+                      moving.places.size())};
 }
 
 // What no relocation that was begun here says.
@@ -81,9 +95,7 @@ std::string RelocationSteps::WhyContradictory(const Moving& moving) {
 RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
   const std::string name = moving.NodeName();
   if (!moving.mark) {
-    const bool any_left =
-        std::ranges::any_of(moving.places, [&](const Place& place) { return IsLeft(place); });
-    if (name.empty() || !any_left) return {};
+    if (name.empty() || !AnyIsLeft(moving)) return {};
     if (view_.nodes.Get(name) == nullptr) return {fmt::format("node {} is gone", name)};
     if (!moving.Held() && IsYoung(moving)) return {"", true};
     return {fmt::format("node {} has lost its mark ({})", name, kRemoval)};
@@ -102,7 +114,7 @@ RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
       Due(late);
     } else if (!placed.contains(pod->meta.uid)) {
       const bool emptied = moving.mark->state == Removal::State::kEmptied;
-      if (missing && !emptied && IsYoung(moving)) return {"", true};
+      if (missing && !emptied && !moving.Held() && IsYoung(moving)) return {"", true};
       return {
           fmt::format("{} is on node {}, and no place is held for it", PodText(pod->Key()), name)};
     }
@@ -111,14 +123,8 @@ RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
 }
 
 RelocationSteps::Finding RelocationSteps::LookAtPlaces(const Moving& moving) {
-  const auto left = [&](const Place& place) { return IsLeft(place); };
-  if (std::ranges::none_of(moving.places, left)) return {};
+  if (!AnyIsLeft(moving)) return {};
   if (std::string why = WhyNoRoomWanted(moving); !why.empty()) return {std::move(why)};
-  if (!moving.Complete()) {
-    if (!moving.Held() && IsYoung(moving)) return {"", true};
-    return {fmt::format("a placeholder is gone: {} of {} are left", moving.places.size(),
-                        moving.places.front().what.of)};
-  }
   for (const Place& place : moving.places) {
     if (!IsLeft(place)) continue;
     if (std::string why = WhyNotMoved(place); !why.empty()) return {std::move(why)};

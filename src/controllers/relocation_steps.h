@@ -46,6 +46,7 @@ class RelocationSteps {
   void ClearWhatIsBad();
   void GoOn(Moving& moving);
   Finding Look(const Moving& moving);
+  Finding LookForLost(const Moving& moving);
   Finding LookAtMark(const Moving& moving);
   Finding LookAtPlaces(const Moving& moving);
   std::string WhyContradictory(const Moving& moving);
@@ -77,6 +78,7 @@ class RelocationSteps {
   bool IsLetGo(const Place& place) const;
   // Neither evicted nor ended.
   bool IsLeft(const Place& place) const { return place.Remains() && !IsLetGo(place); }
+  bool AnyIsLeft(const Moving& moving) const;
   bool Write(Place& place, const PlaceFor& what);
   Status Delete(const Place& place);
   void Failed(const Status& status, std::string_view doing);

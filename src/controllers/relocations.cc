@@ -43,6 +43,9 @@ Status Check(const Relocation& relocation) {
   if (relocation.node.empty() == relocation.for_pod.empty()) {
     return Invalid("a relocation is of a node, or for a pod");
   }
+  if (!relocation.node.empty() && relocation.pool.empty()) {
+    return Invalid(fmt::format("node {} is of no pool", relocation.node));
+  }
   if (relocation.node.empty() && relocation.moves.empty()) return Invalid("no pod is to move");
   if (relocation.moves.size() > kMostMovesAtOnce) {
     return Invalid(fmt::format("{} pods are too many to move at once: {} at most",
