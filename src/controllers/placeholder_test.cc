@@ -92,10 +92,11 @@ TEST_F(PlaceholderTest, RunsOnItsNodeAloneUnderTheSameRules) {
   pod_.priority_class = "batch";
   pod_.pod_anti_affinity.required.push_back({{}, {}, {}, "kubernetes.io/hostname"});
   const cluster::Pod place = Make();
-  ASSERT_TRUE(place.node_affinity && place.node_affinity->required);
-  ASSERT_EQ(place.node_affinity->required->size(), 1U);
+  const auto terms = place.node_affinity.value_or(cluster::NodeAffinity{})
+                         .required.value_or(std::vector<cluster::NodeSelectorTerm>{});
+  ASSERT_EQ(terms.size(), 1U);
   const cluster::SelectorRequirement only{"metadata.name", "In", {"gpu-2"}};
-  EXPECT_EQ(place.node_affinity->required->front().match_fields, std::vector{only});
+  EXPECT_EQ(terms[0].match_fields, std::vector{only});
   ASSERT_EQ(place.tolerations.size(), 2U);
   EXPECT_EQ(place.tolerations[0].key, "gpu");
   EXPECT_EQ(place.tolerations[0].op, "Exists");

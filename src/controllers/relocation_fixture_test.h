@@ -138,14 +138,14 @@ struct RelocationWorld {
   cluster::Node Node(const std::string& name = "gpu-1") const {
     return cluster::DecodeNode(*api.Find("nodes", name)).value();
   }
+  Removal Mark() const { return RemovalOf(Node()).value_or(Removal{}); }
   // As if nothing had been.
   bool IsFree(const std::string& name = "gpu-1") const {
     const cluster::Node node = Node(name);
     return !node.unschedulable && !node.meta.annotations.contains(kRemoval);
   }
   bool IsEmptied() const {
-    const auto removal = RemovalOf(Node());
-    return Node().unschedulable && removal && removal->state == Removal::State::kEmptied;
+    return Node().unschedulable && Mark().state == Removal::State::kEmptied;
   }
   int Told(RelocationNote::Kind kind, const std::string& part = "") const {
     return static_cast<int>(std::ranges::count_if(notes, [&](const RelocationNote& note) {

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -94,26 +95,27 @@ std::string RelocationSteps::WhyContradictory(const Moving& moving) {
 
 RelocationSteps::Finding RelocationSteps::LookAtMark(const Moving& moving) {
   const std::string name = moving.NodeName();
-  if (!moving.mark) {
+  const std::optional<Removal>& mark = moving.mark;
+  if (!mark) {
     if (name.empty() || !AnyIsLeft(moving)) return {};
     if (view_.nodes.Get(name) == nullptr) return {fmt::format("node {} is gone", name)};
     if (!moving.Held() && IsYoung(moving)) return {"", true};
     return {fmt::format("node {} has lost its mark ({})", name, kRemoval)};
   }
-  if (moving.mark->state == Removal::State::kAsked) return {};
+  if (mark->state == Removal::State::kAsked) return {};
   if (!moving.node->unschedulable) return {fmt::format("somebody has uncordoned node {}", name)};
   std::set<std::string_view> placed;
   for (const Place& place : moving.places) placed.insert(place.what.uid);
   const bool missing = moving.places.empty() || !moving.Complete();
   for (const Pod& pod : scene_.on[name]) {
     if (!HasToGoFirst(*pod, config_.rules)) continue;
-    if (pod->meta.deleted) {
-      const Time late = *pod->meta.deleted + config_.drain_deadline;
+    if (const std::optional<Time> deleted = pod->meta.deleted) {
+      const Time late = *deleted + config_.drain_deadline;
       if (now_ >= late)
         return {fmt::format("{} on node {} does not end", PodText(pod->Key()), name)};
       Due(late);
     } else if (!placed.contains(pod->meta.uid)) {
-      const bool emptied = moving.mark->state == Removal::State::kEmptied;
+      const bool emptied = mark->state == Removal::State::kEmptied;
       if (missing && !emptied && !moving.Held() && IsYoung(moving)) return {"", true};
       return {
           fmt::format("{} is on node {}, and no place is held for it", PodText(pod->Key()), name)};
@@ -181,7 +183,7 @@ std::string RelocationSteps::WhyTooLate(const Moving& moving) {
                        missing->what.to, FormatAge(config_.hold_deadline), WhyWaits(*missing->pod));
   }
   Time held = Time::max();
-  for (const Place& place : moving.places) held = std::min(held, *place.what.held);
+  for (const Place& place : moving.places) held = std::min(held, place.what.held.value_or(now_));
   const Time deadline = held + config_.drain_deadline;
   Due(deadline);
   if (now_ < deadline) return "";
@@ -192,16 +194,17 @@ std::string RelocationSteps::WhyTooLate(const Moving& moving) {
 }
 
 void RelocationSteps::SeeWhetherEmpty(Moving& moving) {
-  if (!moving.mark || moving.mark->state != Removal::State::kEmptying) return;
+  const std::optional<Removal>& mark = moving.mark;
+  if (!mark || mark->state != Removal::State::kEmptying) return;
   if (std::ranges::any_of(moving.places, &Place::Remains)) return;
   const std::string name = moving.NodeName();
   for (const Pod& pod : scene_.on[name]) {
     if (HasToGoFirst(*pod, config_.rules)) return;
   }
   // A scheduler may have bound a pod before it saw the cordon.
-  const Time settled = moving.mark->since + kSettle;
+  const Time settled = mark->since + kSettle;
   if (now_ < settled) return Due(settled);
-  Removal emptied = *moving.mark;
+  Removal emptied = *mark;
   emptied.state = Removal::State::kEmptied;
   emptied.since = now_;
   const Status written = MarkNode(*moving.node, emptied, client_).status();

@@ -223,7 +223,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
 
 void RelocationSteps::AwaitSuccessors() {
   std::ranges::sort(waiting_, {}, [](const Place* place) {
-    return std::pair(*place->what.held, place->pod->meta.name);
+    return std::pair(place->what.held, place->pod->meta.name);
   });
   for (Place* place : waiting_) {
     if (const cluster::Pod* successor = FindSuccessor(*place)) {
@@ -253,7 +253,7 @@ const cluster::Pod* RelocationSteps::FindSuccessor(const Place& place) const {
   const auto made = scene_.made_by.find(NamespaceOf(place.what.pod) + "/" + place.what.owner);
   if (made == scene_.made_by.end()) return nullptr;
   // Times of creation are whole seconds.
-  const Time evicted = std::chrono::floor<std::chrono::seconds>(*place.what.held);
+  const Time evicted = std::chrono::floor<std::chrono::seconds>(place.what.held.value_or(now_));
   for (const Pod& pod : made->second) {
     // Pods of a StatefulSet come back with their names.
     const bool named = ControllerOf(*pod)->kind == "StatefulSet";
@@ -263,7 +263,7 @@ const cluster::Pod* RelocationSteps::FindSuccessor(const Place& place) const {
 }
 
 Time RelocationSteps::WaitsUntil(const Place& place) {
-  if (place.moved) return *place.moved->meta.deleted + config_.drain_deadline;
+  if (place.moved) return place.moved->meta.deleted.value_or(now_) + config_.drain_deadline;
   const Time missed = memory_[place.what.id].missed.try_emplace(place.what.uid, now_).first->second;
   return missed + config_.successor_deadline;
 }
@@ -321,9 +321,10 @@ bool RelocationSteps::CallOff(const std::string& node, std::string_view why) {
   });
   if (found == scene_.moving.end()) return view_.nodes.Get(node) != nullptr;
   Moving& moving = found->second;
-  if (moving.mark->state == Removal::State::kAsked) return false;
+  const Removal::State state = moving.mark ? moving.mark->state : Removal::State::kAsked;
+  if (state == Removal::State::kAsked) return false;
   if (!memory_[moving.id].off.empty()) return true;  // Step sees to it
-  if (moving.mark->state == Removal::State::kEmptying) {
+  if (state == Removal::State::kEmptying) {
     const bool evicted = moving.Held() && !std::ranges::all_of(moving.places, [&](const Place& p) {
                            return IsLeft(p);
                          });

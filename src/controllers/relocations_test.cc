@@ -43,11 +43,10 @@ TEST_F(RelocationsTest, NobodyIsEvictedBeforeAllPlacesAreHeld) {
 
 TEST_F(RelocationsTest, ANodeIsMarkedAndCordonedInOneWrite) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
-  const cluster::Node node = w.Node();
-  EXPECT_TRUE(node.unschedulable);
-  ASSERT_TRUE(RemovalOf(node));
-  EXPECT_EQ(RemovalOf(node)->pool, "a100");
-  EXPECT_EQ(RemovalOf(node)->state, Removal::State::kEmptying);
+  EXPECT_TRUE(w.Node().unschedulable);
+  EXPECT_EQ(w.Mark().id, "r-1");
+  EXPECT_EQ(w.Mark().pool, "a100");
+  EXPECT_EQ(w.Mark().state, Removal::State::kEmptying);
   const auto of_node = [](const kube::ApiRequest& r) { return r.path == "/api/v1/nodes/gpu-1"; };
   EXPECT_EQ(std::ranges::count_if(w.api.writes, of_node), 1);
   EXPECT_TRUE(of_node(w.api.writes.front())) << "before any placeholder";
@@ -68,8 +67,8 @@ TEST_F(RelocationsTest, AnEmptiedNodeIsSaidToBeThenAskedForThenKept) {
   w.Step();
   EXPECT_EQ(w.Told(Kind::kMoved), 1);
   ASSERT_TRUE(w.relocations->MarkAsked(w.Node(), 2, w.client, w.clock.Now()).ok());
-  EXPECT_EQ(RemovalOf(w.Node())->state, Removal::State::kAsked);
-  EXPECT_EQ(RemovalOf(w.Node())->wanted, 2);
+  EXPECT_EQ(w.Mark().state, Removal::State::kAsked);
+  EXPECT_EQ(w.Mark().wanted, 2);
   EXPECT_TRUE(w.Node().unschedulable);
   ASSERT_TRUE(w.relocations->Keep(w.Node(), w.client).ok());
   EXPECT_TRUE(w.IsFree());
