@@ -11,7 +11,8 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMostText = 64 * 1024, kMostName = 600, kMostListed = 1000, kMostId = 40;
+constexpr size_t kMostText = 64 * 1024, kMostName = 600, kMostListed = 1000, kMostId = 40,
+                 kMostTime = 60;
 
 constexpr std::array<std::pair<Removal::State, std::string_view>, 3> kStates = {
     {{Removal::State::kEmptying, "Emptying"},
@@ -49,7 +50,7 @@ Status TakeNumber(const Json& object, std::string_view key, int64_t least, int64
 }
 
 Status TakeTime(const Json& object, std::string_view key, Time& to) {
-  const auto time = ParseTime(FindString(object, key));
+  const auto time = ParseTime(Shortened(FindString(object, key), kMostTime));
   if (!time.ok()) return time.status().Within(key);
   to = *time;
   return Status::Ok();

@@ -8,9 +8,11 @@
 //
 // One relocation, all or nothing until its first eviction:
 //   1. its node, if it is to go, is cordoned and marked (kRemoval);
-//   2. a placeholder for each move is made; the partitioner and the scheduler treat it as any pod;
-//   3. when all of them have their nodes, the pods are evicted through the eviction API, as budgets
-//      and grace periods let them go;
+//   2. a placeholder for each move is made; the partitioner and the scheduler treat it as any pod,
+//      but that it preempts nobody;
+//   3. when all of them run where they shall, which each then says, the pods are evicted through
+//   the
+//      eviction API, as budgets and grace periods let them go;
 //   4. when the successor of an evicted pod waits (or none comes), its placeholder is deleted;
 //   5. when nothing else is on the node, it is `emptied`: the pool may be made smaller by it.
 // What goes wrong before the first eviction, or takes too long, calls all of it off: placeholders
