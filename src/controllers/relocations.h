@@ -8,9 +8,11 @@
 //
 // One relocation, all or nothing until its first eviction:
 //   1. its node, if it is to go, is cordoned and marked (kRemoval);
-//   2. a placeholder for each move is made; the partitioner and the scheduler treat it as any pod;
-//   3. when all of them have their nodes, the pods are evicted through the eviction API, as budgets
-//      and grace periods let them go;
+//   2. a placeholder for each move is made; the partitioner and the scheduler treat it as any pod,
+//      but that it preempts nobody;
+//   3. when all of them run where they shall, which each then says, the pods are evicted through
+//   the
+//      eviction API, as budgets and grace periods let them go;
 //   4. when the successor of an evicted pod waits (or none comes), its placeholder is deleted;
 //   5. when nothing else is on the node, it is `emptied`: the pool may be made smaller by it.
 // What goes wrong before the first eviction, or takes too long, calls all of it off: placeholders
@@ -27,6 +29,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "controllers/reconciler.h"
@@ -36,10 +39,11 @@ namespace nos::controllers {
 
 // On a node that is to go: JSON {"pool":"a100","id":"r-7k2","since":"2026-01-01T00:00:00Z",
 // "state":"Emptying"}. States: Emptying, Emptied, Asked (its pool is told; `wanted` says how many
-// nodes that leaves).
+// nodes that leaves). "cordoned":true: somebody else had cordoned it before; it stays so.
 inline constexpr std::string_view kRemoval = "nos.nebuly.com/removal";
 // On a placeholder: JSON {"id":"r-7k2","of":3,"pod":"ml/train-0","uid":"...","from":"gpu-1",
-// "to":"gpu-2","for":"ml/big"}; `for` is absent when a node is emptied.
+// "to":"gpu-2","for":"ml/big"}; `for` is absent when a node is emptied. What else is in it:
+// PlaceFor (placeholder.h).
 inline constexpr std::string_view kPlaceFor = "nos.nebuly.com/place-for";
 // Label of placeholders, so that they are found.
 inline constexpr std::string_view kPlaceholder = "nos.nebuly.com/placeholder";
@@ -82,6 +86,7 @@ struct Removal {
   std::string pool, id;
   Time since{};                   // in this state
   std::optional<int32_t> wanted;  // of kAsked: nodes of the pool that are left
+  bool was_cordoned = false;      // by somebody else, before
 };
 std::string WriteRemoval(const Removal& removal);
 // Error: kInvalid.
@@ -90,24 +95,41 @@ Result<Removal> ReadRemoval(std::string_view text);
 std::optional<Removal> RemovalOf(const cluster::Node& node);
 bool IsPlaceholder(const cluster::Pod& pod);
 
+// What is known of a relocation beside what stands in the cluster. Losing it does no harm.
+struct RelocationMemory {
+  struct Eviction {
+    Time again{};         // not before
+    bool let_go = false;  // the caches may not show it yet
+  };
+  std::string off;  // why it was called off; "": it was not
+  bool told_off = false, told_held = false, told_moved = false;
+  std::map<std::string, Eviction> evictions;  // by uid
+  std::map<std::string, Time> missed;         // by uid of an evicted pod: since when it is gone
+  Time seen{};                                // in the caches
+};
+
 class Relocations {
  public:
   explicit Relocations(RelocationConfig config) : config_(std::move(config)) {}
 
   static std::string NewId(uint64_t number);
 
-  // Cordons the node and makes the placeholders. Whatever of it fails, the next Step mends or calls
-  // off. REQUIRES: neither its node nor its pods are in a relocation.
+  // Cordons the node and makes the placeholders. On an error it is called off, here or by the next
+  // Step. REQUIRES: neither its node nor its pods are in a relocation.
+  // Error: kInvalid: no place can be held for one of the pods, or its placeholder is refused;
+  // kConflict: the node has changed; as the API server says.
   Status Start(const Relocation& relocation, const View& view, kube::Client& client, Time now);
   // The next thing for each relocation that is in the caches.
   Outcome Step(const View& view, kube::Client& client, const Clock& clock);
-  // Stops emptying the node and lets it take pods again, unless something was evicted. For when its
-  // room is needed. Returns whether it does stay.
+  // Stops emptying the node and lets it take pods again, unless something was evicted; once it is
+  // emptied, whatever was. For when its room is needed. Returns whether it does stay.
   bool CallOff(const std::string& node, std::string_view why, const View& view,
                kube::Client& client, Time now);
-  // Takes mark and cordon off a node that stays after all, whatever its state.
+  // Takes mark and cordon off a node that stays after all, whatever its state. Error: kConflict
+  // when it has changed since it was read: again with what it is now.
   Status Keep(const cluster::Node& node, kube::Client& client);
-  // Writes that the pool is told, or will be at once.
+  // Writes that the pool is told, or will be at once. Error: kInvalid when it has no mark;
+  // kConflict when it has changed since it was read.
   Status MarkAsked(const cluster::Node& node, int32_t wanted, kube::Client& client, Time now);
 
   // Keys of pods that are on their way, and of those that they make room for.
@@ -119,6 +141,7 @@ class Relocations {
  private:
   RelocationConfig config_;
   std::vector<RelocationNote> notes_;
+  std::map<std::string, RelocationMemory> memory_;  // by id
 };
 
 }  // namespace nos::controllers

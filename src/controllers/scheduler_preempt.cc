@@ -9,6 +9,7 @@
 #include "cluster/annotations.h"
 #include "controllers/assumed.h"
 #include "controllers/condition.h"
+#include "controllers/relocations.h"
 #include "controllers/scheduler_internal.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/pod_kind.h"
@@ -69,7 +70,7 @@ std::string Scheduler::Preempt(const SchedulerProfile& profile, const Pod& pod,
 }
 
 bool Scheduler::MayMakeRoom(const SchedulerProfile& profile, const cluster::Pod& pod) const {
-  if (pod.preemption_policy == "Never") return false;
+  if (pod.preemption_policy == "Never" || IsPlaceholder(pod)) return false;
   if (HasQuota(*profile.framework, pod)) return profile.reclaims;
   const auto least = engine_.LeastPriority();
   return profile.preemption && least && *least < pod.priority;

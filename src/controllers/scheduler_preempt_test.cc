@@ -1,6 +1,7 @@
 // How schedulers make room for more important pods, and what becomes of what they have promised.
 #include <string>
 
+#include "controllers/relocations.h"
 #include "controllers/scheduler_fixture_test.h"
 #include "controllers/testing/scene.h"
 
@@ -64,6 +65,17 @@ TEST_F(SchedulerPreemptTest, NobodyElseIsEvictedWhileTheWatchIsLate) {
   api_.Remove("pods", "ml/low");
   Run();
   EXPECT_EQ(NodeOf("high"), "a");
+}
+
+TEST_F(SchedulerPreemptTest, APlaceThatIsHeldForAPodTakesNobodysRoom) {
+  CpuNode("n", "1");
+  Pod("low", 1);
+  Run();
+  Pod("high", 9);
+  ChangePod("high", [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+  Run();
+  EXPECT_EQ(NodeOf("low"), "n");
+  EXPECT_EQ(NodeOf("high"), "");
 }
 
 TEST_F(SchedulerPreemptTest, AVictimIsToldForWhom) {
