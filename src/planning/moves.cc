@@ -136,10 +136,11 @@ class Mover {
       return;
     }
     if (!why) {
-      why = {"GangNotWhole",
-             fmt::format("{}: with {} moves {} of the {} pods that it lacks would have a place",
-                         gang.name, options_.most_moves, served, lacking),
-             0};
+      why = {
+          "GangNotWhole",
+          fmt::format("{}: {} of the {} pods that it lacks would have a place, moves: {} at most",
+                      gang.name, served, lacking, options_.most_moves),
+          0};
     }
     for (const int pod : members) Leave(pod, *why);
   }
