@@ -35,7 +35,7 @@ class Mover {
                                          : [] { return false; }),
         live_(snapshot, unplaced, frameworks),
         groups_(GroupPods(unplaced, frameworks, live_, plan)),
-        world_{snapshot, EvictionBudgets(snapshot), {}, {}, {}},
+        world_{snapshot, EvictionBudgets(snapshot), {}, {}, {}, {}},
         failed_(groups_.all.size()) {}
 
   MovePlan Run() {
@@ -182,13 +182,12 @@ class Mover {
   }
 
   void Commit(MoveWorld world) {
-    const size_t known = world_.reliefs.size();
     world_ = std::move(world);
     ++version_;
-    if (!options_.take) return;
-    for (size_t r = known; r < world_.reliefs.size(); ++r) {
-      for (const Move& move : world_.reliefs[r].moves) options_.take(*move.pod);
+    for (const PodPtr& pod : world_.moving) {
+      if (options_.take) options_.take(*pod);
     }
+    world_.moving.clear();
   }
 
   struct Failure {

@@ -41,7 +41,7 @@ struct MoveOptions {
   std::function<bool(const cluster::Pod&)> may_move;
   std::function<void(const cluster::Pod&)> take;
   std::function<bool()> out_of_time;
-  // The same of several that would go for one pod, where each of them may; none: any.
+  // The same of several that would go for one pod, or for what a gang lacks; none: any.
   std::function<bool(std::span<const std::shared_ptr<const cluster::Pod>>)> may_move_together;
 };
 

@@ -49,6 +49,7 @@ class ReliefSearch {
     for (const Move& move : best_->relief.moves) {
       best_->world.settled.insert(move.pod->Key());
       best_->world.budgets.Take(*move.pod);
+      best_->world.moving.push_back(move.pod);
     }
     best_->world.settled.insert(pod_.pod->Key());
     best_->relief.pod = number;
@@ -183,7 +184,7 @@ class ReliefSearch {
 
   bool MayGoTogether(const Host& host, const GuestSet& set) {
     EvictionBudgets budgets = world_.budgets;
-    std::vector<PodPtr> pods;
+    std::vector<PodPtr> pods = world_.moving;
     for (const size_t i : set) {
       const PodPtr& pod = host.guests()[i].pod;
       if (const std::string why = budgets.WhyNot(*pod); !why.empty()) {

@@ -17,6 +17,7 @@ struct MoveWorld {
   cluster::ClusterSnapshot after;
   EvictionBudgets budgets;
   std::set<std::string> settled;  // pods that were moved or relieved: they stay from now on
+  std::vector<std::shared_ptr<const cluster::Pod>> moving;  // of whom `take` has not been told
   std::vector<Relief> reliefs;
   std::vector<NotRelieved> in_room;  // that need no move of their own
 };
