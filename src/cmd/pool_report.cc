@@ -12,23 +12,26 @@ namespace nos::cmd {
 namespace {
 
 struct State {
-  std::string name;  // "ready", "closed", "invalid", "failing", "unknown"
+  std::string name;   // "ready", "closed", "invalid", "failing", "unknown"
+  std::string until;  // of closed
   std::string why;
-  std::string Text() const { return why.empty() ? name : name + ": " + why; }
+  std::string Text() const {
+    return name + (until.empty() ? "" : " until " + until) + (why.empty() ? "" : ": " + why);
+  }
 };
 
 State StateOf(const cluster::NodePool& pool, Time now) {
   const cluster::Condition* ready =
       cluster::FindCondition(pool.conditions, controllers::kPoolReady);
-  const bool fails = ready != nullptr && ready->status == "False";
-  if (fails && ready->reason == "Invalid") return {"invalid", ready->message};
-  if (pool.closed_until && *pool.closed_until > now) {
-    const std::string until = "until " + FormatTime(*pool.closed_until);
-    return {"closed", fails ? until + ", " + ready->message : until};
+  const std::string why = ready != nullptr && ready->status == "False" ? ready->message : "";
+  if (ready != nullptr && ready->status == "False" && ready->reason == "Invalid") {
+    return {"invalid", "", why};
   }
-  if (fails) return {"failing", ready->message};
-  if (ready == nullptr) return {"unknown", "no autoscaler has looked at it"};
-  return {"ready", ""};
+  if (pool.closed_until && *pool.closed_until > now) {
+    return {"closed", FormatTime(*pool.closed_until), why};
+  }
+  if (ready == nullptr) return {"unknown", "", "no autoscaler has looked at it"};
+  return {ready->status == "False" ? "failing" : "ready", "", why};
 }
 
 std::string GpuText(const cluster::PoolGpus& gpu) {
@@ -105,9 +108,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
                      {"state", state.name},
                      {"why", state.why},
                      {"failures", pool.failures}};
-    if (pool.closed_until && *pool.closed_until > now) {
-      entry["closedUntil"] = FormatTime(*pool.closed_until);
-    }
+    if (!state.until.empty()) entry["closedUntil"] = state.until;
     out.json.push_back(std::move(entry));
   }
   return out;
