@@ -15,7 +15,7 @@ using planning::GrowthPlan;
 using planning::MovePlan;
 using planning::PoolNow;
 
-// Leaves those that `stays` says no to; gangs keep who is left, and count the others as placed.
+// Drops the pods that `stays` says no to. Their gangs count them as placed.
 template <typename Stays>
 void KeepOnly(Stays stays, Unplaced& unplaced) {
   std::vector<int> place(unplaced.pods.size(), -1);

@@ -108,7 +108,7 @@ controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input
   auto ganged =
       controllers::WithGangs(std::move(pending), input.pods, around, controllers::Claims({}), now);
   const size_t untold = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
-    return input.is_dump && !gang.members.empty() &&
+    return (input.is_dump || !input.around) && !gang.members.empty() &&
            MissesGroups(*ganged.pods[gang.members[0]], around);
   });
   if (untold > 0) {
@@ -133,7 +133,7 @@ class Further {
 
   // Adds what they say to the report of the plan.
   void Moves(JsonObject& json, std::string& text) {
-    // Volumes of which a dump has nothing could be anywhere.
+    // What a dump leaves out counts as not there: pods with volumes that it lacks move nowhere.
     Unplaced unplaced = unplaced_;
     cluster::Surroundings& around = unplaced.snapshot.ChangeAround();
     if (input_.around) around = *input_.around;
@@ -198,10 +198,12 @@ Status RunPlan(const PlanFlags& flags) {
   const Duration took = clock.Now() - start;
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());
-  const scheduling::FrameworkChoice frameworks(framework);
-  Further further(flags, input, frameworks, options, UnplacedOf(plan, ganged.gangs, snapshot));
-  if (flags.moves > 0) further.Moves(json, text);
-  if (flags.with_pools) further.Growth(json, text);
+  if (flags.moves > 0 || flags.with_pools) {
+    const scheduling::FrameworkChoice frameworks(framework);
+    Further further(flags, input, frameworks, options, UnplacedOf(plan, ganged.gangs, snapshot));
+    if (flags.moves > 0) further.Moves(json, text);
+    if (flags.with_pools) further.Growth(json, text);
+  }
   std::cout << (flags.output == "json" ? WriteJsonPretty(json) + "\n" : text);
   return Status::Ok();
 }

@@ -11,6 +11,12 @@
 namespace nos::cmd {
 namespace {
 
+// "16:04 UTC"; beyond a day, with the date.
+std::string UntilText(Time until, Time now) {
+  const std::string text = FormatTime(until);
+  return until - now < std::chrono::hours(24) ? text.substr(11, 5) + " UTC" : text;
+}
+
 struct State {
   std::string name;   // "ready", "closed", "invalid", "failing", "unknown"
   std::string until;  // of closed
@@ -28,7 +34,7 @@ State StateOf(const cluster::NodePool& pool, Time now) {
     return {"invalid", "", why};
   }
   if (pool.closed_until && *pool.closed_until > now) {
-    return {"closed", FormatTime(*pool.closed_until), why};
+    return {"closed", UntilText(*pool.closed_until, now), why};
   }
   if (ready == nullptr) return {"unknown", "", "no autoscaler has looked at it"};
   return {ready->status == "False" ? "failing" : "ready", "", why};
@@ -108,7 +114,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
                      {"state", state.name},
                      {"why", state.why},
                      {"failures", pool.failures}};
-    if (!state.until.empty()) entry["closedUntil"] = state.until;
+    if (!state.until.empty()) entry["closedUntil"] = FormatTime(*pool.closed_until);
     out.json.push_back(std::move(entry));
   }
   return out;
