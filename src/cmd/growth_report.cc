@@ -170,7 +170,7 @@ std::string GrowthToText(const GrowthPlan& plan, const std::vector<PoolNow>& poo
                   scheduling::NamesOf(part.pods, "")});
   }
   if (!table.empty()) text += table.ToString(width);
-  TextTable left_out({"STILL WITHOUT A PLACE", "NEAREST POOL", "WHY"});
+  TextTable left_out({"STILL WAITING", "NEAREST", "WHY"});
   for (const planning::LeftOut& left : plan.left_out) {
     const std::string nearest = NearestName(left, pools);
     left_out.AddRow(

@@ -62,8 +62,8 @@ TEST(GrowthReportTest, NewNodesStandBesideThosePodsThatWouldRunThere) {
       "POOL  NODES  COMING  NEW  PRICE/H  PODS\n"
       "a100  3      1       2    24.5     ml/a, ml/b\n"
       "\n"
-      "STILL WITHOUT A PLACE  NEAREST POOL  WHY\n"
-      "ml/c                   a100          it is too big\n"
+      "STILL WAITING  NEAREST  WHY\n"
+      "ml/c           a100     it is too big\n"
       "\n"
       "pools that cannot be planned with:\n"
       "  NodePool cpu: spec.gpu.model: unknown\n");

@@ -98,7 +98,7 @@ class ReliefSearch {
       if (Stopped()) return;
       if (!Look(candidate)) continue;
       if (++tries < options_.most_tries) continue;
-      stopped_ = candidates.size() > static_cast<size_t>(tries);
+      cut_ = &candidate != &candidates.back();
       return;
     }
   }
@@ -245,7 +245,7 @@ class ReliefSearch {
   }
 
   Reason WhyNone(int most) {
-    if (stopped_) {
+    if (stopped_ || (cut_ && places_.empty())) {
       return {"SearchEnded", "no moves were found in the time and the tries that there are", 0};
     }
     if (!no_room_.empty()) return {"NoRoomElsewhere", no_room_, 0};
@@ -254,19 +254,12 @@ class ReliefSearch {
       return {"NothingMovable", "no node would have room for it without the pods that may be moved",
               0};
     }
-    size_t fewest = places_.front().host.Enough().size();
-    const Place* nearest = &places_.front();
-    for (const Place& place : places_) {
-      if (place.least >= fewest || Stopped()) continue;
-      const size_t count = place.host.Enough().size();
-      if (count < fewest) {
-        fewest = count;
-        nearest = &place;
-      }
-    }
+    const Place& nearest = *std::ranges::min_element(places_, {}, [](const Place& place) {
+      return std::pair(place.least, place.host.guests().size());
+    });
     return {"TooManyMoves",
             fmt::format("{} pods of node {} would have to move, and {} may for one that waits",
-                        fewest, nearest->host.name(), most),
+                        nearest.host.Enough().size(), nearest.host.name(), most),
             0};
   }
 
@@ -277,7 +270,8 @@ class ReliefSearch {
   std::optional<Found> best_;
   std::string budget_, no_room_;
   int tests_ = 0, looked_for_places_ = 0;
-  bool stopped_ = false;
+  bool stopped_ = false;  // there was no time, or there were too many tries
+  bool cut_ = false;      // there are nodes that were not looked at
 };
 
 }  // namespace
