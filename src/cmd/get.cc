@@ -9,6 +9,7 @@
 #include "cmd/command.h"
 #include "cmd/get_report.h"
 #include "cmd/history.h"
+#include "cmd/pool_report.h"
 #include "cmd/quota_report.h"
 #include "cmd/read_cluster.h"
 #include "cmd/terminal.h"
@@ -22,7 +23,10 @@ namespace {
 struct GetFlags {
   std::string kubeconfig, context, output = "table", catalogue;
   int64_t gpu_memory_gb = quota::ChargeRules().gpu_memory_gb;
+  std::vector<std::string> files;  // of pools: a dump instead of a cluster
 };
+
+using Report = Printout (*)(const LiveCluster&, Time);
 
 // What a report is made of.
 struct Objects {
@@ -30,8 +34,17 @@ struct Objects {
   LiveCluster live;
 };
 
-// `quotas`: read them, too; who wants none need not be allowed to.
-Result<Objects> ReadCluster(const GetFlags& flags, bool quotas) {
+Result<Objects> ReadPoolsOfDump(const GetFlags& flags) {
+  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(ClusterObjects dump, ReadDump(flags.files));
+  auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
+  LiveCluster live = MakeLiveCluster(std::move(dump.nodes), std::move(dump.pods), *kept);
+  live.pools = PoolsIn(dump);
+  return Objects{std::move(kept), std::move(live)};
+}
+
+// Quotas and pools are read for their own reports: for others nobody need be allowed to.
+Result<Objects> ReadCluster(const GetFlags& flags, Report report) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(flags.kubeconfig, flags.context));
   kube::HttpTransport transport(std::move(config));
   kube::Client client(transport);
@@ -41,15 +54,18 @@ Result<Objects> ReadCluster(const GetFlags& flags, bool quotas) {
   auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
   LiveCluster live = MakeLiveCluster(std::move(nodes), std::move(pods), *kept);
   live.charges.gpu_memory_gb = flags.gpu_memory_gb;
-  if (quotas) {
+  if (report == &ReportQuotas) {
     NOS_ASSIGN(live.quotas, ListQuotas(client));
+  }
+  if (report == &ReportPools) {
+    NOS_ASSIGN(live.pools, ListPools(client));
   }
   return Objects{std::move(kept), std::move(live)};
 }
 
 CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>& flags,
                  const std::string& name, const std::string& what, const std::string& none,
-                 Printout (*report)(const LiveCluster&, Time)) {
+                 Report report) {
   CLI::App* command = get.add_subcommand(name, what);
   command->add_option("-o,--output", flags->output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
@@ -62,7 +78,8 @@ CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>&
   command->footer("Example:\n  nos get " + name + " -o json");
   command->callback([&chosen, flags, name, none, report] {
     chosen.action = [flags, name, none, report] {
-      const auto objects = ReadCluster(*flags, report == &ReportQuotas);
+      const auto objects =
+          flags->files.empty() ? ReadCluster(*flags, report) : ReadPoolsOfDump(*flags);
       if (!objects.ok()) return Fail("nos get " + name, objects.status());
       const Printout out = report(objects->live, SystemClock().Now());
       for (const std::string& warning : out.warnings) {
@@ -84,8 +101,8 @@ CLI::App* AddOne(CLI::App& get, Chosen& chosen, const std::shared_ptr<GetFlags>&
 }  // namespace
 
 void AddGetCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* get =
-      root.add_subcommand("get", "Show a live cluster's GPUs, GPU pods, plans, quotas or history");
+  CLI::App* get = root.add_subcommand(
+      "get", "Show a live cluster's GPUs, GPU pods, plans, quotas, pools or history");
   get->require_subcommand(1);
   get->footer(
       "Examples:\n"
@@ -106,6 +123,12 @@ void AddGetCommand(CLI::App& root, Chosen& chosen) {
                    "Of a whole GPU whose node has no label nvidia.com/gpu.memory")
       ->check(CLI::Range(0, 1'000'000))
       ->option_text("GB (" + std::to_string(flags->gpu_memory_gb) + ")");
+  AddOne(*get, chosen, flags, "pools",
+         "Node pools: their nodes, limits and price, and how they fare",
+         "there is no node pool; docs/autoscaling.md says how to write one", &ReportPools)
+      ->add_option("-f,--file", flags->files,
+                   "A dump instead of a cluster: YAML or JSON of nodes and node pools; - is stdin")
+      ->option_text("FILE");
   AddHistoryCommand(*get, chosen);
 }
 

@@ -23,6 +23,7 @@ struct LiveCluster {
   std::vector<quota::SharedQuota> quotas = {};
   quota::ChargeRules charges = {};
   const gpu::Catalogue* catalogue = nullptr;  // null: boards are told by models alone
+  std::vector<std::shared_ptr<const cluster::NodePool>> pools = {};
 };
 // `catalogue` must outlive it.
 LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> nodes,

@@ -1,4 +1,5 @@
-// nos plan: what the partitioner would do, from a dump of a cluster. Changes nothing anywhere.
+// nos plan: what the partitioner would do, from a dump of a cluster or a live one; and which new
+// nodes or moves would serve the rest. Changes nothing anywhere.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -10,8 +11,10 @@
 #include "cluster/snapshot.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
+#include "cmd/growth_report.h"
 #include "cmd/missing_kinds.h"
 #include "cmd/plan_report.h"
+#include "cmd/pool_report.h"
 #include "cmd/read_cluster.h"
 #include "cmd/terminal.h"
 #include "controllers/planned_gangs.h"
@@ -29,9 +32,11 @@ using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
 struct PlanFlags {
   std::vector<std::string> files;
   std::string objective = "pods";
-  std::string output = "table", catalogue;
+  std::string output = "table", catalogue, kubeconfig, context;
   double seconds = 10;
   Duration hold_after = planning::PlanOptions().starvation_after;
+  bool with_pools = false;
+  int moves = 0;  // for one pod; 0: none are looked for
 };
 
 std::string CheckSeconds(const std::string& text) {
@@ -103,7 +108,8 @@ controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input
   auto ganged =
       controllers::WithGangs(std::move(pending), input.pods, around, controllers::Claims({}), now);
   const size_t untold = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
-    return !gang.members.empty() && MissesGroups(*ganged.pods[gang.members[0]], around);
+    return (input.is_dump || !input.around) && !gang.members.empty() &&
+           MissesGroups(*ganged.pods[gang.members[0]], around);
   });
   if (untold > 0) {
     std::cerr << "note: pods of " << untold << (untold == 1 ? " group" : " groups")
@@ -113,9 +119,63 @@ controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input
   return ganged;
 }
 
+// What the plan leaves without a place is given on, from one answer to the next.
+class Further {
+ public:
+  Further(const PlanFlags& flags, const ClusterObjects& input,
+          const scheduling::FrameworkChoice& frameworks, const planning::PlanOptions& options,
+          Unplaced unplaced)
+      : flags_(flags),
+        input_(input),
+        frameworks_(frameworks),
+        options_(options),
+        unplaced_(std::move(unplaced)) {}
+
+  // Adds what they say to the report of the plan.
+  void Moves(JsonObject& json, std::string& text) {
+    // What a dump leaves out counts as not there: pods with volumes that it lacks move nowhere.
+    Unplaced unplaced = unplaced_;
+    cluster::Surroundings& around = unplaced.snapshot.ChangeAround();
+    if (input_.around) around = *input_.around;
+    if (input_.is_dump && around.budgets.rows().empty()) {
+      std::cerr << "note: there is no PodDisruptionBudget in the dump, so any pod counts as one "
+                   "that may be evicted; dump them with: kubectl get "
+                   "nodes,pods,poddisruptionbudgets -A -o yaml\n";
+    }
+    planning::MoveOptions moves;
+    moves.most_moves = flags_.moves;
+    options_.gangs = unplaced.gangs;
+    const planning::MovePlan plan =
+        planning::PlanMoves(unplaced.snapshot, unplaced.pods, frameworks_, options_, moves);
+    json["moves"] = MovesToJson(plan, unplaced);
+    text += MovesToText(plan, unplaced, TableWidth());
+    unplaced_ = Unrelieved(unplaced, plan);
+  }
+
+  void Growth(JsonObject& json, std::string& text) {
+    std::vector<planning::PoolNow> pools;
+    const std::vector<PoolCount> counts = CountPools(unplaced_.snapshot, PoolsIn(input_));
+    for (const PoolCount& count : counts) pools.push_back(NowOf(count, options_.now));
+    options_.gangs = unplaced_.gangs;
+    const planning::GrowthPlan plan =
+        planning::PlanGrowth(unplaced_.snapshot, unplaced_.pods, pools, frameworks_, options_);
+    json["growth"] = GrowthToJson(plan, pools, unplaced_);
+    text += GrowthToText(plan, pools, unplaced_, TableWidth());
+  }
+
+ private:
+  const PlanFlags& flags_;
+  const ClusterObjects& input_;
+  const scheduling::FrameworkChoice& frameworks_;
+  planning::PlanOptions options_;
+  Unplaced unplaced_;
+};
+
 Status RunPlan(const PlanFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
-  NOS_ASSIGN(const ClusterObjects input, ReadDump(flags.files));
+  NOS_ASSIGN(const ClusterObjects input, flags.files.empty()
+                                             ? ReadLiveCluster(flags.kubeconfig, flags.context)
+                                             : ReadDump(flags.files));
   const auto snapshot = cluster::ClusterSnapshot::Build(input.nodes, input.pods, catalogue);
   for (size_t i = 0; i < snapshot.size(); ++i) {
     for (const std::string& problem : snapshot.node(i).gpus.problems) {
@@ -136,9 +196,15 @@ Status RunPlan(const PlanFlags& flags) {
   options.gangs = ganged.gangs;
   const planning::Plan plan = planning::MakePlan(snapshot, ganged.pods, framework, options);
   const Duration took = clock.Now() - start;
-  std::cout << (flags.output == "json"
-                    ? WriteJsonPretty(PlanToJson(plan, options.objective, took)) + "\n"
-                    : PlanToText(plan, took, TableWidth()));
+  JsonObject json = PlanToJson(plan, options.objective, took).as_object();
+  std::string text = PlanToText(plan, took, TableWidth());
+  if (flags.moves > 0 || flags.with_pools) {
+    const scheduling::FrameworkChoice frameworks(framework);
+    Further further(flags, input, frameworks, options, UnplacedOf(plan, ganged.gangs, snapshot));
+    if (flags.moves > 0) further.Moves(json, text);
+    if (flags.with_pools) further.Growth(json, text);
+  }
+  std::cout << (flags.output == "json" ? WriteJsonPretty(json) + "\n" : text);
   return Status::Ok();
 }
 
@@ -146,12 +212,24 @@ Status RunPlan(const PlanFlags& flags) {
 
 void AddPlanCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command =
-      root.add_subcommand("plan", "Show what nos would do on a cluster, from a dump of it");
+      root.add_subcommand("plan", "Show what nos would do on a cluster, or on a dump of one");
   auto flags = std::make_shared<PlanFlags>();
   command
       ->add_option("-f,--file", flags->files,
-                   "YAML or JSON of nodes, pods and groups of pods; - is stdin")
-      ->required();
+                   "A dump instead of a cluster: YAML or JSON of nodes, pods, groups of pods, node "
+                   "pools; - is stdin")
+      ->option_text("FILE");
+  command->add_option("--kubeconfig", flags->kubeconfig, "Default: $KUBECONFIG or ~/.kube/config")
+      ->option_text("FILE");
+  command->add_option("--context", flags->context, "Default: the file's current context")
+      ->option_text("NAME");
+  command->add_flag("--with-pools", flags->with_pools,
+                    "Which new nodes of node pools would serve pods that have no place");
+  command
+      ->add_option("--moves", flags->moves,
+                   "Which pods, so many at most for one that has no place, would have to move")
+      ->check(CLI::Range(1, 20))
+      ->option_text("K");
   command
       ->add_option("--objective", flags->objective, "What to serve most of: pods, compute, memory")
       ->check(CLI::IsMember({"pods", "compute", "memory"}))
@@ -171,7 +249,8 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
       "  kubectl get nodes,pods -A -o yaml > cluster.yaml\n"
       "  nos plan -f cluster.yaml\n"
       "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json\n"
-      "  nos plan -f cluster.yaml --hold-after 0      pods that waited long get nothing kept");
+      "  nos plan -f cluster.yaml --hold-after 0      pods that waited long get nothing kept\n"
+      "  nos plan --moves 3 --with-pools              of the cluster of the kubeconfig");
   command->callback([&chosen, flags] {
     chosen.action = [flags] {
       const Status status = RunPlan(*flags);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <set>
 #include <utility>
@@ -67,6 +68,27 @@ Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kub
   return all;
 }
 
+Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client) {
+  const kube::Resource resource{
+      std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
+      std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
+  auto pools = ListAll<cluster::NodePool>(client, resource, &cluster::ReadNodePool);
+  if (!pools.ok() && pools.status().code() == Code::kNotFound) {
+    return std::vector<std::shared_ptr<const cluster::NodePool>>();
+  }
+  if (pools.ok()) {
+    std::ranges::sort(*pools, {}, [](const auto& pool) { return pool->meta.name; });
+  }
+  return pools;
+}
+
+std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects) {
+  std::vector<std::shared_ptr<const cluster::NodePool>> pools;
+  if (!objects.around) return pools;
+  for (const auto& [name, pool] : objects.around->pools.rows()) pools.push_back(pool);
+  return pools;
+}
+
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(kubeconfig, context));
   kube::HttpTransport transport(std::move(config));
@@ -116,7 +138,7 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
     }
   }
   if (all.around) all.around = std::move(around);
-  if (all.nodes.empty()) {
+  if (all.nodes.empty() && PoolsIn(all).empty()) {
     return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
   }
   return all;

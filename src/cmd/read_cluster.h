@@ -25,7 +25,8 @@ struct ClusterObjects {
 // when some of it may not be read.
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context);
 // What `kubectl get nodes,pods -A -o yaml` printed, with other kinds of `Surroundings` or without;
-// "-": standard input. Error: kInvalid, also when an object is given twice, or no node.
+// "-": standard input. Error: kInvalid, also when an object is given twice, or neither
+// a node nor a NodePool.
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files);
 
 // Lists and decodes; an object that cannot be read is reported and left out.
@@ -33,5 +34,9 @@ Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client
 Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
 // Both kinds; none where the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client);
+// By name; none where the API server does not know them.
+Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client);
+// Of what surrounds the nodes, by name.
+std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects);
 
 }  // namespace nos::cmd
