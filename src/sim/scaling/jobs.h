@@ -3,7 +3,8 @@
 //   NOS_ASSIGN(auto jobs, OpenbJobs({"pods.csv", text}, {.first_day = 115, .days = 7}));
 //   auto others = BurstJobs({.days = 14, .seed = 1});
 //
-// All GPUs are ScalingModel's. Pure: equal options give equal jobs, in the order in which they come.
+// All GPUs are ScalingModel's. Pure: equal options give equal jobs, in the order in which they
+// come.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,9 @@ int SlotsOf(const ScalingJob& job);
 
 // The openb trace replayed, creation to deletion.
 struct OpenbWindow {
-  double first_day = 115, days = 7;  // of the trace: what was created before, and lives, comes first
-  bool by_memory = false;            // how a fraction becomes a slice, see SliceFor
+  double first_day = 115,
+         days = 7;         // of the trace: what was created before, and lives, comes first
+  bool by_memory = false;  // how a fraction becomes a slice, see SliceFor
 };
 // Left out: pods without GPUs, and those that never ran. What outlives the window ends with it.
 // Error: kInvalid for a bad file ("pods.csv:17: creation_time: ..."), or when nobody is left.

@@ -19,9 +19,9 @@ struct Ledger {
   int pool = 0;
   double ready = 0;
   bool gone = false;
-  int64_t cpu = 0, memory = 0;         // taken
-  std::vector<uint32_t> slots;         // by GPU: taken, as bits
-  std::vector<int> compute;            // by GPU: slices taken
+  int64_t cpu = 0, memory = 0;  // taken
+  std::vector<uint32_t> slots;  // by GPU: taken, as bits
+  std::vector<int> compute;     // by GPU: slices taken
   std::set<int> jobs;
 };
 

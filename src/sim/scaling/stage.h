@@ -94,10 +94,10 @@ class Stage {
   double now() const { return now_; }
   const StageOptions& options() const { return options_; }
   const ScalingJob& job(int job) const { return jobs_[job]; }
-  const std::set<int>& waiting() const { return waiting_; }  // by arrival
+  const std::set<int>& waiting() const { return waiting_; }       // by arrival
   const std::vector<StageNode>& nodes() const { return nodes_; }  // that there ever were
-  const std::set<int>& live() const { return live_; }  // of them: asked for and not gone
-  int CountOf(int pool) const { return counts_[pool]; }  // of the live ones
+  const std::set<int>& live() const { return live_; }             // of them: asked for and not gone
+  int CountOf(int pool) const { return counts_[pool]; }           // of the live ones
 
   // Returns the node's index; it is ready start_seconds later.
   int Ask(int pool);
@@ -127,9 +127,9 @@ class Stage {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::set<int> waiting_, live_;
   std::vector<StageNode> nodes_;
-  std::vector<int> counts_;      // by pool
-  std::vector<int> node_of_;     // by job; -1
-  std::vector<double> ends_;     // by job: when it will
+  std::vector<int> counts_;   // by pool
+  std::vector<int> node_of_;  // by job; -1
+  std::vector<double> ends_;  // by job: when it will
   std::vector<double> waits_;
   std::vector<StageAction> log_;
   size_t ended_ = 0;

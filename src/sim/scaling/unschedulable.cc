@@ -89,8 +89,8 @@ class UnschedulableScaler : public Scaler {
   std::optional<double> NextLook() const override {
     std::optional<double> next;
     const auto at = [&](double when) {
-      const double scan = std::max(std::ceil(when / kScanInterval) * kScanInterval,
-                                   last_scan_ + kScanInterval);
+      const double scan =
+          std::max(std::ceil(when / kScanInterval) * kScanInterval, last_scan_ + kScanInterval);
       if (!next || scan < *next) next = scan;
     };
     if (dirty_) at(stage_.now());
@@ -154,10 +154,10 @@ class UnschedulableScaler : public Scaler {
     for (const auto& [node, room] : rooms_) {
       if (!room.Has(need)) continue;
       const ScalingPool& pool = stage_.options().pools[stage_.nodes()[node].pool];
-      const int64_t score = (100 * (room.cpu - need.cpu) / std::max<int64_t>(pool.cpu_milli, 1) +
-                             100 * (room.memory - need.memory) /
-                                 std::max<int64_t>(pool.memory_mib, 1)) /
-                            2;
+      const int64_t score =
+          (100 * (room.cpu - need.cpu) / std::max<int64_t>(pool.cpu_milli, 1) +
+           100 * (room.memory - need.memory) / std::max<int64_t>(pool.memory_mib, 1)) /
+          2;
       if (score <= best_score) continue;
       best_score = score;
       best = node;
@@ -345,11 +345,11 @@ class UnschedulableScaler : public Scaler {
 
   Stage& stage_;
   const double window_;
-  std::vector<std::string> kinds_;                  // of devices; the first is the whole GPU
+  std::vector<std::string> kinds_;                   // of devices; the first is the whole GPU
   std::vector<std::vector<ScalingDevice>> devices_;  // by pool
-  Rooms rooms_;                                     // of nodes that are ready
-  std::map<int, std::vector<int>> holders_;         // by node and device: the job; -1: free
-  std::map<int, double> unneeded_;                  // by node: since when
+  Rooms rooms_;                                      // of nodes that are ready
+  std::map<int, std::vector<int>> holders_;          // by node and device: the job; -1: free
+  std::map<int, double> unneeded_;                   // by node: since when
   double last_scan_ = -kScanInterval;
   double last_add_ = -1e18;
   bool dirty_ = false;  // something changed since the last scan
@@ -368,12 +368,10 @@ const std::vector<StaticLayout>& StaticLayouts() {
         {0, "1g.10gb", 4},
         {0, "1g.10gb", 5},
         {0, "1g.10gb", 6}}},
-      {"3x2g+1g",
-       {{0, "2g.20gb", 0}, {0, "2g.20gb", 2}, {0, "2g.20gb", 4}, {0, "1g.10gb", 6}}},
+      {"3x2g+1g", {{0, "2g.20gb", 0}, {0, "2g.20gb", 2}, {0, "2g.20gb", 4}, {0, "1g.10gb", 6}}},
       {"2x3g", {{0, "3g.40gb", 0}, {0, "3g.40gb", 4}}},
       {"4g+3g", {{0, "4g.40gb", 0}, {0, "3g.40gb", 4}}},
-      {"balanced",
-       {{0, "1g.10gb", 0}, {0, "1g.10gb", 1}, {0, "2g.20gb", 2}, {0, "3g.40gb", 4}}},
+      {"balanced", {{0, "1g.10gb", 0}, {0, "1g.10gb", 1}, {0, "2g.20gb", 2}, {0, "3g.40gb", 4}}},
   };
   return kLayouts;
 }

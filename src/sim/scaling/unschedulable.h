@@ -1,5 +1,5 @@
-// "Scale on unschedulable pods", as cluster-autoscaler does it beside kube-scheduler, on nodes whose
-// GPUs are cut once and for all. What the scaling simulation compares nos with.
+// "Scale on unschedulable pods", as cluster-autoscaler does it beside kube-scheduler, on nodes
+// whose GPUs are cut once and for all. What the scaling simulation compares nos with.
 //
 // Where several ways are open, the kinder one is taken: see docs/simulate-scaling.md.
 #pragma once
