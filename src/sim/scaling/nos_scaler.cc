@@ -75,6 +75,12 @@ std::shared_ptr<const cluster::NodePool> NodePoolOf(const ScalingPool& pool) {
 
 std::string NameOf(int node) { return fmt::format("node-{:06}", node); }
 
+// A node without jobs, or in little use.
+struct Quiet {
+  bool empty = true;
+  double since = 0;
+};
+
 class NosScaler : public Scaler {
  public:
   NosScaler(Stage& stage, const NosScalerOptions& options) : stage_(stage), options_(options) {
@@ -148,8 +154,8 @@ class NosScaler : public Scaler {
   // Each node when its time has come, and, if it could not go, again when something has changed.
   std::optional<double> NextShrink() const {
     std::optional<double> next;
-    for (const auto& [node, since] : quiet_) {
-      double due = since + options_.window;
+    for (const auto& [node, quiet] : quiet_) {
+      double due = quiet.since + options_.window;
       if (due <= last_shrink_) {
         if (!shrinkable_) continue;
         due = last_shrink_ + kBetweenShrinks;
@@ -287,26 +293,26 @@ class NosScaler : public Scaler {
     int used = 0;
     for (const int job : there.jobs) used += SlotsOf(stage_.job(job));
     const int all = ScalingModel().slots() * stage_.options().pools[there.pool].gpus;
-    const bool quiet =
-        options_.scale_down ? static_cast<double>(used) <= kMostUse * all : there.jobs.empty();
-    if (quiet) {
-      quiet_.try_emplace(node, stage_.now());
-    } else {
+    const bool empty = there.jobs.empty();
+    const bool little = options_.scale_down && static_cast<double>(used) <= kMostUse * all;
+    if (!empty && !little) {
       quiet_.erase(node);
+      return;
     }
+    const auto [at, fresh] = quiet_.try_emplace(node, Quiet{empty, stage_.now()});
+    if (!fresh && at->second.empty != empty) at->second = {empty, stage_.now()};
   }
   bool MayGo(int node) const {
     const auto since = quiet_.find(node);
-    return since != quiet_.end() && since->second + options_.window <= stage_.now();
+    return since != quiet_.end() && since->second.since + options_.window <= stage_.now();
   }
 
   Status RemoveEmpty() {
-    const std::map<int, double> quiet = quiet_;
-    for (const auto& [node, since] : quiet) {
-      if (MayGo(node) && stage_.nodes()[node].jobs.empty()) {
-        snapshot_.RemoveNode(NameOf(node));
-        Remove(node);
-      }
+    const std::map<int, Quiet> quiet = quiet_;
+    for (const auto& [node, how] : quiet) {
+      if (!MayGo(node)) continue;
+      snapshot_.RemoveNode(NameOf(node));
+      Remove(node);
     }
     return Status::Ok();
   }
@@ -345,7 +351,7 @@ class NosScaler : public Scaler {
   std::vector<std::shared_ptr<const cluster::NodePool>> pools_;
   std::map<int, PodPtr> pods_;  // by job that has not ended; as it waits
   std::map<std::string, int> job_of_, node_of_;
-  std::map<int, double> quiet_;  // nodes in little use (or empty): since when
+  std::map<int, Quiet> quiet_;  // by node
   std::optional<double> changed_since_;
   double last_arrival_ = -1e18, last_plan_ = -1e18, last_shrink_ = -1e18;
   bool shrinkable_ = false;  // something changed since it was last tried

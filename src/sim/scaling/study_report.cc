@@ -148,9 +148,9 @@ std::string ToText(const ScalingStudy& study) {
   if (!study.runs.empty()) {
     const ScalingReport& first = study.runs.front();
     text = fmt::format(
-        "{}: jobs ask for {:.1f} GPU-hours (seed {}); {} fit on no node and are left out\n"
+        "{}\nJobs ask for {:.1f} GPU-hours (seed {}); {} fit on no node and are left out\n"
         "Nodes go {} s after they were last needed; cost in GPU-hours of nodes, waiting in s\n\n",
-        Truncate(Printable(study.trace), 30), first.asked_gpu_hours, first.seed, first.left_out,
+        Truncate(Printable(study.trace), 100), first.asked_gpu_hours, first.seed, first.left_out,
         study.window);
   }
   text += RunsText(study);

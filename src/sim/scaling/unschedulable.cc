@@ -293,7 +293,7 @@ class UnschedulableScaler : public Scaler {
     std::set<int> going, taking;
     std::map<int, double> unneeded;
     for (const int node : order) {
-      if (taking.contains(node) || UseOf(node) >= kMostUse) continue;
+      if (taking.contains(node) || UseOf(node) > kMostUse) continue;
       std::set<int> but = going;
       but.insert(node);
       const auto places = PlacesFor(node, rooms, but);
