@@ -27,7 +27,7 @@ constexpr double kSettle = 10, kAtMost = 60, kBetween = 10;
 constexpr double kBetweenShrinks = 60;
 constexpr double kMostUse = 0.5;  // of a node that may be emptied
 // How often one planning may ask whether its time is up: the same on every machine.
-constexpr int kMostAsks = 500;
+constexpr int kMostAsks = 2000;
 
 Time TimeAt(double seconds) {
   return Time{} + std::chrono::hours(1000) +

@@ -29,7 +29,7 @@ ScalingOptions With(ScalingPolicy policy, const std::string& layout = "whole", i
   options.cut_seconds = 10;
   return options;
 }
-ScalingReport Run(const std::vector<ScalingJob>& jobs, const ScalingOptions& options) {
+ScalingReport Simulate(const std::vector<ScalingJob>& jobs, const ScalingOptions& options) {
   const auto report = RunScaling(jobs, options);
   EXPECT_TRUE(report.ok()) << report.status().message();
   return report.value_or({});
@@ -43,7 +43,7 @@ constexpr ScalingPolicy kOfNos[] = {ScalingPolicy::kRecut, ScalingPolicy::kRecut
 
 // Scanned at 10, there at 110, idle from 1,110 to 1,310.
 TEST(ScalingTest, OneJobOnOneNodeOfTheBaseline) {
-  const ScalingReport report = Run({Whole(5, 1000)}, With(kBaseline));
+  const ScalingReport report = Simulate({Whole(5, 1000)}, With(kBaseline));
   EXPECT_EQ(report.jobs, 1U);
   EXPECT_EQ(NodeSeconds(report), 1300);
   EXPECT_DOUBLE_EQ(report.mean_wait, 105);
@@ -56,7 +56,7 @@ TEST(ScalingTest, OneJobOnOneNodeOfTheBaseline) {
 // Settled at 15, there at 115, cut by 125, idle from 1,125 to 1,325.
 TEST(ScalingTest, OneJobOnOneNodeOfNos) {
   for (const ScalingPolicy policy : kOfNos) {
-    const ScalingReport report = Run({Whole(5, 1000)}, With(policy));
+    const ScalingReport report = Simulate({Whole(5, 1000)}, With(policy));
     EXPECT_EQ(NodeSeconds(report), 1310) << ScalingPolicyName(policy);
     EXPECT_DOUBLE_EQ(report.mean_wait, 120);
     EXPECT_EQ(report.most_nodes, 1);
@@ -65,18 +65,18 @@ TEST(ScalingTest, OneJobOnOneNodeOfNos) {
 }
 
 TEST(ScalingTest, ANodeCostsItsGpus) {
-  const ScalingReport report = Run({Whole(5, 1000, 4)}, With(kBaseline, "whole", 4));
+  const ScalingReport report = Simulate({Whole(5, 1000, 4)}, With(kBaseline, "whole", 4));
   EXPECT_NEAR(report.cost, 4 * report.node_hours, 1e-9);
   EXPECT_EQ(NodeSeconds(report), 1300);
 }
 
 TEST(ScalingTest, SlicesShareAGpuWhereItIsCutForThem) {
   const std::vector<ScalingJob> jobs = {Slice(5, 1000, "2g.20gb"), Slice(5, 1000, "2g.20gb")};
-  EXPECT_EQ(NodeSeconds(Run(jobs, With(kBaseline, "whole"))), 2600);  // a GPU each
-  EXPECT_EQ(NodeSeconds(Run(jobs, With(kBaseline, "2x3g"))), 1300);
-  EXPECT_EQ(NodeSeconds(Run(jobs, With(kBaseline, "7x1g"))), 2600);  // none is large enough
+  EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "whole"))), 2600);  // a GPU each
+  EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "2x3g"))), 1300);
+  EXPECT_EQ(NodeSeconds(Simulate(jobs, With(kBaseline, "7x1g"))), 2600);  // none is large enough
   for (const ScalingPolicy policy : kOfNos) {
-    EXPECT_EQ(NodeSeconds(Run(jobs, With(policy))), 1310) << ScalingPolicyName(policy);
+    EXPECT_EQ(NodeSeconds(Simulate(jobs, With(policy))), 1310) << ScalingPolicyName(policy);
   }
 }
 
@@ -84,12 +84,12 @@ TEST(ScalingTest, SlicesShareAGpuWhereItIsCutForThem) {
 // for one came at 1,200, and from 1,200 to 2,500.
 TEST(ScalingTest, AnIdleGpuIsCutAnewBeforeANodeIsAdded) {
   const std::vector<ScalingJob> jobs = {Whole(5, 1000), Slice(1200, 1000, "2g.20gb")};
-  const ScalingReport fixed = Run(jobs, With(kBaseline, "2x3g"));
+  const ScalingReport fixed = Simulate(jobs, With(kBaseline, "2x3g"));
   EXPECT_EQ(NodeSeconds(fixed), 1390 + 1300);
   EXPECT_DOUBLE_EQ(fixed.mean_wait, (105 + 100) / 2.0);
   EXPECT_EQ(fixed.most_nodes, 2);
   for (const ScalingPolicy policy : kOfNos) {
-    const ScalingReport recut = Run(jobs, With(policy));
+    const ScalingReport recut = Simulate(jobs, With(policy));
     EXPECT_EQ(NodeSeconds(recut), 2410 - 15) << ScalingPolicyName(policy);
     EXPECT_DOUBLE_EQ(recut.mean_wait, (120 + 10) / 2.0);
     EXPECT_EQ(recut.most_nodes, 1);
@@ -102,7 +102,7 @@ std::vector<ScalingJob> HalfEmptyNodes() {
 }
 
 TEST(ScalingTest, WithoutScaleDownNodesGoWhenEmpty) {
-  const ScalingReport report = Run(HalfEmptyNodes(), With(ScalingPolicy::kRecut));
+  const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecut));
   EXPECT_EQ(NodeSeconds(report), (10'325 - 15) + (10'520 - 210));
   EXPECT_EQ(report.moves, 0);
   EXPECT_DOUBLE_EQ(report.mean_wait, 120);
@@ -110,7 +110,7 @@ TEST(ScalingTest, WithoutScaleDownNodesGoWhenEmpty) {
 
 // The third job's node goes at 1,125: the GPU of the other is cut for it. It begins anew, 60 s.
 TEST(ScalingTest, ScaleDownCutsForThoseItMoves) {
-  const ScalingReport report = Run(HalfEmptyNodes(), With(ScalingPolicy::kRecutScaleDown));
+  const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecutScaleDown));
   EXPECT_EQ(report.moves, 1);
   EXPECT_EQ(NodeSeconds(report), (1125 - 210) + (10'580 - 15));
   EXPECT_DOUBLE_EQ(report.mean_wait, (120 + 120 + 180) / 3.0);
@@ -118,7 +118,7 @@ TEST(ScalingTest, ScaleDownCutsForThoseItMoves) {
 
 // There is one 3g.40gb on each GPU.
 TEST(ScalingTest, FixedLayoutsKeepTheBaselineFromScalingDown) {
-  const ScalingReport report = Run(HalfEmptyNodes(), With(kBaseline, "4g+3g"));
+  const ScalingReport report = Simulate(HalfEmptyNodes(), With(kBaseline, "4g+3g"));
   EXPECT_EQ(report.moves, 0);
   EXPECT_EQ(NodeSeconds(report), (10'310 - 10) + (10'500 - 200));
 }
@@ -126,7 +126,7 @@ TEST(ScalingTest, FixedLayoutsKeepTheBaselineFromScalingDown) {
 // The first node is half empty from 1,110 and goes at 1,310; its second job moves.
 TEST(ScalingTest, TheBaselineDrainsNodesInLittleUse) {
   const ScalingReport report =
-      Run({Whole(5, 1000), Whole(5, 10'000), Whole(200, 10'000)}, With(kBaseline, "whole", 2));
+      Simulate({Whole(5, 1000), Whole(5, 10'000), Whole(200, 10'000)}, With(kBaseline, "whole", 2));
   EXPECT_EQ(report.moves, 1);
   EXPECT_EQ(NodeSeconds(report), (1310 - 10) + (10'500 - 200));
   EXPECT_DOUBLE_EQ(report.mean_wait, (105 + 165 + 100) / 3.0);
@@ -138,10 +138,10 @@ TEST(ScalingTest, AJobMovesForOneThatWaitsInPlaceOfANode) {
   jobs.push_back(Whole(1500, 1000));
   ScalingOptions options = With(ScalingPolicy::kRecutScaleDown);
   options.window = 2000;  // none goes before
-  const ScalingReport grows = Run(jobs, options);
+  const ScalingReport grows = Simulate(jobs, options);
   EXPECT_EQ(grows.most_nodes, 3);
   options.policy = ScalingPolicy::kAll;
-  const ScalingReport moves = Run(jobs, options);
+  const ScalingReport moves = Simulate(jobs, options);
   EXPECT_EQ(moves.most_nodes, 2);
   EXPECT_EQ(moves.moves, 1);
   EXPECT_DOUBLE_EQ(moves.mean_wait, (3 * 120 + 60 + 70) / 4.0);
@@ -153,7 +153,7 @@ TEST(ScalingTest, WhatFitsOnNoNodeIsLeftOut) {
   jobs.push_back(Whole(0, 100));
   jobs.back().cpu_milli = 16'001;
   for (const ScalingPolicy policy : ScalingPolicies()) {
-    const ScalingReport report = Run(jobs, With(policy));
+    const ScalingReport report = Simulate(jobs, With(policy));
     EXPECT_EQ(report.jobs, 1U);
     EXPECT_EQ(report.left_out, 2U);
   }
@@ -161,7 +161,7 @@ TEST(ScalingTest, WhatFitsOnNoNodeIsLeftOut) {
 
 TEST(ScalingTest, NobodyMeansNoNodes) {
   for (const ScalingPolicy policy : ScalingPolicies()) {
-    const ScalingReport report = Run({}, With(policy));
+    const ScalingReport report = Simulate({}, With(policy));
     EXPECT_EQ(report.node_hours, 0);
     EXPECT_EQ(report.mean_wait, 0);
   }
@@ -171,7 +171,7 @@ TEST(ScalingTest, NobodyMeansNoNodes) {
 TEST(ScalingTest, PoolsKeepTheirMaximum) {
   const std::vector<ScalingJob> jobs(11, Whole(5, 1000));
   for (const ScalingPolicy policy : ScalingPolicies()) {
-    const ScalingReport report = Run(jobs, With(policy));
+    const ScalingReport report = Simulate(jobs, With(policy));
     EXPECT_EQ(report.most_nodes, 10) << ScalingPolicyName(policy);
     EXPECT_EQ(report.jobs, 11U);
   }
@@ -186,7 +186,7 @@ TEST(ScalingTest, EveryPolicyServesEveryJobOfRandomBursts) {
       options.policy = policy;
       options.layout = "balanced";
       options.window = 120;
-      const ScalingReport report = Run(jobs, options);
+      const ScalingReport report = Simulate(jobs, options);
       EXPECT_EQ(report.jobs, jobs.size()) << ScalingPolicyName(policy) << ", seed " << seed;
       EXPECT_GE(report.cost, report.asked_gpu_hours);
       EXPECT_GT(report.mean_wait, 0);
