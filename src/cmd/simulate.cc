@@ -185,12 +185,14 @@ void AddScaling(CLI::App& simulate, Chosen& chosen) {
   sim::ScalingStudyOptions& options = flags->options;
   AddScalingTrace(*command, *flags);
   OfferWords(*command->add_option("--policy", flags->policies,
-                                  "unschedulable, recut, recut+scale-down, all; several; each"),
-             {"unschedulable", "recut", "recut+scale-down", "all"}, false, "NAME ...");
+                                  "unschedulable, unschedulable+packing, recut, recut+scale-down, "
+                                  "all; several; each"),
+             {"unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all"}, false,
+             "NAME ...");
   std::vector<std::string> layouts;
   for (const sim::StaticLayout& layout : sim::StaticLayouts()) layouts.push_back(layout.name);
   OfferWords(*command->add_option("--layout", options.layout,
-                                  "How unschedulable's nodes are cut: whole, 7x1g, 3x2g+1g, 2x3g, "
+                                  "How nodes of unschedulable are cut: whole, 7x1g, 3x2g+1g, 2x3g, "
                                   "4g+3g, balanced; each"),
              layouts, false, "NAME");
   command->add_option("--window", options.run.window, "Seconds until an unneeded node goes")

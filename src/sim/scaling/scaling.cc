@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::array kNames = {
     std::pair{ScalingPolicy::kUnschedulable, std::string_view("unschedulable")},
+    std::pair{ScalingPolicy::kUnschedulablePacking, std::string_view("unschedulable+packing")},
     std::pair{ScalingPolicy::kRecut, std::string_view("recut")},
     std::pair{ScalingPolicy::kRecutScaleDown, std::string_view("recut+scale-down")},
     std::pair{ScalingPolicy::kAll, std::string_view("all")},
@@ -62,7 +63,7 @@ ScalingReport ReportOf(const Stage& stage, std::span<const ScalingJob> jobs,
                        const ScalingOptions& options) {
   ScalingReport report;
   report.policy = options.policy;
-  if (options.policy == ScalingPolicy::kUnschedulable) report.layout = options.layout;
+  if (IsBaseline(options.policy)) report.layout = options.layout;
   report.window = options.window;
   report.jobs = stage.ended();
   for (const ScalingJob& job : jobs) {
@@ -92,15 +93,21 @@ Result<ScalingPolicy> ParseScalingPolicy(std::string_view name) {
   for (const auto& [policy, text] : kNames) {
     if (text == name) return policy;
   }
-  return Invalid(fmt::format(
-      "unknown policy \"{}\"; there are unschedulable, recut, recut+scale-down and all", name));
+  return Invalid(
+      fmt::format("unknown policy \"{}\"; there are unschedulable, unschedulable+packing, recut, "
+                  "recut+scale-down and all",
+                  name));
 }
 
 const std::vector<ScalingPolicy>& ScalingPolicies() {
   static const std::vector<ScalingPolicy> kPolicies = {
-      ScalingPolicy::kUnschedulable, ScalingPolicy::kRecut, ScalingPolicy::kRecutScaleDown,
-      ScalingPolicy::kAll};
+      ScalingPolicy::kUnschedulable, ScalingPolicy::kUnschedulablePacking, ScalingPolicy::kRecut,
+      ScalingPolicy::kRecutScaleDown, ScalingPolicy::kAll};
   return kPolicies;
+}
+
+bool IsBaseline(ScalingPolicy policy) {
+  return policy == ScalingPolicy::kUnschedulable || policy == ScalingPolicy::kUnschedulablePacking;
 }
 
 std::vector<ScalingPool> DefaultScalingPools() {
@@ -116,7 +123,7 @@ Result<ScalingReport> RunScaling(std::span<const ScalingJob> jobs, const Scaling
   });
   StageOptions on{options.pools, options.start_seconds, options.restart_seconds,
                   options.on_progress};
-  const bool is_nos = options.policy != ScalingPolicy::kUnschedulable;
+  const bool is_nos = !IsBaseline(options.policy);
   StaticLayout layout;
   if (!is_nos) {
     NOS_ASSIGN(layout, FindStaticLayout(options.layout));
@@ -127,7 +134,8 @@ Result<ScalingReport> RunScaling(std::span<const ScalingJob> jobs, const Scaling
       is_nos ? MakeNosScaler(stage, {options.policy != ScalingPolicy::kRecut,
                                      options.policy == ScalingPolicy::kAll, options.window,
                                      options.cut_seconds})
-             : MakeUnschedulableScaler(stage, layout, options.window);
+             : MakeUnschedulableScaler(stage, layout, options.window,
+                                       options.policy == ScalingPolicy::kUnschedulablePacking);
   NOS_RETURN_IF_ERROR(stage.Run(*scaler));
   NOS_RETURN_IF_ERROR(JudgeRun(fitting, on, stage.log()));
   ScalingReport report = ReportOf(stage, fitting, options);

@@ -22,16 +22,19 @@
 namespace nos::sim {
 
 enum class ScalingPolicy {
-  kUnschedulable,   // nodes for unschedulable pods, GPUs cut once (unschedulable.h)
-  kRecut,           // nos: GPUs are cut anew, nodes asked for where that is not enough
-  kRecutScaleDown,  // and nodes in little use are emptied onto others
-  kAll,             // and jobs move for others that wait
+  kUnschedulable,         // nodes for unschedulable pods, GPUs cut once (unschedulable.h)
+  kUnschedulablePacking,  // the same, with a kube-scheduler that prefers full nodes
+  kRecut,                 // nos: GPUs are cut anew, nodes asked for where that is not enough
+  kRecutScaleDown,        // and nodes in little use are emptied onto others
+  kAll,                   // and jobs move for others that wait
 };
-// "unschedulable", "recut", "recut+scale-down", "all".
+// "unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all".
 std::string_view ScalingPolicyName(ScalingPolicy policy);
 // Error: kInvalid listing the names.
 Result<ScalingPolicy> ParseScalingPolicy(std::string_view name);
 const std::vector<ScalingPolicy>& ScalingPolicies();
+// Whether it is what nos is compared with.
+bool IsBaseline(ScalingPolicy policy);
 
 // Nodes of two and of eight GPUs, with 16 cpu and 128 GiB for each.
 std::vector<ScalingPool> DefaultScalingPools();
@@ -39,7 +42,7 @@ std::vector<ScalingPool> DefaultScalingPools();
 struct ScalingOptions {
   std::vector<ScalingPool> pools = DefaultScalingPools();
   ScalingPolicy policy = ScalingPolicy::kRecut;
-  std::string layout = "whole";  // of kUnschedulable: StaticLayouts
+  std::string layout = "whole";  // of the baselines: StaticLayouts
   double window = 600;           // seconds for which a node is not needed before it goes
   double start_seconds = 300, restart_seconds = 60, cut_seconds = 10;
   std::function<void(size_t ended)> on_progress;

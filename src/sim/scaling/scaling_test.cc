@@ -132,6 +132,22 @@ TEST(ScalingTest, TheBaselineDrainsNodesInLittleUse) {
   EXPECT_DOUBLE_EQ(report.mean_wait, (105 + 165 + 100) / 3.0);
 }
 
+// One node is empty and the other half empty when the last job comes. On the empty one it keeps
+// both half empty, and one is drained; on the other it fills it, and the empty one goes.
+TEST(ScalingTest, TheBaselineSpreadsUnlessItIsToldToPack) {
+  const std::vector<ScalingJob> jobs = {Whole(5, 10'000), Whole(5, 750), Whole(200, 500),
+                                        Whole(900, 5000)};
+  const ScalingReport spreads = Simulate(jobs, With(kBaseline, "whole", 2));
+  EXPECT_EQ(spreads.moves, 1);
+  EXPECT_EQ(NodeSeconds(spreads), (1100 - 10) + (10'370 - 200));
+  EXPECT_DOUBLE_EQ(spreads.mean_wait, (165 + 105 + 100) / 4.0);
+  const ScalingReport packs =
+      Simulate(jobs, With(ScalingPolicy::kUnschedulablePacking, "whole", 2));
+  EXPECT_EQ(packs.moves, 0);
+  EXPECT_EQ(NodeSeconds(packs), (10'310 - 10) + (1000 - 200));
+  EXPECT_DOUBLE_EQ(packs.mean_wait, (105 + 105 + 100) / 4.0);
+}
+
 // A job that needs a whole GPU comes while two are half empty.
 TEST(ScalingTest, AJobMovesForOneThatWaitsInPlaceOfANode) {
   std::vector<ScalingJob> jobs = HalfEmptyNodes();

@@ -34,9 +34,8 @@ Status Check(const ScalingStudyOptions& options) {
   if (!(bursts.jobs_a_day > 0 && bursts.jobs_a_day <= 100'000)) {
     return Invalid("jobs-a-day must be above 0, at most 100000");
   }
-  if (options.equal_waiting &&
-      std::ranges::count(options.policies, ScalingPolicy::kUnschedulable) == 0) {
-    return Invalid("equal waiting needs policy unschedulable to compare with");
+  if (options.equal_waiting && std::ranges::none_of(options.policies, IsBaseline)) {
+    return Invalid("equal waiting needs policy unschedulable, or unschedulable+packing");
   }
   return Status::Ok();
 }
@@ -44,7 +43,7 @@ Status Check(const ScalingStudyOptions& options) {
 // The policy with each layout and window.
 std::vector<ScalingOptions> RunsOf(const ScalingStudyOptions& options, ScalingPolicy policy) {
   std::vector<std::string> layouts = {options.layout};
-  if (policy != ScalingPolicy::kUnschedulable) {
+  if (!IsBaseline(policy)) {
     layouts = {""};
   } else if (options.layout.empty()) {
     layouts.clear();
@@ -93,25 +92,26 @@ std::optional<ScalingReport> CheapestWith(double window, const Runs& runs) {
 std::vector<ScalingPair> PairsAtEqualWaiting(std::span<const ScalingReport> runs, double window) {
   std::set<uint64_t> seeds;
   for (const ScalingReport& run : runs) seeds.insert(run.seed);
-  const auto of = [&](ScalingPolicy policy, uint64_t seed) {
+  const auto of = [&](uint64_t seed, const auto& is_wanted) {
     Runs found;
     for (const ScalingReport& run : runs) {
-      if (run.policy == policy && run.seed == seed) found.push_back(&run);
+      if (run.seed == seed && is_wanted(run.policy)) found.push_back(&run);
     }
     return found;
   };
   std::vector<ScalingPair> pairs;
   for (const ScalingPolicy policy : ScalingPolicies()) {
-    if (policy == ScalingPolicy::kUnschedulable) continue;
+    if (IsBaseline(policy)) continue;
     for (const bool nos_is_tuned : {true, false}) {
       for (const uint64_t seed : seeds) {
-        const Runs ours = of(policy, seed), theirs = of(ScalingPolicy::kUnschedulable, seed);
+        const Runs ours = of(seed, [&](ScalingPolicy ran) { return ran == policy; });
+        const Runs theirs = of(seed, IsBaseline);
         if (ours.empty() || theirs.empty()) continue;
         ScalingPair pair{policy, nos_is_tuned, seed, {}, {}};
         const auto fixed = CheapestWith(window, nos_is_tuned ? theirs : ours);
         auto tuned =
             fixed ? Cheapest(nos_is_tuned ? ours : theirs, fixed->mean_wait) : std::nullopt;
-        pair.unschedulable = nos_is_tuned ? fixed : tuned;
+        pair.baseline = nos_is_tuned ? fixed : tuned;
         pair.nos = nos_is_tuned ? std::move(tuned) : fixed;
         pairs.push_back(std::move(pair));
       }

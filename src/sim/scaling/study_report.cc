@@ -33,10 +33,10 @@ Json PairToJson(const ScalingPair& pair) {
     return of ? RunToJson(*of) : Json(nullptr);
   };
   return JsonObject{{"policy", ScalingPolicyName(pair.policy)},
-                    {"tuned", pair.nos_is_tuned ? "nos" : "unschedulable"},
+                    {"tuned", pair.nos_is_tuned ? "nos" : "baseline"},
                     {"seed", pair.seed},
                     {"saved", pair.complete() ? Json(pair.Saved()) : Json(nullptr)},
-                    {"unschedulable", run(pair.unschedulable)},
+                    {"baseline", run(pair.baseline)},
                     {"nos", run(pair.nos)}};
 }
 
@@ -95,7 +95,7 @@ void AddPairs(const std::vector<const ScalingPair*>& pairs, TextTable& table) {
                        [](const ScalingPair* pair) { return pair->complete(); });
   const ScalingPair& first = *pairs.front();
   std::vector<std::string> row = {std::string(ScalingPolicyName(first.policy)),
-                                  first.nos_is_tuned ? "nos" : "unschedulable",
+                                  first.nos_is_tuned ? "nos" : "baseline",
                                   fmt::format("{}/{}", complete.size(), pairs.size())};
   if (complete.empty()) {
     row.insert(row.end(), 6, "-");
@@ -105,12 +105,12 @@ void AddPairs(const std::vector<const ScalingPair*>& pairs, TextTable& table) {
   const auto mean = [&](auto get) { return fmt::format("{:.1f}", Mean(complete, get)); };
   const auto [least, most] = std::ranges::minmax_element(
       complete, {}, [](const ScalingPair* pair) { return pair->Saved(); });
-  row.push_back(mean([](const ScalingPair& p) { return p.unschedulable->cost; }));
+  row.push_back(mean([](const ScalingPair& p) { return p.baseline->cost; }));
   row.push_back(mean([](const ScalingPair& p) { return p.nos->cost; }));
   row.push_back(fmt::format("{:.1f} %",
                             100 * Mean(complete, [](const ScalingPair& p) { return p.Saved(); })));
   row.push_back(fmt::format("{:.1f}..{:.1f}", 100 * (*least)->Saved(), 100 * (*most)->Saved()));
-  row.push_back(mean([](const ScalingPair& p) { return p.unschedulable->mean_wait; }));
+  row.push_back(mean([](const ScalingPair& p) { return p.baseline->mean_wait; }));
   row.push_back(mean([](const ScalingPair& p) { return p.nos->mean_wait; }));
   table.AddRow(std::move(row));
 }

@@ -40,13 +40,13 @@ TEST(ScalingStudyTest, WhoIsTunedMayNotWaitLonger) {
   ASSERT_EQ(pairs.size(), 2U);  // of the policies that ran
   const ScalingPair& ours = PairOf(pairs, true);
   ASSERT_TRUE(ours.complete());
-  EXPECT_EQ(ours.unschedulable->layout, "2x3g");  // the cheapest with that window
-  EXPECT_EQ(ours.nos->cost, 80);                  // 60 would wait longer
+  EXPECT_EQ(ours.baseline->layout, "2x3g");  // the cheapest with that window
+  EXPECT_EQ(ours.nos->cost, 80);             // 60 would wait longer
   EXPECT_NEAR(ours.Saved(), 1 - 80 / 90.0, 1e-9);
   const ScalingPair& theirs = PairOf(pairs, false);
   ASSERT_TRUE(theirs.complete());
   EXPECT_EQ(theirs.nos->window, 600);
-  EXPECT_EQ(theirs.unschedulable->cost, 130);
+  EXPECT_EQ(theirs.baseline->cost, 130);
 }
 
 TEST(ScalingStudyTest, WhatNothingReachesIsToldAsSuch) {
@@ -56,7 +56,7 @@ TEST(ScalingStudyTest, WhatNothingReachesIsToldAsSuch) {
   };
   const auto pairs = PairsAtEqualWaiting(runs, 600);
   EXPECT_FALSE(PairOf(pairs, true).complete());
-  EXPECT_TRUE(PairOf(pairs, true).unschedulable.has_value());
+  EXPECT_TRUE(PairOf(pairs, true).baseline.has_value());
   EXPECT_TRUE(PairOf(pairs, false).complete());
   EXPECT_LT(PairOf(pairs, false).Saved(), 0.21);
   ScalingStudy study{"bursts", 600, runs, pairs};
@@ -91,8 +91,7 @@ TEST(ScalingStudyTest, RunsEveryPolicyAndSeed) {
 TEST(ScalingStudyTest, ATableFitsAHundredColumns) {
   std::vector<ScalingReport> runs;
   for (const ScalingPolicy policy : ScalingPolicies()) {
-    runs.push_back(Report(policy, 600, 23'456.78, 1234.56,
-                          policy == ScalingPolicy::kUnschedulable ? "balanced" : ""));
+    runs.push_back(Report(policy, 600, 23'456.78, 1234.56, IsBaseline(policy) ? "balanced" : ""));
     runs.back().node_hours = 12'345.6;
     runs.back().p95_wait = 2345.6;
     runs.back().most_nodes = 123;

@@ -50,8 +50,8 @@ struct Option {
 
 class UnschedulableScaler : public Scaler {
  public:
-  UnschedulableScaler(Stage& stage, const StaticLayout& layout, double window)
-      : stage_(stage), window_(window), kinds_{""} {
+  UnschedulableScaler(Stage& stage, const StaticLayout& layout, double window, bool packs)
+      : stage_(stage), window_(window), packs_(packs), kinds_{""} {
     for (const ScalingDevice& device : layout.devices) {
       if (std::ranges::count(kinds_, device.profile) == 0) kinds_.push_back(device.profile);
     }
@@ -146,11 +146,11 @@ class UnschedulableScaler : public Scaler {
   }
 
   // As kube-scheduler: NodeResourcesFit scores by what is left of cpu and memory, most first
-  // (LeastAllocated, its default).
+  // (LeastAllocated, its default), or least first.
   void Place(int job) {
     const Need need = NeedOf(job);
     int best = -1;
-    int64_t best_score = -1;
+    int64_t best_score = 0;
     for (const auto& [node, room] : rooms_) {
       if (!room.Has(need)) continue;
       const ScalingPool& pool = stage_.options().pools[stage_.nodes()[node].pool];
@@ -158,7 +158,7 @@ class UnschedulableScaler : public Scaler {
           (100 * (room.cpu - need.cpu) / std::max<int64_t>(pool.cpu_milli, 1) +
            100 * (room.memory - need.memory) / std::max<int64_t>(pool.memory_mib, 1)) /
           2;
-      if (score <= best_score) continue;
+      if (best >= 0 && (packs_ ? score >= best_score : score <= best_score)) continue;
       best_score = score;
       best = node;
     }
@@ -345,6 +345,7 @@ class UnschedulableScaler : public Scaler {
 
   Stage& stage_;
   const double window_;
+  const bool packs_;
   std::vector<std::string> kinds_;                   // of devices; the first is the whole GPU
   std::vector<std::vector<ScalingDevice>> devices_;  // by pool
   Rooms rooms_;                                      // of nodes that are ready
@@ -397,8 +398,8 @@ std::vector<ScalingPool> StaticPools(std::span<const ScalingPool> pools,
 }
 
 std::unique_ptr<Scaler> MakeUnschedulableScaler(Stage& stage, const StaticLayout& layout,
-                                                double window) {
-  return std::make_unique<UnschedulableScaler>(stage, layout, window);
+                                                double window, bool packs) {
+  return std::make_unique<UnschedulableScaler>(stage, layout, window, packs);
 }
 
 }  // namespace nos::sim

@@ -28,8 +28,9 @@ std::vector<ScalingPool> StaticPools(std::span<const ScalingPool> pools,
                                      const StaticLayout& layout);
 
 // `stage` has these pools. `window`: seconds for which a node must have been unneeded, and none
-// added, before one goes.
+// added, before one goes. `packs`: kube-scheduler is told to prefer full nodes (MostAllocated),
+// not, as by default, empty ones.
 std::unique_ptr<Scaler> MakeUnschedulableScaler(Stage& stage, const StaticLayout& layout,
-                                                double window);
+                                                double window, bool packs);
 
 }  // namespace nos::sim
