@@ -24,7 +24,8 @@ constexpr int64_t kMostMib = 1'000'000'000;
 // A burst's jobs come within this time.
 constexpr double kBurstSeconds = 300;
 constexpr double kJobsOfABurst = 6;
-// Hours: the median, and the spread of the logarithm, so that the mean is 8.7 before the longest are cut.
+// Hours: the median, and the spread of the logarithm, so that the mean is 8.7 before the longest
+// are cut.
 constexpr double kMedianHours = 1, kLogSpread = 2.08;
 constexpr double kMostHours = 120;
 constexpr int64_t kCpuOfAGpu = 10'000, kMibOfAGpu = 65'536;

@@ -53,7 +53,7 @@ struct ScalingPair {
 
   bool complete() const { return baseline && nos; }
   // The part of the cost that nos saves; below 0: it costs more. REQUIRES: complete().
-  double Saved() const { return 1 - nos->cost / baseline->cost; }
+  double Saved() const { return baseline->cost > 0 ? 1 - nos->cost / baseline->cost : 0; }
 };
 
 // By policy, who is tuned, and seed. `window`: of those that are not tuned.
