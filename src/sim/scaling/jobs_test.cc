@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 namespace nos::sim {
 namespace {
@@ -63,6 +65,24 @@ TEST(ScalingJobsTest, WhatIsWrongInTheFileIsSaidWithItsLine) {
   EXPECT_THAT(empty.status().message(), HasSubstr("from day 5 on for 2 days"));
   const auto no_times = OpenbJobs({"p.csv", "name,num_gpu\na,1\n"}, {});
   EXPECT_THAT(no_times.status().message(), HasSubstr("missing"));
+}
+
+// Counted in the published list with another program.
+TEST(ScalingJobsTest, AWeekOfThePublishedList) {
+  constexpr const char* kList = "../shared/data/traces/openb/openb_pod_list_default.csv";
+  std::ifstream file(kList);
+  if (!file.good()) GTEST_SKIP() << "the openb pod list is not at " << kList;
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string list = text.str();
+  const auto jobs = OpenbJobs({"list.csv", list}, {});
+  ASSERT_TRUE(jobs.ok()) << jobs.status().message();
+  EXPECT_EQ(jobs->size(), 1098U);
+  EXPECT_EQ(std::ranges::count_if(*jobs, [](const ScalingJob& job) { return !job.slice.empty(); }),
+            276);
+  double gpu_hours = 0;
+  for (const ScalingJob& job : *jobs) gpu_hours += job.duration / 3600 * SlotsOf(job) / 8;
+  EXPECT_NEAR(gpu_hours, 5616.6, 0.1);
 }
 
 TEST(ScalingJobsTest, BurstsAreWhatTheirOptionsSay) {
