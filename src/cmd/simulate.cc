@@ -1,4 +1,5 @@
-// nos simulate: how good the policies are (churn, openb) and how safe the controllers (chaos).
+// nos simulate: how good the policies are (churn, openb, scaling) and how safe the controllers
+// (chaos).
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -10,6 +11,8 @@
 #include "cmd/terminal.h"
 #include "sim/churn/churn.h"
 #include "sim/openb/openb.h"
+#include "sim/scaling/study.h"
+#include "sim/scaling/unschedulable.h"
 #include "sim/world/chaos.h"
 #include "sim/world/specs.h"
 
@@ -124,6 +127,101 @@ void AddOpenb(CLI::App& simulate, Chosen& chosen) {
   });
 }
 
+struct ScalingFlags {
+  sim::ScalingStudyOptions options;
+  std::string pods, by = "compute", output = "table";
+  std::vector<std::string> policies;
+  double days = 0;  // 0: as long as the trace's default
+};
+
+Status RunScaling(ScalingFlags flags) {
+  sim::ScalingStudyOptions& options = flags.options;
+  std::string pods;
+  if (!flags.pods.empty()) {
+    NOS_ASSIGN(pods, ReadFileOrStdin(flags.pods));
+    options.trace.openb = {flags.pods, pods};
+  }
+  if (flags.days > 0) options.trace.window.days = options.trace.bursts.days = flags.days;
+  options.trace.window.by_memory = flags.by == "memory";
+  if (!flags.policies.empty()) options.policies.clear();
+  for (const std::string& name : flags.policies) {
+    NOS_ASSIGN(const sim::ScalingPolicy policy, sim::ParseScalingPolicy(name));
+    options.policies.push_back(policy);
+  }
+  const bool screen = StderrDisplay().screen;
+  if (screen) {
+    options.on_progress = [](const std::string& text) {
+      std::cerr << "\r\x1b[K" << text << std::flush;
+    };
+  }
+  const Result<sim::ScalingStudy> study = sim::RunScalingStudy(options);
+  if (screen) std::cerr << "\r\x1b[K";
+  if (!study.ok()) return study.status();
+  Print(*study, flags.output);
+  return Status::Ok();
+}
+
+void AddScalingTrace(CLI::App& command, ScalingFlags& flags) {
+  sim::ScalingTrace& trace = flags.options.trace;
+  command.add_option("--pods", flags.pods, "openb's pod list (CSV); without it: bursts of jobs")
+      ->option_text("FILE");
+  command.add_option("--first-day", trace.window.first_day, "Of the pod list, where it begins")
+      ->capture_default_str();
+  command.add_option("--days", flags.days, "How many [7 of the pod list, 14 of bursts]");
+  OfferWords(
+      *command.add_option("--by", flags.by, "What a fraction of a GPU is of it: compute or memory")
+           ->check(CLI::IsMember({"compute", "memory"})),
+      {"compute", "memory"}, false, "NAME [" + flags.by + "]");
+  command.add_option("--jobs-a-day", trace.bursts.jobs_a_day, "Of the bursts")
+      ->capture_default_str();
+  command.add_option("--slices", trace.bursts.slices, "Part of the bursts that ask for slices")
+      ->capture_default_str();
+}
+
+void AddScaling(CLI::App& simulate, Chosen& chosen) {
+  CLI::App* command = simulate.add_subcommand(
+      "scaling", "Nodes come and go with a trace of jobs; what do they cost, who waits?");
+  auto flags = std::make_shared<ScalingFlags>();
+  sim::ScalingStudyOptions& options = flags->options;
+  AddScalingTrace(*command, *flags);
+  OfferWords(*command->add_option("--policy", flags->policies,
+                                  "unschedulable, unschedulable+packing, recut, recut+scale-down, "
+                                  "all; several; each"),
+             {"unschedulable", "unschedulable+packing", "recut", "recut+scale-down", "all"}, false,
+             "NAME ...");
+  std::vector<std::string> layouts;
+  for (const sim::StaticLayout& layout : sim::StaticLayouts()) layouts.push_back(layout.name);
+  OfferWords(*command->add_option("--layout", options.layout,
+                                  "How nodes of unschedulable are cut: whole, 7x1g, 3x2g+1g, 2x3g, "
+                                  "4g+3g, balanced; each"),
+             layouts, false, "NAME");
+  command->add_option("--window", options.run.window, "Seconds until an unneeded node goes")
+      ->capture_default_str();
+  command->add_option("--start-seconds", options.run.start_seconds, "Until a node takes jobs")
+      ->capture_default_str();
+  command->add_option("--restart-seconds", options.run.restart_seconds, "Lost by a job that moves")
+      ->capture_default_str();
+  command->add_option("--cut-seconds", options.run.cut_seconds, "Until a GPU is cut anew")
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "The first; of the bursts, or the part of the list")
+      ->check(CheckSeed)
+      ->capture_default_str();
+  command->add_option("--seeds", options.seeds, "How many seeds from there")->capture_default_str();
+  command->add_flag("--equal-waiting", options.equal_waiting,
+                    "Compare at equal waiting time, over many windows (slow)");
+  AddOutput(*command, flags->output);
+  command->footer(
+      "Examples:\n"
+      "  nos simulate scaling --days 2 --slices 0.5\n"
+      "  nos simulate scaling --pods openb_pod_list_default.csv --seeds 3 --equal-waiting");
+  command->callback([&chosen, flags] {
+    chosen.action = [flags] {
+      const Status status = RunScaling(*flags);
+      return status.ok() ? 0 : Fail("nos simulate scaling", status);
+    };
+  });
+}
+
 struct ChaosFlags {
   sim::ChaosOptions options;
   uint64_t seeds = 1;
@@ -185,9 +283,11 @@ void AddSimulateCommand(CLI::App& root, Chosen& chosen) {
       "Examples:\n"
       "  nos simulate churn --gpus 100 --model A100-40GB --mix uniform --load 0.95\n"
       "  nos simulate openb --nodes nodes.csv --pods pods.csv --policy nos\n"
+      "  nos simulate scaling --days 2 --slices 0.5\n"
       "  nos simulate chaos --seed 17 --verbose");
   AddChurn(*simulate, chosen);
   AddOpenb(*simulate, chosen);
+  AddScaling(*simulate, chosen);
   AddChaos(*simulate, chosen);
 }
 
