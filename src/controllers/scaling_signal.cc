@@ -170,8 +170,8 @@ Status ScalingSignal::Show(const NodePool& pool, int count, const View& view, ku
         "make it anew under a shorter one",
         kMostPoolName, pool.meta.name.size()));
   }
-  return pool.signal == PoolSignal::kPods ? ShowPods(pool, count, view, client)
-                                          : ShowRequest(pool, count, client, now);
+  return pool.signal == PoolSignal::kWaitingPods ? ShowPods(pool, count, view, client)
+                                                 : ShowRequest(pool, count, client, now);
 }
 
 Status ScalingSignal::ShowPods(const NodePool& pool, int count, const View& view,
@@ -301,7 +301,8 @@ Status ScalingSignal::Clean(const View& view, kube::Client& client) {
     const NodePool* pool = around.pools.Find(name);
     return pool != nullptr && pool->signal == signal;
   };
-  std::erase_if(ours, [&](const PodPtr& pod) { return signals(PoolOf(*pod), PoolSignal::kPods); });
+  std::erase_if(ours,
+                [&](const PodPtr& pod) { return signals(PoolOf(*pod), PoolSignal::kWaitingPods); });
   Keep(first, DeletePods(ours, client));
   for (auto it = requests_.begin(); it != requests_.end();) {
     const bool stays = signals(it->first, PoolSignal::kProvisioningRequest);

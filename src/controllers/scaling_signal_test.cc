@@ -22,7 +22,8 @@ class ScalingSignalTest : public ::testing::Test {
         nodes_(kube::kNodes, cluster::ReadNode),
         around_({}) {}
 
-  static NodePool Pool(PoolSignal signal = PoolSignal::kPods, const std::string& name = "a100") {
+  static NodePool Pool(PoolSignal signal = PoolSignal::kWaitingPods,
+                       const std::string& name = "a100") {
     NodePool pool;
     pool.meta.name = name;
     pool.signal = signal;
@@ -189,7 +190,7 @@ TEST_F(ScalingSignalTest, PodsOfAChangedPoolAreReplaced) {
 }
 
 TEST_F(ScalingSignalTest, OtherPoolsAndOtherNamespacesAreLeftAlone) {
-  ASSERT_TRUE(Show(Pool(PoolSignal::kPods, "h100"), 1).ok());
+  ASSERT_TRUE(Show(Pool(PoolSignal::kWaitingPods, "h100"), 1).ok());
   api_.Put(
       {{"kind", "Pod"},
        {"metadata", {{"namespace", "team"}, {"name", "mine"}, {"labels", {{kDemandOf, "a100"}}}}},
@@ -204,7 +205,7 @@ TEST_F(ScalingSignalTest, ManyAreShownInParts) {
 }
 
 TEST_F(ScalingSignalTest, ANameThatNoLabelHoldsIsToldToItsPool) {
-  const Status shown = Show(Pool(PoolSignal::kPods, std::string(51, 'x')), 1);
+  const Status shown = Show(Pool(PoolSignal::kWaitingPods, std::string(51, 'x')), 1);
   EXPECT_EQ(shown.code(), Code::kInvalid);
   EXPECT_NE(shown.message().find("50 characters"), std::string::npos) << shown.message();
   EXPECT_EQ(Writes(), 0);
@@ -309,7 +310,7 @@ TEST_F(ScalingSignalTest, WhatIsLeftOfPoolsThatAreGoneIsDeleted) {
   PutPool("stays", "Pods");
   PutPool("changed", "ProvisioningRequest");
   for (const char* name : {"stays", "changed", "gone"}) {
-    ASSERT_TRUE(Show(Pool(PoolSignal::kPods, name), 1).ok());
+    ASSERT_TRUE(Show(Pool(PoolSignal::kWaitingPods, name), 1).ok());
   }
   ASSERT_TRUE(Show(Pool(PoolSignal::kProvisioningRequest), 1).ok());
   signal_ = ScalingSignal(config_);  // which remembers nothing
