@@ -28,8 +28,8 @@ void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
   f.Seconds("afterSeconds", c.shrink_after, milliseconds(10), hours(24),
             "A node goes when it could have gone for so long, and no pool has grown for as long.");
   f.Number("mostUsePercent", file.most_use_percent, 0, 100,
-           "Nodes that are used more are not emptied: of GPUs, or of CPU and memory where there "
-           "are none.");
+           "A node is left alone whose pods use more than this of the scarcest of its CPU, memory "
+           "and GPUs.");
   f.Number("mostEmptied", file.most_emptied, 1, 100, "Nodes that are emptied at a time.");
   f.Seconds("removalDeadlineSeconds", c.removal_deadline, seconds(1), hours(24),
             "A node that is still there so long after its pool was made smaller is told of.");
