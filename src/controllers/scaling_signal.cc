@@ -53,7 +53,7 @@ JsonObject RequestsFor(const NodePool& pool) {
   JsonObject requests;
   for (const std::string_view name : {"cpu", "memory"}) {
     const auto amount = pool.resources.find(name);
-    if (amount != pool.resources.end()) requests[name] = amount->second.ToString();
+    if (amount != pool.resources.end()) requests[name] = amount->second.ToBinaryString();
   }
   if (pool.gpu.count > 0 && pool.gpu.partitioning == cluster::Partitioning::kNone) {
     requests[cluster::kWholeGpuResource] = std::to_string(pool.gpu.count);
@@ -90,7 +90,8 @@ Json PodSpecOf(const NodePool& pool, const SignalConfig& config) {
   JsonObject spec{{"nodeSelector", std::move(selector)},
                   {"tolerations", std::move(tolerations)},
                   {"containers", JsonArray{ContainerOf(pool, config)}},
-                  {"terminationGracePeriodSeconds", 0},
+                  // Not 0: its node is to have the devices back before the pod is gone.
+                  {"terminationGracePeriodSeconds", 1},
                   {"automountServiceAccountToken", false},
                   {"enableServiceLinks", false},
                   {"securityContext",
@@ -121,9 +122,8 @@ void Keep(Status& first, const Status& next) {
 Status DeletePods(const std::vector<PodPtr>& pods, kube::Client& client) {
   Status first;
   for (const PodPtr& pod : pods) {
-    const Status deleted =
-        client.Delete(kube::kPods, pod->meta.ns, pod->meta.name,
-                      {{"gracePeriodSeconds", 0}, {"preconditions", {{"uid", pod->meta.uid}}}});
+    const Status deleted = client.Delete(kube::kPods, pod->meta.ns, pod->meta.name,
+                                         {{"preconditions", {{"uid", pod->meta.uid}}}});
     // Another one of its name: the cache will show it.
     Keep(first, Unless(Code::kConflict, Unless(Code::kNotFound, deleted)));
   }
