@@ -185,6 +185,8 @@ autoscaler_config >"$work/autoscaler.yaml"
 start_autoscaler a
 soon '^True$' pool_says ours 'conditions[?(@.type=="Ready")].status'
 
+soon 'status-layout-0' k get node base -o json # else nobody knows what it has
+
 say "growth from zero: one pod has room, two get nodes of their own"
 expect created from "$(replica_set mover 3 7g.40gb)" k create
 soon '^2$' wanted
