@@ -123,6 +123,8 @@ int Run(int argc, char** argv) {
   AddAgentCommand(root, chosen);
   AddSchedulerCommand(root, chosen);
   AddOperatorCommand(root, chosen);
+  AddAutoscalerCommand(root, chosen);
+  AddHoldCommand(root, chosen);
   AddTelemetryCommand(root, chosen);
   AddVersionCommand(root, chosen);
   AddCompletionCommand(root, chosen);

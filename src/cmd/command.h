@@ -37,6 +37,8 @@ void AddPartitionerCommand(CLI::App& root, Chosen& chosen);
 void AddAgentCommand(CLI::App& root, Chosen& chosen);
 void AddSchedulerCommand(CLI::App& root, Chosen& chosen);
 void AddOperatorCommand(CLI::App& root, Chosen& chosen);
+void AddAutoscalerCommand(CLI::App& root, Chosen& chosen);
+void AddHoldCommand(CLI::App& root, Chosen& chosen);
 void AddTelemetryCommand(CLI::App& root, Chosen& chosen);
 void AddVersionCommand(CLI::App& root, Chosen& chosen);
 void AddCompletionCommand(CLI::App& root, Chosen& chosen);

@@ -1,19 +1,14 @@
 // nos partitioner: decides how the GPUs of a cluster are cut.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
 #include <memory>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
 #include "cmd/leader.h"
 #include "cmd/outside_events.h"
-#include "cmd/scheduler_file.h"
+#include "cmd/planning_rules.h"
 #include "controllers/measures.h"
 #include "controllers/partitioner.h"
 #include "controllers/planned_gangs.h"
@@ -28,7 +23,8 @@ constexpr std::string_view kKind = "GpuPartitionerConfig";
 struct Config {
   DaemonConfig daemon;
   LeaderConfig leader{.lease_name = "gpu-partitioner.nebuly.com"};
-  std::string scheduler_file, scheduler_name, geometries_file, objective = "pods";
+  PlanningFiles files;
+  std::string objective = "pods";
   controllers::PartitionerConfig partitioner;
 };
 
@@ -41,14 +37,7 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
             "A plan is made when no further pod has come for so long.");
   f.Word("objective", c.objective, {"pods", "compute", "memory"},
          "What to serve most of, among pods of equal priority.");
-  f.Text("schedulerConfigFile", c.scheduler_file,
-         "A KubeSchedulerConfiguration: pods that name one of its profiles are placed as that one "
-         "would, others as kube-scheduler does by default. Read anew when it changes.");
-  f.Text("schedulerName", c.scheduler_name,
-         "The profile of that file for pods that name none of them. Empty: kube-scheduler's "
-         "default.");
-  f.Text("knownMigGeometriesFile", c.geometries_file,
-         "Further or changed GPU models (docs/catalogue.md). Read anew when it changes.");
+  DescribePlanningFiles(f, c.files);
   f.Seconds("planBudgetSeconds", p.plan_budget, milliseconds(10), minutes(10),
             "The best plan found by then counts.");
   f.Seconds("answerDeadlineSeconds", p.ack_deadline, seconds(1), hours(1),
@@ -64,43 +53,7 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
   f.Retired("devicePluginDelaySeconds", "it belongs to MPS partitioning");
 }
 
-// What is read from files that may change.
-struct Rules {
-  gpu::Catalogue catalogue;
-  std::vector<scheduling::Profile> profiles;
-  std::set<std::string, std::less<>> cutting;  // schedulers that have GPUs cut themselves
-  scheduling::Framework usual;                 // for pods of schedulers that no file is about
-
-  scheduling::FrameworkChoice Choice(const std::string& otherwise) const {
-    std::map<std::string, const scheduling::Framework*> by_name;
-    for (const auto& profile : profiles) by_name[profile.scheduler_name] = &profile.framework;
-    const auto named = by_name.find(otherwise);
-    return {named != by_name.end() ? *named->second : usual, std::move(by_name)};
-  }
-};
-
-Result<std::vector<scheduling::Profile>> ReadProfiles(const Config& config) {
-  if (config.scheduler_file.empty()) return std::vector<scheduling::Profile>();
-  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(config.scheduler_file, {.simulates = true}));
-  const bool there = std::ranges::any_of(file.configuration.profiles, [&](const auto& profile) {
-    return profile.scheduler_name == config.scheduler_name;
-  });
-  if (config.scheduler_name.empty() || there) return std::move(file.configuration.profiles);
-  return Invalid(fmt::format("{}: there is no profile with schedulerName '{}'",
-                             config.scheduler_file, config.scheduler_name));
-}
-
-Result<std::unique_ptr<const Rules>> ReadRules(const Config& config) {
-  NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
-  NOS_ASSIGN(std::vector<scheduling::Profile> profiles, ReadProfiles(config));
-  NOS_ASSIGN(auto cutting, CuttingProfiles(config.scheduler_file));
-  scheduling::Configuration usual = scheduling::DefaultConfiguration({.simulates = true});
-  return std::make_unique<const Rules>(Rules{std::move(catalogue), std::move(profiles),
-                                             std::move(cutting),
-                                             std::move(usual.profiles.front().framework)});
-}
-
-controllers::PartitionerConfig OptionsOf(const Config& config, const Rules& rules) {
+controllers::PartitionerConfig OptionsOf(const Config& config, const PlanningRules& rules) {
   controllers::PartitionerConfig options = config.partitioner;
   options.cutting_schedulers = rules.cutting;
   return options;
@@ -110,11 +63,11 @@ controllers::PartitionerConfig OptionsOf(const Config& config, const Rules& rule
 // leads. What it remembers can be told from the cluster.
 class Seat {
  public:
-  Seat(const Config& config, std::unique_ptr<const Rules> rules, Metrics& metrics)
+  Seat(const Config& config, std::unique_ptr<const PlanningRules> rules, Metrics& metrics)
       : config_(config), rules_(std::move(rules)), metrics_(metrics) {}
 
   void Reload(controllers::Runner& runner) {
-    auto rules = ReadRules(config_);
+    auto rules = ReadPlanningRules(config_.files);
     metrics_.Count(kReloads, {{"result", rules.ok() ? "ok" : "error"}});
     if (!rules.ok()) {
       Log(LogLevel::kError, "changed files are refused; the former rules stay in force",
@@ -129,8 +82,8 @@ class Seat {
     if (lead == (partitioner_ != nullptr)) return;
     if (!lead) return Leave(runner);
     partitioner_ = std::make_unique<controllers::Partitioner>(
-        OptionsOf(config_, *rules_), rules_->Choice(config_.scheduler_name), rules_->catalogue,
-        &metrics_);
+        OptionsOf(config_, *rules_), rules_->Choice(config_.files.scheduler_name),
+        rules_->catalogue, &metrics_);
     metered_ =
         std::make_unique<controllers::MeteredReconciler>(*partitioner_, "partitioner", metrics_);
     runner.Use(metered_.get());
@@ -144,18 +97,19 @@ class Seat {
   }
 
   const Config& config_;
-  std::unique_ptr<const Rules> rules_;
+  std::unique_ptr<const PlanningRules> rules_;
   Metrics& metrics_;
   std::unique_ptr<controllers::Partitioner> partitioner_;
   std::unique_ptr<controllers::MeteredReconciler> metered_;
 };
 
 Status RunPartitioner(const DaemonFlags& flags, Config& config) {
-  NOS_ASSIGN(std::unique_ptr<const Rules> rules, ReadRules(config));
+  NOS_ASSIGN(std::unique_ptr<const PlanningRules> rules, ReadPlanningRules(config.files));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.kubeconfig, flags.context));
   Bell bell;
-  OutsideEvents events({config.scheduler_file, config.geometries_file}, [&] { bell.Ring(); });
+  OutsideEvents events({config.files.scheduler_file, config.files.geometries_file},
+                       [&] { bell.Ring(); });
   Metrics metrics;
   Announce("partitioner", metrics);
 

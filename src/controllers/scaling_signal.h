@@ -11,6 +11,7 @@
 // needed: a node that has come is for the pods that wait. One owner thread.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,11 @@ namespace nos::controllers {
 inline constexpr std::string_view kDemandOf = "nos.nebuly.com/demand-of";
 
 struct SignalConfig {
-  std::string ns = "nos";            // where they are made
-  std::string image;                 // of the pods
-  std::vector<std::string> command;  // of the pods; empty: the image's own
-  std::string priority_class;        // of the pods; "": the cluster's default
+  std::string ns = "nos";             // where they are made
+  std::string image;                  // of the pods
+  std::vector<std::string> command;   // of the pods; empty: the image's own
+  std::string priority_class;         // of the pods; "": the cluster's default
+  bool provisioning_requests = true;  // there may be some, and the right to make them
 };
 
 bool IsDemand(const cluster::Pod& pod);
@@ -37,14 +39,34 @@ class ScalingSignal {
   explicit ScalingSignal(SignalConfig config) : config_(std::move(config)) {}
 
   // Shows that so many further nodes of the pool are missing, and no more: what is beyond is
-  // deleted, newest first. REQUIRES: pool.signal is one.
+  // deleted, newest first, and so is a pod that has got a node. Of pods 500 at most at a time. A
+  // ProvisioningRequest that is being served stays until none is missing. REQUIRES: pool.signal is
+  // one. Errors: as the API server's; kInvalid: the pool's name is too long for a label, or the
+  // cluster has no ProvisioningRequests.
   Status Show(const cluster::NodePool& pool, int count, const View& view, kube::Client& client,
               Time now);
-  // Deletes what is left of pools that are gone or have no signal any more.
+  // Deletes what is left of pools that are gone or have no signal any more. REQUIRES: view.around.
   Status Clean(const View& view, kube::Client& client);
 
  private:
+  // What a ProvisioningRequest was like when it was last looked at.
+  struct Request {
+    int count = -1;  // not known
+    std::string shape;
+    Time read{};
+  };
+
+  Status ShowPods(const cluster::NodePool& pool, int count, const View& view, kube::Client& client);
+  Status ShowRequest(const cluster::NodePool& pool, int count, kube::Client& client, Time now);
+  Status Replace(const cluster::NodePool& pool, int count, const Json& spec,
+                 const std::string& shape, kube::Client& client);
+  Status DeleteRequest(const std::string& pool, kube::Client& client);
+  // Which pools have requests, once after a start.
+  Status FindRequests(kube::Client& client);
+
   SignalConfig config_;
+  std::map<std::string, Request, std::less<>> requests_;  // by pool
+  bool found_ = false;
 };
 
 }  // namespace nos::controllers

@@ -43,6 +43,13 @@ accepted --set operator.webhook.failurePolicy=Fail --set operator.webhook.certif
   --set operator.webhook.annotations.cert-manager\\.io/inject-ca-from=nos/mine
 accepted --set operator.webhook.enabled=false
 accepted --set autoscaler.crds.enabled=true
+scaling() { render --set autoscaler.enabled=true "$@"; }
+accepted --set autoscaler.enabled=true --set autoscaler.crds.enabled=false
+accepted --set autoscaler.enabled=true --set autoscaler.replicaCount=1 --set autoscaler.leaderElection.enabled=false \
+  --set autoscaler.provisioningRequests=true --set autoscaler.webhook.urlPrefix=https://hooks.test/ \
+  --set autoscaler.webhook.tokenSecret=t --set autoscaler.webhook.caConfigMap=c --set autoscaler.demandPriority=-5 \
+  --set autoscaler.config.moves.enabled=true --set scheduler.enabled=false \
+  --set-json 'autoscaler.scaleTargets=[{"apiGroup":"karpenter.sh","resource":"nodepools"}]'
 accepted --set operator.enabled=false
 accepted --set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t \
   --set telemetry.storage.storageClassName=fast --set operator.telemetry.enabled=true \
@@ -99,6 +106,30 @@ for path in operator gpuPartitioner scheduler; do
   expect 'namespace: leases' render --set $path.config.leaderElection.resourceNamespace=leases \
     -s "templates/${path/gpuPartitioner/partitioner}-rbac.yaml"
 done
+# Nodes come and go only where that is wanted, and the definition of pools comes with it unless it is not.
+expect_no 'nos-autoscaler|nodepools.nos.nebuly.com' render
+expect 'name: nodepools.nos.nebuly.com' scaling
+expect_no 'name: nodepools.nos.nebuly.com' scaling --set autoscaler.crds.enabled=false
+expect 'namespace: leases' scaling --set autoscaler.config.leaderElection.resourceNamespace=leases \
+  -s templates/autoscaler-rbac.yaml
+rights() { scaling -s templates/autoscaler-rbac.yaml "$@"; }
+for part in machinedeployments/scale machinepools/scale 'resources: .machines.' pods/eviction nodepools/status; do
+  expect "$part" rights
+done
+other='autoscaler.scaleTargets=[{"apiGroup":"karpenter.sh","resource":"nodepools"}]'
+expect 'nodepools/scale' rights --set-json "$other"
+expect_no 'cluster.x-k8s.io|/scale' rights --set-json 'autoscaler.scaleTargets=[]'
+expect_no 'machines' rights --set-json "$other"
+expect_no 'provisioningrequests|podtemplates' rights
+expect 'provisioningrequests' rights --set autoscaler.provisioningRequests=true
+expect 'type: Recreate' scaling --set autoscaler.leaderElection.enabled=false --set autoscaler.replicaCount=1
+refuse 'needs leader election' scaling --set autoscaler.leaderElection.enabled=false
+refuse 'needs autoscaler.webhook.urlPrefix' scaling --set autoscaler.webhook.tokenSecret=t
+refuse 'urlPrefix' scaling --set autoscaler.webhook.urlPrefix=https://hooks.test
+refuse 'placeholders must not set namespace' scaling --set autoscaler.config.placeholders.namespace=x
+refuse 'must not set webhook or provisioningRequests' scaling --set autoscaler.config.webhook.tokenFile=x
+refuse 'must not set health or metrics' scaling --set autoscaler.config.metrics.bindAddress=0
+refuse 'scaleTarget' render --set autoscaler.scaleTarget=x
 refuse 'failurePolicy' render --set operator.webhook.failurePolicy=Other
 # Slices by need: asked about only where that is wanted.
 choosing() { render -s templates/operator.yaml -s templates/operator-rbac.yaml "$@"; }
@@ -157,8 +188,11 @@ refuse 'incompatible' "$helm" template nos "$deploy/helm/nos" -n "$namespace" --
 # The configuration that the chart writes is one that nos takes.
 if [ -n "${2:-}" ]; then
   for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent \
-    KubeSchedulerConfiguration:scheduler SchedulerConfig:scheduler OperatorConfig:operator; do
-    render --set gpuPartitioner.config.planBudgetSeconds=2 --set scheduler.config.podMaxBackoffSeconds=20 \
+    KubeSchedulerConfiguration:scheduler SchedulerConfig:scheduler OperatorConfig:operator \
+    AutoscalerConfig:autoscaler; do
+    scaling --set autoscaler.provisioningRequests=true --set autoscaler.webhook.urlPrefix=https://hooks.test/ \
+      --set autoscaler.webhook.tokenSecret=t --set autoscaler.config.scaleDown.afterSeconds=60 \
+      --set gpuPartitioner.config.planBudgetSeconds=2 --set scheduler.config.podMaxBackoffSeconds=20 \
       --set scheduler.daemonConfig.apiServer.timeoutSeconds=20 \
       --set $telemetry.endpoint=https://telemetry.test --set $telemetry.cluster=prod --set $telemetry.tokenSecret=t \
       --set $telemetry.caConfigMap=c --set $telemetry.certificateSecret=s >"$dir/rendered.yaml" || fail "render"

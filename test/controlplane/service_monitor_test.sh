@@ -36,7 +36,8 @@ k() { "$kubectl" "$@"; }
 # render FILE ARGUMENTS...
 render() {
   "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 \
-    --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true "${@:2}" >"$work/$1" || fail "render"
+    --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true \
+    --set autoscaler.enabled=true "${@:2}" >"$work/$1" || fail "render"
 }
 dry_run() { k apply --server-side --dry-run=server --validate=strict -f "$work/$1"; }
 
@@ -67,7 +68,7 @@ refuse 'interval.* should match' dry_run soon
 # Each selects the one Service of its component, and a port that this has.
 awk -v RS='(^|\n)---\n' '/\nkind: Service(Monitor)?\n/ {print "---\n" $0}' "$work/plain" >"$work/services"
 expect 'serverside-applied' k apply --server-side -f "$work/services"
-for component in gpu-partitioner mig-agent scheduler operator; do
+for component in gpu-partitioner mig-agent scheduler operator autoscaler; do
   # shellcheck disable=SC2016 # a template of kubectl
   selector=$(k get servicemonitor "nos-$component" -n "$namespace" -o go-template='{{
     range $key, $value := .spec.selector.matchLabels}}{{$key}}={{$value}},{{end}}') ||

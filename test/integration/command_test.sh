@@ -453,6 +453,23 @@ printf '1g.5gb: 1\n1g.10gb: 1\n' >"$work/mix.yaml"
 refuse 2 "policy repack has no exact test for this mix" \
   "$nos" simulate churn --mix "$work/mix.yaml" --policy repack
 
+# The autoscaler runs with what it prints and an image for its placeholders; those end when they are told to.
+call 0 "$nos" autoscaler --print-config
+cp "$work/out" "$work/autoscaler.yaml"
+grep -q "^  mostUsePercent: 50$" "$work/out" || fail "the autoscaler's configuration"
+call 0 "$nos" autoscaler --config "$work/autoscaler.yaml" --print-config
+cmp -s "$work/out" "$work/autoscaler.yaml" || fail "what is printed is read"
+refuse 2 "placeholders.image" "$nos" autoscaler --config "$work/autoscaler.yaml"
+sed -i 's/mostUsePercent: 50/mostUsePercent: 101/' "$work/autoscaler.yaml"
+refuse 2 "scaleDown.mostUsePercent" "$nos" autoscaler --config "$work/autoscaler.yaml"
+"$nos" hold &
+deadline=$((SECONDS + 20))
+until grep -q '^SigBlk:.*4003$' "/proc/$!/status"; do # SIGTERM, SIGINT and SIGHUP are its own
+  [ "$SECONDS" -lt "$deadline" ] || fail "nos hold does not begin"
+done
+kill -TERM $!
+wait $! || fail "nos hold ends with $?"
+
 # The operator takes what the Go system's was configured with, and says what means nothing any more.
 cat >"$work/operator.yaml" <<'YAML'
 apiVersion: config.nos.nebuly.com/v1alpha1

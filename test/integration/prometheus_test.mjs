@@ -100,7 +100,7 @@ await until('all are scraped', async () => {
 })
 
 // --- What must be empty in a cluster where nothing goes wrong; the rest has data ---
-const empty = /nos_agent_gpu_conditions|XID_ERRORS.* > 0|nos_config_reloads|nos_webhook|_refused_records|nos_telemetry_export|preemption_victims|result="error"|flush_duration|slice_wait|store_bytes|state="free"/
+const empty = /nos_agent_gpu_conditions|XID_ERRORS.* > 0|nos_config_reloads|nos_webhook|_refused_records|nos_telemetry_export|preemption_victims|result="error"|flush_duration|slice_wait|store_bytes|state="free"|nos_autoscaler|nos_pool/
 const wanted = []
 for (const name of readdirSync(join(root, 'deploy/grafana'))) {
   for (const panel of JSON.parse(readFileSync(join(root, 'deploy/grafana', name), 'utf8')).panels) {

@@ -80,3 +80,18 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* the chart's roles and volumes go by what it writes itself */ -}}
+{{- define "nos.checkAutoscaler" -}}
+{{- range $field := list "namespace" "demandPriorityClass" -}}
+{{- if dig "placeholders" $field "" $.config -}}
+{{- fail (printf "autoscaler.config.placeholders must not set %s: the chart's roles and classes go by what it writes there itself" $field) -}}
+{{- end -}}
+{{- end -}}
+{{- if or $.config.webhook (hasKey $.config "provisioningRequests") -}}
+{{- fail "autoscaler.config must not set webhook or provisioningRequests: autoscaler.webhook and autoscaler.provisioningRequests also give what they need" -}}
+{{- end -}}
+{{- if and $.webhook.tokenSecret (not $.webhook.urlPrefix) -}}
+{{- fail "autoscaler.webhook.tokenSecret needs autoscaler.webhook.urlPrefix: whoever may write NodePools could have the token sent elsewhere" -}}
+{{- end -}}
+{{- end -}}
