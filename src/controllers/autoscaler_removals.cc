@@ -1,0 +1,146 @@
+// Nodes that are empty: their pools are told once, whatever fails on the way.
+//
+// The node is marked with what its pool is to want, then the pool is told, then the node is marked
+// as told for sure (kTold). After a crash in between, the mark and what the pool wants say whether
+// it has been told.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "controllers/autoscaler_internal.h"
+
+namespace nos::controllers {
+
+// Whether anything was done.
+bool Autoscaler::Impl::FinishRemovals(Look& look) {
+  bool news = false;
+  for (const Node& node : look.nodes) {
+    const auto removal = look.removals.find(node->meta.name);
+    if (removal == look.removals.end() || node->meta.deleted) continue;
+    news = FinishRemoval(look, node, removal->second) || news;
+  }
+  return news;
+}
+
+bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal& removal) {
+  if (removal.state == Removal::State::kEmptying) return false;
+  Pool* pool = look.Find(removal.pool);
+  if (pool == nullptr || !cluster::IsOf(*pool->pool, *node) ||
+      pool->pool->signal != cluster::PoolSignal::kNone) {
+    const PoolPtr own = pool == nullptr ? nullptr : pool->pool;
+    return Keep(look, own, node, "pool " + Shortened(removal.pool, 80) + " does not take it away");
+  }
+  const bool overdue = look.now - removal.since > config_.removal_deadline;
+  if (removal.state == Removal::State::kAsked) {
+    leaving_.try_emplace(node->meta.name, removal.pool);
+    if (removal.wanted.value_or(kTold) >= kTold) return overdue && Overdue(look, *pool, node);
+    if (!pool->known->fresh) return false;
+    if (IsTold(removal, *pool->known)) return MarkAsked(look, node, kTold);
+  } else if (overdue) {
+    return Keep(look, pool->pool, node, "its pool could not be told in time");
+  }
+  return pool->known->fresh && TellPool(look, *pool, node, removal);
+}
+
+bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal) {
+  const PoolScale scale = *pool.known->scale;
+  const int32_t left = scale.wanted - 1;
+  const std::string& name = node->meta.name;
+  // Somebody has made it smaller already, and some node goes: this one.
+  const bool told = pool.nodes.Present() > scale.wanted;
+  if (!told && left < pool.pool->min) {
+    return Keep(
+        look, pool.pool, node,
+        fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min));
+  }
+  const Status named = scaling_.Name(*pool.pool, *node, look.client);
+  if (!named.ok()) {
+    pool.known->write_error = named;
+    pool.known->write_again = look.now + config_.close_for;
+    telling_.Say(
+        {ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
+         fmt::format("node {} cannot be named to it: {}", name, Shortened(named.ToString(), 500))});
+    return false;
+  }
+  if (told) return MarkAsked(look, node, kTold);
+  const bool marked = removal.state == Removal::State::kAsked && removal.wanted == left;
+  if (!marked && !MarkAsked(look, node, left)) return false;
+  leaving_.try_emplace(name, pool.pool->meta.name);
+  const Status written = WriteScale(look, pool, left, {name});
+  if (!written.ok()) return written.code() == Code::kConflict;
+  (void)MarkAsked(look, node, kTold);  // else the next look does
+  telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kNormal, "ScaledDown",
+                fmt::format("{} nodes are wanted, and were {}: node {} is empty", left,
+                            scale.wanted, name)});
+  return true;
+}
+
+// It was to go long ago. When there are no more nodes than are wanted, another one went.
+bool Autoscaler::Impl::Overdue(Look& look, Pool& pool, const Node& node) {
+  const Known& known = *pool.known;
+  const std::string& name = node->meta.name;
+  if (known.fresh && pool.nodes.Present() + pool.nodes.going <= known.scale->wanted) {
+    const bool kept = Keep(look, pool.pool, node, "another one of its pool went in its place");
+    if (kept) {
+      --pool.nodes.going;
+      ++pool.nodes.there;
+    }
+    return kept;
+  }
+  if (!late_told_.insert(node->meta.uid).second) return false;
+  telling_.Say({ReferenceToNode(name), kube::EventType::kWarning, "NodeNotRemoved",
+                fmt::format("its pool {} was told {} ago to take it away, and has not: look at "
+                            "whoever makes its nodes",
+                            pool.pool->meta.name, FormatAge(config_.removal_deadline))});
+  return false;
+}
+
+bool Autoscaler::Impl::MarkAsked(Look& look, const Node& node, int32_t wanted) {
+  const Status marked = relocations_.MarkAsked(*node, wanted, look.client, look.now);
+  if (marked.ok()) {
+    marked_[node->meta.uid] = wanted;
+    return true;
+  }
+  Log(LogLevel::kWarn, "a node that goes cannot be marked; tried again",
+      {{"node", node->meta.name}, {"error", marked.ToString()}});
+  return false;
+}
+
+// `pool` may be null.
+bool Autoscaler::Impl::Keep(Look& look, const PoolPtr& pool, const Node& node,
+                            const std::string& why) {
+  Status kept = pool == nullptr ? Status::Ok() : scaling_.Unname(*pool, *node, look.client);
+  if (kept.ok() || kept.code() == Code::kInvalid || kept.code() == Code::kNotFound) {
+    kept = relocations_.Keep(*node, look.client);
+  }
+  const std::string& name = node->meta.name;
+  if (!kept.ok()) {
+    Log(LogLevel::kWarn, "a node cannot be kept; tried again",
+        {{"node", name}, {"error", kept.ToString()}});
+    return false;
+  }
+  marked_[node->meta.uid] = std::nullopt;
+  leaving_.erase(name);
+  telling_.Say({ReferenceToNode(name), kube::EventType::kNormal, "NodeKept", why});
+  Record({.action = "keep",
+          .pool = pool == nullptr ? "" : pool->meta.name,
+          .node = name,
+          .message = fmt::format("node {} stays: {}", name, why)},
+         look.now);
+  return true;
+}
+
+void Autoscaler::Impl::NoteRemoved(Look& look) {
+  std::erase_if(leaving_, [&](const auto& item) {
+    const auto& [node, pool] = item;
+    if (look.view.nodes.Get(node) != nullptr) return false;
+    telling_.Say({ReferenceToNode(node), kube::EventType::kNormal, "NodeRemoved",
+                  fmt::format("pool {} has taken it away", Shortened(pool, 80))});
+    return true;
+  });
+}
+
+}  // namespace nos::controllers
