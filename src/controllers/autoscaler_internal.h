@@ -20,6 +20,7 @@
 #include "controllers/telling.h"
 #include "kube/work_queue.h"
 #include "planning/moves.h"
+#include "planning/shrink.h"
 
 namespace nos::controllers {
 
@@ -78,6 +79,7 @@ class Autoscaler::Impl {
     Time write_again{};  // after write_error
     Time grown{};        // when it was last asked for more
     const Status& error() const { return read_error.ok() ? write_error : read_error; }
+    bool MayWrite() const { return fresh && write_error.ok(); }
   };
   struct Pool {
     PoolPtr pool;

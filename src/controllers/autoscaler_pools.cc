@@ -19,6 +19,8 @@ const kube::Resource& PoolResource() {
   return kPools;
 }
 
+constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
+
 bool Signals(const cluster::NodePool& pool) { return pool.signal != cluster::PoolSignal::kNone; }
 
 // What its count is of: another one's says nothing.
@@ -100,7 +102,7 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
               .message = state.status.ready.message},
              look.now);
     }
-    if (state.write_back && !Signals(*pool.pool) && pool.known->fresh) {
+    if (state.write_back && !Signals(*pool.pool) && pool.known->MayWrite()) {
       const Status back = WriteScale(look, pool, *state.write_back, {});
       if (!back.ok()) error = back.Within("NodePool " + pool.pool->meta.name);
     }
@@ -213,13 +215,14 @@ Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
   Known& known = *pool.known;
   const Status written = scaling_.Write(*pool.pool, *known.scale, wanted, remove, look.client);
   known.fresh = false;
-  known.read_again = Time{};
+  known.read_again = written.ok() ? Time{} : look.now + kReadAgain;
   const Code code = written.code();
   const bool perhaps = code == Code::kDeadline || code == Code::kUnavailable;
   if (written.ok() || perhaps) known.scale->wanted = wanted;
   if (written.ok() || perhaps || code == Code::kConflict) return written;
   known.write_error = written;
   known.write_again = look.now + config_.close_for;
+  known.read_again = look.now + config_.read_again;
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
                 fmt::format("it does not let {} nodes be wanted: {}", wanted,
                             Shortened(written.ToString(), 500))});

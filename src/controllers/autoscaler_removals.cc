@@ -42,7 +42,7 @@ bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal
   } else if (overdue) {
     return Keep(look, pool->pool, node, "its pool could not be told in time");
   }
-  return pool->known->fresh && TellPool(look, *pool, node, removal);
+  return pool->known->MayWrite() && TellPool(look, *pool, node, removal);
 }
 
 bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal) {
@@ -70,7 +70,7 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   if (!marked && !MarkAsked(look, node, left)) return false;
   leaving_.try_emplace(name, pool.pool->meta.name);
   const Status written = WriteScale(look, pool, left, {name});
-  if (!written.ok()) return written.code() == Code::kConflict;
+  if (!written.ok()) return false;
   (void)MarkAsked(look, node, kTold);  // else the next look does
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kNormal, "ScaledDown",
                 fmt::format("{} nodes are wanted, and were {}: node {} is empty", left,
