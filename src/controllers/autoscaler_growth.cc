@@ -120,7 +120,8 @@ Autoscaler::Impl::Demand Autoscaler::Impl::DemandOf(Look& look) {
   demand.busy = {busy.begin(), busy.end()};
   std::vector<Pod> settled, others;
   std::set<std::string> waiting, keys;
-  for (const Pod& pod : *look.view.pods.Snapshot()) {
+  const auto all = look.view.pods.Snapshot();
+  for (const Pod& pod : *all) {
     if (IsDemand(*pod)) continue;
     demand.all.push_back(pod);
     const bool is_place = IsPlaceholder(*pod);

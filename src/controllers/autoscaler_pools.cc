@@ -21,6 +21,9 @@ const kube::Resource& PoolResource() {
 
 constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
 
+// More than this in the future no node is made.
+constexpr Duration kClocksDiffer = std::chrono::minutes(5);
+
 bool Signals(const cluster::NodePool& pool) { return pool.signal != cluster::PoolSignal::kNone; }
 
 // What its count is of: another one's says nothing.
@@ -176,7 +179,7 @@ void Autoscaler::Impl::CountNodes(Look& look) {
     }
     const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
     const Time due = node->meta.created + PatienceOf(*pool.pool, patience);
-    if (lacks.Any() && look.now < due && node->meta.created <= look.now) {
+    if (lacks.Any() && look.now < due && node->meta.created < look.now + kClocksDiffer) {
       ++pool.nodes.starting;
       look.starting.insert(node->meta.name);
       DecideBy(due);
