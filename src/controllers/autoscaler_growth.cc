@@ -211,7 +211,11 @@ bool Autoscaler::Impl::CallOffFor(Look& look, const Unserved& unserved,
   for (const Node& node : look.nodes) {
     const auto removal = look.removals.find(node->meta.name);
     if (removal == look.removals.end() || node->meta.deleted) continue;
-    if (removal->second.state == Removal::State::kAsked) continue;
+    const Pool* pool = look.Find(removal->second.pool);
+    const bool asked = removal->second.state == Removal::State::kAsked;
+    const bool may_be_told =
+        asked && (pool == nullptr || !pool->known->fresh || IsTold(removal->second, *pool->known));
+    if (may_be_told) continue;
     leaving[node->meta.name] = node;
     open.SetNode(Uncordoned(*node));
   }
@@ -227,9 +231,9 @@ bool Autoscaler::Impl::CallOffFor(Look& look, const Unserved& unserved,
   for (const std::string& name : needed) {
     const Removal& removal = look.removals.at(name);
     const Pool* pool = look.Find(removal.pool);
-    stays |= removal.state == Removal::State::kEmptied
-                 ? Keep(look, pool == nullptr ? nullptr : pool->pool, leaving[name], why)
-                 : relocations_.CallOff(name, why, look.view, look.client, look.now);
+    stays |= removal.state == Removal::State::kEmptying
+                 ? relocations_.CallOff(name, why, look.view, look.client, look.now)
+                 : Keep(look, pool == nullptr ? nullptr : pool->pool, leaving[name], why);
   }
   TakeNotes(look);
   return stays;

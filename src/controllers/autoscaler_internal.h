@@ -122,6 +122,7 @@ class Autoscaler::Impl {
   bool FinishRemovals(Look& look);
   bool FinishRemoval(Look& look, const Node& node, const Removal& removal);
   bool TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal);
+  bool Confirm(Look& look, Pool& pool, const Node& node);
   bool Overdue(Look& look, Pool& pool, const Node& node);
   bool MarkAsked(Look& look, const Node& node, int32_t wanted);
   bool Keep(Look& look, const PoolPtr& pool, const Node& node, const std::string& why);

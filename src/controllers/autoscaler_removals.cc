@@ -38,24 +38,27 @@ bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal
     leaving_.try_emplace(node->meta.name, removal.pool);
     if (removal.wanted.value_or(kTold) >= kTold) return overdue && Overdue(look, *pool, node);
     if (!pool->known->fresh) return false;
-    if (IsTold(removal, *pool->known)) return MarkAsked(look, node, kTold);
-  } else if (overdue) {
-    return Keep(look, pool->pool, node, "its pool could not be told in time");
+    if (IsTold(removal, *pool->known)) return Confirm(look, *pool, node);
   }
+  if (overdue) return Keep(look, pool->pool, node, "its pool could not be told in time");
   return pool->known->MayWrite() && TellPool(look, *pool, node, removal);
 }
 
 bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal) {
   const PoolScale scale = *pool.known->scale;
-  const int32_t left = scale.wanted - 1;
   const std::string& name = node->meta.name;
   // Somebody has made it smaller already, and some node goes: this one.
   const bool told = pool.nodes.Present() > scale.wanted;
+  const int32_t left = told ? scale.wanted : scale.wanted - 1;
   if (!told && left < pool.pool->min) {
     return Keep(
         look, pool.pool, node,
         fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min));
   }
+  // First: whoever has changed the node meanwhile (a pod has come) is not passed over.
+  const bool marked = removal.state == Removal::State::kAsked && removal.wanted == left;
+  if (!marked && !MarkAsked(look, node, left)) return false;
+  leaving_.try_emplace(name, pool.pool->meta.name);
   const Status named = scaling_.Name(*pool.pool, *node, look.client);
   if (!named.ok()) {
     pool.known->write_error = named;
@@ -65,17 +68,22 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
          fmt::format("node {} cannot be named to it: {}", name, Shortened(named.ToString(), 500))});
     return false;
   }
-  if (told) return MarkAsked(look, node, kTold);
-  const bool marked = removal.state == Removal::State::kAsked && removal.wanted == left;
-  if (!marked && !MarkAsked(look, node, left)) return false;
-  leaving_.try_emplace(name, pool.pool->meta.name);
-  const Status written = WriteScale(look, pool, left, {name});
-  if (!written.ok()) return false;
-  (void)MarkAsked(look, node, kTold);  // else the next look does
+  if (told) return true;
+  if (!WriteScale(look, pool, left, {name}).ok()) return false;
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kNormal, "ScaledDown",
                 fmt::format("{} nodes are wanted, and were {}: node {} is empty", left,
                             scale.wanted, name)});
   return true;
+}
+
+// From now on it is told whatever the pool wants later.
+bool Autoscaler::Impl::Confirm(Look& look, Pool& pool, const Node& node) {
+  const Status named = scaling_.Name(*pool.pool, *node, look.client);
+  if (!named.ok()) {  // its machine may be gone already
+    Log(LogLevel::kDebug, "a node that goes cannot be named to its pool",
+        {{"node", node->meta.name}, {"error", named.ToString()}});
+  }
+  return MarkAsked(look, node, kTold);
 }
 
 // It was to go long ago. When there are no more nodes than are wanted, another one went.
@@ -104,6 +112,7 @@ bool Autoscaler::Impl::MarkAsked(Look& look, const Node& node, int32_t wanted) {
     marked_[node->meta.uid] = wanted;
     return true;
   }
+  if (marked.code() == Code::kConflict) return false;  // the cache will show what it is now
   Log(LogLevel::kWarn, "a node that goes cannot be marked; tried again",
       {{"node", node->meta.name}, {"error", marked.ToString()}});
   return false;
@@ -117,6 +126,7 @@ bool Autoscaler::Impl::Keep(Look& look, const PoolPtr& pool, const Node& node,
     kept = relocations_.Keep(*node, look.client);
   }
   const std::string& name = node->meta.name;
+  if (kept.code() == Code::kConflict) return false;
   if (!kept.ok()) {
     Log(LogLevel::kWarn, "a node cannot be kept; tried again",
         {{"node", name}, {"error", kept.ToString()}});

@@ -70,10 +70,12 @@ bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time
     return false;
   }
   if (!status.asked || *seen.wanted > pool.wanted) status.asked = now;
-  const bool late = missing > 0 && now - *status.asked > PatienceOf(pool, patience);
+  // One that was to go and is still there may be one of those that are wanted.
+  const bool late = missing > seen.nodes.going && now - *status.asked > PatienceOf(pool, patience);
   if (late && !status.closed_until) Close(patience, now, state);
   if (!late) return false;
-  const int32_t back = std::max(seen.nodes.Present(), std::min(pool.min, *seen.wanted));
+  const int32_t there = seen.nodes.Present() + seen.nodes.going;
+  const int32_t back = std::max(there, std::min(pool.min, *seen.wanted));
   if (back < *seen.wanted) state.write_back = back;
   return true;
 }

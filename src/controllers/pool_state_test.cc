@@ -141,6 +141,18 @@ TEST_F(PoolStateTest, ANodeThatIsLostIsWaitedForAsLongAsANewOne) {
   EXPECT_EQ(state.status.asked, now_);
 }
 
+TEST_F(PoolStateTest, WhileOneThatWasToGoIsThereNoneIsLateForIt) {
+  nodes_.there = 1;
+  nodes_.going = 1;
+  Look(2);
+  now_ += hours(1);
+  EXPECT_FALSE(Look(2).write_back);
+  EXPECT_EQ(Look(2).now.coming, 1);
+  now_ += hours(1);
+  pool_.wanted = 4;
+  EXPECT_EQ(Look(4).write_back, 2);
+}
+
 TEST_F(PoolStateTest, AWrongNodeCountsAndClosesThePoolThatMadeIt) {
   Look(1);
   nodes_.there = 1;
