@@ -231,9 +231,12 @@ bool Autoscaler::Impl::CallOffFor(Look& look, const Unserved& unserved,
   for (const std::string& name : needed) {
     const Removal& removal = look.removals.at(name);
     const Pool* pool = look.Find(removal.pool);
-    stays |= removal.state == Removal::State::kEmptying
-                 ? relocations_.CallOff(name, why, look.view, look.client, look.now)
-                 : Keep(look, pool == nullptr ? nullptr : pool->pool, leaving[name], why);
+    if (removal.state == Removal::State::kEmptying) {
+      stays |= relocations_.CallOff(name, why, look.view, look.client, look.now);
+      continue;
+    }
+    const Status kept = Keep(look, pool == nullptr ? nullptr : pool->pool, leaving[name], why);
+    stays |= kept.ok() || kept.code() == Code::kConflict;
   }
   TakeNotes(look);
   return stays;

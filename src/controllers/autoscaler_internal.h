@@ -125,7 +125,7 @@ class Autoscaler::Impl {
   bool Confirm(Look& look, Pool& pool, const Node& node);
   bool Overdue(Look& look, Pool& pool, const Node& node);
   bool MarkAsked(Look& look, const Node& node, int32_t wanted);
-  bool Keep(Look& look, const PoolPtr& pool, const Node& node, const std::string& why);
+  Status Keep(Look& look, const PoolPtr& pool, const Node& node, const std::string& why);
   void NoteRemoved(Look& look);
 
   // autoscaler_growth.cc

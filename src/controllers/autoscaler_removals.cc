@@ -31,7 +31,8 @@ bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal
   if (pool == nullptr || !cluster::IsOf(*pool->pool, *node) ||
       pool->pool->signal != cluster::PoolSignal::kNone) {
     const PoolPtr own = pool == nullptr ? nullptr : pool->pool;
-    return Keep(look, own, node, "pool " + Shortened(removal.pool, 80) + " does not take it away");
+    return Keep(look, own, node, "pool " + Shortened(removal.pool, 80) + " does not take it away")
+        .ok();
   }
   const bool overdue = look.now - removal.since > config_.removal_deadline;
   if (removal.state == Removal::State::kAsked) {
@@ -40,7 +41,7 @@ bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal
     if (!pool->known->fresh) return false;
     if (IsTold(removal, *pool->known)) return Confirm(look, *pool, node);
   }
-  if (overdue) return Keep(look, pool->pool, node, "its pool could not be told in time");
+  if (overdue) return Keep(look, pool->pool, node, "its pool could not be told in time").ok();
   return pool->known->MayWrite() && TellPool(look, *pool, node, removal);
 }
 
@@ -60,12 +61,12 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   if (!marked && !MarkAsked(look, node, left)) return false;
   leaving_.try_emplace(name, pool.pool->meta.name);
   const Status named = scaling_.Name(*pool.pool, *node, look.client);
+  if (named.code() == Code::kInvalid) {
+    return Keep(look, pool.pool, node, Shortened(named.message(), 500)).ok();
+  }
   if (!named.ok()) {
-    pool.known->write_error = named;
-    pool.known->write_again = look.now + config_.close_for;
-    telling_.Say(
-        {ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
-         fmt::format("node {} cannot be named to it: {}", name, Shortened(named.ToString(), 500))});
+    Log(LogLevel::kWarn, "a node that goes cannot be named to its pool; tried again",
+        {{"node", name}, {"error", named.ToString()}});
     return false;
   }
   if (told) return true;
@@ -91,7 +92,7 @@ bool Autoscaler::Impl::Overdue(Look& look, Pool& pool, const Node& node) {
   const Known& known = *pool.known;
   const std::string& name = node->meta.name;
   if (known.fresh && pool.nodes.Present() + pool.nodes.going <= known.scale->wanted) {
-    const bool kept = Keep(look, pool.pool, node, "another one of its pool went in its place");
+    const bool kept = Keep(look, pool.pool, node, "another one of its pool went in its place").ok();
     if (kept) {
       --pool.nodes.going;
       ++pool.nodes.there;
@@ -119,18 +120,18 @@ bool Autoscaler::Impl::MarkAsked(Look& look, const Node& node, int32_t wanted) {
 }
 
 // `pool` may be null.
-bool Autoscaler::Impl::Keep(Look& look, const PoolPtr& pool, const Node& node,
-                            const std::string& why) {
+Status Autoscaler::Impl::Keep(Look& look, const PoolPtr& pool, const Node& node,
+                              const std::string& why) {
   Status kept = pool == nullptr ? Status::Ok() : scaling_.Unname(*pool, *node, look.client);
   if (kept.ok() || kept.code() == Code::kInvalid || kept.code() == Code::kNotFound) {
     kept = relocations_.Keep(*node, look.client);
   }
   const std::string& name = node->meta.name;
-  if (kept.code() == Code::kConflict) return false;
   if (!kept.ok()) {
+    if (kept.code() == Code::kConflict) return kept;  // the cache will show what it is now
     Log(LogLevel::kWarn, "a node cannot be kept; tried again",
         {{"node", name}, {"error", kept.ToString()}});
-    return false;
+    return kept;
   }
   marked_[node->meta.uid] = std::nullopt;
   leaving_.erase(name);
@@ -140,7 +141,7 @@ bool Autoscaler::Impl::Keep(Look& look, const PoolPtr& pool, const Node& node,
           .node = name,
           .message = fmt::format("node {} stays: {}", name, why)},
          look.now);
-  return true;
+  return kept;
 }
 
 void Autoscaler::Impl::NoteRemoved(Look& look) {
