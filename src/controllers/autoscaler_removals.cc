@@ -11,8 +11,23 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "controllers/autoscaler_internal.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::controllers {
+namespace {
+
+// A pod that would not go with the node; "".
+std::string WhoIsOn(const cluster::Node& node, const View& view,
+                    const planning::MobilityRules& rules) {
+  const auto pods = view.pods.Snapshot();
+  for (const auto& pod : *pods) {
+    if (pod->node_name != node.meta.name) continue;
+    if (MobilityOf(*pod, rules).kind != planning::Mobility::kGoes) return pod->Key();
+  }
+  return "";
+}
+
+}  // namespace
 
 // Whether anything was done.
 bool Autoscaler::Impl::FinishRemovals(Look& look) {
@@ -52,9 +67,13 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   const bool told = pool.nodes.Present() > scale.wanted;
   const int32_t left = told ? scale.wanted : scale.wanted - 1;
   if (!told && left < pool.pool->min) {
-    return Keep(
-        look, pool.pool, node,
-        fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min));
+    const std::string why =
+        fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min);
+    return Keep(look, pool.pool, node, why).ok();
+  }
+  // A mark may say what it likes.
+  if (const std::string pod = WhoIsOn(*node, look.view, config_.relocations.rules); !pod.empty()) {
+    return Keep(look, pool.pool, node, scheduling::PodText(pod) + " runs there").ok();
   }
   // First: whoever has changed the node meanwhile (a pod has come) is not passed over.
   const bool marked = removal.state == Removal::State::kAsked && removal.wanted == left;
@@ -69,7 +88,11 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
         {{"node", name}, {"error", named.ToString()}});
     return false;
   }
-  if (told) return true;
+  if (told) {
+    --pool.nodes.there;
+    ++pool.nodes.going;
+    return true;
+  }
   if (!WriteScale(look, pool, left, {name}).ok()) return false;
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kNormal, "ScaledDown",
                 fmt::format("{} nodes are wanted, and were {}: node {} is empty", left,

@@ -153,6 +153,25 @@ TEST_F(AutoscalerShrinkTest, AnEmptyNodeOfAPoolAtItsMinimumStays) {
   EXPECT_EQ(Decisions("keep"), 1);
 }
 
+TEST_F(AutoscalerShrinkTest, NoMarkTakesANodeAwayThatPodsRunOn) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(2);
+  Pod("p", "6");
+  Bind("p", "a1");
+  Mark("a1", Of(State::kAsked, 0));  // its kubelet may write that
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_TRUE(Marked().empty());
+}
+
+TEST_F(AutoscalerShrinkTest, OfTwoThatAreEmptyOneIsMeantByWhoHasMadeThePoolSmaller) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(3);
+  for (const char* name : {"a1", "a2"}) Mark(name, Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
 TEST_F(AutoscalerShrinkTest, WhoHasMadeThePoolSmallerMeansTheEmptyOne) {
   Pool("a", "1", 5, 0, 1);
   Nodes(2);
