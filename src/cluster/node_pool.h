@@ -69,7 +69,7 @@ struct NodePool {
   StringMap node_selector;  // the labels by which its nodes are known; at least one
   // status
   int32_t nodes = 0, wanted = 0;
-  std::optional<Time> asked;         // when more were last asked for
+  std::optional<Time> asked;         // since when nodes are awaited; none: all are there
   int32_t failures = 0;              // times in a row that nodes did not come
   std::optional<Time> closed_until;  // no further ones are asked for before
   std::vector<Condition> conditions;

@@ -75,12 +75,12 @@ struct AutoscalerConfig {
 // One thing that was decided, for people and telemetry.
 struct ScalingDecision {
   uint64_t sequence = 0;  // 1, 2, ...
-  Time time;
-  std::string action;  // "grow", "shrink", "move", "call-off", "close", "keep"
-  std::string pool, node;
-  int count = 0;                  // nodes, or pods that move
-  std::vector<std::string> pods;  // for which, or which ("ns/name")
-  std::string message;            // one sentence for a person
+  Time time{};
+  std::string action{};  // "grow", "shrink", "move", "call-off", "close", "keep"
+  std::string pool{}, node{};
+  int count = 0;                    // nodes, or pods that move
+  std::vector<std::string> pods{};  // for which, or which ("ns/name")
+  std::string message{};            // one sentence for a person
 };
 
 class Autoscaler final : public Reconciler {

@@ -45,13 +45,18 @@ class PoolScaling {
                const std::vector<std::string>& remove, kube::Client& client);
   // Sets the pool's deleteAnnotation on the machine of the node: on the object that its annotations
   // cluster.x-k8s.io/machine and cluster.x-k8s.io/cluster-namespace name, else on the node itself.
-  // OK when the pool has none.
+  // OK when the pool has none. Error: kInvalid: that object is not this node's machine.
   Status Name(const cluster::NodePool& pool, const cluster::Node& node, kube::Client& client);
+  // Takes it off again: the node stays. OK when it is not there.
+  Status Unname(const cluster::NodePool& pool, const cluster::Node& node, kube::Client& client);
 
  private:
-  // The resource of a kind, from discovery. Remembered.
+  // The resource of a kind, from discovery; `scales`: that has the subresource scale. Remembered.
   Result<kube::Resource> ResourceOf(std::string_view api_version, std::string_view kind,
-                                    kube::Client& client);
+                                    bool scales, kube::Client& client);
+  Result<kube::Resource> TargetOf(const cluster::NodePool& pool, kube::Client& client);
+  Status Mark(const cluster::NodePool& pool, const cluster::Node& node, bool named,
+              kube::Client& client);
 
   CallWebhook webhook_;
   std::map<std::string, kube::Resource> resources_;  // by "apiVersion kind"

@@ -114,7 +114,11 @@ Result<ApiResponse> FakeApi::Do(const ApiRequest& request) {
   if (intercept) {
     if (std::optional<Result<ApiResponse>> answer = intercept(request)) return *answer;
   }
-  if (std::ranges::count(request.path, '/') == 2) {  // "/apis/GROUP"
+  if (const auto kinds = discovery.find(request.path); kinds != discovery.end()) {
+    return ApiResponse{200, kinds->second};
+  }
+  const auto slashes = std::ranges::count(request.path, '/');
+  if (slashes == 2 || (slashes == 3 && request.path.starts_with("/apis/"))) {  // discovery
     return Failure(404, "NotFound", request.path + " is not served");
   }
   const Address address = ParsePath(request.path);
@@ -123,6 +127,7 @@ Result<ApiResponse> FakeApi::Do(const ApiRequest& request) {
   if (address.subresource == "eviction") return Evict(address.ns, address.name, request);
   if (request.method == "POST") return Post(address.plural, address.ns, address.name, request);
   if (known == objects_.end()) return Failure(404, "NotFound", address.Key() + " not found");
+  if (address.subresource == "scale") return Scale(address.plural, known->second, request);
   if (request.method == "GET") return ApiResponse{200, known->second};
   if (request.method == "PATCH") return Patch(address.plural, address.Key(), request);
   Remove(address.plural, address.Key());
@@ -197,6 +202,24 @@ ApiResponse FakeApi::Patch(const std::string& plural, const std::string& key,
   }
   Merge(object, request.body, request.content_type.find("strategic") != std::string::npos);
   return Store(plural, std::move(object), "MODIFIED");
+}
+
+ApiResponse FakeApi::Scale(const std::string& plural, Json object, const ApiRequest& request) {
+  if (request.method == "PUT") {
+    const std::string_view expected = FindString(request.body, "metadata", "resourceVersion");
+    if (!expected.empty() && expected != FindString(object, "metadata", "resourceVersion")) {
+      return Failure(409, "Conflict", "the object has been modified");
+    }
+    MakeObject(object, "spec")["replicas"] = *nos::Find(request.body, "spec", "replicas");
+    object = Store(plural, std::move(object), "MODIFIED").body;
+  }
+  JsonObject spec;
+  if (const Json* replicas = nos::Find(object, "spec", "replicas")) spec["replicas"] = *replicas;
+  return {200,
+          {{"apiVersion", "autoscaling/v1"},
+           {"kind", "Scale"},
+           {"metadata", *nos::Find(object, "metadata")},
+           {"spec", std::move(spec)}}};
 }
 
 ApiResponse FakeApi::Store(const std::string& plural, Json object, std::string_view event) {

@@ -38,6 +38,8 @@ class FakeApi final : public Transport {
   // Asked before every request; an answer replaces what would happen.
   std::function<std::optional<Result<ApiResponse>>(const ApiRequest&)> intercept;
   std::vector<ApiRequest> writes;  // every request that is not a GET
+  // By path ("/apis/apps/v1"), an APIResourceList; others are not served.
+  std::map<std::string, Json> discovery;
   // deletionTimestamp of pods that are evicted, which end when the test says so; "": they are gone.
   std::string evicted_end_at;
 
@@ -55,6 +57,7 @@ class FakeApi final : public Transport {
                    const ApiRequest& request);
   ApiResponse Evict(const std::string& ns, const std::string& name, const ApiRequest& request);
   ApiResponse Patch(const std::string& plural, const std::string& key, const ApiRequest& request);
+  ApiResponse Scale(const std::string& plural, Json object, const ApiRequest& request);
   void Notify(const std::string& plural, const Json* before, const Json* after);
 
   int64_t version_ = 100;

@@ -1,0 +1,103 @@
+// Pods that move so that others that wait have room, within budgets.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "controllers/autoscaler_internal.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr Duration kBudgetOf = std::chrono::hours(1);
+
+}  // namespace
+
+// Takes those out of `unserved` for whom pods move, or will when they have waited for long enough:
+// they need no nodes.
+void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanOptions options,
+                               Unserved& unserved, cluster::ClusterSnapshot& picture) {
+  while (!moved_.empty() && look.now - moved_.front().first >= kBudgetOf) moved_.pop_front();
+  // Places that are about to be taken are no room for others.
+  if (!config_.moves || unserved.pods.empty() || demand.placeholders_wait) return;
+  planning::MoveOptions moves;
+  moves.rules = config_.relocations.rules;
+  moves.most_moves = config_.most_moves;
+  moves.out_of_time = options.out_of_time;
+  int total = static_cast<int>(moved_.size());
+  std::map<std::string, int> by_namespace;
+  for (const auto& [time, ns] : moved_) ++by_namespace[ns];
+  moves.may_move = [&](const cluster::Pod& pod) {
+    return total < config_.moves_per_hour && !demand.busy.contains(pod.Key()) &&
+           by_namespace[pod.meta.ns] < config_.moves_per_namespace;
+  };
+  moves.take = [&](const cluster::Pod& pod) {
+    ++total;
+    ++by_namespace[pod.meta.ns];
+  };
+  options.gangs = unserved.gangs;
+  planning::MovePlan plan =
+      planning::PlanMoves(picture, unserved.pods, frameworks_, options, moves);
+  std::set<int> relieved;
+  for (const planning::Relief& relief : plan.reliefs) {
+    const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(relief.pod)];
+    if (!Affordable(relief.moves)) continue;
+    const Time due = WaitingSince(pod, look.now) + config_.move_after;
+    if (look.now < due) {
+      DecideBy(due);
+    } else if (!StartMoves(look, pod, relief)) {
+      continue;
+    }
+    relieved.insert(relief.pod);
+  }
+  if (relieved.empty()) return;
+  unserved = Without(unserved, relieved);
+  picture = std::move(plan.after);
+  for (const planning::Relief& relief : plan.reliefs) {
+    look.filled.insert(relief.node);
+    for (const planning::Move& move : relief.moves) look.filled.insert(move.to);
+  }
+}
+
+bool Autoscaler::Impl::Affordable(const std::vector<planning::Move>& moves) const {
+  const auto count = [&](const std::string& ns) {
+    return std::ranges::count(moved_, ns, &std::pair<Time, std::string>::second) +
+           std::ranges::count_if(moves, [&](const auto& m) { return m.pod->meta.ns == ns; });
+  };
+  return static_cast<int>(moved_.size() + moves.size()) <= config_.moves_per_hour &&
+         std::ranges::all_of(moves, [&](const planning::Move& move) {
+           return count(move.pod->meta.ns) <= config_.moves_per_namespace;
+         });
+}
+
+bool Autoscaler::Impl::StartMoves(Look& look, const cluster::Pod& pod,
+                                  const planning::Relief& relief) {
+  const auto stamp = static_cast<uint64_t>(look.now.time_since_epoch().count());
+  const Relocation relocation{Relocations::NewId(stamp + ++relocations_made_), "", "", pod.Key(),
+                              relief.moves};
+  const Status started = relocations_.Start(relocation, look.view, look.client, look.now);
+  std::vector<std::string> pods;
+  for (const planning::Move& move : relief.moves) {
+    moved_.emplace_back(look.now, move.pod->meta.ns);
+    pods.push_back(move.pod->Key());
+  }
+  if (!started.ok()) {  // what there is of it is called off or mended
+    Log(LogLevel::kWarn, "moves for a pod that waits cannot begin",
+        {{"pod", pod.Key()}, {"error", started.ToString()}});
+    return false;
+  }
+  Judge(pod, {kScalingCondition, "True", "Moving", "other pods move to make room for it"},
+        look.now);
+  Record({.action = "move",
+          .node = relief.node,
+          .count = static_cast<int>(pods.size()),
+          .pods = pods,
+          .message = fmt::format("{} move so that {} has room on node {}", Join(pods, ", "),
+                                 pod.Key(), relief.node)},
+         look.now);
+  return true;
+}
+
+}  // namespace nos::controllers

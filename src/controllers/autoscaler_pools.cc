@@ -1,0 +1,248 @@
+// What pools have and want: read, counted, judged (pool_state.h), and written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "controllers/autoscaler_internal.h"
+#include "planning/pool_nodes.h"
+
+namespace nos::controllers {
+namespace {
+
+const kube::Resource& PoolResource() {
+  static const kube::Resource kPools{
+      std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
+      std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
+  return kPools;
+}
+
+constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
+
+// More than this in the future no node is made.
+constexpr Duration kClocksDiffer = std::chrono::minutes(5);
+
+bool Signals(const cluster::NodePool& pool) { return pool.signal != cluster::PoolSignal::kNone; }
+
+// What its count is of: another one's says nothing.
+std::string TargetOf(const cluster::NodePool& pool) {
+  const cluster::ScaleTarget& target = pool.target;
+  return fmt::format("{} {} {} {} {} {}", pool.meta.uid, target.api_version, target.kind, target.ns,
+                     target.name, pool.webhook);
+}
+
+}  // namespace
+
+Autoscaler::Impl::Pool* Autoscaler::Impl::Look::Find(const std::string& name) {
+  const auto found =
+      std::ranges::find_if(pools, [&](const Pool& pool) { return pool.pool->meta.name == name; });
+  return found == pools.end() ? nullptr : &*found;
+}
+
+void Autoscaler::Impl::TakeIn(const View& view) {
+  if (!looked_ || view.changes == nullptr || view.changes->everything) {
+    around_ = view.around->Collect();
+    looked_ = true;
+    return;
+  }
+  for (const AroundChange& change : view.changes->around) change.apply(around_);
+}
+
+// The cache may lag behind what we wrote ourselves.
+std::vector<Autoscaler::Impl::PoolPtr> Autoscaler::Impl::PoolsNow() {
+  std::vector<PoolPtr> pools;
+  std::set<std::string> names;
+  for (const auto& [name, pool] : around_.pools.rows()) {
+    names.insert(name);
+    const auto ours = written_.find(name);
+    const bool newer =
+        ours != written_.end() && ours->second->meta.uid == pool->meta.uid &&
+        !kube::NotNewer(ours->second->meta.resource_version, pool->meta.resource_version);
+    if (!newer && ours != written_.end()) written_.erase(ours);
+    pools.push_back(newer ? written_.at(name) : pool);
+  }
+  std::erase_if(written_, [&](const auto& item) { return !names.contains(item.first); });
+  std::erase_if(known_, [&](const auto& item) { return !names.contains(item.first); });
+  return pools;
+}
+
+Status Autoscaler::Impl::LookAtPools(Look& look) {
+  look.nodes = *look.view.nodes.Snapshot();
+  for (const PoolPtr& pool : PoolsNow()) {
+    Known& known = known_[pool->meta.name];
+    look.pools.push_back({pool, &known});
+    ReadScale(look, look.pools.back());
+  }
+  CountNodes(look);
+  const PoolPatience patience{config_.least_patience, config_.close_for, config_.longest_close};
+  Status error;
+  for (Pool& pool : look.pools) {
+    PoolSeen seen{pool.pool, pool.nodes, std::nullopt, pool.known->error(), ""};
+    if (Signals(*pool.pool)) {
+      seen.wanted = std::clamp(pool.pool->wanted, 0, cluster::kMostPoolNodes);
+    } else if (pool.known->scale) {
+      seen.wanted = pool.known->scale->wanted;
+    }
+    const auto made = planning::NewNodeOf(*pool.pool, 0, catalogue_);
+    if (!made.ok()) seen.problem = made.status().message();
+    pool.state = StateOf(seen, patience, look.now);
+    PoolState& state = pool.state;
+    if (state.write_back && Signals(*pool.pool)) state.status.wanted = *state.write_back;
+    // Before fewer are wanted: then nobody takes it for delivered.
+    const Status written = WriteStatus(look, pool);
+    if (!written.ok()) {
+      error = written.Within("status of NodePool " + pool.pool->meta.name);
+      continue;
+    }
+    if (state.failed) {
+      telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "NotDelivered",
+                    state.status.ready.message});
+      Record({.action = "close",
+              .pool = pool.pool->meta.name,
+              .count = state.write_back ? seen.wanted.value_or(0) - *state.write_back : 0,
+              .message = state.status.ready.message},
+             look.now);
+    }
+    if (state.write_back && !Signals(*pool.pool) && pool.known->MayWrite()) {
+      const Status back = WriteScale(look, pool, *state.write_back, {});
+      if (!back.ok()) error = back.Within("NodePool " + pool.pool->meta.name);
+    }
+  }
+  return error;
+}
+
+void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
+  Known& known = *pool.known;
+  if (std::string target = TargetOf(*pool.pool); known.target != target) {
+    known = Known();
+    known.target = std::move(target);
+  }
+  if (look.now >= known.write_again) known.write_error = Status::Ok();
+  if (Signals(*pool.pool)) {
+    known.read_again = look.now + config_.read_again;
+    return;
+  }
+  if (look.now < known.read_again) return;
+  const bool failed = !known.read_error.ok();
+  Result<PoolScale> scale = scaling_.Read(*pool.pool, look.client);
+  known.read_again = look.clock.Now() + config_.read_again;
+  known.fresh = scale.ok();
+  known.read_error = scale.status();
+  if (scale.ok()) {
+    known.scale = *std::move(scale);
+  } else if (!failed) {
+    telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
+                  "how many nodes are wanted of it cannot be read: " +
+                      Shortened(known.read_error.ToString(), 500)});
+  }
+}
+
+// What the node's mark says, or what we have made of it since.
+std::optional<Removal> Autoscaler::Impl::RemovalNow(const cluster::Node& node, Time now) {
+  std::optional<Removal> removal = RemovalOf(node);
+  const auto ours = marked_.find(node.meta.uid);
+  if (ours == marked_.end()) return removal;
+  if (!removal) {
+    marked_.erase(ours);
+    return removal;
+  }
+  if (!ours->second) return std::nullopt;
+  if (removal->state != Removal::State::kAsked) removal->since = now;
+  removal->state = Removal::State::kAsked;
+  removal->wanted = ours->second;
+  return removal;
+}
+
+bool Autoscaler::Impl::IsTold(const Removal& removal, const Known& known) {
+  if (removal.state != Removal::State::kAsked) return false;
+  const int32_t left = removal.wanted.value_or(kTold);
+  return left >= kTold || (known.scale && known.scale->wanted <= left);
+}
+
+void Autoscaler::Impl::CountNodes(Look& look) {
+  std::vector<PoolPtr> own;
+  for (const Pool& pool : look.pools) own.push_back(pool.pool);
+  const PoolPatience patience{config_.least_patience, {}, {}};
+  std::set<std::string> uids;
+  for (const Node& node : look.nodes) {
+    uids.insert(node->meta.uid);
+    const std::optional<Removal> removal = RemovalNow(*node, look.now);
+    if (removal) look.removals.emplace(node->meta.name, *removal);
+    const int index = planning::PoolOf(*node, own);
+    if (index < 0) continue;
+    Pool& pool = look.pools[static_cast<size_t>(index)];
+    if (node->meta.deleted || (removal && IsTold(*removal, *pool.known))) {
+      ++pool.nodes.going;
+      continue;
+    }
+    const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
+    const Time due = node->meta.created + PatienceOf(*pool.pool, patience);
+    if (lacks.Any() && look.now < due && node->meta.created < look.now + kClocksDiffer) {
+      ++pool.nodes.starting;
+      look.starting.insert(node->meta.name);
+      DecideBy(due);
+      continue;
+    }
+    ++pool.nodes.there;
+    if (!lacks.substance.empty() && lacks.readiness.empty()) {
+      pool.nodes.wrong.push_back({node->meta.name, lacks.substance, node->meta.created});
+    }
+  }
+  std::erase_if(marked_, [&](const auto& item) { return !uids.contains(item.first); });
+  std::erase_if(late_told_, [&](const std::string& uid) { return !uids.contains(uid); });
+}
+
+Status Autoscaler::Impl::WriteStatus(Look& look, Pool& pool) {
+  Json patch = PoolStatusPatch(*pool.pool, pool.state.status);
+  if (patch.is_null()) return Status::Ok();
+  const std::string& name = pool.pool->meta.name;
+  if (!pool.pool->meta.uid.empty()) MakeObject(patch, "metadata")["uid"] = pool.pool->meta.uid;
+  const Result<Json> answer =
+      look.client.Patch(PoolResource(), "", name, kube::PatchType::kMerge, patch, "status");
+  if (!answer.ok()) {
+    const bool gone = answer.status().code() == Code::kNotFound;
+    return gone ? Status::Ok() : answer.status();
+  }
+  auto written = std::make_shared<cluster::NodePool>();
+  if (!cluster::ReadNodePool(*answer, *written).ok()) return Status::Ok();
+  pool.pool = pool.state.now.pool = written_[name] = std::move(written);
+  return Status::Ok();
+}
+
+// What came of it is read again before anything else is written. Where no answer came it is taken
+// as written until then: nobody else is asked for the same.
+Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
+                                    const std::vector<std::string>& remove) {
+  Known& known = *pool.known;
+  const Status written = scaling_.Write(*pool.pool, *known.scale, wanted, remove, look.client);
+  known.fresh = false;
+  known.read_again = written.ok() ? Time{} : look.now + kReadAgain;
+  const Code code = written.code();
+  const bool perhaps = code == Code::kDeadline || code == Code::kUnavailable;
+  if (written.ok() || perhaps) known.scale->wanted = wanted;
+  if (written.ok() || perhaps || code == Code::kConflict) return written;
+  known.write_error = written;
+  known.write_again = look.now + config_.close_for;
+  known.read_again = look.now + config_.read_again;
+  telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
+                fmt::format("it does not let {} nodes be wanted: {}", wanted,
+                            Shortened(written.ToString(), 500))});
+  return written;
+}
+
+void Autoscaler::Impl::ShowSignals(Look& look) {
+  Status error = signal_.Clean(look.view, look.client);
+  for (const Pool& pool : look.pools) {
+    if (!Signals(*pool.pool)) continue;
+    const int missing = std::max(0, pool.state.status.wanted - pool.nodes.Present());
+    const Status shown = signal_.Show(*pool.pool, missing, look.view, look.client, look.now);
+    if (!shown.ok()) error = shown.Within("NodePool " + pool.pool->meta.name);
+  }
+  if (error.ok()) return;
+  Log(LogLevel::kWarn, "demand cannot be shown to another autoscaler; tried again",
+      {{"error", error.ToString()}});
+}
+
+}  // namespace nos::controllers

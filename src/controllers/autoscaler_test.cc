@@ -1,0 +1,291 @@
+// When which pools are asked for nodes.
+#include "controllers/autoscaler_fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+TEST_F(AutoscalerTest, GrowsFromZeroForAPodThatNoNodeTakes) {
+  Pool("cheap", "1", 5);
+  Pool("dear", "9", 5);
+  Pod("p", "4");
+  Run(seconds(9));
+  EXPECT_EQ(Wanted("cheap"), 0) << "cutting has its chance first";
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("cheap"), 1);
+  EXPECT_EQ(Wanted("dear"), 0);
+  EXPECT_THAT(Told("p"), HasSubstr("True NodesComing: a node of pool cheap"));
+  EXPECT_THAT(Events(), HasSubstr("ScaledUp: 1 nodes are wanted, and were 0: for ml/p"));
+  EXPECT_THAT(Events(), HasSubstr("NodesComing: "));
+  ASSERT_EQ(autoscaler_->decisions().size(), 1U);
+  EXPECT_EQ(autoscaler_->decisions().front().action, "grow");
+  EXPECT_EQ(autoscaler_->decisions().front().pods, std::vector<std::string>{"ml/p"});
+  EXPECT_THAT(metrics_.Text(), HasSubstr("nos_pool_nodes{pool=\"cheap\",state=\"coming\"} 1"));
+}
+
+TEST_F(AutoscalerTest, RoomThatIsThereIsUsedFirst) {
+  Pool("a", "1", 5, 0, 1);
+  Node("a1", "a");
+  Pod("p", "4");
+  Run(minutes(5));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_EQ(Told("p"), "");
+}
+
+TEST_F(AutoscalerTest, NodesThatComeAreWaitedFor) {
+  Pool("a", "1", 5);
+  Pod("p", "4");
+  Run(seconds(30));
+  Pod("q", "4");
+  Run(seconds(30));
+  EXPECT_EQ(Wanted("a"), 1) << "both fit on the one that comes";
+  Node("a1", "a", false);
+  Run(seconds(50));
+  EXPECT_EQ(Wanted("a"), 1) << "it is there, and not ready";
+  Node("a1", "a");
+  Run(seconds(20));
+  Bind("p", "a1");
+  Bind("q", "a1");
+  Run(minutes(5));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_EQ(StatusOf("a", "nodes")->get_int64(), 1);
+  EXPECT_EQ(StatusOf("a", "failures")->get_int64(), 0);
+  EXPECT_EQ(StatusOf("a", "asked"), nullptr);
+  EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
+}
+
+TEST_F(AutoscalerTest, APoolThatDoesNotDeliverIsClosedAndTheNextBestIsUsed) {
+  Pool("cheap", "1", 5);
+  Pool("dear", "9", 5);
+  Pod("p", "4");
+  Run(minutes(3));
+  EXPECT_EQ(Wanted("cheap"), 0) << "late ones do not come in addition";
+  EXPECT_EQ(Wanted("dear"), 1);
+  EXPECT_EQ(StatusOf("cheap", "failures")->get_int64(), 1);
+  EXPECT_THAT(Ready("cheap"), HasSubstr("False NotDelivered"));
+  EXPECT_THAT(Events(), HasSubstr("NotDelivered: "));
+  EXPECT_EQ(Decisions("close"), 1);
+  Restart();
+  Node("d1", "dear");
+  Run(minutes(1));
+  Bind("p", "d1");
+  Run(minutes(6));
+  EXPECT_EQ(Wanted("cheap"), 0);
+  EXPECT_EQ(StatusOf("cheap", "closedUntil"), nullptr);
+  EXPECT_THAT(Ready("cheap"), HasSubstr("True Ready"));
+}
+
+TEST_F(AutoscalerTest, AWrongNodeDoesNotMakeItBuyMoreOfThem) {
+  Pool("a", "1", 5);
+  Pod("p", "6");
+  Run(seconds(30));
+  Node("a1", "a", true, "4");
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_THAT(Ready("a"), HasSubstr("node a1 has 4 of cpu for pods, and the pool says 8"));
+  EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
+}
+
+TEST_F(AutoscalerTest, PodsThatTheirQuotaRefusesGetNoNodes) {
+  Pool("a", "1", 5);
+  api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+            {"kind", "ElasticQuota"},
+            {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "q"}}},
+            {"spec", {{"min", {{"cpu", "8"}}}, {"max", {{"cpu", "8"}}}}}});
+  Pod("p", "8");
+  clock_.Advance(seconds(1));
+  Pod("q", "8");
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_THAT(Told("p"), HasSubstr("NodesComing"));
+  EXPECT_THAT(Told("q"), HasSubstr("False Quota"));
+}
+
+TEST_F(AutoscalerTest, WhatNoPoolServesStandsInNobodysWay) {
+  Pool("a", "1", 5);
+  api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+            {"kind", "ElasticQuota"},
+            {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "q"}}},
+            {"spec", {{"min", {{"cpu", "16"}}}, {"max", {{"cpu", "16"}}}}}});
+  Pod("impossible", "16");
+  clock_.Advance(seconds(1));
+  Pod("p", "8");
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_THAT(Told("p"), HasSubstr("NodesComing"));
+  EXPECT_THAT(Told("impossible"), HasSubstr("False "));
+}
+
+TEST_F(AutoscalerTest, AGangIsServedWholeOrNotAtAll) {
+  Pool("a", "1", 2);
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+            {"spec", {{"minMember", 3}}}});
+  for (const char* name : {"g1", "g2", "g3"}) {
+    Pod(name, "8");
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 0);
+  EXPECT_THAT(Told("g1"), HasSubstr("False "));
+  api_.Put(PoolJson("a", "1", 3));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 3);
+}
+
+TEST_F(AutoscalerTest, WhoeverWasFasterIsNotOverwritten) {
+  Pool("a", "1", 5);
+  int refused = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (!IsScale(request) || refused > 0) return std::nullopt;
+    ++refused;
+    Fleet("a", 1);  // by hand, in the very moment
+    return std::nullopt;
+  };
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(Wanted("a"), 1) << "the one that somebody else has asked for serves it";
+}
+
+TEST_F(AutoscalerTest, NodesThatSomebodyElseAsksForAreAwaited) {
+  Pool("a", "1", 2);
+  Run(seconds(10));
+  Fleet("a", 3);
+  Run(seconds(60));
+  EXPECT_EQ(Wanted("a"), 3) << "more than its maximum, and not ours to take away";
+  EXPECT_THAT(Ready("a"), HasSubstr("AboveMaximum"));
+  EXPECT_NE(StatusOf("a", "asked"), nullptr);
+}
+
+TEST_F(AutoscalerTest, AskingIsNotRepeatedAfterACrash) {
+  Pool("a", "1", 5);
+  Run(seconds(5));
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    const bool status = request.path.ends_with("/nodepools/a/status");
+    return status && Wanted("a") > 0 ? std::optional<Result<kube::ApiResponse>>(Answer(500))
+                                     : std::nullopt;
+  };
+  Pod("p", "4");
+  Run(seconds(12));
+  ASSERT_EQ(Wanted("a"), 1);
+  api_.intercept = nullptr;
+  Restart();
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_NE(StatusOf("a", "asked"), nullptr);
+}
+
+TEST_F(AutoscalerTest, AnAnswerThatNeverCameIsNoReasonToAskAnother) {
+  Pool("cheap", "1", 5);
+  Pool("dear", "9", 5);
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (!IsScale(request) || Wanted("cheap") > 0) return std::nullopt;
+    Fleet("cheap", 1);  // it took effect
+    return Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"));
+  };
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("cheap"), 1);
+  EXPECT_EQ(Wanted("dear"), 0);
+}
+
+TEST_F(AutoscalerTest, APoolThatRefusesIsToldAndTheNextBestIsUsed) {
+  Pool("cheap", "1", 5);
+  Pool("dear", "9", 5);
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    const bool cheap = IsScale(request) && request.path.find("/cheap/") != std::string::npos;
+    return cheap ? std::optional<Result<kube::ApiResponse>>(Answer(403)) : std::nullopt;
+  };
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("dear"), 1);
+  EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
+  EXPECT_THAT(Events(), HasSubstr("ScaleFailed: "));
+}
+
+TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
+  Pool("a", "9", 5);
+  api_.Put(PoolJson("cheap", "1", 5));  // nobody makes its nodes
+  Json bad = PoolJson("bad", "1", 5);
+  MakeObject(bad, "spec")["max"] = "many";
+  api_.Put(bad);
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
+  EXPECT_THAT(Events(), HasSubstr("Unreadable: "));
+  EXPECT_EQ(nos::Find(*api_.Find("nodepools", "bad"), "status"), nullptr);
+}
+
+TEST_F(AutoscalerTest, APoolWithAnUnknownGpuSaysSo) {
+  Pool("a", "1", 5);
+  Change("nodepools", "a", [](Json& pool) {
+    MakeObject(pool, "spec")["gpu"] = {{"model", "Unheard"}, {"count", 1}, {"partitioning", "mig"}};
+  });
+  Run(minutes(1));
+  EXPECT_THAT(Ready("a"), HasSubstr("False Invalid: NodePool a: spec.gpu.model"));
+}
+
+TEST_F(AutoscalerTest, AMinimumIsFilledWithoutPods) {
+  Pool("a", "1", 5, 2);
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2);
+}
+
+TEST_F(AutoscalerTest, AWebhookIsAskedForNodes) {
+  int replicas = 0;
+  std::vector<std::string> posted;
+  webhook_ = [&](std::string_view method, const std::string&,
+                 const std::string& body) -> Result<std::string> {
+    if (method == "GET") return fmt::format(R"({{"replicas":{}}})", replicas);
+    posted.push_back(body);
+    ++replicas;
+    return std::string();
+  };
+  Restart();
+  Json pool = PoolJson("hooked", "1", 5);
+  MakeObject(pool, "spec").erase("scaleTargetRef");
+  MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
+  api_.Put(pool);
+  Pod("p", "4");
+  Run(minutes(1));
+  ASSERT_EQ(posted.size(), 1U);
+  EXPECT_EQ(posted[0], R"({"pool":"hooked","replicas":1,"from":0,"remove":[]})");
+}
+
+TEST_F(AutoscalerTest, ComesToRestWhereNothingCanBeDone) {
+  Pool("a", "1", 1);
+  Pod("impossible", "100");
+  Run(minutes(1));
+  EXPECT_THAT(Told("impossible"), HasSubstr("False NoPoolFits"));
+  const size_t before = api_.writes.size();
+  Run(minutes(30));
+  EXPECT_EQ(api_.writes.size(), before);
+}
+
+TEST_F(AutoscalerTest, SlicesAreCutOutOfTheNodesThatCome) {
+  Pool("gpu", "5", 5);
+  Change("nodepools", "gpu", [](Json& pool) {
+    MakeObject(pool, "spec")["gpu"] = {
+        {"model", "A100-40GB"}, {"count", 1}, {"partitioning", "mig"}};
+  });
+  for (int i = 0; i < 7; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    Pod(name, "1");
+    Change("pods", "ml/" + name, [](Json& pod) {
+      Json& container = MakeObject(pod, "spec")["containers"].get_array()[0];
+      MakeObject(container, "resources", "limits")["nvidia.com/mig-1g.5gb"] = "1";
+    });
+  }
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("gpu"), 1);
+}
+
+}  // namespace
+}  // namespace nos::controllers

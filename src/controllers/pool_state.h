@@ -1,0 +1,90 @@
+// Where a node pool stands: how many nodes it has, how many are on their way, whether it may be
+// asked for more, and what its status says of it.
+//
+//   const PoolState state = StateOf({pool, nodes, wanted, error}, patience, now);
+//   const Json patch = PoolStatusPatch(*pool, state.status);   // null: it says so already
+//   if (state.write_back) ...                                  // late ones are not to come any
+//   more
+//
+// status.asked is since when nodes are awaited, and absent when all are there. Nodes that are not
+// there twice the pool's startSeconds later are late: the pool is closed for a while, longer each
+// time in a row, and asked for what is there. Whoever else asks for nodes is believed: they are
+// awaited just so. A status that cannot be (times far off, negative counts) wedges nothing.
+//
+// Pure functions of values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/node_pool.h"
+#include "codec/json.h"
+#include "gpu/catalogue.h"
+#include "planning/growth.h"
+
+namespace nos::controllers {
+
+struct PoolPatience {
+  Duration least{};          // nodes are not late before
+  Duration close_for{};      // doubles each time in a row
+  Duration longest_close{};  // until here
+};
+// How long its nodes are waited for.
+Duration PatienceOf(const cluster::NodePool& pool, const PoolPatience& patience);
+
+// What a node lacks of what its pool says.
+struct NodeLacks {
+  std::string readiness;  // "is not Ready", "has the taint a.b/c"; "": it takes pods
+  std::string substance;  // "has 0 of nvidia.com/gpu, and the pool says 8"; "": it has all
+  bool Any() const { return !readiness.empty() || !substance.empty(); }
+};
+NodeLacks LacksOf(const cluster::Node& node, const cluster::NodePool& pool,
+                  const gpu::Catalogue& catalogue);
+
+// The nodes of a pool. One that the pool has been told to take away is none of them any more.
+struct PoolNodes {
+  struct Wrong {
+    std::string name, why;
+    Time created{};
+  };
+  int there = 0;             // that take pods, or have had time enough to
+  int starting = 0;          // that have come, and lack something still
+  int going = 0;             // that are to be taken away: in none of the above
+  std::vector<Wrong> wrong;  // of those there, that are not what the pool says
+  int Present() const { return there + starting; }
+};
+
+struct PoolSeen {
+  std::shared_ptr<const cluster::NodePool> pool;
+  PoolNodes nodes;
+  std::optional<int32_t> wanted;  // of whoever makes its nodes; none: `error` says why
+  Status error;                   // of reading that, or of changing it
+  std::string problem;            // why it cannot be planned with; ""
+};
+
+// What is written.
+struct PoolStatus {
+  int32_t nodes = 0, wanted = 0;
+  std::optional<Time> asked;
+  int32_t failures = 0;
+  std::optional<Time> closed_until;
+  cluster::Condition ready;
+};
+
+struct PoolState {
+  planning::PoolNow now;
+  PoolStatus status;
+  std::optional<int32_t> write_back;  // so many are to be wanted instead
+  bool failed = false;                // it is closed from now on, and was not before
+};
+
+PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now);
+
+// The merge patch for the status of `known`; null: it says the same.
+Json PoolStatusPatch(const cluster::NodePool& known, const PoolStatus& wanted);
+
+}  // namespace nos::controllers
