@@ -46,6 +46,11 @@ std::string PoolFaultNames() {
   return names;
 }
 
+int Infrastructure::Pool::There() const {
+  return static_cast<int>(std::ranges::count_if(
+      members, [](const Member& member) { return member.joined.has_value(); }));
+}
+
 Status Infrastructure::ReadWanted(JsonSource json, Wanted& to) {
   NOS_ASSIGN(const Json object, TreeOf(json));
   to.meta.ns = FindString(object, "metadata", "namespace");
@@ -113,8 +118,7 @@ bool Infrastructure::Refuses(std::string_view path) const {
   if (!path.ends_with("/scale")) return false;
   return std::ranges::any_of(pools_, [&](const auto& entry) {
     const Pool& pool = entry.second;
-    const bool refuses =
-        pool.fault == PoolFault::kRefused || env_.clock.Now() < pool.refused_until;
+    const bool refuses = pool.fault == PoolFault::kRefused || env_.clock.Now() < pool.refused_until;
     return refuses && path == kube::PathOf(kMachineSets, kInfraNamespace, entry.first, "scale");
   });
 }
@@ -244,10 +248,8 @@ void Infrastructure::Join(Pool& pool, Member& member) {
 }
 
 bool Infrastructure::TellCount(Pool& pool) {
-  const auto count =
-      std::ranges::count_if(pool.members, [](const Member& member) { return member.joined; });
-  if (pool.told == count) return false;
-  pool.told = static_cast<int>(count);
+  if (pool.told == pool.There()) return false;
+  pool.told = pool.There();
   const Json patch = JsonObject{{"status", JsonObject{{"replicas", pool.told}}}};
   // The set may be gone.
   (void)client_.Patch(kMachineSets, kInfraNamespace, pool.spec.name, kube::PatchType::kMerge, patch,
@@ -277,8 +279,8 @@ void Infrastructure::RemoveOne(Pool& pool) {
   if (goes != none) {
     const size_t other =
         last([&](const Member& member) { return member.joined && !IsNamed(pool, member); });
-    fault = other != none && (pool.fault == PoolFault::kOther ||
-                              env_.faults.Strike(env_.faults.rates().node_other));
+    fault = other != none &&
+            (pool.fault == PoolFault::kOther || env_.faults.Strike(env_.faults.rates().node_other));
     if (fault) goes = other;
   } else {
     goes = last([](const Member& member) { return !member.joined; });
@@ -288,9 +290,7 @@ void Infrastructure::RemoveOne(Pool& pool) {
   const bool joined = members[goes].joined.has_value();
   Note(fmt::format("{} is taken away{}", node, fault ? ", fault: another was named" : ""));
   if (joined && !fault) {
-    const auto there =
-        std::ranges::count_if(members, [](const Member& member) { return member.joined; });
-    judge_.SeeRemoval(node, pool.Bounds(), static_cast<int>(there) - 1, env_.clock.Now());
+    judge_.SeeRemoval(node, pool.Bounds(), pool.There() - 1, env_.clock.Now());
   }
   if (pool.spec.machines) (void)client_.Delete(kMachines, kInfraNamespace, node);
   Forget(pool, goes);

@@ -57,7 +57,8 @@ class Infrastructure final : public Actor {
   // What `env` refers to, and `judge`, must outlive it.
   Infrastructure(const Environment& env, MoveJudge& judge, Hooks hooks);
 
-  // Makes its objects, and has its first nodes join. Error: kAlreadyExists, or as its nodes have it.
+  // Makes its objects, and has its first nodes join. Error: kAlreadyExists, or as its nodes have
+  // it.
   Status Add(const PoolSpec& spec);
   // Error: kNotFound.
   Status SetFault(std::string_view pool, PoolFault fault);
@@ -66,6 +67,7 @@ class Infrastructure final : public Actor {
   // Whether a request to this path is refused now: of the scaled object of a pool.
   bool Refuses(std::string_view path) const;
 
+  bool any() const { return !pools_.empty(); }
   std::vector<PoolState> States() const;  // by name
 
   const std::string& name() const override { return name_; }
@@ -74,10 +76,10 @@ class Infrastructure final : public Actor {
 
  private:
   struct Member {
-    std::string name;
-    std::optional<Time> due;  // none: it does not come
+    std::string name = {};
+    std::optional<Time> due = {};  // none: it does not come
     bool wrong = false;
-    std::optional<Time> joined;
+    std::optional<Time> joined = {};
   };
   struct Pool {
     PoolSpec spec;
@@ -87,6 +89,7 @@ class Infrastructure final : public Actor {
     int made = 0, removed = 0, asked = 0;
     double node_seconds = 0;  // of nodes that are gone
     std::vector<Member> members;
+    int There() const;
     PoolBounds Bounds() const { return {spec.name, spec.min, spec.max}; }
   };
   // The number of nodes that are wanted, as the API server has it.

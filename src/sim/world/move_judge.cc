@@ -54,7 +54,8 @@ void MoveJudge::SeePlace(const Pod& before, const Pod& after, Time now) {
   std::erase_if(places_, [&](const auto& place) { return place.second.until < now; });
   if (before != nullptr && (after == nullptr || after->meta.uid != before->meta.uid)) {
     const auto gone = places_.find(before->meta.uid);
-    if (gone != places_.end()) gone->second.until = std::min(gone->second.until, now + kFaultsLinger);
+    if (gone != places_.end())
+      gone->second.until = std::min(gone->second.until, now + kFaultsLinger);
   }
   if (after == nullptr || !controllers::IsPlaceholder(*after)) return;
   const auto known = places_.find(after->meta.uid);
@@ -104,9 +105,8 @@ void MoveJudge::Asked(const std::string& key, Time now) {
 
 void MoveJudge::SeeScale(const PoolBounds& pool, int before, int after) {
   if (after > before && after > pool.max) {
-    problems_.push_back(
-        fmt::format("pool {} is asked for {} nodes, and its maximum is {}", pool.name, after,
-                    pool.max));
+    problems_.push_back(fmt::format("pool {} is asked for {} nodes, and its maximum is {}",
+                                    pool.name, after, pool.max));
   }
   if (after < before && after < pool.min) {
     problems_.push_back(

@@ -25,12 +25,11 @@ Status Define(kube::Client& client, const kube::Resource& resource, JsonArray sh
   version["served"] = true;
   version["storage"] = true;
   const JsonObject any = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
-  version["schema"] = JsonObject{
-      {"openAPIV3Schema",
-       JsonObject{{"type", "object"}, {"properties", {{"spec", any}, {"status", any}}}}}};
-  const JsonObject names = {{"plural", resource.plural},
-                            {"kind", resource.kind},
-                            {"shortNames", std::move(short_names)}};
+  version["schema"] =
+      JsonObject{{"openAPIV3Schema", JsonObject{{"type", "object"},
+                                                {"properties", {{"spec", any}, {"status", any}}}}}};
+  const JsonObject names = {
+      {"plural", resource.plural}, {"kind", resource.kind}, {"shortNames", std::move(short_names)}};
   const Json definition = JsonObject{
       {"apiVersion", "apiextensions.k8s.io/v1"},
       {"kind", "CustomResourceDefinition"},
@@ -46,9 +45,7 @@ Json Column(std::string_view name, std::string_view type, std::string_view path)
   return JsonObject{{"name", name}, {"type", type}, {"jsonPath", path}};
 }
 
-JsonObject Meta(std::string_view name) {
-  return {{"name", name}, {"namespace", kInfraNamespace}};
-}
+JsonObject Meta(std::string_view name) { return {{"name", name}, {"namespace", kInfraNamespace}}; }
 
 JsonObject ToJson(const cluster::StringMap& map) {
   JsonObject out;
@@ -59,8 +56,10 @@ JsonObject ToJson(const cluster::StringMap& map) {
 JsonObject GpusJson(const NodeSpec& node) {
   const std::string& model = node.gpus.front().model;
   const bool product = gpu::Catalogue::Builtin().FindByName(model) == nullptr;
-  const char* partitioning = !node.managed ? "none" : node.hybrid ? "hybrid" : node.mps ? "mps"
-                                                                                        : "mig";
+  const char* partitioning = !node.managed ? "none"
+                             : node.hybrid ? "hybrid"
+                             : node.mps    ? "mps"
+                                           : "mig";
   JsonObject gpus = {{product ? "product" : "model", model},
                      {"count", static_cast<int64_t>(node.gpus.size())},
                      {"partitioning", partitioning}};
@@ -75,10 +74,9 @@ int64_t WholeOr(const cluster::ResourceList& resources, std::string_view name, i
 
 }  // namespace
 
-const kube::Resource kPoolResource{std::string(cluster::kPoolGroup),
-                                   std::string(cluster::kPoolVersion),
-                                   std::string(cluster::kNodePools),
-                                   std::string(cluster::kNodePool), false};
+const kube::Resource kPoolResource{
+    std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
+    std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
 const kube::Resource kMachineSets{"infra.nos.example", "v1", "machinesets", "MachineSet", true};
 const kube::Resource kMachines{"cluster.x-k8s.io", "v1beta1", "machines", "Machine", true};
 
