@@ -92,7 +92,7 @@ expect gpu n1/0: 3g.20gb@4 used, 2x1g.5gb | empty
 
 TEST(ParserTest, SaysWhereAndWhatWasExpected) {
   EXPECT_EQ(ErrorOf("\nnode"), "a.scenario:2: expected a node name, but the line ends");
-  EXPECT_THAT(ErrorOf("nod n1"), HasSubstr("a.scenario:1: expected one of annotate, cordon"));
+  EXPECT_THAT(ErrorOf("nod n1"), HasSubstr("a.scenario:1: expected one of annotate, budget, cordon"));
   EXPECT_THAT(ErrorOf("node n1 gpus=x"), HasSubstr("expected a whole number, got 'x'"));
   EXPECT_THAT(ErrorOf("node n1 colour=red"),
               HasSubstr("expected one of annotations, clients, cordoned"));

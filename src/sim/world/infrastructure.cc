@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sim/world/invariants.h"
 
 namespace nos::sim {
 namespace {
@@ -264,37 +265,44 @@ bool Infrastructure::IsNamed(const Pool& pool, const Member& member) {
           HasAnnotation(client_.Get(kMachines, kInfraNamespace, member.name)));
 }
 
+// The last one for which it holds, those that have not come after all others; none: as many as there are.
+template <typename Holds>
+size_t Infrastructure::Newest(const Pool& pool, const Holds& holds) const {
+  const auto age = [](const Member& member) { return member.joined.value_or(Time::max()); };
+  size_t newest = pool.members.size();
+  for (size_t i = 0; i < pool.members.size(); ++i) {
+    if (!holds(pool.members[i])) continue;
+    const bool newer =
+        newest == pool.members.size() || age(pool.members[i]) >= age(pool.members[newest]);
+    if (newer) newest = i;
+  }
+  return newest;
+}
+
 void Infrastructure::RemoveOne(Pool& pool) {
-  std::vector<Member>& members = pool.members;
-  const auto last = [&](const auto& which) {
-    size_t at = members.size();
-    for (size_t i = 0; i < members.size(); ++i) {
-      if (which(members[i])) at = i;
-    }
-    return at;
-  };
-  const size_t none = members.size();
-  size_t goes = last([&](const Member& member) { return IsNamed(pool, member); });
+  const size_t none = pool.members.size();
+  const auto named = [&](const Member& member) { return IsNamed(pool, member); };
+  size_t goes = Newest(pool, named);
   bool fault = false;
-  if (goes != none) {
-    const size_t other =
-        last([&](const Member& member) { return member.joined && !IsNamed(pool, member); });
-    fault = other != none &&
-            (pool.fault == PoolFault::kOther || env_.faults.Strike(env_.faults.rates().node_other));
-    if (fault) goes = other;
+  if (goes == none) {
+    goes = Newest(pool, [](const Member&) { return true; });
   } else {
-    goes = last([](const Member& member) { return !member.joined; });
-    if (goes == none) goes = none - 1;
+    const size_t other =
+        Newest(pool, [&](const Member& member) { return member.joined && !named(member); });
+    fault = other != none && (pool.fault == PoolFault::kOther ||
+                              env_.faults.Strike(env_.faults.rates().node_other));
+    if (fault) goes = other;
   }
-  const std::string node = members[goes].name;
-  const bool joined = members[goes].joined.has_value();
-  Note(fmt::format("{} is taken away{}", node, fault ? ", fault: another was named" : ""));
-  if (joined && !fault) {
-    judge_.SeeRemoval(node, pool.Bounds(), pool.There() - 1, env_.clock.Now());
+  const Member gone = pool.members[goes];
+  Note(fmt::format("{} is taken away{}", gone.name, fault ? ", fault: another was named" : ""));
+  // One that has only just come, whoever has given it up may have taken for late.
+  const bool known = gone.joined && (env_.clock.Now() - *gone.joined > kFaultsLinger);
+  if (!fault && known) {
+    judge_.SeeRemoval(gone.name, pool.Bounds(), pool.There() - 1, env_.clock.Now());
   }
-  if (pool.spec.machines) (void)client_.Delete(kMachines, kInfraNamespace, node);
+  if (pool.spec.machines) (void)client_.Delete(kMachines, kInfraNamespace, gone.name);
   Forget(pool, goes);
-  if (joined) hooks_.leave(node);
+  if (gone.joined) hooks_.leave(gone.name);
 }
 
 void Infrastructure::Forget(Pool& pool, size_t member) {

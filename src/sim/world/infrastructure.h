@@ -104,6 +104,8 @@ class Infrastructure final : public Actor {
   bool TellCount(Pool& pool);
   void Ask(Pool& pool);
   void Join(Pool& pool, Member& member);
+  template <typename Holds>
+  size_t Newest(const Pool& pool, const Holds& holds) const;
   void RemoveOne(Pool& pool);
   bool IsNamed(const Pool& pool, const Member& member);
   void Forget(Pool& pool, size_t member);

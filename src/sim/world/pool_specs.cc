@@ -101,7 +101,7 @@ Status DefinePools(kube::Client& client) {
               {"additionalPrinterColumns",
                JsonArray{Column("Wanted", "integer", ".spec.replicas"),
                          Column("Replicas", "integer", ".status.replicas")}}}));
-  NOS_RETURN_IF_ERROR(Define(client, kMachines, {}, {{"subresources", status_only}}));
+  NOS_RETURN_IF_ERROR(Define(client, kMachines, {}, {}));
   const Json ns = JsonObject{{"apiVersion", "v1"},
                              {"kind", "Namespace"},
                              {"metadata", JsonObject{{"name", kInfraNamespace}}}};
@@ -145,7 +145,8 @@ Json MachineObject(std::string_view name) {
   return JsonObject{{"apiVersion", ApiVersionOf(kMachines)},
                     {"kind", kMachines.kind},
                     {"metadata", Meta(name)},
-                    {"spec", JsonObject()}};
+                    {"spec", JsonObject()},
+                    {"status", JsonObject{{"nodeRef", JsonObject{{"name", name}}}}}};
 }
 
 Result<PoolSpec> PoolSpecOf(const cluster::NodePool& pool, const gpu::Catalogue& catalogue) {

@@ -43,6 +43,7 @@ Status DefinePools(kube::Client& client);
 // The NodePool, scaled by a MachineSet of its own name.
 Json NodePoolObject(const PoolSpec& spec);
 Json MachineSetObject(const PoolSpec& spec);
+// Of the node of this name.
 Json MachineObject(std::string_view name);
 
 // As a NodePool describes it, whoever makes its nodes there: it begins with its minimum. Error:
