@@ -184,6 +184,7 @@ auto GrantsOf(const Config& config, const device::MpsControl& daemons, device::B
   options.pipe_folder = [&](const std::string& uuid) { return daemons.PipeFolder(uuid); };
   options.shm_folder = config.mps_shm;
   options.part_mib = [&](const std::string& uuid) { return daemons.LimitMib(uuid); };
+  options.serves = [&](const std::string& uuid) { return daemons.Serves(uuid); };
   if (config.mps_in_proportion) {
     options.share_gib = [&](const std::string& uuid) {
       const auto infos = backend.ListGpus();
@@ -315,6 +316,10 @@ controllers::AgentExtras ExtrasOf(const Config& config,
   return extras;
 }
 
+telemetry::Sharing SharingOf(const Config& config) {
+  return {static_cast<int>(config.time_slices), config.reset != "never"};
+}
+
 Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_RETURN_IF_ERROR(CheckAgent(flags, config));
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
@@ -374,9 +379,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   controllers::Runner runner(reconciler, metered, options);
   LoopReport report;
   NOS_ASSIGN(const auto telemetry,
-             AgentTelemetry::Start(config.telemetry,
-                                   {flags.node, backend, pod_resources, catalogue, health, xids,
-                                    metrics, static_cast<int>(config.time_slices)}));
+             AgentTelemetry::Start(config.telemetry, {flags.node, backend, pod_resources, catalogue,
+                                                      health, xids, metrics, SharingOf(config)}));
   std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
                             {"caches", [&] { return report.Synced(); }},
                             {"devices", [&] { return report.Works(); }}};
@@ -402,7 +406,7 @@ Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Confi
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto take = [&] {
     return telemetry::TakeSample(flags.node, backend, pod_resources, catalogue, nullptr,
-                                 static_cast<int>(config.time_slices));
+                                 SharingOf(config));
   };
   NOS_RETURN_IF_ERROR(take().status());
   std::this_thread::sleep_for(kBetween);

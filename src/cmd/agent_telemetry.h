@@ -66,7 +66,7 @@ struct AgentSources {
   const device::HealthBoard& health;
   XidLog& xids;
   Metrics& metrics;
-  int time_slices = 0;  // of a GPU that pods take turns on
+  telemetry::Sharing sharing{};
 };
 
 class AgentTelemetry {

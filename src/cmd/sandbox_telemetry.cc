@@ -125,8 +125,10 @@ void SandboxTelemetry::Tick() {
 void SandboxTelemetry::Measure() {
   for (const auto& [name, machine] : world_.machines()) {
     if (machine->gpus() == nullptr) continue;
-    const auto sample = telemetry::TakeSample(name, *machine->backend(), machine->kubelet(),
-                                              world_.catalogue(), nullptr, sim::kTimeSlices);
+    const bool resets = machine->kubelet().spec().resets != controllers::ResetRule::kNever;
+    const auto sample =
+        telemetry::TakeSample(name, *machine->backend(), machine->kubelet(), world_.catalogue(),
+                              nullptr, {sim::kTimeSlices, resets});
     if (!sample.ok()) continue;  // its driver does not answer: the server sees that it is silent
     telemetry::Sampler& sampler = samplers_.try_emplace(name).first->second;
     Send({"node/" + name, sampler.Records(*sample, {}, world_.Now()), world_.Now()});

@@ -89,6 +89,14 @@ void AddSpans(const Json& gpu, const TopOptions& options, GpuRow& row) {
   });
 }
 
+// Of a GPU that has nothing on it: what it may be used as. "": nobody divides it, or its server
+// does not tell.
+std::string IdleWay(const Json& gpu, const GpuRow& row) {
+  if (!ArrayAt(gpu, "switches").empty()) return WayText("");
+  if (row.slots == 0 || Find(gpu, "way") == nullptr) return {};
+  return std::string(row.by_memory ? gpu::kMpsWay : gpu::kMigWay);
+}
+
 TopGpu GpuOf(const Json& node, const Json& gpu, const TopOptions& options) {
   TopGpu result;
   result.row.node = FindString(node, "node");
@@ -99,8 +107,7 @@ TopGpu GpuOf(const Json& node, const Json& gpu, const TopOptions& options) {
   const std::string_view way = FindString(gpu, "way");
   result.row.by_memory = result.row.slots > 0 && mig != nullptr && mig->is_bool() &&
                          !mig->get_bool() && (way.empty() || way == gpu::kMpsWay);
-  result.row.way = way;
-  if (way.empty() && !ArrayAt(gpu, "switches").empty()) result.row.way = WayText("");
+  result.row.way = way.empty() ? IdleWay(gpu, result.row) : std::string(way);
   AddSpans(gpu, options, result.row);
   result.health = FindString(gpu, "health");
   if (const Json* metrics = Find(gpu, "metrics")) {

@@ -87,14 +87,20 @@ TEST(TopModel, EachGpuHasItsWay) {
     {"index":0,"slots":8,"mig":false,"way":"time slices","switches":["MIG"],"holders":[],
      "instances":[{"profile":"shared","start":4,"size":2,
                    "holders":[{"namespace":"a","pod":"turn"}]}]},
-    {"index":1,"slots":0,"mig":false,"way":"","switches":["MIG","whole"],"instances":[]}]}]})"),
+    {"index":1,"slots":0,"mig":false,"way":"","switches":["MIG","whole"],"instances":[]},
+    {"index":2,"slots":7,"mig":true,"way":"","switches":[],"instances":[]},
+    {"index":3,"slots":79,"mig":false,"way":"","switches":[],"instances":[]},
+    {"index":4,"slots":0,"mig":false,"way":"","switches":[],"instances":[]}]}]})"),
              {Pods()}, nullptr);
   const TopRows rows = RowsOf(model, {});
-  ASSERT_EQ(rows.gpus.size(), 2U);
+  ASSERT_EQ(rows.gpus.size(), 5U);
   ASSERT_EQ(rows.gpus[0].row.spans.size(), 1U);
   EXPECT_EQ(rows.gpus[0].row.spans[0].start, 4) << "a time slice lies where it lies";
   EXPECT_EQ(rows.gpus[0].row.way, "time slices");
   EXPECT_EQ(rows.gpus[1].row.way, "free");
+  EXPECT_EQ(rows.gpus[2].row.way, "MIG") << "idle, and nothing else";
+  EXPECT_EQ(rows.gpus[3].row.way, "MPS");
+  EXPECT_EQ(rows.gpus[4].row.way, "") << "nobody divides it";
   const std::string frame = RenderTop(rows, {100, 20}, false, "");
   EXPECT_NE(frame.find("MEMORY    WAY         SLICES\n"), std::string::npos) << frame;
   EXPECT_NE(frame.find("-         time slices |"), std::string::npos) << frame;

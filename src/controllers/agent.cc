@@ -137,6 +137,7 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   if (extras_.health != nullptr) Mark(devices, extras_.health->Conditions());
   round.node = std::move(node);
   round.devices = std::move(devices);
+  FindLeftNotes(round);
   holders_ = Recall(round.devices, holders_, pods);
   round.on_their_way = OnTheirWay(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
@@ -334,6 +335,7 @@ bool Agent::LeftAlone(const device::Operation& operation, const Round& round) co
 }
 
 bool Agent::MustWait(const device::Operation& operation, Round& round, Time now) const {
+  if (OnlyTakesBack(operation, round)) return false;
   const bool unshares = operation.kind == device::Operation::Kind::kDisableMps;
   // Of what exists in memory only, or in its place.
   const bool in_memory = unshares || operation.ChangesMig() ||
@@ -369,7 +371,10 @@ device::Progress Agent::Decide(Round& round, Time now) {
     const bool to_mps = WantsMps(*round.node) || IsHybrid(*round.node);
     progress.next = device::NextSwitch(to_mps, InfosToSwitch(round, now), round.devices.gpus,
                                        WereShared(round), round.keep, deferred);
+  } else if (!progress.next) {
+    progress.next = NextPutBack(round, deferred);
   }
+  if (!progress.next) progress.next = NextTakeBack(round, deferred);
   if (!progress.next) failures_.Keep(asked);
   return progress;
 }
@@ -400,6 +405,7 @@ Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
                               kube::Client& client, Time now) {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
   NOS_RETURN_IF_ERROR(LookPastCaches(round, client, now));
+  if (OnlyTakesBack(operation, round)) return true;
   for (const auto& [uuid, resource] : round.unwanted) {
     if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.on_their_way[resource]);
   }

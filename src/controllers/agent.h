@@ -13,6 +13,7 @@
 // applied is in cluster::kPlanResult and in an Event. One owner thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -126,6 +127,10 @@ class Agent final : public Reconciler {
   bool IsHybrid(const cluster::Node& node) const;
   Division DivisionOf(const cluster::Node& node, Time now);
   bool IsNoted(const device::Operation& operation, const Round& round) const;
+  static bool OnlyTakesBack(const device::Operation& operation, const Round& round);
+  void FindLeftNotes(const Round& round);
+  std::optional<device::Operation> NextTakeBack(
+      const Round& round, const std::function<bool(const device::Operation&)>& deferred) const;
   Status ApplyOrReset(const device::Operation& operation, const Round& round);
   void KeepMode(const device::Operation& operation, const Status& error, const Round& round,
                 Time now);
@@ -136,6 +141,8 @@ class Agent final : public Reconciler {
   Result<Round> Assess(Node node, const Pods& pods, Time now);
   void LeaveOldModes(Round& round);
   std::set<std::string> WereShared(const Round& round) const;
+  std::optional<device::Operation> NextPutBack(
+      const Round& round, const std::function<bool(const device::Operation&)>& deferred) const;
   std::set<int> NotTakenOver(const Round& round) const;
   void KeepDaemons(Round& round);
   void AddDividedInstances(Round& round, std::vector<device::MpsGpu>& served,
@@ -206,6 +213,9 @@ class Agent final : public Reconciler {
   std::set<std::string> ending_;
   std::set<int> no_mig_;  // GPUs of a hybrid node whose MIG mode could not be switched on
   ResetPauses reset_pauses_;
+  // UUIDs of GPUs for which a MIG mode has waited since before this agent, which may not reset
+  // them: to be taken back. Nothing: it has not looked yet.
+  std::optional<std::set<std::string>> left_notes_;
 };
 
 }  // namespace nos::controllers

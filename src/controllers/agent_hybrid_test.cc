@@ -23,8 +23,9 @@ class AgentHybridTest : public AgentTest {
   void Start() {
     runner_.reset();
     shares_ = std::make_unique<device::MpsGpus>(boards_);
-    plain_ = std::make_unique<device::PlainGpus>(*shares_);
-    AgentExtras extras{&health_, &metrics_, true};
+    plain_ = std::make_unique<device::PlainGpus>(mps_ ? static_cast<device::Backend&>(*shares_)
+                                                      : boards_);
+    AgentExtras extras{&health_, &metrics_, mps_};
     extras.gives_whole = true;
     extras.time_slices = time_slices_;
     agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *plain_, kubelet_,
@@ -57,6 +58,7 @@ class AgentHybridTest : public AgentTest {
                           kNode,
                           Hooks()};
   int time_slices_ = 4;
+  bool mps_ = true;
   std::unique_ptr<device::MpsGpus> shares_;
   std::unique_ptr<device::PlainGpus> plain_;
 };
@@ -142,6 +144,27 @@ TEST_F(AgentHybridTest, ANewAgentPutsTheComputeModeBack) {
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@2:free");
   EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+}
+
+TEST_F(AgentHybridTest, SoDoesOneThatSharesNoGpusOnceNobodyHoldsAShare) {
+  Run();
+  Plan("1", {{0, "10gb@0"}, {1, "20gb@0"}});
+  Run(seconds(60));
+  Hold("share", "gpu-10gb", Uuid(0) + "::10::0");
+  Run();
+  ASSERT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kExclusiveProcess);
+  mps_ = false;
+  Start();
+  Plan("2", {{0, "shared@0"}, {1, "shared@0,shared@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(boards_.Info(1).compute_mode, device::ComputeMode::kDefault);
+  EXPECT_EQ(Annotation("status-layout-1"), "shared@0:free,shared@2:free");
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess);
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::time::0")) << "a pod has a share of it";
+  End("share");
+  Run(seconds(60));
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+  EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free");
 }
 
 // A kubelet that has just started says for a moment that nobody holds anything.

@@ -18,7 +18,6 @@ const device::ObservedGpu* FindGpu(const NodeDevices& devices, int index) {
   return found == devices.gpus.end() ? nullptr : &*found;
 }
 
-// Else it only takes back what waits.
 bool Switches(const device::Operation& operation, const device::ObservedGpu& gpu) {
   const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
   return operation.ChangesMig() && wanted != (gpu.mode == device::Mode::kMig);
@@ -46,8 +45,8 @@ Division Agent::DivisionOf(const cluster::Node& node, Time now) {
   if (division.hybrid && extras_.shares_gpus) division.parts = extras_.parts;
   division.resets = extras_.resets;
   const cluster::Condition* noted = FindCondition(node.conditions, std::string(kRebootRequired));
-  division.takes_back =
-      extras_.resets != ResetRule::kNever || (noted != nullptr && noted->status == "True");
+  division.takes_back = extras_.resets != ResetRule::kNever || !left_notes_ ||
+                        !left_notes_->empty() || (noted != nullptr && noted->status == "True");
   if (!division.hybrid) {
     no_mig_.clear();
     reset_pauses_.Clear();
@@ -58,6 +57,39 @@ Division Agent::DivisionOf(const cluster::Node& node, Time now) {
   }
   division.no_mig = no_mig_;
   return division;
+}
+
+// Whether it leaves the GPU as it is, now and after the next reset: that may be used meanwhile.
+bool Agent::OnlyTakesBack(const device::Operation& operation, const Round& round) {
+  const device::ObservedGpu* gpu = FindGpu(round.devices, operation.gpu);
+  return operation.ChangesMig() && gpu != nullptr && Waits(*gpu) && !Switches(operation, *gpu);
+}
+
+// A mode that waits when the agent starts may be what a former one died over. What waits later is
+// somebody else's, and stays if no resets are allowed.
+void Agent::FindLeftNotes(const Round& round) {
+  const bool first = !left_notes_;
+  if (first) left_notes_.emplace();
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (!Waits(gpu)) {
+      left_notes_->erase(gpu.uuid);
+    } else if (first && extras_.resets == ResetRule::kNever) {
+      left_notes_->insert(gpu.uuid);
+    }
+  }
+}
+
+// Without being asked for.
+std::optional<device::Operation> Agent::NextTakeBack(
+    const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    if (!left_notes_ || !left_notes_->contains(gpu.uuid) || !Waits(gpu)) continue;
+    using enum device::Operation::Kind;
+    const bool cut = gpu.mode == device::Mode::kMig;
+    device::Operation operation{cut ? kEnableMig : kDisableMig, gpu.index, "", 0, 0, gpu.uuid};
+    if (!deferred(operation)) return operation;
+  }
+  return std::nullopt;
 }
 
 // Whether the driver has noted the MIG mode that this operation asks for, and takes it with the
@@ -75,6 +107,9 @@ bool Agent::IsNoted(const device::Operation& operation, const Round& round) cons
 
 // With the reset that it takes. REQUIRES: nothing of a GPU that it switches is used.
 Status Agent::ApplyOrReset(const device::Operation& operation, const Round& round) {
+  if (operation.kind == device::Operation::Kind::kDisableMps && !extras_.shares_gpus) {
+    return backend_.SetComputeMode(operation.gpu, device::ComputeMode::kDefault);
+  }
   Status done = device::Apply(operation, backend_);
   if (done.ok() || extras_.resets == ResetRule::kNever || !IsNoted(operation, round)) return done;
   if (extras_.resets == ResetRule::kNode) return Status::Ok();  // the rest is somebody else's

@@ -10,6 +10,7 @@
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
 #include "gpu/occupancy.h"
+#include "gpu/shares.h"
 
 namespace nos::controllers {
 namespace {
@@ -24,20 +25,27 @@ bool HasStrangers(const device::ObservedGpu& gpu) {
   });
 }
 
+// Whether pods hold more shares than it may have by now.
+bool IsOverfull(const device::ObservedGpu& gpu, const NodeDevices& devices) {
+  const auto info = std::ranges::find(devices.infos, gpu.index, &device::GpuInfo::index);
+  return info != devices.infos.end() && info->share_gib > 0 &&
+         gpu.model != &gpu::SharesOf(info->share_gib, info->most_shares);
+}
+
 }  // namespace
 
 // Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
 // are.
 bool Agent::WantsMps(const cluster::Node& node) {
-  const auto label = node.meta.labels.find(cluster::kPartitioningLabel);
-  return label != node.meta.labels.end() && label->second == "mps";
+  return cluster::ChosenPartitioning(node) == "mps";
 }
 
 // What lies on GPUs that are to be divided otherwise goes as it falls free. Nobody can plan beside
-// what their models do not have.
+// what their models do not have, nor is anything new made beside what is too much.
 void Agent::LeaveOldModes(Round& round) {
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
-    if (HasStrangers(gpu)) round.targets.push_back({gpu.index, {}});
+    if (HasStrangers(gpu) || IsOverfull(gpu, round.devices))
+      round.targets.push_back({gpu.index, {}});
   }
   if (IsHybrid(*round.node)) return;  // none is old
   const bool to_mps = WantsMps(*round.node);
@@ -77,7 +85,7 @@ std::set<std::string> Agent::WereShared(const Round& round) const {
     const bool exclusive = info.compute_mode == device::ComputeMode::kExclusiveProcess;
     const bool served = extras_.daemons != nullptr && extras_.daemons->HasLeft(info.uuid);
     // On a hybrid node nobody else sets that mode, in which no two pods could take turns.
-    const bool ours = served || (extras_.shares_gpus && IsHybrid(*round.node));
+    const bool ours = served || IsHybrid(*round.node);
     // One that is cut has that mode from before.
     if (exclusive && ours && !info.mig_enabled) shared.insert(info.uuid);
     if (info.share_gib > 0) shared.erase(info.uuid);
@@ -96,6 +104,26 @@ std::set<int> Agent::NotTakenOver(const Round& round) const {
     if (ours) gpus.insert(info.index);
   }
   return gpus;
+}
+
+// An agent that shares no GPUs puts back the compute mode of those that a former one has shared,
+// once nobody holds a share.
+std::optional<device::Operation> Agent::NextPutBack(
+    const Round& round, const std::function<bool(const device::Operation&)>& deferred) const {
+  std::set<std::string> held = round.keep;
+  for (const auto& [id, pod] : round.devices.holders) {
+    if (const auto share = device::ParseMpsShareId(id)) held.insert(share->gpu_uuid);
+  }
+  const std::set<std::string> were_shared = WereShared(round);
+  for (const device::GpuInfo& info : round.devices.infos) {
+    const bool left = info.compute_mode == device::ComputeMode::kExclusiveProcess &&
+                      were_shared.contains(info.uuid) && !held.contains(info.uuid);
+    if (!left || !info.problem.empty()) continue;
+    device::Operation operation{
+        device::Operation::Kind::kDisableMps, info.index, "", 0, 0, info.uuid};
+    if (!deferred(operation)) return operation;
+  }
+  return std::nullopt;
 }
 
 // Instances that are divided are served while they are, but for those whose last part goes. What a

@@ -29,7 +29,7 @@ class AgentMpsTest : public AgentTest {
   void Start() { Start(gpus_); }
   void Start(device::Backend& boards) {
     runner_.reset();
-    shares_ = std::make_unique<device::MpsGpus>(boards);
+    shares_ = std::make_unique<device::MpsGpus>(boards, mps_options_);
     agent_ =
         std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
                                 kubelet_, AgentExtras{&health_, &metrics_, true, nullptr, needs_});
@@ -66,6 +66,7 @@ class AgentMpsTest : public AgentTest {
     api_.Remove("pods", "ml/a");
   }
 
+  device::MpsGpusOptions mps_options_;
   std::unique_ptr<device::MpsGpus> shares_;
   MpsNeeds needs_;
 };
@@ -83,6 +84,17 @@ TEST_F(AgentMpsTest, TheLabelSharesGpusThatNobodyUses) {
   EXPECT_TRUE(kubelet_.Offers(Uuid(0) + "::10::1"));
 }
 
+TEST_F(AgentMpsTest, SoDoesTheLabelOfTheOlderPrefix) {
+  Json node = *api_.Find("nodes", kNode);
+  JsonObject& labels = MakeObject(node, "metadata", "labels");
+  labels.erase("nos.nebuly.com/gpu-partitioning");
+  labels["n8s.nebuly.ai/gpu-partitioning"] = "mps";
+  api_.Put(node);
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
+}
+
 TEST_F(AgentMpsTest, SharesThatPodsHoldStayAndOthersGo) {
   ShareAndHold();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
@@ -98,6 +110,33 @@ TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "10gb@0:used,20gb@1:free");
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
+}
+
+TEST_F(AgentMpsTest, SharesThatAreMoreThanAGpuMayHaveNowKeepIt) {
+  Run();
+  Plan("7", {{0, "30gb@0,9gb@1"}});
+  Run();
+  Hold("a", "30", "0");
+  Hold("b", "9", "1");
+  Run();
+  mps_options_.overhead_mib = 6 * 1024;
+  Start();
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,9gb@1:used");
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB") << "what it holds, and no room beside";
+  EXPECT_EQ(Annotation("status-model-1"), "MPS-34GB");
+  const cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();
+  const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, gpu::Catalogue::Builtin());
+  EXPECT_EQ(gpus.gpus.size(), 2u) << "planners know it";
+  EXPECT_TRUE(gpus.problems.empty());
+  kubelet_.Remove("ml", "b");
+  api_.Remove("pods", "ml/b");
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used") << "though it is asked for";
+  EXPECT_EQ(Annotation("status-model-0"), "MPS-34GB");
+  Plan("8", {{0, "30gb@0,4gb@2"}});
+  Run(seconds(60));
+  EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,4gb@2:free");
 }
 
 // A kubelet that has just started says for a moment that nobody holds anything.

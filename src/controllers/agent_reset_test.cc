@@ -228,16 +228,69 @@ TEST_F(AgentResetTest, WhatWaitedIsTakenBackWhenNobodyMayResetAnyMore) {
   ASSERT_TRUE(boards_->Info(0).mig_pending);
   Start(ResetRule::kNever);
   Run(seconds(60));
-  EXPECT_THAT(RebootCondition(), HasSubstr("GPU 0 takes MIG mode")) << "that is so";
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from whoever has it then";
+  EXPECT_FALSE(boards_->Info(1).mig_pending);
+  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
   Plan("2", {{0, "gpu@0"}});
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:free");
-  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from the pod";
-  Plan("3", {{1, "shared@0"}});
-  Run(seconds(60));
-  EXPECT_FALSE(boards_->Info(1).mig_pending);
-  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
   EXPECT_EQ(resets_, 0);
+}
+
+// Of one that died before it could reset the GPU no condition tells.
+TEST_F(AgentResetTest, SoIsWhatAFormerAgentDiedOver) {
+  ASSERT_FALSE(boards_->EnableMig(0).ok());
+  ASSERT_TRUE(boards_->Info(0).mig_pending);
+  Start(ResetRule::kNever);
+  Run(seconds(60));
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_EQ(RebootCondition(), "");
+  ASSERT_FALSE(boards_->EnableMig(1).ok());
+  Run(seconds(60));
+  EXPECT_TRUE(boards_->Info(1).mig_pending) << "somebody else's, who will reboot the node";
+}
+
+TEST_F(AgentResetTest, ATakeBackThatIsRefusedIsToldOfAndTriedAgain) {
+  int tries = 0;
+  fault_ = [&](const SimAttempt& attempt) {
+    if (attempt.kind != SimAttempt::Kind::kTakeBack) return SimFault::kNone;
+    ++tries;
+    return SimFault::kBusy;
+  };
+  ASSERT_FALSE(boards_->EnableMig(0).ok());
+  Start(ResetRule::kNever);
+  Run(std::chrono::minutes(5));
+  EXPECT_EQ(RebootCondition(), "True MigModeWaits GPU 0 takes MIG mode when the node is rebooted");
+  EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0: NVML_ERROR_IN_USE"));
+  EXPECT_GE(tries, 5);
+  EXPECT_LE(tries, 20) << "with growing pauses";
+  fault_ = nullptr;
+  Run(std::chrono::minutes(2));
+  EXPECT_FALSE(boards_->Info(0).mig_pending);
+  EXPECT_EQ(RebootCondition(), "False NothingWaits ");
+}
+
+TEST_F(AgentResetTest, ItIsTriedAgainWhileTheGpuIsUsed) {
+  fault_ = [](const SimAttempt& attempt) {
+    return attempt.kind == SimAttempt::Kind::kTakeBack ? SimFault::kBusy : SimFault::kNone;
+  };
+  ASSERT_FALSE(boards_->EnableMig(0).ok());
+  ASSERT_FALSE(boards_->EnableMig(1).ok());
+  Run();
+  Plan("1", {{0, "gpu@0"}, {1, "10gb@0"}});
+  Run(seconds(60));
+  ASSERT_EQ(Annotation("status-layout-0"), "gpu@0:free");
+  ASSERT_EQ(Annotation("status-layout-1"), "10gb@0:free");
+  Hold("whole", "gpu", Uuid(0));
+  Hold("share", "gpu-10gb", Uuid(1) + "::10::0");
+  Run(seconds(60));
+  EXPECT_TRUE(boards_->Info(0).mig_pending);
+  fault_ = nullptr;
+  Run(std::chrono::minutes(2));
+  EXPECT_FALSE(boards_->Info(0).mig_pending) << "a reboot would take it from the pod";
+  EXPECT_FALSE(boards_->Info(1).mig_pending);
+  EXPECT_EQ(Annotation("status-layout-0"), "gpu@0:used");
+  EXPECT_EQ(Annotation("status-layout-1"), "10gb@0:used");
 }
 
 TEST_F(AgentResetTest, TimeSlicesStayWhenTheirGpuMayBeCut) {

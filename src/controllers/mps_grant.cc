@@ -11,6 +11,17 @@
 #include "device/plain_gpus.h"
 
 namespace nos::controllers {
+namespace {
+
+Status NotServed(const std::string& uuid) {
+  return {Code::kUnavailable,
+          fmt::format("no MPS daemon serves {} now, and without one nothing would limit the "
+                      "container's memory: the node's condition nos.nebuly.com/GpusHealthy and the "
+                      "agent's log say why",
+                      uuid)};
+}
+
+}  // namespace
 
 Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
                                                               const MpsGrantOptions& options) {
@@ -37,6 +48,7 @@ Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::All
                     "one share",
                     allocation.resource));
   }
+  if (!options.serves || !options.serves(first.gpu_uuid)) return NotServed(first.gpu_uuid);
   kubelet::ContainerGrant grant;
   const std::string pipes = options.pipe_folder(first.gpu_uuid);
   grant.visible = {first.gpu_uuid};
@@ -68,9 +80,7 @@ Result<std::optional<kubelet::ContainerGrant>> GrantMigParts(const kubelet::Allo
   }
   const device::MigPart& part = parts.front();
   const int mib = options.part_mib ? options.part_mib(part.mig_uuid) : 0;
-  if (mib <= 0) {
-    return Status(Code::kUnavailable, fmt::format("no MPS daemon serves {} now", part.mig_uuid));
-  }
+  if (mib <= 0) return NotServed(part.mig_uuid);
   kubelet::ContainerGrant grant;
   const std::string pipes = options.pipe_folder(part.mig_uuid);
   grant.visible = {part.mig_uuid};

@@ -4,6 +4,8 @@
 //     return GrantMpsShares(allocation, mps_options);
 //   };
 //
+// What is told to a kubelet as an error fails the pod, whose owner then makes another.
+//
 // Facts: a client process connects to the one daemon that CUDA_MPS_PIPE_DIRECTORY names, and sees
 // the GPUs of that daemon. CUDA_MPS_PINNED_DEVICE_MEM_LIMIT limits each process, not the container,
 // by the number that the device has for the process: 0 where one GPU is visible. Its G are GiB
@@ -46,9 +48,12 @@ struct MpsGrantOptions {
   // MiB of a part of this instance, as long as it is served: device::MpsControl::LimitMib. 0: it is
   // not.
   std::function<int(const std::string& mig_uuid)> part_mib{};
+  // Whether a daemon serves the GPU now: device::MpsControl::Serves. Empty: none does.
+  std::function<bool(const std::string& gpu_uuid)> serves{};
 };
 
-// Nothing when the devices are no MPS shares. Error: kInvalid: they cannot be one container's.
+// Nothing when the devices are no MPS shares. Error: kInvalid: they cannot be one container's;
+// kUnavailable: no MPS daemon serves the GPU, hence there would be no limit.
 Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
                                                               const MpsGrantOptions& options);
 

@@ -18,6 +18,7 @@ constexpr const char* kPipes = "/run/nos/mps/GPU-a";
 MpsGrantOptions Options() {
   MpsGrantOptions options;
   options.pipe_folder = [](const std::string& uuid) { return "/run/nos/mps/" + uuid; };
+  options.serves = [](const std::string& uuid) { return uuid == "GPU-a"; };
   return options;
 }
 
@@ -29,6 +30,16 @@ TEST(MpsGrant, AShareIsAGpuWithALimit) {
               UnorderedElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", kPipes),
                                    Pair("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=10G")));
   EXPECT_THAT((*grant)->mounts, ElementsAre(Mount{kPipes, kPipes, false}));
+}
+
+TEST(MpsGrant, AShareOfAGpuWithoutADaemonIsRefused) {
+  MpsGrantOptions options = Options();
+  const auto refused = GrantMpsShares({kResource, {"GPU-b::10::3"}}, options);
+  EXPECT_EQ(refused.status().code(), Code::kUnavailable) << "without a daemon there is no limit";
+  EXPECT_THAT(refused.status().message(), HasSubstr("no MPS daemon serves GPU-b now"));
+  options.serves = nullptr;
+  EXPECT_EQ(GrantMpsShares({kResource, {"GPU-a::10::3"}}, options).status().code(),
+            Code::kUnavailable);
 }
 
 TEST(MpsGrant, APartOfAnInstanceIsTheInstanceWithALimit) {

@@ -7,6 +7,7 @@
 
 #include "controllers/divided_instances.h"
 #include "device/mig_parts.h"
+#include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
@@ -115,6 +116,7 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
     if (!instances.ok()) return unreadable(instances.status().message());
     gpu.instances = std::move(instances).value();
+    if (shared) gpu.model = &device::SharesModel(info, gpu.instances);
   }
   devices.gpus.push_back(std::move(gpu));
 }

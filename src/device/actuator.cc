@@ -142,18 +142,19 @@ class GpuWork {
   }
 
   std::vector<Operation> Enable() const {
-    if (Switches() || TakesBack()) {
-      if (!present_.empty() || used_.contains(gpu_.uuid)) return {};
-      std::vector<Operation> operations;
-      const auto add = [&](Operation::Kind kind) {
-        operations.push_back({kind, gpu_.index, "", 0, 0, gpu_.uuid});
-      };
-      // First: once the GPU is shared, an MPS daemon has it open.
-      if (TakesBack()) add(TakeBack());
-      if (Switches()) add(NextSwitch());
+    std::vector<Operation> operations;
+    const auto add = [&](Operation::Kind kind) {
+      operations.push_back({kind, gpu_.index, "", 0, 0, gpu_.uuid});
+    };
+    // First: once the GPU is shared, an MPS daemon has it open. It changes nothing of what is used.
+    if (TakesBack()) add(TakeBack());
+    if (Switches()) {
+      if (present_.empty() && !used_.contains(gpu_.uuid)) add(NextSwitch());
       return operations;
     }
-    if (gpu_.mig_enabled || wanted_.empty() || used_.contains(gpu_.uuid)) return {};
+    if (!operations.empty() || gpu_.mig_enabled || wanted_.empty() || used_.contains(gpu_.uuid)) {
+      return operations;
+    }
     return {{Operation::Kind::kEnableMig, gpu_.index, "", 0, 0, gpu_.uuid}};
   }
 

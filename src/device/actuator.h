@@ -6,7 +6,8 @@
 //   if (progress.next) Apply(*progress.next); else Report(progress.obstacles);
 //
 // A GPU that has a mode is switched to that of its target once nothing is left on it. Where that
-// takes a reset, a mode that waits for it is taken back when the target asks for the present one.
+// takes a reset, a mode that waits for it is taken back when the target asks for the present one,
+// be it used or not.
 //
 // In this order: incomplete instances are removed; instances that fit now are created at their
 // exact starts; free instances that are not wanted are destroyed. Instances in use are kept,

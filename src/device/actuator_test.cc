@@ -257,6 +257,7 @@ TEST(ActuatorModes, AModeThatWaitsForAResetIsTakenBackForWhoWantsTheOther) {
   EXPECT_EQ(next("gpu@0"), "disable MIG on GPU 0");
   EXPECT_EQ(next("3g.20gb@4"), "enable MIG on GPU 0");
   EXPECT_EQ(next("3g.20gb@4", {"GPU-0"}), "nothing") << "it is used";
+  EXPECT_EQ(next("gpu@0", {"GPU-0"}), "disable MIG on GPU 0") << "as which it goes on";
   const gpu::Model& shares = gpu::SharesOf(39);
   const std::vector<Target> shared{{0, {shares.ParsePlacement("10gb@0").value()}, &shares}};
   const Progress before = NextOperation(shared, std::vector<ObservedGpu>{gpu}, {});

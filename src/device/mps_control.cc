@@ -26,11 +26,8 @@ std::string MpsControl::PipeFolder(const std::string& gpu_uuid) const {
   return options_.folder + "/" + gpu_uuid;
 }
 
-// REQUIRES: mutex_ is held.
-void MpsControl::Add(const MpsGpu& gpu, bool wanted) {
-  std::unique_ptr<MpsDaemon>& daemon = daemons_[gpu.uuid];
-  daemon.reset();  // before the next one looks for what it leaves
-  daemon = std::make_unique<MpsDaemon>(
+std::unique_ptr<MpsDaemon> MpsControl::Make(const MpsGpu& gpu, bool wanted) const {
+  return std::make_unique<MpsDaemon>(
       gpu,
       MpsToolOptions{options_.program, gpu.uuid, PipeFolder(gpu.uuid),
                      options_.log_folder + "/" + gpu.uuid, options_.multi_user},
@@ -63,18 +60,18 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
           Invalid(fmt::format("GPU {} has no UUID that MPS can use: '{}'", gpu.index, gpu.uuid));
     }
   }
+  const std::scoped_lock keeping(keeping_);
+  // Their threads end without the lock, and before others look for what they leave.
+  TakeEnded(wanted, undecided).clear();
   const std::scoped_lock lock(mutex_);
   limits_mib_.clear();
-  for (const auto& [uuid, gpu] : wanted) limits_mib_[uuid] = gpu->memory_mib;
   for (const auto& [uuid, gpu] : wanted) {
-    const auto known = daemons_.find(uuid);
-    // One that has ended as it should begins anew: that it starts is no fault, then.
-    const bool anew = known == daemons_.end() || !known->second->IsFor(*gpu) ||
-                      known->second->State().phase == MpsState::Phase::kGone;
-    if (anew) {
-      Add(*gpu, true);
+    limits_mib_[uuid] = gpu->memory_mib;
+    std::unique_ptr<MpsDaemon>& daemon = daemons_[uuid];
+    if (daemon == nullptr) {
+      daemon = Make(*gpu, true);
     } else {
-      known->second->Want(true);
+      daemon->Want(true);
     }
   }
   for (const auto& [uuid, daemon] : daemons_) {
@@ -84,18 +81,41 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, fault)) {
     const std::string uuid = entry.path().filename().string();
     if (!IsUuid(uuid) || daemons_.contains(uuid) || undecided.contains(uuid)) continue;
-    Add({-1, uuid, 0}, false);
+    daemons_[uuid] = Make({-1, uuid, 0}, false);
   }
   return result;
 }
 
+// Those that begin anew, and those of which nothing is left, be it of GPUs that are gone.
+MpsControl::Daemons MpsControl::TakeEnded(const std::map<std::string, const MpsGpu*>& wanted,
+                                          const std::set<std::string>& undecided) {
+  Daemons ended;
+  const std::scoped_lock lock(mutex_);
+  for (auto known = daemons_.begin(); known != daemons_.end();) {
+    const auto here = known++;
+    const auto& [uuid, daemon] = *here;
+    const auto gpu = wanted.find(uuid);
+    const bool gone = daemon->State().phase == MpsState::Phase::kGone;
+    // One that has ended as it should begins anew: that it starts is no fault, then. A folder that
+    // cannot be removed is not looked through again and again.
+    const bool takes = gpu == wanted.end() ? gone && !undecided.contains(uuid) && !HasLeft(uuid)
+                                           : gone || !daemon->IsFor(*gpu->second);
+    if (takes) ended.insert(daemons_.extract(here));
+  }
+  return ended;
+}
+
+bool MpsControl::Serves(const std::string& uuid) const {
+  const std::scoped_lock lock(mutex_);
+  const auto daemon = daemons_.find(uuid);
+  return daemon != daemons_.end() && daemon->second->State().phase == MpsState::Phase::kServing;
+}
+
 int MpsControl::LimitMib(const std::string& uuid) const {
+  if (!Serves(uuid)) return 0;
   const std::scoped_lock lock(mutex_);
   const auto limit = limits_mib_.find(uuid);
-  const auto daemon = daemons_.find(uuid);
-  const bool serves =
-      daemon != daemons_.end() && daemon->second->State().phase == MpsState::Phase::kServing;
-  return serves && limit != limits_mib_.end() ? limit->second : 0;
+  return limit == limits_mib_.end() ? 0 : limit->second;
 }
 
 std::vector<MpsState> MpsControl::States() const {

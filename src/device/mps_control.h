@@ -42,8 +42,9 @@ class MpsControl {
 
   // From now on these GPUs are served and no others: their daemons are told to quit, those that a
   // former agent has left, too. `undecided`, by UUID: what is there of those goes on for now, since
-  // clients may depend on it. Returns at once. Error: kInvalid: a GPU's UUID that cannot be a
-  // folder's name; it is left out.
+  // clients may depend on it. Waits for no daemon, only,
+  // where one has another index or limit now, for the command that it is being asked. Error:
+  // kInvalid: a GPU's UUID that cannot be a folder's name; it is left out.
   Status Keep(const std::vector<MpsGpu>& gpus, const std::set<std::string>& undecided = {});
   // Whether there is something of a daemon for the GPU, of a former agent's, too.
   bool HasLeft(const std::string& gpu_uuid) const;
@@ -52,19 +53,26 @@ class MpsControl {
 
   // In order of UUID, without those of which nothing is left.
   std::vector<MpsState> States() const;
+  // Whether the daemon of this GPU or instance serves now.
+  bool Serves(const std::string& uuid) const;
   // MpsGpu::memory_mib of what is served; 0: it is not now, or has another limit.
   int LimitMib(const std::string& uuid) const;
   // What CUDA_MPS_PIPE_DIRECTORY has to say.
   std::string PipeFolder(const std::string& gpu_uuid) const;
 
  private:
-  void Add(const MpsGpu& gpu, bool wanted);
+  using Daemons = std::map<std::string, std::unique_ptr<MpsDaemon>>;  // by UUID
+
+  std::unique_ptr<MpsDaemon> Make(const MpsGpu& gpu, bool wanted) const;
+  Daemons TakeEnded(const std::map<std::string, const MpsGpu*>& wanted,
+                    const std::set<std::string>& undecided);
 
   const MpsControlOptions options_;
   HealthBoard& board_;
+  std::mutex keeping_;  // one Keep after the other; taken before mutex_
   mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<MpsDaemon>> daemons_;  // by UUID; guarded by mutex_
-  std::map<std::string, int> limits_mib_;                      // the same
+  Daemons daemons_;                        // guarded by mutex_
+  std::map<std::string, int> limits_mib_;  // the same
 };
 
 }  // namespace nos::device

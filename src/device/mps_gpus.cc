@@ -24,6 +24,13 @@ int WholeGib(int64_t mib) { return static_cast<int>(std::max<int64_t>(0, mib) / 
 
 }  // namespace
 
+const gpu::Model& SharesModel(const GpuInfo& info, std::span<const GpuInstance> there) {
+  int taken = 0;
+  for (const GpuInstance& share : there) taken += ParseMpsProfile(share.profile).value_or(0);
+  return gpu::SharesOf(std::max(info.share_gib, taken),
+                       std::max(info.most_shares, static_cast<int>(there.size())));
+}
+
 Result<std::vector<GpuInfo>> MpsGpus::ListGpus() {
   NOS_ASSIGN(std::vector<GpuInfo> infos, backend_.ListGpus());
   const std::scoped_lock lock(mutex_);

@@ -40,6 +40,10 @@ struct MpsGpusOptions {
   int most_shares = gpu::kMostShares;
 };
 
+// The model of a GPU in MPS mode with these shares. They may be more than it may have by now, since
+// pods have held them from before: then it has just those, and there is no room for others.
+const gpu::Model& SharesModel(const GpuInfo& info, std::span<const GpuInstance> there);
+
 class MpsGpus : public Backend {
  public:
   using Options = MpsGpusOptions;

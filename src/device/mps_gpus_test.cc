@@ -343,5 +343,17 @@ TEST_F(MpsGpusTest, AShareThatHasNoRoomIsToldOf) {
   EXPECT_EQ(progress.obstacles[0].code, "InUse");
 }
 
+TEST(SharesModel, HasWhatIsThereAtLeast) {
+  GpuInfo info;
+  info.share_gib = 34;
+  info.most_shares = 2;
+  GpuInstance share;
+  share.profile = "10gb";
+  const std::vector<GpuInstance> two(2, share), four(4, share);
+  EXPECT_EQ(&SharesModel(info, {}), &gpu::SharesOf(34, 2));
+  EXPECT_EQ(&SharesModel(info, two), &gpu::SharesOf(34, 2));
+  EXPECT_EQ(&SharesModel(info, four), &gpu::SharesOf(40, 4));
+}
+
 }  // namespace
 }  // namespace nos::device

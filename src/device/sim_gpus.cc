@@ -184,8 +184,10 @@ Status SimGpus::SwitchMig(int gpu, bool enable) {
     return {Code::kUnimplemented, fmt::format("NVML_ERROR_NOT_SUPPORTED: GPU {} has no MIG", gpu)};
   }
   if (found->info.mig_enabled == enable) {
-    found->info.mig_pending = enable;  // what waits for a reset is taken back
-    return Status::Ok();
+    if (found->info.mig_pending == enable) return Status::Ok();
+    const SimFault fault = Begin({SimAttempt::Kind::kTakeBack, gpu, "", 0}, Duration::zero());
+    if (!Prevents(fault)) found->info.mig_pending = enable;
+    return FaultStatus(fault);
   }
   if (!found->instances.empty()) {
     return {Code::kUnavailable, fmt::format("NVML_ERROR_IN_USE: GPU {} has instances", gpu)};

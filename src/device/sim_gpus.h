@@ -51,7 +51,8 @@ struct SimAttempt {
     kEnableMig,
     kDisableMig,
     kSetComputeMode,
-    kReset
+    kReset,
+    kTakeBack  // of a MIG mode that waits for a reset
   } kind = Kind::kCreate;
   int gpu = 0;
   std::string profile;

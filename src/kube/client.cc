@@ -281,4 +281,12 @@ Status Client::Bind(std::string_view ns, std::string_view pod, std::string_view 
   return BodyOf(Do(Write("POST", PathOf(kPods, ns, pod, "binding"), binding))).status();
 }
 
+Status Client::Evict(std::string_view ns, std::string_view pod, std::string_view uid) {
+  const Json eviction = {{"apiVersion", "policy/v1"},
+                         {"kind", "Eviction"},
+                         {"metadata", {{"name", pod}, {"namespace", ns}}},
+                         {"deleteOptions", {{"preconditions", {{"uid", uid}}}}}};
+  return BodyOf(Do(Write("POST", PathOf(kPods, ns, pod, "eviction"), eviction))).status();
+}
+
 }  // namespace nos::kube

@@ -85,6 +85,9 @@ class Client {
   // that of this uid (if given).
   Status Bind(std::string_view ns, std::string_view pod, std::string_view node,
               std::string_view uid = "");
+  // POST pods/<name>/eviction, of the pod of this uid alone. Error: kUnavailable when its budget
+  // does not let it go now; kConflict when it is another pod.
+  Status Evict(std::string_view ns, std::string_view pod, std::string_view uid);
   // A request that somebody else has made out.
   Result<Json> Send(const ApiRequest& request);
 

@@ -18,10 +18,12 @@ const gpu::Model* BoardModelOf(const device::GpuInfo& info, const gpu::Catalogue
   return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
 }
 
-// Boards of the Ampere generation change MIG mode with a reset only.
-bool MayChangeMig(const device::GpuInfo& info, const gpu::Catalogue& catalogue) {
+// Boards of the Ampere generation change MIG mode with a reset only. One that waits for it stays
+// what it is until then.
+bool MayChangeMig(const device::GpuInfo& info, bool resets, const gpu::Catalogue& catalogue) {
   const gpu::Model* model = info.mig_capable ? BoardModelOf(info, catalogue) : nullptr;
-  return model != nullptr && model->architecture() != "Ampere";
+  if (model == nullptr) return false;
+  return model->architecture() != "Ampere" || (resets && info.mig_pending == info.mig_enabled);
 }
 
 bool LieOn(const gpu::Model& model, gpu::ProfileId profile, const SampledGpu& gpu) {
@@ -58,16 +60,16 @@ void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGp
   gpu.instances.clear();
 }
 
-void TellWay(std::span<const device::GpuInstance> there, int time_slices, SampledGpu& gpu,
+void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
              const gpu::Catalogue& catalogue) {
   if (!there.empty()) gpu.way = gpu::WayOfProfile(there.front().profile);
   if (!gpu.info.gives_whole) return;
-  const bool changes_mig = MayChangeMig(gpu.info, catalogue);
+  const bool changes_mig = MayChangeMig(gpu.info, sharing.resets, catalogue);
   if (gpu.info.mig_enabled && !changes_mig) return;
   const std::array<std::pair<std::string_view, bool>, 4> ways = {
       {{gpu::kMigWay, changes_mig},
        {gpu::kMpsWay, gpu.info.could_share_gib > 0 || gpu.info.share_gib > 0},
-       {gpu::kTimeWay, time_slices > 1},
+       {gpu::kTimeWay, sharing.time_slices > 1},
        {gpu::kWholeWay, true}}};
   for (const auto& [way, possible] : ways) {
     if (possible && way != gpu.way) gpu.switches.emplace_back(way);

@@ -11,7 +11,7 @@ namespace nos::telemetry {
 // slice is left out.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu);
 // Fills in way and switches of what the sample has. `there`: all instances.
-void TellWay(std::span<const device::GpuInstance> there, int time_slices, SampledGpu& gpu,
+void TellWay(std::span<const device::GpuInstance> there, const Sharing& sharing, SampledGpu& gpu,
              const gpu::Catalogue& catalogue);
 
 }  // namespace nos::telemetry

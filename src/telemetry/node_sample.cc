@@ -63,9 +63,9 @@ std::string HealthOf(const device::GpuInfo& info,
 
 // The whole GPU as an instance is the GPU itself.
 Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
-                       const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu) {
+                       const gpu::Catalogue& catalogue, const Sharing& sharing, SampledGpu& gpu) {
   NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));
-  TellWay(instances, time_slices, gpu, catalogue);
+  TellWay(instances, sharing, gpu, catalogue);
   for (device::GpuInstance& instance : instances) {
     if (gpu::WayOfProfile(instance.profile) == gpu::kWholeWay) continue;
     SampledInstance sampled;
@@ -76,7 +76,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
     sampled.instance = std::move(instance);
     gpu.instances.push_back(std::move(sampled));
   }
-  if (gpu.way == gpu::kTimeWay) PlaceTimeSlices(catalogue, time_slices, gpu);
+  if (gpu.way == gpu::kTimeWay) PlaceTimeSlices(catalogue, sharing.time_slices, gpu);
   return Status::Ok();
 }
 
@@ -84,7 +84,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
 
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::HealthBoard* health, int time_slices) {
+                              const device::HealthBoard* health, const Sharing& sharing) {
   NOS_ASSIGN(std::vector<device::GpuInfo> infos, backend.ListGpus());
   NodeSample sample;
   sample.node = node;
@@ -108,7 +108,7 @@ Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
       gpu.slots = model == nullptr ? 0 : model->slots();
     }
     if (gpu.info.share_gib > 0 || gpu.info.mig_enabled || gpu.info.gives_whole) {
-      gpu.instances_status = SampleInstances(backend, holders, catalogue, time_slices, gpu);
+      gpu.instances_status = SampleInstances(backend, holders, catalogue, sharing, gpu);
     }
     sample.gpus.push_back(std::move(gpu));
   }

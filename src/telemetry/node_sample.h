@@ -40,12 +40,18 @@ struct NodeSample {
   Status holders_status;  // why nobody is known to hold anything
 };
 
+// What the node's agent makes of its GPUs beside what the driver tells.
+struct Sharing {
+  int time_slices = 0;  // so many equal ones a GPU has that pods take turns on; 0: none does
+  // GPUs change their MIG mode, too, that take it with a reset only: somebody resets them.
+  bool resets = false;
+};
+
 // Error: kUnavailable when there is no driver. One bad GPU, or a kubelet that does not answer, is
-// in the sample. `health` may be null. `time_slices`: so many equal ones a GPU has that pods take
-// turns on; 0: none does.
+// in the sample. `health` may be null.
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::HealthBoard* health, int time_slices = 0);
+                              const device::HealthBoard* health, const Sharing& sharing = {});
 
 // The one who holds it alone; null when it is nobody or several (shared GPUs).
 const Holder* SoleHolder(const std::vector<Holder>& holders);

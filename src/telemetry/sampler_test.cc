@@ -299,7 +299,7 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   kubelet_.Assign({"ml", "turn", "main", "nvidia.com/gpu.shared", slice});
   kubelet_.Assign({"ml", "all", "main", "nvidia.com/gpu", whole});
   const NodeSample sample =
-      TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, 4).value();
+      TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, {4}).value();
   const Json layout = Tell(sample)[0];
   EXPECT_EQ(FindString(layout, "mode"), "hybrid");
   const JsonArray& told = layout.at("gpus").as_array();
@@ -328,6 +328,25 @@ TEST_F(SamplerTest, GpusOfAHybridNodeHaveWays) {
   EXPECT_EQ(LayoutRecord(record->at, read).at("gpus"), layout.at("gpus"));
 }
 
+// An agent that may reset it, or waits for a reboot, tells the planner that it may be cut.
+TEST_F(SamplerTest, ABoardThatHasToBeResetMayBecomeWhatItsAgentMakesOfIt) {
+  device::SimGpus gpus(
+      {{gpu::Catalogue::Builtin().FindByName("A100-40GB"), "NVIDIA A100-SXM4-40GB", false}}, "a");
+  device::PlainGpus plain(gpus);
+  plain.GiveWhole(true);
+  const auto switches = [&](bool resets) {
+    const NodeSample sample =
+        TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, {4, resets})
+            .value();
+    return sample.gpus[0].switches;
+  };
+  const std::vector<std::string> stays{"time slices", "whole"};
+  EXPECT_EQ(switches(false), stays);
+  EXPECT_EQ(switches(true), (std::vector<std::string>{"MIG", "time slices", "whole"}));
+  EXPECT_FALSE(gpus.EnableMig(0).ok());
+  EXPECT_EQ(switches(true), stays) << "a mode waits for a reboot";
+}
+
 // Where its agent makes them, whether its MIG mode can be switched on or not.
 TEST_F(SamplerTest, TimeSlicesOfASmallBoardLieOnItsSlots) {
   device::SimGpus gpus({{gpu::Catalogue::Builtin().FindByName("A30"), "NVIDIA A30", false}}, "a30");
@@ -336,7 +355,7 @@ TEST_F(SamplerTest, TimeSlicesOfASmallBoardLieOnItsSlots) {
   ASSERT_TRUE(plain.ListGpus().ok());
   for (uint8_t start = 0; start < 4; ++start) ASSERT_TRUE(plain.Create(0, "shared", start).ok());
   const NodeSample sample =
-      TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, 4).value();
+      TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, {4}).value();
   ASSERT_EQ(sample.gpus[0].instances.size(), 4u);
   EXPECT_EQ(sample.gpus[0].slots, 4);
   EXPECT_EQ(sample.gpus[0].instances[3].instance.start, 3);

@@ -127,6 +127,9 @@ for part in 'hostIPC: true' 'hostPID: true' '"compute,utility"' 'path: /run/nos/
   expect_no "$part" render -s templates/agent.yaml --set-json 'gpuPartitioner.migAgent.tolerations=[]'
 done
 expect_no 'gpu-partitioning: mig' sharing
+for key in nos.nebuly.com/gpu-partitioning n8s.nebuly.ai/gpu-partitioning n8s.nebuly.ai/auto-mig-enabled; do
+  expect "key: $key" sharing
+done
 expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiUser=true
 # Who resets GPUs.
 expect 'reset: gpu' sharing --set gpuPartitioner.migAgent.hybrid.reset=gpu

@@ -362,6 +362,10 @@ for workload in demo "$(dirname "$readme")/examples/modes"; do
     grep -qE "^node-[1-3] gpu [0-3] [A-Z0-9-]+ +$way +\|" "$work/out" || fail "$workload shows $way"
   done
 done
+# The examples have room on other boards, too.
+call 0 "$nos" sandbox --speed 1000 --for 60 --nodes 3 --hybrid 2 --model H100-80GB \
+  --workload "$(dirname "$readme")/examples/modes"
+grep -q "no pod is waiting" "$work/out" || fail "each pod of examples/modes runs on H100s"
 refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 1 --hybrid 2
 refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 3
 call 0 "$nos" sandbox "${quick[@]}" --hybrid 1 --model H100-80GB

@@ -46,6 +46,16 @@ bool Selected(const Json& object, std::string_view selector) {
   return actual == selector.substr(equals + 1);
 }
 
+// Whether the pod has all the labels that the budget's matchLabels name.
+bool CoversByLabels(const Json& budget, const Json& pod) {
+  const Json* labels = Find(budget, "spec", "selector", "matchLabels");
+  if (labels == nullptr || !labels->is_object()) return false;
+  return std::ranges::all_of(labels->get_object(), [&](const auto& label) {
+    const std::string_view wanted = View(label.value().get_string());
+    return FindString(pod, "metadata", "labels", std::string_view(label.key())) == wanted;
+  });
+}
+
 void Merge(Json& target, const Json& patch, bool strategic);
 
 void MergeLists(JsonArray& target, const JsonArray& patch, std::string_view by) {
@@ -110,6 +120,7 @@ Result<ApiResponse> FakeApi::Do(const ApiRequest& request) {
   const Address address = ParsePath(request.path);
   const auto known = objects_.find({address.plural, address.Key()});
   if (request.method == "GET" && address.name.empty()) return List(address.plural, request);
+  if (address.subresource == "eviction") return Evict(address.ns, address.name, request);
   if (request.method == "POST") return Post(address.plural, address.ns, address.name, request);
   if (known == objects_.end()) return Failure(404, "NotFound", address.Key() + " not found");
   if (request.method == "GET") return ApiResponse{200, known->second};
@@ -146,6 +157,33 @@ ApiResponse FakeApi::Post(const std::string& plural, const std::string& ns, cons
     return Failure(409, "AlreadyExists", "it exists already");
   }
   return Store(plural, std::move(object), "ADDED");
+}
+
+ApiResponse FakeApi::Evict(const std::string& ns, const std::string& name,
+                           const ApiRequest& request) {
+  const Json* pod = Find("pods", ns + "/" + name);
+  if (pod == nullptr) return Failure(404, "NotFound", "no such pod");
+  const std::string_view uid = FindString(request.body, "deleteOptions", "preconditions", "uid");
+  if (!uid.empty() && uid != FindString(*pod, "metadata", "uid")) {
+    return Failure(409, "Conflict", "the uid in the precondition is not that of the pod");
+  }
+  for (Json& budget : All("poddisruptionbudgets")) {
+    if (FindString(budget, "metadata", "namespace") != ns || !CoversByLabels(budget, *pod))
+      continue;
+    const Json* allowed = nos::Find(budget, "status", "disruptionsAllowed");
+    const int64_t left = allowed != nullptr && allowed->is_int64() ? allowed->get_int64() : 0;
+    if (left <= 0) return Failure(429, "TooManyRequests", "it would violate the pod's budget");
+    MakeObject(budget, "status")["disruptionsAllowed"] = left - 1;
+    Store("poddisruptionbudgets", std::move(budget), "MODIFIED");
+  }
+  if (evicted_end_at.empty()) {
+    Remove("pods", ns + "/" + name);
+  } else {
+    Json ending = *pod;
+    MakeObject(ending, "metadata")["deletionTimestamp"] = evicted_end_at;
+    Store("pods", std::move(ending), "MODIFIED");
+  }
+  return {201, {{"kind", "Status"}, {"status", "Success"}}};
 }
 
 ApiResponse FakeApi::Patch(const std::string& plural, const std::string& key,

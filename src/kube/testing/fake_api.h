@@ -1,7 +1,8 @@
 // A few kinds of objects behind the Transport seam, in memory, for tests of controllers: get, list
 // and watch (field selectors on metadata.name and spec.nodeName), create, merge and strategic patch
-// (conditions merge by type, webhooks by name), delete, bind. Not a full API server: that is
-// sim/apiserver.
+// (conditions merge by type, webhooks by name), delete, bind, evict (as far as
+// status.disruptionsAllowed of PodDisruptionBudgets with matchLabels lets it go). Not a full API
+// server: that is sim/apiserver.
 //
 // One thread.
 #pragma once
@@ -37,6 +38,8 @@ class FakeApi final : public Transport {
   // Asked before every request; an answer replaces what would happen.
   std::function<std::optional<Result<ApiResponse>>(const ApiRequest&)> intercept;
   std::vector<ApiRequest> writes;  // every request that is not a GET
+  // deletionTimestamp of pods that are evicted, which end when the test says so; "": they are gone.
+  std::string evicted_end_at;
 
  private:
   struct Stream {
@@ -50,6 +53,7 @@ class FakeApi final : public Transport {
   ApiResponse List(const std::string& plural, const ApiRequest& request) const;
   ApiResponse Post(const std::string& plural, const std::string& ns, const std::string& name,
                    const ApiRequest& request);
+  ApiResponse Evict(const std::string& ns, const std::string& name, const ApiRequest& request);
   ApiResponse Patch(const std::string& plural, const std::string& key, const ApiRequest& request);
   void Notify(const std::string& plural, const Json* before, const Json* after);
 

@@ -48,9 +48,10 @@ NodeSpec SpecOf(const cluster::Node& node, const gpu::Catalogue& catalogue) {
   spec.labels = node.meta.labels;
   spec.taints = node.taints;
   spec.unschedulable = node.unschedulable;
-  spec.managed = node.meta.labels.contains(cluster::kPartitioningLabel);
-  spec.mps = LabelOf(node, cluster::kPartitioningLabel) == "mps";
-  spec.hybrid = LabelOf(node, cluster::kPartitioningLabel) == "hybrid";
+  const std::string_view way = cluster::ChosenPartitioning(node);
+  spec.managed = !way.empty();
+  spec.mps = way == "mps";
+  spec.hybrid = way == "hybrid";
   spec.cpu = CapacityOf(node, "cpu", spec.cpu);
   spec.memory = CapacityOf(node, "memory", spec.memory);
   spec.max_pods = static_cast<int>(CapacityOf(node, "pods", Quantity::FromValue(110)).Value());

@@ -136,5 +136,29 @@ metadata:
   EXPECT_EQ((*nodes)[1].gpus[0].model, "NVIDIA-A100-SXM4-40GB");
 }
 
+// As the agent on such a node does.
+TEST(ClusterFileTest, LabelsOfTheOlderPrefixSayHowGpusAreUsed) {
+  const auto nodes = ReadCluster(R"(
+apiVersion: v1
+kind: Node
+metadata:
+  name: shared
+  labels: {n8s.nebuly.ai/gpu-partitioning: mps, nvidia.com/gpu.count: "1", nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: cut
+  labels: {n8s.nebuly.ai/auto-mig-enabled: "true", nvidia.com/gpu.count: "1", nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}
+)",
+                                 "c.yaml", gpu::Catalogue::Builtin());
+  ASSERT_TRUE(nodes.ok()) << nodes.status().ToString();
+  ASSERT_EQ(nodes->size(), 2u);
+  for (const NodeSpec& node : *nodes) {
+    EXPECT_TRUE(node.managed) << node.name;
+    EXPECT_EQ(node.mps, node.name == "shared");
+  }
+}
+
 }  // namespace
 }  // namespace nos::sim

@@ -261,6 +261,7 @@ device::SimHooks Machine::Hooks() {
 SimFault Machine::DrawFault(const SimAttempt& attempt) {
   const FaultRates& rates = env_.faults.rates();
   if (!agent_life_.alive) return SimFault::kFails;  // a dead process calls nothing
+  if (attempt.kind == SimAttempt::Kind::kTakeBack) return SimFault::kNone;
   const bool create = attempt.kind == SimAttempt::Kind::kCreate;
   const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
   SimFault fault = SimFault::kNone;

@@ -390,9 +390,11 @@ TEST_F(MpsControlTest, NoLimitIsToldWhileADaemonDoesNotServe) {
   ASSERT_TRUE(control_->Keep({{0, kMig, 0, 20224, 2}}).ok());
   ASSERT_TRUE(AwaitServing());
   EXPECT_EQ(control_->LimitMib(kMig), 20224);
+  EXPECT_TRUE(control_->Serves(kMig));
   ASSERT_EQ(kill(State().pid, SIGKILL), 0);
   ASSERT_TRUE(Await([this] { return State().phase == Phase::kWaiting; }));
   EXPECT_EQ(control_->LimitMib(kMig), 0);
+  EXPECT_FALSE(control_->Serves(kMig));
 }
 
 TEST_F(MpsControlTest, AStartThatFailsIsReportedAndTriedAgain) {
@@ -478,22 +480,6 @@ TEST_F(MpsControlTest, AUuidThatIsNoFolderIsRefused) {
     EXPECT_EQ(control_->Keep({{0, uuid, 0}}).code(), Code::kInvalid) << uuid;
   }
   EXPECT_THAT(control_->States(), IsEmpty());
-}
-
-TEST(MpsTool, ReadsProcessIdsOnly) {
-  EXPECT_EQ(PidsIn("123\n 45 0\n"), (std::vector<pid_t>{123, 45, 0}));
-  EXPECT_THAT(PidsIn("none -1 1.5 99999999999999999999 4194305 12x"), IsEmpty());
-}
-
-TEST(MpsTool, CommandsHaveADeadline) {
-  const MpsTool tool({"sleep", kA, "/tmp", "/tmp", false});
-  EXPECT_EQ(tool.Ask("get_server_list", seconds(20)).status().code(), Code::kUnavailable);
-  const MpsTool mute({"cat", kA, "/tmp", "/tmp", false});
-  EXPECT_EQ(mute.Ask("get_server_list", seconds(20)).value(), "get_server_list");
-  const MpsTool endless({"yes", kA, "/tmp", "/tmp", false});
-  EXPECT_EQ(endless.Ask("get_server_list", seconds(20)).status().code(), Code::kDeadline);
-  EXPECT_EQ(MpsTool({"/nowhere", kA, "/tmp", "/tmp", false}).Ask("x", seconds(1)).status().code(),
-            Code::kPermission);
 }
 
 }  // namespace

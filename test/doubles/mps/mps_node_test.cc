@@ -67,7 +67,8 @@ class MpsNodeTest : public testing::Test {
     options.grant = [this](const kubelet::Allocation& allocation) {
       return controllers::GrantMpsShares(
           allocation,
-          {.pipe_folder = [this](const std::string& uuid) { return mps_->PipeFolder(uuid); }});
+          {.pipe_folder = [this](const std::string& uuid) { return mps_->PipeFolder(uuid); },
+           .serves = [this](const std::string& uuid) { return mps_->Serves(uuid); }});
     };
     options.prefer = controllers::PreferOneGpu;
     plugin_ = std::make_unique<kubelet::DevicePluginServer>(options);
