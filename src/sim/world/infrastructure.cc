@@ -265,7 +265,8 @@ bool Infrastructure::IsNamed(const Pool& pool, const Member& member) {
           HasAnnotation(client_.Get(kMachines, kInfraNamespace, member.name)));
 }
 
-// The last one for which it holds, those that have not come after all others; none: as many as there are.
+// The last one for which it holds, those that have not come after all others; none: as many as
+// there are.
 template <typename Holds>
 size_t Infrastructure::Newest(const Pool& pool, const Holds& holds) const {
   const auto age = [](const Member& member) { return member.joined.value_or(Time::max()); };
@@ -289,8 +290,8 @@ void Infrastructure::RemoveOne(Pool& pool) {
   } else {
     const size_t other =
         Newest(pool, [&](const Member& member) { return member.joined && !named(member); });
-    fault = other != none && (pool.fault == PoolFault::kOther ||
-                              env_.faults.Strike(env_.faults.rates().node_other));
+    fault = other != none &&
+            (pool.fault == PoolFault::kOther || env_.faults.Strike(env_.faults.rates().node_other));
     if (fault) goes = other;
   }
   const Member gone = pool.members[goes];
