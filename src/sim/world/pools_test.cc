@@ -338,10 +338,19 @@ TEST_F(AutoscalingTest, APoolWhoseNodesCannotBeNamedLosesNoneThatIsUsed) {
   pool.nodes = 3;
   Start(pool, Options());
   world->StartControllers();
-  for (const char* name : {"a", "b"}) Submit(name, "7g.40gb", "job");
+  for (const char* node : {"a100-2", "a100-3"}) {
+    PodSpec pod{.name = fmt::format("on-{}", node)};
+    pod.cpu = Quantity::FromValue(4);
+    pod.node = node;
+    world->Submit(pod, world->Now());
+  }
   world->RunFor(minutes(30));
-  EXPECT_EQ(world->FindPod("a")->meta.name, "a");
-  EXPECT_EQ(world->FindPod("b")->meta.name, "b");
+  for (const char* name : {"on-a100-2", "on-a100-3"}) {
+    const auto pod = world->FindPod(name);
+    ASSERT_NE(pod, nullptr);
+    EXPECT_EQ(pod->meta.name, name) << "not made anew elsewhere";
+    EXPECT_EQ(pod->phase, "Running");
+  }
 }
 
 }  // namespace
