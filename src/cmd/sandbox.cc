@@ -284,7 +284,6 @@ Status RunSandbox(const SandboxFlags& flags) {
   const Time started = world.Now();
   kube::Client client(world.api());
   NOS_RETURN_IF_ERROR(sim::DefineQuotas(client));
-  NOS_RETURN_IF_ERROR(sim::DefinePools(client));
   for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
   auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
   if (!serving.ok()) {
