@@ -154,8 +154,9 @@ Outcome<Deletion> EvictPod(ApiState& state, const WriteRequest& request, const J
   if (!IsOver(*pod)) {
     if (auto refusal = CheckBudgets(state, request, *pod)) return *refusal;
   }
-  const bool plain = options.uid.empty() && options.resource_version.empty();
-  if (plain && !request.dry_run) MarkEvicted(state, request, *pod);
+  const bool fits = options.resource_version.empty() &&
+                    (options.uid.empty() || options.uid == FindString(*pod, "metadata", "uid"));
+  if (fits && !request.dry_run) MarkEvicted(state, request, *pod);
   return DeleteObject(state, request, options);
 }
 

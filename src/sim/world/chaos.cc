@@ -222,7 +222,7 @@ class Chaos {
   void Submit(PodSpec pod) { Submit(std::move(pod), taints_.Chance(0.5)); }
   void Submit(PodSpec pod, bool tolerates) {
     if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
-    if (options_.pools) pod.owner = pools_.DrawOwner();
+    if (options_.pools) pod.owner = pools_.DrawOwner(pod.name);
     if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
     world_.Submit(pod, world_.Now() + pod.arrival);
   }

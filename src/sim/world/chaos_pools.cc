@@ -61,7 +61,7 @@ Status ChaosPools::Add(World& world, std::vector<const gpu::Model*>& models) {
   return Status::Ok();
 }
 
-std::string ChaosPools::DrawOwner() { return random_.Chance(0.6) ? "job" : ""; }
+std::string ChaosPools::DrawOwner(const std::string& pod) { return random_.Chance(0.6) ? pod : ""; }
 
 std::vector<std::string> ChaosPools::Restless(
     World& world, const std::vector<std::shared_ptr<const cluster::Pod>>& waiting) const {

@@ -25,7 +25,7 @@ class ChaosPools {
   // One to three. `models`: what their GPUs can be cut into.
   Status Add(World& world, std::vector<const gpu::Model*>& models);
   // Whose controller makes it anew; "": it has none.
-  std::string DrawOwner();
+  std::string DrawOwner(const std::string& pod);
 
   // Why the autoscaler is not done: something is on its way to another place, nodes are awaited, or
   // one of `waiting` could run on a node that could be asked for.

@@ -67,9 +67,15 @@ void MoveJudge::SeePlace(const Pod& before, const Pod& after, Time now) {
   }
   const Json note = NoteOf(*after);
   const Json* of = Find(note, "of");
-  places_[after->meta.uid] = {after, std::string(FindString(note, "id")),
-                              std::string(FindString(note, "uid")),
-                              of != nullptr && of->is_int64() ? of->get_int64() : 0, Time::max()};
+  const Json* ended = Find(note, "ended");
+  Place& place = places_[after->meta.uid];
+  place.pod = after;
+  place.relocation = FindString(note, "id");
+  place.pod_uid = FindString(note, "uid");
+  place.of = of != nullptr && of->is_int64() ? of->get_int64() : 0;
+  place.ended =
+      ended != nullptr && ended->is_array() ? static_cast<int64_t>(ended->get_array().size()) : 0;
+  place.until = Time::max();
 }
 
 // "": it may go.
@@ -85,15 +91,16 @@ std::string MoveJudge::WhyNot(const cluster::Pod& pod) const {
   if (begun_.contains(relocation)) return "";
   const auto held = std::ranges::count_if(
       places_, [&](const auto& one) { return one.second.relocation == relocation; });
-  if (held >= place->second.of) return "";
+  if (held + place->second.ended >= place->second.of) return "";
   return fmt::format("when {} of {} places of {} are held", held, place->second.of, relocation);
 }
 
-void MoveJudge::Asked(const std::string& key, Time now) {
+void MoveJudge::Asked(const std::string& key, std::string_view uid, Time now) {
   std::erase_if(places_, [&](const auto& place) { return place.second.until < now; });
   const auto known = pods_.find(key);
   if (known == pods_.end()) return;
   const cluster::Pod& pod = *known->second.pod;
+  if (!uid.empty() && uid != pod.meta.uid) return;
   if (pod.Finished() || pod.meta.deleted || !evicted_.insert(pod.meta.uid).second) return;
   if (std::string why = WhyNot(pod); !why.empty()) {
     problems_.push_back(fmt::format("{} is evicted from {}, {}", key, pod.node_name, why));

@@ -3,7 +3,7 @@
 //
 //   MoveJudge judge;
 //   judge.See(before, after, now);            // as the API server has pods
-//   judge.Asked("ml/train-0", now);           // the autoscaler asks for its eviction
+//   judge.Asked("ml/train-0", uid, now);      // the autoscaler asks for its eviction
 //   judge.SeeScale({"a100", 1, 4}, 3, 2);     // what is wanted of a pool has changed
 //   judge.SeeRemoval("gpu-7", {"a100", 1, 4}, 2, now);
 //   for (std::string& problem : judge.TakeProblems()) ...
@@ -38,7 +38,8 @@ class MoveJudge {
 
   // Null: it was not there before, or is gone.
   void See(const Pod& before, const Pod& after, Time now);
-  void Asked(const std::string& pod, Time now);
+  // `uid`: of the one it means; "": of whichever there is.
+  void Asked(const std::string& pod, std::string_view uid, Time now);
   void SeeScale(const PoolBounds& pool, int before, int after);
   // `left`: nodes of the pool without it.
   void SeeRemoval(const std::string& node, const PoolBounds& pool, int left, Time now);
@@ -60,7 +61,8 @@ class MoveJudge {
   struct Place {
     Pod pod;
     std::string relocation, pod_uid;
-    int64_t of = 0;  // places of the relocation
+    int64_t of = 0;     // places of the relocation
+    int64_t ended = 0;  // of those, that are not needed any more
     Time until = Time::max();
   };
 

@@ -46,7 +46,7 @@ class MoveJudgeTest : public testing::Test {
   void Add(const Pod& pod) { judge.See(nullptr, pod, now); }
   // What is wrong with its eviction now.
   std::vector<std::string> Evict(const std::string& name) {
-    judge.Asked("default/" + name, now);
+    judge.Asked("default/" + name, "", now);
     return judge.TakeProblems();
   }
 
@@ -122,6 +122,16 @@ TEST_F(MoveJudgeTest, OnceBegunPlacesMayGo) {
   EXPECT_THAT(Evict("b"), IsEmpty());
 }
 
+// Who was to be moved has ended by itself, long before the others are evicted.
+TEST_F(MoveJudgeTest, PlacesThatAreNotNeededAnyMoreCountAsHeld) {
+  Add(Make("b", "n1"));
+  auto place = Place("b", "n2", 2);
+  place->meta.annotations[std::string(controllers::kPlaceFor)] =
+      R"({"id":"r-1","of":2,"uid":"uid-b","ended":["uid-a"]})";
+  Add(place);
+  EXPECT_THAT(Evict("b"), IsEmpty());
+}
+
 TEST_F(MoveJudgeTest, WhoMayNotBeMovedStays) {
   auto critical = Make("a", "n1");
   critical->priority = planning::kSystemCritical;
@@ -141,6 +151,9 @@ TEST_F(MoveJudgeTest, WhoIsGoingAlreadyOrGoneIsNotJudged) {
   Add(ending);
   EXPECT_THAT(Evict("a"), IsEmpty());
   EXPECT_THAT(Evict("gone"), IsEmpty());
+  Add(Make("b", "n1"));
+  judge.Asked("default/b", "of-another", now);
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
   EXPECT_EQ(judge.evictions(), 0);
 }
 

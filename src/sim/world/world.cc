@@ -196,7 +196,8 @@ std::optional<kube::ApiResponse> World::InterceptAutoscaler(const kube::ApiReque
     constexpr size_t kNamespace = 4, kName = 6;
     if (parts.size() > kName && options_.check_invariants) {
       pods_.Pump(client_, clock_.Now());
-      moves_.Asked(kube::KeyOf(parts[kNamespace], parts[kName]), clock_.Now());
+      moves_.Asked(kube::KeyOf(parts[kNamespace], parts[kName]),
+                   FindString(request.body, "deleteOptions", "preconditions", "uid"), clock_.Now());
       JudgeMoves();
     }
   }
