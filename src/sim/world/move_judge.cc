@@ -105,7 +105,7 @@ void MoveJudge::Asked(const std::string& key, std::string_view uid, Time now) {
   if (std::string why = WhyNot(pod); !why.empty()) {
     problems_.push_back(fmt::format("{} is evicted from {}, {}", key, pod.node_name, why));
   }
-  for (const auto& [uid, place] : places_) {
+  for (const auto& [placeholder, place] : places_) {
     if (place.pod_uid == pod.meta.uid) begun_.insert(place.relocation);
   }
 }
