@@ -84,12 +84,7 @@ Status Infrastructure::Add(const PoolSpec& spec) {
   pool.spec.node.labels[std::string(kPoolLabel)] = spec.name;
   pool.wanted = spec.nodes;
   for (int i = 0; i < spec.nodes; ++i) {
-    Member& member = pool.members.emplace_back();
-    member.name = fmt::format("{}-{}", spec.name, ++pool.asked);
-    NodeSpec node = pool.spec.node;
-    node.name = member.name;
-    NOS_RETURN_IF_ERROR(hooks_.join(node));
-    member.joined = env_.clock.Now();
+    NOS_RETURN_IF_ERROR(Join(pool, Enter(pool)));
   }
   ScheduleRefusals(spec.name);
   return Status::Ok();
@@ -196,22 +191,27 @@ bool Infrastructure::Follow(Pool& pool) {
   return true;
 }
 
+// Under the next name, with a Machine if its nodes have them.
+Infrastructure::Member& Infrastructure::Enter(Pool& pool) {
+  Member& member = pool.members.emplace_back();
+  member.name = fmt::format("{}-{}", pool.spec.name, ++pool.asked);
+  if (pool.spec.machines) {  // there already is as good
+    (void)client_.Create(kMachines, kInfraNamespace, MachineObject(member.name));
+  }
+  return member;
+}
+
 void Infrastructure::Ask(Pool& pool) {
   const FaultRates& rates = env_.faults.rates();
-  const std::string name = fmt::format("{}-{}", pool.spec.name, ++pool.asked);
   const bool late = pool.fault == PoolFault::kLate || env_.faults.Strike(rates.node_late);
   const bool half = pool.fault == PoolFault::kPartly && pool.members.size() % 2 == 1;
   const bool never =
       pool.fault == PoolFault::kNever || half || env_.faults.Strike(rates.node_never);
-  Member member{.name = name, .due = env_.clock.Now() + pool.spec.start * (late ? kLateness : 1)};
-  if (never) member.due.reset();
+  Member& member = Enter(pool);
+  if (!never) member.due = env_.clock.Now() + pool.spec.start * (late ? kLateness : 1);
   member.wrong = pool.fault == PoolFault::kWrong || env_.faults.Strike(rates.node_wrong);
-  if (pool.spec.machines) {  // there already is as good
-    (void)client_.Create(kMachines, kInfraNamespace, MachineObject(name));
-  }
-  Note(fmt::format("{} is asked for{}{}{}", name, late ? ", fault: late" : "",
+  Note(fmt::format("{} is asked for{}{}{}", member.name, late ? ", fault: late" : "",
                    never ? ", fault: it does not come" : "", member.wrong ? ", fault: wrong" : ""));
-  pool.members.push_back(std::move(member));
 }
 
 // Nodes that a fault has kept from coming.
@@ -228,13 +228,15 @@ bool Infrastructure::JoinDue(Pool& pool) {
       return true;
     }
     if (!member.due || env_.clock.Now() < *member.due) continue;
-    Join(pool, member);
+    const Status joined = Join(pool, member);
+    Note(fmt::format("{} joins: {}", member.name, joined.ToString()));
+    ++pool.made;
     return true;
   }
   return false;
 }
 
-void Infrastructure::Join(Pool& pool, Member& member) {
+Status Infrastructure::Join(const Pool& pool, Member& member) {
   NodeSpec node = pool.spec.node;
   node.name = member.name;
   if (member.wrong && !node.gpus.empty()) node.gpus.pop_back();
@@ -242,10 +244,8 @@ void Infrastructure::Join(Pool& pool, Member& member) {
     node.annotations[std::string(kMachineName)] = member.name;
     node.annotations[std::string(kMachineNamespace)] = kInfraNamespace;
   }
-  const Status joined = hooks_.join(node);
-  Note(fmt::format("{} joins: {}", member.name, joined.ToString()));
   member.joined = env_.clock.Now();
-  ++pool.made;
+  return hooks_.join(node);
 }
 
 bool Infrastructure::TellCount(Pool& pool) {

@@ -103,7 +103,8 @@ class Infrastructure final : public Actor {
   bool JoinDue(Pool& pool);
   bool TellCount(Pool& pool);
   void Ask(Pool& pool);
-  void Join(Pool& pool, Member& member);
+  Member& Enter(Pool& pool);
+  Status Join(const Pool& pool, Member& member);
   template <typename Holds>
   size_t Newest(const Pool& pool, const Holds& holds) const;
   void RemoveOne(Pool& pool);

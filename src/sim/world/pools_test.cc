@@ -107,6 +107,7 @@ TEST_F(PoolsTest, TheNodeThatIsNamedGoesElseTheNewest) {
 TEST_F(PoolsTest, MachinesNameNodes) {
   PoolSpec pool = Pool();
   pool.machines = true;
+  pool.nodes = 1;
   Start(pool);
   Scale(2);
   world->RunFor(minutes(2));
