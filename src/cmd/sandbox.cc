@@ -126,6 +126,32 @@ Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
   return sim::ReadWorkload(text, NameOfFile(file));
 }
 
+// Those of the workload, which are there from the start.
+Result<std::vector<sim::PoolSpec>> TakePools(const SandboxFlags& flags,
+                                             const gpu::Catalogue& catalogue,
+                                             sim::Workload& workload) {
+  std::vector<sim::PoolSpec> pools;
+  for (const sim::Arrival& arrival : workload) {
+    if (FindString(arrival.object, "kind") != cluster::kNodePool) continue;
+    const std::string where = fmt::format("{}: NodePool {}", NameOfFile(flags.workload),
+                                          FindString(arrival.object, "metadata", "name"));
+    cluster::NodePool pool;
+    NOS_RETURN_IF_ERROR(cluster::ReadNodePool(arrival.object, pool).Within(where));
+    NOS_ASSIGN(pools.emplace_back(), sim::PoolSpecOf(pool, catalogue));
+  }
+  std::erase_if(workload, [](const sim::Arrival& arrival) {
+    return FindString(arrival.object, "kind") == cluster::kNodePool;
+  });
+  return pools;
+}
+
+// Idle nodes go soon enough to be seen going.
+controllers::AutoscalerConfig AutoscalerHere() {
+  controllers::AutoscalerConfig config;
+  config.shrink_after = std::chrono::minutes(2);
+  return config;
+}
+
 // CLI::Range lets "nan" pass.
 std::string CheckSpeed(const std::string& text) {
   const auto value = ParseDouble(text);
@@ -230,8 +256,11 @@ Result<std::unique_ptr<SandboxTelemetry>> ServeDashboard(sim::World& world,
 
 Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
-  NOS_ASSIGN(const std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
-  NOS_ASSIGN(const sim::Workload workload, ReadWorkload(flags, nodes, catalogue));
+  NOS_ASSIGN(std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
+  NOS_ASSIGN(sim::Workload workload, ReadWorkload(flags, nodes, catalogue));
+  NOS_ASSIGN(const std::vector<sim::PoolSpec> pools, TakePools(flags, catalogue, workload));
+  const bool only_pools = !flags.described && flags.cluster_file.empty() && !pools.empty();
+  if (only_pools) nodes.clear();
   NOS_ASSIGN(const std::filesystem::path folder, KubeconfigFolder(flags));
   sim::WorldOptions options;
   options.seed = flags.seed;
@@ -239,6 +268,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
   options.partitioner.starvation_after = flags.hold_after;
   options.keep_finished = std::chrono::minutes(2);
+  if (!pools.empty()) options.autoscaler = AutoscalerHere();
   // These outlive the world, to whose server they lead.
   std::optional<kube::HttpTransport> network;
   std::optional<sim::LockstepTransport> transport;
@@ -248,6 +278,7 @@ Status RunSandbox(const SandboxFlags& flags) {
     if (added.ok()) continue;
     return flags.cluster_file.empty() ? added : added.Within(NameOfFile(flags.cluster_file));
   }
+  for (const sim::PoolSpec& pool : pools) NOS_RETURN_IF_ERROR(world.AddPool(pool));
   NOS_RETURN_IF_ERROR(world.Boot());
   world.RunUntil(options.start + kBootTime);
   const Time started = world.Now();
@@ -361,6 +392,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       "  nos sandbox --nodes 4 --gpus 8 --model H100-80GB --speed 5\n"
       "  nos sandbox --nodes 3 --mps 1 --hybrid 1 --model H100-80GB\n"
       "  nos sandbox --workload examples/modes\n"
+      "  nos sandbox --workload examples/bursty --speed 5\n"
       "  nos sandbox --workload none            then: kubectl apply -f my-pods.yaml\n"
       "  kubectl get nodes -o yaml > nodes.yaml; nos sandbox --cluster nodes.yaml");
   command->callback([&chosen, flags, cluster = std::vector{nodes, gpus, mps, hybrid, models}] {

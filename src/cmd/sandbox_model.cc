@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -89,6 +90,9 @@ WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* part
   if (const cluster::Condition* scheduled = pod.FindCondition("PodScheduled")) {
     row.why = scheduled->message;
   }
+  if (const cluster::Condition* scaling = pod.FindCondition(controllers::kScalingCondition)) {
+    row.remedy = scaling->message;
+  }
   if (partitioner == nullptr) return row;
   const auto verdict = partitioner->verdicts().find(row.pod);
   if (verdict == partitioner->verdicts().end() || verdict->second.placed ||
@@ -96,7 +100,7 @@ WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* part
     return row;
   }
   row.why = TellingReason(verdict->second.reasons).message;
-  row.remedy = verdict->second.remedy;
+  if (row.remedy.empty()) row.remedy = verdict->second.remedy;
   return row;
 }
 
@@ -126,6 +130,29 @@ DecisionRow RowOf(const controllers::Decision& decision, Time started) {
   if (decision.gpu >= 0) row.subject += fmt::format(" gpu {}", decision.gpu);
   row.changes = Difference(decision.before, decision.after);
   return row;
+}
+
+DecisionRow RowOf(const controllers::ScalingDecision& decision, Time started) {
+  DecisionRow row{decision.time - started, "autoscaler", {}, decision.pods, decision.message};
+  if (!decision.pool.empty()) row.subject = "pool " + decision.pool;
+  return row;
+}
+
+std::vector<PoolRow> Pools(sim::World& world) {
+  std::map<std::string, int> going;
+  const auto nodes = world.Nodes();
+  for (const auto& node : nodes) {
+    const auto pool = node->meta.labels.find(sim::kPoolLabel);
+    const bool goes = node->meta.annotations.contains(controllers::kRemoval);
+    if (goes && pool != node->meta.labels.end()) ++going[pool->second];
+  }
+  std::vector<PoolRow> rows;
+  const std::vector<sim::PoolState> states = world.infrastructure().States();
+  for (const sim::PoolState& pool : states) {
+    rows.push_back(
+        {pool.name, pool.nodes, pool.coming, going[pool.name], pool.min, pool.max, pool.cost});
+  }
+  return rows;
 }
 
 }  // namespace
@@ -158,6 +185,13 @@ ViewModel Observe(sim::World& world, Time started) {
       model.decisions.push_back(RowOf(decision, started));
     }
   }
+  if (world.autoscaler() != nullptr) {
+    for (const controllers::ScalingDecision& decision : world.autoscaler()->decisions()) {
+      model.decisions.push_back(RowOf(decision, started));
+    }
+    std::ranges::stable_sort(model.decisions, {}, &DecisionRow::at);
+  }
+  model.pools = Pools(world);
   return model;
 }
 

@@ -68,6 +68,11 @@ std::string GpuLine(const GpuRow& gpu, size_t columns, size_t way, bool colour) 
   return Pad(name, label) + mark + Pad(gpu.way, way) + RenderSlots(gpu, cell, colour);
 }
 
+std::string PoolLine(const PoolRow& pool) {
+  return fmt::format("pool {:<18} {} nodes   {} coming   {} going   ({} to {})   cost {:.2f}",
+                     pool.name, pool.nodes, pool.coming, pool.going, pool.min, pool.max, pool.cost);
+}
+
 // How many lines each part gets: GPUs first, then who waits, then decisions.
 struct Shares {
   size_t gpus, waiting, decisions;
@@ -205,7 +210,8 @@ std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour) {
 
 std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   Frame frame(size, colour);
-  const Shares shares = Share(model, size.lines);
+  const size_t pools = std::min(model.pools.size(), size.lines / 4);
+  const Shares shares = Share(model, size.lines - pools);
   frame.Painted(Header(model), kBold);
   frame.Plain("");
   const size_t way = WayColumn(model.gpus);
@@ -213,6 +219,7 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
     frame.Add(GpuLine(model.gpus[i], size.columns, way, colour));
   }
   frame.More(model.gpus.size(), shares.gpus, "GPUs");
+  for (size_t i = 0; i < pools; ++i) frame.Plain(PoolLine(model.pools[i]));
   frame.Plain("");
   frame.Painted("WAITING", kBold);
   if (model.waiting.empty()) frame.Painted("  no pod is waiting", kDim);

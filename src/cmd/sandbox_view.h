@@ -49,6 +49,14 @@ struct DecisionRow {
   std::string note;                  // instead of changes and pods, when not empty
 };
 
+// Nodes that come and go.
+struct PoolRow {
+  std::string name;
+  int nodes = 0, coming = 0, going = 0;
+  int min = 0, max = 0;
+  double cost = 0;  // so far
+};
+
 struct ViewModel {
   Duration elapsed{};             // virtual time
   double speed = 1, reached = 1;  // asked for, and of the last seconds
@@ -57,6 +65,7 @@ struct ViewModel {
   std::vector<WaitingRow> waiting;
   std::vector<DecisionRow> decisions;  // oldest first
   std::string hint;                    // the command to try next
+  std::vector<PoolRow> pools{};
 };
 
 struct ViewSize {

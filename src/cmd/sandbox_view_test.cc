@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/terminal.h"
@@ -30,6 +32,23 @@ TEST(SandboxViewTest, DrawsSharesOneAfterAnother) {
   LayOut(row.spans);
   EXPECT_EQ(RenderSlots(row, 4, false), "|20gb free      |web 10…||......|");
   EXPECT_EQ(DisplayWidth(RenderSlots(row, 1, false)), 9u);
+}
+
+TEST(SandboxViewTest, PoolsHaveALineEach) {
+  ViewModel model;
+  model.gpus.push_back(Row());
+  const std::string without = RenderFrame(model, {100, 20}, false);
+  EXPECT_EQ(without.find("pool "), std::string::npos) << without;
+  model.pools.push_back({"a100", 2, 1, 0, 1, 4, 3.256});
+  const std::string frame = RenderFrame(model, {100, 20}, false);
+  EXPECT_NE(
+      frame.find("pool a100               2 nodes   1 coming   0 going   (1 to 4)   cost 3.26"),
+      std::string::npos)
+      << frame;
+  for (int i = 0; i < 50; ++i) model.pools.push_back(model.pools[0]);
+  const std::string many = RenderFrame(model, {60, 20}, false);
+  EXPECT_LE(std::ranges::count(many, '\n'), 20) << many;
+  for (const auto line : Split(many, '\n')) EXPECT_LE(DisplayWidth(line), 60u) << line;
 }
 
 // A time slice takes the slots of its placement, and a whole GPU all.

@@ -265,6 +265,8 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
                     "GPUs of some nodes are each used in their own way");
   command->add_flag("--resets", flags->options.resets,
                     "With --hybrid: agents reset GPUs that change MIG mode with a reset only");
+  command->add_flag("--pools", flags->options.pools,
+                    "Nodes of pools come and go, and an autoscaler asks for them");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

@@ -442,6 +442,13 @@ refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 3
 call 0 "$nos" sandbox "${quick[@]}" --hybrid 1 --model H100-80GB
 grep -q "^node-1 gpu 0 H100-80GB   " "$work/out" || fail "the board's own name"
 
+# Pools grow for a burst, and shrink when it is over.
+call 0 "$nos" sandbox --speed 1000 --for 700 --workload "$(dirname "$readme")/examples/bursty"
+grep -q "infrastructure: a100-2 joins: OK" "$work/out" || fail "a pool grows for a burst"
+grep -q "infrastructure: h100-1 joins: OK" "$work/out" || fail "a pool grows from zero"
+grep -qE "^pool a100 +1 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to its minimum"
+grep -qE "^pool h100 +0 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to zero"
+
 # Into a file or a pipe nothing is cut.
 sed 's/name: n$/name: a-node-with-such-a-long-name-that-a-row-of-a-table-does-not-fit-80-columns-any-more/' \
   "$work/starving.yaml" >"$work/long.yaml"

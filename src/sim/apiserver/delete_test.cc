@@ -169,6 +169,25 @@ TEST_F(EvictionTest, ABudgetIsKept) {
   EXPECT_EQ(Get(PodPath("b")).code, 200);
 }
 
+TEST_F(EvictionTest, AnotherPodOfTheNameIsNotEvicted) {
+  AddReady("a");
+  const auto refused =
+      Post(PodPath("a") + "/eviction", R"({"deleteOptions":{"preconditions":{"uid":"another"}}})");
+  EXPECT_EQ(refused.code, 409);
+  const std::string text = WriteJson(*Find(Get(PodPath("a")).body, "status", "conditions"));
+  EXPECT_EQ(text.find("EvictionByEvictionAPI"), std::string::npos) << text;
+}
+
+TEST_F(EvictionTest, WhoIsEvictedSaysSo) {
+  AddReady("a");
+  ASSERT_EQ(Post(PodPath("a") + "/eviction", R"({"deleteOptions":{"gracePeriodSeconds":30}})").code,
+            201);
+  const Json pod = Get(PodPath("a")).body;
+  EXPECT_NE(Find(pod, "metadata", "deletionTimestamp"), nullptr);
+  const std::string text = WriteJson(*Find(pod, "status", "conditions"));
+  EXPECT_NE(text.find("EvictionByEvictionAPI"), std::string::npos) << text;
+}
+
 TEST_F(EvictionTest, ABudgetMayBeAShareOrAMaximum) {
   for (const char* name : {"a", "b", "c", "d"}) AddReady(name);
   Budget(R"("maxUnavailable":"25%")");

@@ -35,7 +35,7 @@ Check CheckBindable(const WriteRequest& request, const Json& pod, const Json& bi
   return std::nullopt;
 }
 
-void SetCondition(Json& pod, std::string_view type, std::string_view status, Time now) {
+JsonObject& SetCondition(Json& pod, std::string_view type, std::string_view status, Time now) {
   Json& list = MakeObject(pod, "status")["conditions"];
   if (!list.is_array()) list.emplace_array();
   JsonObject condition{{"type", type},
@@ -45,9 +45,10 @@ void SetCondition(Json& pod, std::string_view type, std::string_view status, Tim
   for (Json& old : list.get_array()) {
     if (FindString(old, "type") != type) continue;
     old = std::move(condition);
-    return;
+    return old.get_object();
   }
   list.get_array().push_back(std::move(condition));
+  return list.get_array().back().get_object();
 }
 
 bool IsHealthy(const Json& pod) {
@@ -105,6 +106,18 @@ Check CheckBudgets(const ApiState& state, const WriteRequest& request, const Jso
   return std::nullopt;
 }
 
+// Why it goes stands on the pod before it does. Source: k8s.io/kubernetes
+// pkg/registry/core/pod/storage/eviction.go, addConditionAndDeletePod.
+void MarkEvicted(ApiState& state, const WriteRequest& request, const Json& pod) {
+  if (Find(pod, "metadata", "deletionTimestamp") != nullptr) return;
+  Json marked = pod;
+  JsonObject& condition = SetCondition(marked, "DisruptionTarget", "True", request.manager.now);
+  condition["reason"] = "EvictionByEvictionAPI";
+  condition["message"] = "Eviction API: evicting";
+  RecordUpdate(pod, marked, request.manager, MergeRules(*request.type));
+  (void)state.store.Put({kPodStorage, request.key}, std::move(marked));
+}
+
 bool IsOver(const Json& pod) {
   const std::string_view phase = FindString(pod, "status", "phase");
   return phase == "Succeeded" || phase == "Failed" || phase == "Pending";
@@ -141,6 +154,9 @@ Outcome<Deletion> EvictPod(ApiState& state, const WriteRequest& request, const J
   if (!IsOver(*pod)) {
     if (auto refusal = CheckBudgets(state, request, *pod)) return *refusal;
   }
+  const bool fits = options.resource_version.empty() &&
+                    (options.uid.empty() || options.uid == FindString(*pod, "metadata", "uid"));
+  if (fits && !request.dry_run) MarkEvicted(state, request, *pod);
   return DeleteObject(state, request, options);
 }
 

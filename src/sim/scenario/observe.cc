@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+#include "controllers/relocations.h"
 #include "planning/names.h"
 
 namespace nos::sim {
@@ -23,7 +25,10 @@ std::string Devices(const planning::PodOutcome& pod) {
   return out;
 }
 
-bool IsHolder(const cluster::Pod& pod) { return pod.meta.name.starts_with("used-"); }
+// Nobody has asked for it.
+bool IsHolder(const cluster::Pod& pod) {
+  return pod.meta.name.starts_with("used-") || controllers::IsPlaceholder(pod);
+}
 
 // Pods in this phase; of pending ones only those not bound yet.
 int CountPhase(World& world, std::string_view phase) {
@@ -41,6 +46,29 @@ int CountInstances(const World& world, std::string_view state) {
     for (const SeenInstance& instance : layout) count += instance.state == state ? 1 : 0;
   }
   return count;
+}
+
+// `what`: "pool a100 nodes". None: there is no such pool.
+std::optional<int> CountOfPool(const std::string& what, World& world) {
+  const std::vector<std::string_view> words = Split(what, ' ');
+  const std::vector<PoolState> states = world.infrastructure().States();
+  const auto state = std::ranges::find(states, words[1], &PoolState::name);
+  if (state == states.end()) return std::nullopt;
+  return words[2] == "nodes" ? state->nodes : words[2] == "coming" ? state->coming : state->wanted;
+}
+
+int CountPlaceholders(World& world) {
+  const auto pods = world.Pods();
+  return static_cast<int>(std::ranges::count_if(
+      pods, [](const auto& pod) { return controllers::IsPlaceholder(*pod); }));
+}
+
+// Nodes that are cordoned, or marked to go.
+int CountLeaving(World& world) {
+  const auto nodes = world.Nodes();
+  return static_cast<int>(std::ranges::count_if(nodes, [](const auto& node) {
+    return node->unschedulable || node->meta.annotations.contains(controllers::kRemoval);
+  }));
 }
 
 }  // namespace
@@ -167,6 +195,10 @@ std::optional<int> Count(const std::string& what, const std::optional<planning::
   if (what == "failed") return CountPhase(world, "Failed");
   if (what == "waiting") return CountPhase(world, "Pending");
   if (what == "recreated") return world.recreated();
+  if (what == "evictions") return world.moves().evictions();
+  if (what == "placeholders") return CountPlaceholders(world);
+  if (what == "leaving") return CountLeaving(world);
+  if (what.starts_with("pool ")) return CountOfPool(what, world);
   if (what == "used" || what == "free") return CountInstances(world, what);
   if (!plan) return std::nullopt;
   if (what == "placed") return plan->placed;

@@ -43,7 +43,8 @@ struct SeenPod {
 SeenPod PlannedPod(const planning::Plan& plan, const std::string& name);
 SeenPod ActualPod(World& world, const std::string& name);
 
-// The counter of this name, from the plan or from the world; none: there is no plan yet.
+// The counter of this name, from the plan or from the world; none: there is no plan yet, or no such
+// pool.
 std::optional<int> Count(const std::string& what, const std::optional<planning::Plan>& plan,
                          World& world);
 

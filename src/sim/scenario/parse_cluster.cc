@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -174,6 +175,12 @@ Settings PodSettings(const Words& words, PodSpec& pod, Duration& run, Duration& 
            }},
           {"select", SetMap(words, pod.node_selector)},
           {"tolerate", SetTolerations(pod.tolerations)},
+          {"annotations", SetMap(words, pod.annotations)},
+          {"owner",
+           [&pod](std::string_view value) {
+             pod.owner = value;
+             return Status::Ok();
+           }},
           {"ns",
            [&pod](std::string_view value) {
              pod.ns = value;
@@ -199,6 +206,36 @@ Status ParseGpuRange(Words& words, const NodeSpec& node, std::string_view text, 
   return Status::Ok();
 }
 
+// Whose GPUs are `gpus` of `model`.
+Settings NodeSettings(const Words& words, NodeSpec& node, int& gpus, std::string& model) {
+  return {{"gpus", SetInt(words, gpus)},
+          {"cpu", SetQuantity(words, node.cpu)},
+          {"memory", SetQuantity(words, node.memory)},
+          {"pods", SetInt(words, node.max_pods)},
+          {"labels", SetMap(words, node.labels)},
+          {"annotations", SetMap(words, node.annotations)},
+          {"taints", SetTaints(words, node.taints)},
+          {"cordoned", SetFlag(words, node.unschedulable, true)},
+          {"unmanaged", SetFlag(words, node.managed, false)},
+          {"mps", SetFlag(words, node.mps, true)},
+          {"clients", SetInt(words, node.most_shares)},
+          {"hybrid", SetFlag(words, node.hybrid, true)},
+          {"reset", SetResets(words, node.resets)},
+          {"model", [&model](std::string_view value) {
+             model = value;
+             return Status::Ok();
+           }}};
+}
+
+Status SetGpus(const Words& words, int gpus, const std::string& model, NodeSpec& node) {
+  if (gpus < 0 || gpus > 64) return words.Fail("a node has 0 to 64 GPUs");
+  if (node.most_shares < 1 || node.most_shares > gpu::kMostClients) {
+    return words.Fail(fmt::format("a GPU has 1 to {} MPS clients", gpu::kMostClients));
+  }
+  node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{.model = model, .instances = {}});
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<NodeSpec> ParseNode(Words& words) {
@@ -206,30 +243,49 @@ Result<NodeSpec> ParseNode(Words& words) {
   NOS_ASSIGN(node.name, words.Require("a node name"));
   std::string model = "A100-40GB";
   int gpus = 1;
-  const Settings settings = {{"gpus", SetInt(words, gpus)},
-                             {"cpu", SetQuantity(words, node.cpu)},
-                             {"memory", SetQuantity(words, node.memory)},
-                             {"pods", SetInt(words, node.max_pods)},
-                             {"labels", SetMap(words, node.labels)},
-                             {"annotations", SetMap(words, node.annotations)},
-                             {"taints", SetTaints(words, node.taints)},
-                             {"cordoned", SetFlag(words, node.unschedulable, true)},
-                             {"unmanaged", SetFlag(words, node.managed, false)},
-                             {"mps", SetFlag(words, node.mps, true)},
-                             {"clients", SetInt(words, node.most_shares)},
-                             {"hybrid", SetFlag(words, node.hybrid, true)},
-                             {"reset", SetResets(words, node.resets)},
-                             {"model", [&model](std::string_view value) {
-                                model = value;
-                                return Status::Ok();
-                              }}};
+  const Settings settings = NodeSettings(words, node, gpus, model);
   while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));
-  if (gpus < 0 || gpus > 64) return words.Fail("a node has 0 to 64 GPUs");
-  if (node.most_shares < 1 || node.most_shares > gpu::kMostClients) {
-    return words.Fail(fmt::format("a GPU has 1 to {} MPS clients", gpu::kMostClients));
-  }
-  node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{.model = model, .instances = {}});
+  NOS_RETURN_IF_ERROR(SetGpus(words, gpus, model, node));
   return node;
+}
+
+Result<PoolSpec> ParsePool(Words& words) {
+  PoolSpec pool;
+  NOS_ASSIGN(pool.name, words.Require("a pool name"));
+  std::string model = "A100-40GB";
+  int gpus = 1;
+  pool.nodes = -1;
+  Settings settings = NodeSettings(words, pool.node, gpus, model);
+  settings["min"] = SetInt(words, pool.min);
+  settings["max"] = SetInt(words, pool.max);
+  settings["nodes"] = SetInt(words, pool.nodes);
+  settings["price"] = SetQuantity(words, pool.price);
+  settings["start"] = SetDuration(words, pool.start);
+  settings["machines"] = SetFlag(words, pool.machines, true);
+  settings["unnamed"] = SetFlag(words, pool.unnamed, true);
+  while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));
+  NOS_RETURN_IF_ERROR(SetGpus(words, gpus, model, pool.node));
+  if (pool.nodes < 0) pool.nodes = pool.min;
+  if (pool.min < 0 || pool.max < std::max(1, pool.min) || pool.max > cluster::kMostPoolNodes) {
+    return words.Fail(
+        fmt::format("a pool has min 0 to max, and max 1 to {}", cluster::kMostPoolNodes));
+  }
+  if (pool.nodes > pool.max) return words.Fail("a pool begins with no more nodes than max");
+  return pool;
+}
+
+Status ParseAutoscaler(Words& words, controllers::AutoscalerConfig& config) {
+  const Settings settings = {{"moves", SetFlag(words, config.moves, true)},
+                             {"noshrink", SetFlag(words, config.shrink, false)},
+                             {"settle", SetDuration(words, config.settle)},
+                             {"shrink-after", SetDuration(words, config.shrink_after)},
+                             {"close-for", SetDuration(words, config.close_for)},
+                             {"move-after", SetDuration(words, config.move_after)},
+                             {"most-moves", SetInt(words, config.most_moves)},
+                             {"hold", SetDuration(words, config.relocations.hold_deadline)},
+                             {"drain", SetDuration(words, config.relocations.drain_deadline)}};
+  while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));
+  return Status::Ok();
 }
 
 Status ParseGpu(Words& words, NodeSpec& node, std::set<size_t>& described) {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "controllers/autoscaler.h"
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/words.h"
 
@@ -11,6 +12,10 @@ namespace nos::sim {
 
 // After the word "node".
 Result<NodeSpec> ParseNode(Words& words);
+// After the word "pool".
+Result<PoolSpec> ParsePool(Words& words);
+// After the word "autoscaler".
+Status ParseAutoscaler(Words& words, controllers::AutoscalerConfig& config);
 // After the word "gpu": "0-3 model=A30: 1g.6gb@0 used by a, 2g.12gb@2 free". `described`: the GPUs
 // of this node that lines before have told of.
 Status ParseGpu(Words& words, NodeSpec& node, std::set<size_t>& described);

@@ -11,9 +11,11 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kOutcomes = {"placed",    "pending", "waiting", "running",
                                                        "succeeded", "failed",  "gone"};
-constexpr std::array<std::string_view, 14> kCounts = {
-    "placed",  "pending",   "bound",   "created", "destroyed", "gpus-touched", "nodes-touched",
-    "running", "succeeded", "waiting", "failed",  "recreated", "used",         "free"};
+constexpr std::array<std::string_view, 17> kCounts = {
+    "placed",        "pending", "bound",     "created",      "destroyed", "gpus-touched",
+    "nodes-touched", "running", "succeeded", "waiting",      "failed",    "recreated",
+    "used",          "free",    "evictions", "placeholders", "leaving"};
+constexpr std::array<std::string_view, 3> kPoolCounts = {"nodes", "coming", "wanted"};
 
 template <size_t n>
 bool Contains(const std::array<std::string_view, n>& words, std::string_view word) {
@@ -57,6 +59,15 @@ Result<Action> ParseCount(std::string_view what, Words& words) {
   }
   NOS_ASSIGN(expect.count, words.RequireInt("a number"));
   return Action(std::move(expect));
+}
+
+// "a100 nodes 2".
+Result<Action> ParsePoolCount(Words& words) {
+  NOS_ASSIGN(const std::string pool, words.Require("a pool name"));
+  const std::string known = fmt::format("one of {}", Names(kPoolCounts));
+  NOS_ASSIGN(const std::string what, words.Require(known));
+  if (!Contains(kPoolCounts, what)) return words.Expected(known, what);
+  return ParseCount(fmt::format("pool {} {}", pool, what), words);
 }
 
 // "2x1g.5gb free" or "3g.20gb@4 used".
@@ -129,7 +140,8 @@ Result<Action> ParseAnnotationExpectation(Words& words) {
 
 Result<Action> ParseOne(Words& words) {
   NOS_ASSIGN(const std::string first,
-             words.Require("a pod name, a count, gpu, annotation or unchanged"));
+             words.Require("a pod name, a count, gpu, pool, annotation or unchanged"));
+  if (first == "pool") return ParsePoolCount(words);
   if (first == "gpu") return ParseGpuExpectation(words);
   if (first == "annotation") return ParseAnnotationExpectation(words);
   if (first == "unchanged") {

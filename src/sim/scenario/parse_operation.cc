@@ -53,26 +53,44 @@ Status TakeTime(Words& words, Duration& time) {
   return Status::Ok();
 }
 
+// "scheduler" or "agent n1".
+constexpr const char* kProcesses = "'partitioner', 'scheduler', 'autoscaler' or 'agent NODE'";
+
 // "crash scheduler" or "crash agent n1 5m".
 Result<Action> ParseCrash(Words& words) {
   Operate operate;
   operate.verb = Verb::kCrash;
-  NOS_ASSIGN(operate.target, words.Require("'partitioner', 'scheduler' or 'agent NODE'"));
+  NOS_ASSIGN(operate.target, words.Require(kProcesses));
   if (operate.target == "agent") {
     NOS_ASSIGN(const std::string node, words.Require("a node name"));
     operate.target += " " + node;
-  } else if (operate.target != "partitioner" && operate.target != "scheduler") {
-    return words.Expected("'partitioner', 'scheduler' or 'agent NODE'", operate.target);
+  } else if (operate.target != "partitioner" && operate.target != "scheduler" &&
+             operate.target != "autoscaler") {
+    return words.Expected(kProcesses, operate.target);
   }
   if (!words.empty()) NOS_RETURN_IF_ERROR(TakeTime(words, operate.time));
+  return Action(std::move(operate));
+}
+
+// "fail pool a100 late".
+Result<Action> ParseFailPool(Words& words) {
+  Operate operate;
+  operate.verb = Verb::kFailPool;
+  NOS_ASSIGN(operate.target, words.Require("a pool name"));
+  const std::string kinds = "one of " + PoolFaultNames();
+  NOS_ASSIGN(const std::string what, words.Require(kinds));
+  const auto fault = FindPoolFault(what);
+  if (!fault) return words.Expected(kinds, what);
+  operate.fault = *fault;
   return Action(std::move(operate));
 }
 
 // "fail create n1 3".
 Result<Action> ParseFail(Words& words) {
   Operate operate;
-  constexpr const char* kKinds = "'create', 'destroy' or 'reset'";
+  constexpr const char* kKinds = "'create', 'destroy', 'reset' or 'pool'";
   NOS_ASSIGN(const std::string what, words.Require(kKinds));
+  if (what == "pool") return ParseFailPool(words);
   if (what != "create" && what != "destroy" && what != "reset") return words.Expected(kKinds, what);
   operate.verb = what == "create"  ? Verb::kFailCreate
                  : what == "reset" ? Verb::kFailReset
@@ -88,6 +106,57 @@ Result<Action> ParseGroup(Words& words) {
   operate.verb = Verb::kGroup;
   NOS_ASSIGN(operate.target, words.Require("the name of a group of pods"));
   NOS_ASSIGN(operate.count, words.RequireInt("how many of its pods are placed together"));
+  return Action(std::move(operate));
+}
+
+// key=value, or an error that says what the key is.
+Status TakePair(Words& words, std::string_view what, std::string& key, std::string& value) {
+  NOS_ASSIGN(const std::string pair, words.Require(what));
+  const size_t equals = pair.find('=');
+  if (equals == 0 || equals == std::string::npos) return words.Expected(what, pair);
+  key = pair.substr(0, equals);
+  value = pair.substr(equals + 1);
+  return Status::Ok();
+}
+
+// "budget guard app=web max=1 allowed=0".
+Result<Action> ParseBudget(Words& words) {
+  Operate operate;
+  operate.verb = Verb::kBudget;
+  NOS_ASSIGN(operate.target, words.Require("the name of a disruption budget"));
+  NOS_RETURN_IF_ERROR(TakePair(words, "a label of pods, key=value", operate.key, operate.value));
+  std::optional<int> allowed;
+  while (!words.empty()) {
+    std::string key, value;
+    NOS_RETURN_IF_ERROR(TakePair(words, "max=N or allowed=N", key, value));
+    const auto number = ParseInt(value);
+    if (!number || *number < 0 || *number > 1000) return words.Expected("a number", value);
+    if (key != "max" && key != "allowed") return words.Expected("max=N or allowed=N", key);
+    if (key == "max") operate.count = static_cast<int>(*number);
+    if (key == "allowed") allowed = static_cast<int>(*number);
+  }
+  operate.allowed = allowed.value_or(operate.count);
+  return Action(std::move(operate));
+}
+
+// "quota team-a min=cpu=4 max=cpu=8".
+Result<Action> ParseQuota(Words& words) {
+  Operate operate;
+  operate.verb = Verb::kQuota;
+  NOS_ASSIGN(operate.target, words.Require("a namespace"));
+  while (!words.empty()) {
+    const std::string kind(words.Peek().substr(0, 4));
+    if (kind != "min=" && kind != "max=") {
+      return words.Expected("min=RESOURCE=AMOUNT or max=RESOURCE=AMOUNT", words.Peek());
+    }
+    const std::string_view pair = words.Take().substr(4);
+    const size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string_view::npos) {
+      return words.Expected("RESOURCE=AMOUNT", pair);
+    }
+    auto& amounts = kind == "min=" ? operate.min : operate.max;
+    amounts[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
+  }
   return Action(std::move(operate));
 }
 
@@ -123,6 +192,8 @@ const std::map<std::string_view, Parser>& Parsers() {
       {"crash", ParseCrash},
       {"fail", ParseFail},
       {"group", ParseGroup},
+      {"budget", ParseBudget},
+      {"quota", ParseQuota},
       {"cordon", OnNode<Verb::kCordon>},
       {"uncordon", OnNode<Verb::kUncordon>},
       {"reboot", OnNode<Verb::kReboot>},

@@ -38,6 +38,7 @@ class Parser {
     const std::string keyword(words.Take());
     if (keyword == "node") return ParseNodeLine(words);
     if (keyword == "gpu") return ParseGpuLine(words);
+    if (keyword == "pool" || keyword == "autoscaler") return ParsePoolLine(keyword, words);
     if (keyword == "seed" || keyword == "objective" || keyword == "starvation") {
       return ParseOption(keyword, words);
     }
@@ -49,7 +50,8 @@ class Parser {
       return Status::Ok();
     }
     return words.Expected(
-        fmt::format("one of {}expect, gpu, node, objective, seed, starvation", OperationKeywords()),
+        fmt::format("one of {}autoscaler, expect, gpu, node, objective, pool, seed, starvation",
+                    OperationKeywords()),
         keyword);
   }
 
@@ -89,6 +91,21 @@ class Parser {
     }
     scenario_.nodes.push_back(std::move(node));
     described_.clear();
+    return Status::Ok();
+  }
+
+  // Where there are pools, there is an autoscaler.
+  Status ParsePoolLine(std::string_view keyword, Words& words) {
+    if (!scenario_.steps.empty()) {
+      return words.Fail("pools and the autoscaler come before all pods and steps");
+    }
+    if (!scenario_.autoscaler) scenario_.autoscaler.emplace();
+    if (keyword == "autoscaler") return ParseAutoscaler(words, *scenario_.autoscaler);
+    NOS_ASSIGN(PoolSpec pool, ParsePool(words));
+    const bool there = std::ranges::any_of(
+        scenario_.pools, [&](const PoolSpec& other) { return other.name == pool.name; });
+    if (there) return words.Fail(fmt::format("pool '{}' is there already", pool.name));
+    scenario_.pools.push_back(std::move(pool));
     return Status::Ok();
   }
 

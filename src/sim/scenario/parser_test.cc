@@ -49,6 +49,54 @@ TEST(ParserTest, ReadsWhoResetsGpus) {
   EXPECT_THAT(ErrorOf("node n1 reset=maybe\n"), HasSubstr("'never', 'gpu' or 'node'"));
 }
 
+TEST(ParserTest, ReadsPoolsAndTheAutoscaler) {
+  const Scenario scenario = Parse(R"(
+pool a100 gpus=2 cpu=8 min=1 max=4 price=2.5 start=90s machines
+pool cpus gpus=0 nodes=2 unnamed
+autoscaler moves shrink-after=3m
+fail pool a100 never
+budget guard app=web max=1 allowed=0
+quota team-a min=cpu=4 max=cpu=8 max=nvidia.com/gpu=1
+crash autoscaler
+expect pool a100 nodes >= 1 and evictions 0
+)");
+  ASSERT_EQ(scenario.pools.size(), 2u);
+  const PoolSpec& pool = scenario.pools[0];
+  EXPECT_EQ(pool.node.gpus.size(), 2u);
+  EXPECT_EQ(pool.node.cpu, Quantity::FromValue(8));
+  EXPECT_EQ(pool.nodes, 1);
+  EXPECT_EQ(pool.price, Quantity::FromMilli(2500));
+  EXPECT_EQ(pool.start, Duration(std::chrono::seconds(90)));
+  EXPECT_TRUE(pool.machines && !pool.unnamed);
+  EXPECT_EQ(scenario.pools[1].nodes, 2);
+  EXPECT_TRUE(scenario.pools[1].unnamed && scenario.pools[1].node.gpus.empty());
+  ASSERT_TRUE(scenario.autoscaler.has_value());
+  EXPECT_TRUE(scenario.autoscaler->moves);
+  EXPECT_EQ(scenario.autoscaler->shrink_after, Duration(std::chrono::minutes(3)));
+  const auto operation = [&](size_t step) {
+    return std::get<Operate>(scenario.steps.at(step).action);
+  };
+  EXPECT_EQ(operation(0).fault, PoolFault::kNever);
+  EXPECT_EQ(operation(1).count, 1);
+  EXPECT_EQ(operation(1).allowed, 0);
+  EXPECT_EQ(operation(2).min.at("cpu"), "4");
+  EXPECT_EQ(operation(2).max.at("nvidia.com/gpu"), "1");
+  EXPECT_EQ(operation(3).target, "autoscaler");
+  EXPECT_EQ(std::get<ExpectCount>(scenario.steps.at(4).action).what, "pool a100 nodes");
+  EXPECT_FALSE(Parse("node n1\nexpect placed 0").autoscaler.has_value());
+}
+
+TEST(ParserTest, SaysWhatIsWrongWithAPool) {
+  EXPECT_THAT(ErrorOf("pool a min=3 max=2"), HasSubstr("a.scenario:1: a pool has min 0 to max"));
+  EXPECT_THAT(ErrorOf("pool a max=2 nodes=3"), HasSubstr("no more nodes than max"));
+  EXPECT_THAT(ErrorOf("pool a\npool a"), HasSubstr("a.scenario:2: pool 'a' is there already"));
+  EXPECT_THAT(ErrorOf("run 1m\npool a"), HasSubstr("a.scenario:2: pools and the autoscaler come"));
+  EXPECT_THAT(ErrorOf("fail pool a slow"), HasSubstr("one of nothing, late, never"));
+  EXPECT_THAT(ErrorOf("budget b x=y most=1"), HasSubstr("max=N or allowed=N"));
+  EXPECT_THAT(ErrorOf("quota a least=cpu=1"), HasSubstr("min=RESOURCE=AMOUNT"));
+  EXPECT_THAT(ErrorOf("expect pool a gone 1"), HasSubstr("one of nodes, coming, wanted"));
+}
+
 TEST(ParserTest, ReadsPods) {
   const Scenario scenario = Parse(R"(
 pods 3 web 1g.5gb 2x2g.10gb + 1g.5gb priority=-5 run=90s at=5s tolerate=a=b:NoSchedule,c select=z=1
@@ -92,7 +140,8 @@ expect gpu n1/0: 3g.20gb@4 used, 2x1g.5gb | empty
 
 TEST(ParserTest, SaysWhereAndWhatWasExpected) {
   EXPECT_EQ(ErrorOf("\nnode"), "a.scenario:2: expected a node name, but the line ends");
-  EXPECT_THAT(ErrorOf("nod n1"), HasSubstr("a.scenario:1: expected one of annotate, cordon"));
+  EXPECT_THAT(ErrorOf("nod n1"),
+              HasSubstr("a.scenario:1: expected one of annotate, budget, cordon"));
   EXPECT_THAT(ErrorOf("node n1 gpus=x"), HasSubstr("expected a whole number, got 'x'"));
   EXPECT_THAT(ErrorOf("node n1 colour=red"),
               HasSubstr("expected one of annotations, clients, cordoned"));

@@ -8,6 +8,7 @@
 #include "cluster/snapshot.h"
 #include "controllers/planned_gangs.h"
 #include "sim/scenario/observe.h"
+#include "sim/world/workload.h"
 
 namespace nos::sim {
 namespace {
@@ -25,6 +26,8 @@ WorldOptions OptionsFor(const Scenario& scenario) {
   options.seed = scenario.seed;
   options.partitioner.objective = scenario.options.objective;
   options.partitioner.starvation_after = scenario.options.starvation_after;
+  options.autoscaler = scenario.autoscaler;
+  if (options.autoscaler) options.autoscaler->objective = scenario.options.objective;
   return options;
 }
 
@@ -55,6 +58,7 @@ class Run {
  private:
   Status Prepare() {
     for (const NodeSpec& node : scenario_.nodes) NOS_RETURN_IF_ERROR(world_.AddNode(node));
+    for (const PoolSpec& pool : scenario_.pools) NOS_RETURN_IF_ERROR(world_.AddPool(pool));
     NOS_RETURN_IF_ERROR(world_.Boot());
     SubmitWaitingPods();
     before_ = TrueLayouts(world_);
@@ -118,6 +122,11 @@ class Run {
   Status Operation(const Operate& operate) {
     if (operate.verb == Verb::kDeletePod) return DeletePod(operate.target);
     if (operate.verb == Verb::kGroup) return Group(operate.target, operate.count);
+    if (operate.verb == Verb::kBudget) return SetBudget(operate);
+    if (operate.verb == Verb::kQuota) return SetQuota(operate);
+    if (operate.verb == Verb::kFailPool) {
+      return world_.infrastructure().SetFault(operate.target, operate.fault);
+    }
     if (operate.verb == Verb::kCrash) {
       Process* process = world_.FindProcess(operate.target);
       if (process == nullptr) return NotFound(operate.target + " is not running");
@@ -135,6 +144,45 @@ class Run {
     group->min_member = least;
     groups_.pod_groups.Set("default/" + name, std::move(group));
     return PutPodGroup(client_, name, least);
+  }
+
+  // Anew, or in place of the one there is. Nobody counts for its status but who writes the
+  // scenario.
+  Status SetBudget(const Operate& operate) {
+    static const kube::Resource budgets{"policy", "v1", "poddisruptionbudgets",
+                                        "PodDisruptionBudget", true};
+    Json budget = BudgetObject("default", operate.target, operate.key, operate.value);
+    MakeObject(budget, "spec")["maxUnavailable"] = operate.count;
+    const Status gone = client_.Delete(budgets, "default", operate.target);
+    if (!gone.ok() && gone.code() != Code::kNotFound) return gone;
+    NOS_RETURN_IF_ERROR(client_.Create(budgets, "default", budget).status());
+    const Json status = JsonObject{{"status", JsonObject{{"disruptionsAllowed", operate.allowed}}}};
+    return client_
+        .Patch(budgets, "default", operate.target, kube::PatchType::kMerge, status, "status")
+        .status();
+  }
+
+  Status SetQuota(const Operate& operate) {
+    const auto amounts = [](const cluster::StringMap& map) {
+      JsonObject json;
+      for (const auto& [resource, amount] : map) json[resource] = amount;
+      return json;
+    };
+    const std::string& ns = operate.target;
+    const Json space = {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}};
+    const Json quota = JsonObject{
+        {"apiVersion", "nos.nebuly.com/v1alpha1"},
+        {"kind", "ElasticQuota"},
+        {"metadata", JsonObject{{"name", "quota"}, {"namespace", ns}}},
+        {"spec", JsonObject{{"min", amounts(operate.min)}, {"max", amounts(operate.max)}}}};
+    const Status defined = DefineQuotas(client_);
+    if (!defined.ok() && defined.code() != Code::kAlreadyExists) return defined;
+    const Status made = client_.Create(kube::kNamespaces, "", space).status();
+    if (!made.ok() && made.code() != Code::kAlreadyExists) return made;
+    const kube::Resource& kind = *WorkloadResource("ElasticQuota");
+    const Status gone = client_.Delete(kind, ns, "quota");
+    if (!gone.ok() && gone.code() != Code::kNotFound) return gone;
+    return client_.Create(kind, ns, quota).status();
   }
 
   Status OnNode(const Operate& operate, Machine& machine) {
@@ -198,6 +246,7 @@ class Run {
 
   void Do(const ExpectCount& expect) {
     const std::optional<int> count = Count(expect.what, plan_, world_);
+    if (!count && expect.what.starts_with("pool ")) return Fail("", "there is no such pool");
     if (!count) return Fail("a plan", "there is no 'plan' before this line");
     const bool met = expect.op == "="    ? *count == expect.count
                      : expect.op == "<=" ? *count <= expect.count

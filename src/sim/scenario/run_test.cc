@@ -64,6 +64,18 @@ cordon n7
   EXPECT_EQ(report.failures[6].actual, "not found: there is no node n7");
 }
 
+TEST(ScenarioTest, PoolsAreCountedAndOnesThatAreNotThereNamed) {
+  const ScenarioReport report = RunText(R"(pool a100 nodes=2 max=3
+expect pool a100 nodes 2 and pool a100 wanted 3
+expect pool none nodes 0
+fail pool none late
+)");
+  ASSERT_EQ(report.failures.size(), 3u) << Failures(report);
+  EXPECT_EQ(report.failures[0].actual, "pool a100 wanted 2");
+  EXPECT_EQ(report.failures[1].actual, "there is no such pool");
+  EXPECT_EQ(report.failures[2].actual, "not found: there is no pool none");
+}
+
 TEST(ScenarioTest, AnImpossibleClusterIsReported) {
   const ScenarioReport report = RunText(R"(node n1
   gpu 0: 3g.20gb@4 free, 4g.20gb@4 free

@@ -16,7 +16,9 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "controllers/autoscaler.h"
 #include "planning/planner.h"
+#include "sim/world/infrastructure.h"
 #include "sim/world/specs.h"
 
 namespace nos::sim {
@@ -41,17 +43,24 @@ struct Operate {
     kCordon,
     kUncordon,
     kReboot,
-    kCrash,     // target: "partitioner", "scheduler", "agent NODE"; it stays dead for `time`
+    kCrash,     // target: "partitioner", "scheduler", "autoscaler", "agent NODE"; dead for `time`
     kAnnotate,  // target: node; key and value
     kLabel,     // target: node; key and value
     kFailCreate,
     kFailDestroy,
     kFailReset,  // target: node; `count` device operations fail
     kGroup,      // target: a PodGroup; `count` of its pods are placed together
+    kFailPool,   // target: a pool; `fault` from now on
+    kBudget,     // target: a PodDisruptionBudget of pods with label key=value; `count` may be
+                 // unavailable, and its status allows `allowed` disruptions
+    kQuota,      // target: a namespace, whose elastic quota has these amounts
   } verb = Verb::kCordon;
   std::string target, key, value;
   int count = 0;
   Duration time = std::chrono::seconds(3);
+  PoolFault fault = PoolFault::kNone;
+  int allowed = 0;
+  cluster::StringMap min = {}, max = {};  // resources and amounts
 };
 
 struct ExpectPod {
@@ -60,8 +69,9 @@ struct ExpectPod {
   std::string code;                // a reason that must be among those given
 };
 struct ExpectCount {
-  std::string what;  // placed, pending, bound, created, destroyed, gpus-touched, ...
-  std::string op;    // = <= >=
+  // placed, pending, bound, created, destroyed, gpus-touched, "pool a100 nodes", ...
+  std::string what;
+  std::string op;  // = <= >=
   int count = 0;
 };
 struct ExpectedInstance {
@@ -98,6 +108,8 @@ struct Scenario {
   planning::PlanOptions options;
   std::vector<NodeSpec> nodes;
   std::vector<Step> steps;
+  std::vector<PoolSpec> pools;
+  std::optional<controllers::AutoscalerConfig> autoscaler;
 };
 
 // Error: kInvalid, "FILE:LINE: what was expected and what was found".

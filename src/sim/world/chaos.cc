@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cluster/annotations.h"
+#include "sim/world/chaos_pools.h"
 #include "sim/world/chaos_quotas.h"
 #include "sim/world/invariants.h"
 #include "sim/world/satisfiable.h"
@@ -23,7 +24,10 @@ constexpr size_t kShownEvents = 60;
 // Drawn apart from all else, so that what is added later does not change the seeds.
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
-                   kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7;
+                   kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
+                   kPools = 0x90015;
+// Places are held and given up again, drains are waited for, and pools closed for a while.
+constexpr Duration kPoolsBound = std::chrono::minutes(15);
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
@@ -52,7 +56,7 @@ FaultRates DrawRates(Random& random) {
   return rates;
 }
 
-WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
+WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& pools) {
   WorldOptions world;
   world.seed = random.Next();
   world.faults = DrawRates(random);
@@ -81,6 +85,7 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random) {
   world.times.agent.longest_pause = std::chrono::seconds(20);
   world.times.agent.first_reset_pause = std::chrono::seconds(5);
   world.times.agent.longest_reset_pause = std::chrono::seconds(20);
+  if (options.pools) world.autoscaler = pools.DrawAutoscaler(world.faults);
   return world;
 }
 
@@ -89,12 +94,14 @@ class Chaos {
   explicit Chaos(const ChaosOptions& options)
       : options_(options),
         random_(options.seed),
-        world_(DrawWorld(options, random_), gpu::Catalogue::Builtin()) {
+        pools_(options.seed ^ kPools),
+        world_(DrawWorld(options, random_, pools_), gpu::Catalogue::Builtin()) {
     report_.seed = options.seed;
     report_.scheduler_cuts = options.scheduler_cuts;
     report_.mps = options.mps;
     report_.hybrid = options.hybrid;
     report_.resets = options.resets;
+    report_.pools = options.pools;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -102,6 +109,7 @@ class Chaos {
 
   ChaosReport Run() && {
     AddNodes();
+    if (options_.pools) Note(pools_.Add(world_, models_));
     // What a whole GPU counts for depends on its node, which the judge does not look at.
     if (!options_.hybrid) Note(quotas_.Add(options_.faults_last));
     AddPods();
@@ -114,6 +122,9 @@ class Chaos {
       CheckProgress();
       if (world_.Now() - start_ > options_.faults_last + kLongest) {
         report_.violations.push_back("the cluster does not come to rest");
+        for (std::string& why : Restless(world_.Pods())) {
+          report_.violations.push_back(std::move(why));
+        }
       }
     }
     Finish();
@@ -123,7 +134,9 @@ class Chaos {
  private:
   void AddNodes() {
     const auto& catalogue = gpu::Catalogue::Builtin();
-    const int nodes = options_.nodes > 0 ? options_.nodes : 1 + static_cast<int>(random_.Below(4));
+    const int least = options_.pools ? 0 : 1;
+    const int nodes =
+        options_.nodes > 0 ? options_.nodes : least + static_cast<int>(random_.Below(4));
     for (int i = 0; i < nodes; ++i) {
       const gpu::Model& model =
           DrawModel(*catalogue.models()[random_.Below(catalogue.models().size())]);
@@ -209,6 +222,7 @@ class Chaos {
   void Submit(PodSpec pod) { Submit(std::move(pod), taints_.Chance(0.5)); }
   void Submit(PodSpec pod, bool tolerates) {
     if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
+    if (options_.pools) pod.owner = pools_.DrawOwner(pod.name);
     if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
     world_.Submit(pod, world_.Now() + pod.arrival);
   }
@@ -328,9 +342,10 @@ class Chaos {
     }
     neglected_ = Neglected(pods);
     if (neglected_.empty()) last_bind_ = world_.Now();
-    if (world_.Now() - last_bind_ > options_.bound) {
+    const Duration bound = options_.pools ? kPoolsBound : options_.bound;
+    if (world_.Now() - last_bind_ > bound) {
       report_.violations.push_back(fmt::format("{} could run, but no pod has been bound for {}",
-                                               neglected_, FormatAge(options_.bound)));
+                                               neglected_, FormatAge(bound)));
     }
   }
 
@@ -345,7 +360,17 @@ class Chaos {
     });
     const controllers::Scheduler* scheduler = world_.scheduler();
     if (busy || (scheduler != nullptr && scheduler->bindings() > 0)) return false;
-    return Neglected(pods).empty();
+    return Neglected(pods).empty() && Restless(pods).empty();
+  }
+
+  // Gangs are served as a whole, which is not looked at here.
+  std::vector<std::string> Restless(const ChaosQuotas::Pods& pods) {
+    if (!options_.pools) return {};
+    ChaosQuotas::Pods waiting;
+    std::ranges::copy_if(pods, std::back_inserter(waiting), [&](const auto& pod) {
+      return Waits(*pod) && PodGroupOf(*pod).empty() && quotas_.LetsIn({pod.get()}, pods);
+    });
+    return pools_.Restless(world_, waiting);
   }
 
   // Nobody is on the way to a binding any more: what is reserved is what bound pods hold.
@@ -384,6 +409,11 @@ class Chaos {
       report_.whole += CountPlaced(gang, world_.Pods()) >= least ? 1 : 0;
     }
     report_.recreated = world_.recreated();
+    report_.evictions = world_.moves().evictions();
+    for (const PoolState& pool : world_.infrastructure().States()) {
+      report_.made += pool.made;
+      report_.node_hours += pool.node_hours;
+    }
     report_.time = world_.Now() - start_;
     report_.steps = world_.steps();
     report_.events = world_.log().count();
@@ -422,6 +452,7 @@ class Chaos {
 
   ChaosOptions options_;
   Random random_;
+  ChaosPools pools_;
   World world_;
   ChaosReport report_;
   kube::Client client_{world_.api()};
@@ -449,14 +480,19 @@ std::string FormatChaosReport(const ChaosReport& report) {
       report.seed, report.ok() ? "ok" : "BROKEN", report.nodes, report.gpus, report.pods,
       report.succeeded, report.running, report.pending, report.whole, report.gangs,
       report.recreated, FormatAge(report.time), report.steps);
+  if (report.pools) {
+    out.insert(out.size() - 1,
+               fmt::format(", {} nodes of pools made, {:.1f} node-hours, {} pods moved",
+                           report.made, report.node_hours, report.evictions));
+  }
   if (report.ok()) return out;
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out +=
-      fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}\n", report.seed,
-                  report.scheduler_cuts ? " --scheduler-cuts" : "", report.mps ? " --mps" : "",
-                  report.hybrid ? " --hybrid" : "", report.resets ? " --resets" : "");
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}\n",
+                     report.seed, report.scheduler_cuts ? " --scheduler-cuts" : "",
+                     report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "",
+                     report.resets ? " --resets" : "", report.pools ? " --pools" : "");
   return out;
 }
 

@@ -35,6 +35,8 @@ struct ChaosOptions {
   Duration bound = std::chrono::minutes(4);
   // Called for every line of the event log as it happens.
   std::function<void(std::string_view line)> on_event = {};
+  // Some nodes are of pools that grow and shrink, and fail to; half of the pods may be moved.
+  bool pools = false;
 };
 
 struct ChaosReport {
@@ -50,7 +52,10 @@ struct ChaosReport {
   uint64_t steps = 0, events = 0, hash = 0;     // hash: of the whole event log
   // When a promise was broken: some of the last events, and who waits, and what nodes look like.
   std::vector<std::string> last_events, state;
-  bool resets = false;
+  bool resets = false, pools = false;
+  int evictions = 0;      // that the autoscaler has asked for
+  int made = 0;           // nodes of pools
+  double node_hours = 0;  // of those
   bool ok() const { return violations.empty(); }
 };
 

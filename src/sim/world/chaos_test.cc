@@ -8,6 +8,7 @@ namespace nos::sim {
 namespace {
 
 constexpr int kSeedsPerShard = 25;
+constexpr int kPoolSeedsPerShard = 10;
 
 // Every promise holds under all faults at once, from 200 seeds. A shard is a test of its own, so
 // that shards run side by side.
@@ -101,6 +102,26 @@ TEST_P(ResetChaosTest, PromisesHold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, ResetChaosTest, testing::Range(0, 4));
+
+// The same with pools of nodes that come late, or never, or are wrong, and an autoscaler that dies.
+class PoolsChaosTest : public testing::TestWithParam<int> {};
+
+TEST_P(PoolsChaosTest, PromisesHold) {
+  SetLogLevel(LogLevel::kError);
+  int succeeded = 0, made = 0;
+  for (int i = 1; i <= kPoolSeedsPerShard; ++i) {
+    const auto seed = static_cast<uint64_t>(GetParam() * kPoolSeedsPerShard + i);
+    const ChaosReport report =
+        RunChaos({.seed = seed, .scheduler_cuts = i % 2 == 0, .pools = true});
+    EXPECT_TRUE(report.ok()) << FormatChaosReport(report);
+    succeeded += report.succeeded;
+    made += report.made;
+  }
+  EXPECT_GT(succeeded, 5 * kPoolSeedsPerShard);
+  EXPECT_GT(made, kPoolSeedsPerShard);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, PoolsChaosTest, testing::Range(0, 8));
 
 // 1052: an agent whose cache lagged asked the API server again and again at one moment.
 TEST(ChaosRegressionTest, SeedsThatOnceBrokeAPromise) {

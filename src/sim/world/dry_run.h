@@ -6,13 +6,16 @@
 
 #include "kube/client.h"
 #include "sim/apiserver/api_server.h"
-#include "sim/world/specs.h"
+#include "sim/world/pool_specs.h"
 
 namespace nos::sim {
 
 class DryRun {
  public:
-  DryRun() { (void)DefineQuotas(client_); }  // nothing is there that could be in the way
+  DryRun() {  // nothing is there that could be in the way
+    (void)DefineQuotas(client_);
+    (void)DefinePools(client_);
+  }
   // Objects that passed earlier are there: a pod may name the PriorityClass before it. Error: the
   // refusal in the server's words, which name object and field.
   Status Create(const kube::Resource& resource, std::string_view ns, const Json& object) {

@@ -32,6 +32,12 @@ struct FaultRates {
   double rival_binds_per_hour = 0;
   double node_gone_at_binding = 0;  // the node is deleted at this very call, and joins again later
   Duration max_delay = std::chrono::seconds(20);
+  // Of each node that a pool is asked for (infrastructure.h).
+  double node_late = 0;                 // it comes after three times as long
+  double node_never = 0;                // not before faults end
+  double node_wrong = 0;                // with a GPU less
+  double node_other = 0;                // taken away in place of the one that was named
+  double scaling_refused_per_hour = 0;  // of each pool: its scaled object answers 503 for a while
 };
 
 class Faults {

@@ -82,6 +82,9 @@ bool Binds(const kube::ApiRequest& request) {
 Result<kube::ApiResponse> FaultyTransport::Do(const kube::ApiRequest& request) {
   if (on_binding_ && Binds(request)) on_binding_(request.body);
   if (auto fault = Before(request)) return std::move(*fault);
+  if (intercept_) {
+    if (auto answer = intercept_(request)) return *std::move(answer);
+  }
   if (Binds(request) && faults_.Strike(faults_.rates().node_gone_at_binding)) DeleteTarget(request);
   Result<kube::ApiResponse> response = under_.Do(request);
   const FaultRates& rates = faults_.rates();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kube/transport.h"
@@ -30,6 +31,9 @@ class FaultyTransport final : public kube::Transport {
 
   // Called with the body of every binding that is asked for, whatever becomes of it.
   void OnBinding(std::function<void(const Json& binding)> call) { on_binding_ = std::move(call); }
+  // Called with every request that would reach the server; what it answers is the answer.
+  using Intercept = std::function<std::optional<kube::ApiResponse>(const kube::ApiRequest&)>;
+  void SetIntercept(Intercept intercept) { intercept_ = std::move(intercept); }
 
  private:
   // The fault that keeps the request from reaching the server, if any.
@@ -46,6 +50,7 @@ class FaultyTransport final : public kube::Transport {
   const Clock& clock_;
   EventLog& log_;
   std::function<void(const Json&)> on_binding_;
+  Intercept intercept_;
 };
 
 }  // namespace nos::sim

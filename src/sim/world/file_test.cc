@@ -78,11 +78,28 @@ TEST(WorkloadFileTest, RefusesInOneSentenceWhatNobodyWouldRun) {
             "w.yaml: there is no Pod in it, so nothing would run");
   EXPECT_EQ(Refusal("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}"),
             "w.yaml: document 1: Deployment web: kind: nothing in the sandbox acts on a "
-            "Deployment; write the pods themselves (kind: Pod), and PriorityClass, Namespace or "
-            "ElasticQuota where they need one");
+            "Deployment; write the pods themselves (kind: Pod), and PriorityClass, Namespace, "
+            "ElasticQuota or NodePool where they need one");
   EXPECT_EQ(Refusal("metadata: {name: web}"),
             "w.yaml: document 1: kind: is missing, so this is no Kubernetes object");
   EXPECT_EQ(Refusal("[1]"), "w.yaml: document 1: this is not a Kubernetes object");
+}
+
+TEST(WorkloadFileTest, NodePoolsComeBeforePods) {
+  const auto workload = ReadWorkload(R"(
+kind: Pod
+metadata: {name: a}
+spec: {containers: [{name: c, image: i}]}
+---
+apiVersion: nos.nebuly.com/v1alpha1
+kind: NodePool
+metadata: {name: a100}
+spec: {cpu: 8, memory: 16Gi, max: 2, nodeSelector: {pool: a}, webhook: {url: "http://x"}}
+)",
+                                     "w.yaml");
+  ASSERT_TRUE(workload.ok()) << workload.status().ToString();
+  ASSERT_EQ(workload->size(), 2u);
+  EXPECT_EQ(FindString((*workload)[0].object, "kind"), "NodePool");
 }
 
 TEST(WorkloadFileTest, RefusesTimesThatAreNoneAndNamesGivenTwice) {

@@ -24,6 +24,22 @@ bool Refused(const Json& pod) {
          (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf"));
 }
 
+bool IsLabeled(const Json& pod) {
+  return !FindString(pod, "metadata", "labels", kPodLabel).empty();
+}
+
+// Its condition says so, and whose it is would make it anew.
+bool Evicted(const Json& pod) {
+  const Json* conditions = Find(pod, "status", "conditions");
+  const Json* owners = Find(pod, "metadata", "ownerReferences");
+  if (conditions == nullptr || !conditions->is_array()) return false;
+  if (owners == nullptr || !owners->is_array() || owners->get_array().empty()) return false;
+  return std::ranges::any_of(conditions->get_array(), [](const Json& condition) {
+    return FindString(condition, "type") == "DisruptionTarget" &&
+           FindString(condition, "reason") == "EvictionByEvictionAPI";
+  });
+}
+
 int64_t Attempt(const Json& pod) {
   return ParseInt(FindString(pod, "metadata", "annotations", kAttempt)).value_or(0);
 }
@@ -38,12 +54,16 @@ Json Successor(const Json& pod, std::string_view base, int64_t attempt) {
   }
   annotations[kAttempt] = fmt::to_string(attempt);
   const Json* labels = Find(pod, "metadata", "labels");
+  JsonObject meta = {{"name", fmt::format("{}-r{}", base, attempt)},
+                     {"namespace", FindString(pod, "metadata", "namespace")},
+                     {"labels", *labels},
+                     {"annotations", std::move(annotations)}};
+  if (const Json* owners = Find(pod, "metadata", "ownerReferences")) {
+    meta["ownerReferences"] = *owners;
+  }
   return JsonObject{{"apiVersion", "v1"},
                     {"kind", "Pod"},
-                    {"metadata", JsonObject{{"name", fmt::format("{}-r{}", base, attempt)},
-                                            {"namespace", FindString(pod, "metadata", "namespace")},
-                                            {"labels", *labels},
-                                            {"annotations", std::move(annotations)}}},
+                    {"metadata", std::move(meta)},
                     {"spec", std::move(spec)},
                     {"status", JsonObject{{"phase", "Pending"}}}};
 }
@@ -72,12 +92,14 @@ PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
     const bool bound = !node.empty() && (before == nullptr ||
                                          FindString(before->object, "spec", "nodeName").empty());
     if (bound) just_bound_.emplace_back(node);
-    if (!Finished(after->object)) return;
-    if (before != nullptr && Finished(before->object)) return;
-    if (Refused(after->object) &&
-        !FindString(after->object, "metadata", "labels", kPodLabel).empty()) {
-      ReplaceLater(after);
+    if (!Finished(after->object)) {
+      const bool evicted = Evicted(after->object) && IsLabeled(after->object) &&
+                           (before == nullptr || !Evicted(before->object));
+      if (evicted) to_replace_.emplace(clock_.Now() + kFirstPause, after);
+      return;
     }
+    if (before != nullptr && Finished(before->object)) return;
+    if (Refused(after->object) && IsLabeled(after->object)) ReplaceLater(after);
     finished_.emplace_back(clock_.Now(), after);
   });
   nodes_.AddHandler([this](const std::string& key, const auto&, const auto& after) {
@@ -158,8 +180,7 @@ void PodKeeper::RemovePodsOf(const std::string& node) {
   const auto pods = pods_.Snapshot();
   for (const KeptPtr& pod : *pods) {
     if (FindString(pod->object, "spec", "nodeName") != node) continue;
-    const bool owned = !FindString(pod->object, "metadata", "labels", kPodLabel).empty();
-    if (owned && !Finished(pod->object)) ReplaceLater(pod);
+    if (IsLabeled(pod->object) && !Finished(pod->object)) ReplaceLater(pod);
     Remove(pod->object);
   }
 }

@@ -1,6 +1,7 @@
 // The little of kube-controller-manager that a virtual cluster needs: pods that a node refused
 // (UnexpectedAdmissionError, OutOfcpu...) get a successor, as a Job's would; pods of nodes that are
-// gone are removed and get one too; finished pods are removed after a while, if asked for.
+// gone are removed and get one too, and so does a pod with a controller that was evicted through
+// the eviction API, kFirstPause later; finished pods are removed after a while, if asked for.
 //
 // Only pods with the label kPodLabel get successors: "a" is followed by "a-r1", "a-r2"..., each
 // after a pause twice as long as the last, from kFirstPause to kLongestPause.

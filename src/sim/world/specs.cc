@@ -287,12 +287,20 @@ Json PodObject(const PodSpec& spec) {
   if (!spec.node_selector.empty()) pod_spec["nodeSelector"] = ToJson(spec.node_selector);
   if (!spec.tolerations.empty()) pod_spec["tolerations"] = TolerationsJson(spec.tolerations);
   if (!spec.node.empty()) pod_spec["nodeName"] = spec.node;
+  JsonObject meta = {{"name", spec.name},
+                     {"namespace", spec.ns},
+                     {"labels", ToJson(labels)},
+                     {"annotations", std::move(annotations)}};
+  if (!spec.owner.empty()) {
+    meta["ownerReferences"] = JsonArray{JsonObject{{"apiVersion", "batch/v1"},
+                                                   {"kind", "Job"},
+                                                   {"name", spec.owner},
+                                                   {"uid", "job-" + spec.owner},
+                                                   {"controller", true}}};
+  }
   return JsonObject{{"apiVersion", "v1"},
                     {"kind", "Pod"},
-                    {"metadata", JsonObject{{"name", spec.name},
-                                            {"namespace", spec.ns},
-                                            {"labels", ToJson(labels)},
-                                            {"annotations", std::move(annotations)}}},
+                    {"metadata", std::move(meta)},
                     {"spec", std::move(pod_spec)},
                     {"status", JsonObject{{"phase", "Pending"}}}};
 }

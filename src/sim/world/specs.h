@@ -84,6 +84,7 @@ struct PodSpec {
   std::optional<Duration> run = {};  // absent: for ever
   cluster::StringMap annotations = {};
   bool host_ipc = false;
+  std::string owner = {};  // a Job's name, which makes it anew when it is evicted; empty: none
 };
 
 // "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me"; of a share

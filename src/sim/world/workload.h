@@ -22,7 +22,8 @@ struct Arrival {
 using Workload = std::vector<Arrival>;  // sorted by time
 
 // What a workload may consist of, by kind: Pods, the PriorityClasses and Namespaces that they name,
-// and ElasticQuotas and CompositeElasticQuotas. Null: nothing in a virtual cluster would act on it.
+// ElasticQuotas and CompositeElasticQuotas, and NodePools. Null: nothing in a virtual cluster would
+// act on it.
 const kube::Resource* WorkloadResource(std::string_view kind);
 
 // Pods as kubectl would create them (YAML or JSON; lists too), with the annotations of specs.h, and

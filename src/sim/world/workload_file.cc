@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "codec/yaml.h"
 #include "sim/world/dry_run.h"
+#include "sim/world/pool_specs.h"
 #include "sim/world/workload.h"
 
 namespace nos::sim {
@@ -111,7 +112,7 @@ class Reader {
     if (resource == nullptr) {
       return Invalid(fmt::format(
           "{}: kind: nothing in the sandbox acts on a {}; write the pods themselves (kind: Pod), "
-          "and PriorityClass, Namespace or ElasticQuota where they need one",
+          "and PriorityClass, Namespace, ElasticQuota or NodePool where they need one",
           place, kind));
     }
     if (FindString(object, "metadata", "name").empty()) {
@@ -144,8 +145,9 @@ class Reader {
 }  // namespace
 
 const kube::Resource* WorkloadResource(std::string_view kind) {
-  static const std::array<const kube::Resource*, 5> kinds = {
-      &kube::kPods, &kPriorityClasses, &kube::kNamespaces, &kQuotas, &kCompositeQuotas};
+  static const std::array<const kube::Resource*, 6> kinds = {&kube::kPods,       &kPriorityClasses,
+                                                             &kube::kNamespaces, &kQuotas,
+                                                             &kCompositeQuotas,  &kPoolResource};
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [&](const auto* resource) { return resource->kind == kind; });
   return found == kinds.end() ? nullptr : *found;

@@ -47,13 +47,17 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       client_(api_),
       pods_(kube::kPods, cluster::ReadPod),
       nodes_(kube::kNodes, cluster::ReadNode),
-      keeper_(api_, clock_, log_, options_.keep_finished) {
+      keeper_(api_, clock_, log_, options_.keep_finished),
+      infrastructure_(Env(), moves_,
+                      {.join = [this](const NodeSpec& node) { return AddNode(node); },
+                       .leave = [this](const std::string& node) { RemoveForGood(node); }}) {
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
     gangs_.See(before, after, clock_.Now());
     quotas_.See(before, after, clock_.Now());
     for (std::string& problem : quotas_.TakeProblems()) Violation(std::move(problem));
     evictions_.See(before, after, clock_.Now());
     for (std::string& problem : evictions_.TakeProblems()) Violation(std::move(problem));
+    if (options_.autoscaler) moves_.See(before, after, clock_.Now());
     if (after == nullptr || after->node_name.empty()) return;
     CheckBinding(*after, before != nullptr && before->node_name.empty());
   });
@@ -87,84 +91,7 @@ Status World::AddNode(const NodeSpec& spec) {
   return Status::Ok();
 }
 
-void World::ScheduleReboots(const std::string& node) {
-  const double per_hour = faults_.rates().reboots_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this, node] {
-    if (Machine* machine = FindMachine(node)) machine->Reboot();
-    ScheduleReboots(node);
-  });
-}
-
-void World::ScheduleLosses(const std::string& node) {
-  const double per_hour = faults_.rates().gpu_losses_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this, node] {
-    Machine* machine = FindMachine(node);
-    if (machine == nullptr || machine->gpu_count() == 0) return;
-    const int gpu = static_cast<int>(random_.Below(machine->gpu_count()));
-    machine->LoseGpu(gpu);
-    constexpr double kLongestLoss = 90;  // seconds
-    const Time back = clock_.Now() + FromSeconds(random_.Uniform() * kLongestLoss);
-    queue_.At(std::min(back, faults_.until()), [this, node, gpu] {
-      if (Machine* there = FindMachine(node)) there->RestoreGpu(gpu);
-    });
-    ScheduleLosses(node);
-  });
-}
-
-void World::ScheduleDaemonLosses(const std::string& node) {
-  const double per_hour = faults_.rates().daemon_losses_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this, node] {
-    Machine* machine = FindMachine(node);
-    if (machine == nullptr || machine->gpu_count() == 0) return;
-    const int gpu = static_cast<int>(random_.Below(machine->gpu_count()));
-    machine->LoseDaemon(gpu);
-    constexpr double kLongestOutage = 60;  // seconds
-    const Time back = clock_.Now() + FromSeconds(random_.Uniform() * kLongestOutage);
-    queue_.At(std::min(back, faults_.until()), [this, node, gpu] {
-      if (Machine* there = FindMachine(node)) there->RestoreDaemon(gpu);
-    });
-    ScheduleDaemonLosses(node);
-  });
-}
-
-void World::ScheduleRivals() {
-  const double per_hour = faults_.rates().rival_binds_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this] {
-    BindAsRival();
-    ScheduleRivals();
-  });
-}
-
-// It places by what the API server holds, and asks for no cut.
-void World::BindAsRival() {
-  const auto pods = Pods();
-  std::vector<std::shared_ptr<const cluster::Pod>> waiting;
-  std::ranges::copy_if(pods, std::back_inserter(waiting), [](const auto& pod) {
-    return pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
-  });
-  if (waiting.empty()) return;
-  const auto& pod = waiting[random_.Below(waiting.size())];
-  const auto snapshot = cluster::ClusterSnapshot::Build(Nodes(), pods, catalogue_);
-  const auto decision = framework_.Schedule(*pod, snapshot, {});
-  if (decision.node == nullptr || !faults_.Strike(1)) return;
-  const std::string& node = decision.node->node->meta.name;
-  rival_at_[node] = clock_.Now();
-  quotas_.SeeRival(clock_.Now());
-  const Status bound = client_.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
-  log_.Note("rival", fmt::format("binds {} to {}: {}", pod->Key(), node, bound.ToString()));
-}
+Status World::AddPool(const PoolSpec& spec) { return infrastructure_.Add(spec); }
 
 // It stays where it is, and if it is `scheduled` there now, there was room for it.
 void World::CheckBinding(const cluster::Pod& pod, bool scheduled) {
@@ -238,6 +165,53 @@ void World::StartControllers(kube::Transport* api) {
     gangs_.Asked(fmt::format("{}/{}", FindString(binding, "metadata", "namespace"),
                              FindString(binding, "metadata", "name")));
   });
+  if (options_.autoscaler) StartAutoscaler(way);
+}
+
+void World::StartAutoscaler(kube::Transport& way) {
+  controllers::AutoscalerConfig config = *options_.autoscaler;
+  constexpr const char* kImage = "registry.k8s.io/pause:3.9";
+  for (std::string* image : {&config.relocations.image, &config.signal.image}) {
+    if (image->empty()) *image = kImage;
+  }
+  for (const std::string* ns : {&config.relocations.ns, &config.signal.ns}) {
+    const Json object = {
+        {"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", *ns}}}};
+    (void)client_.Create(kube::kNamespaces, "", object);  // there already is as good
+  }
+  autoscaler_host_ = std::make_unique<Controller>(
+      "autoscaler",
+      [this, config] {
+        return std::make_unique<controllers::Autoscaler>(config, framework_, catalogue_);
+      },
+      way, *this, controllers::WatchingForAutoscaler());
+  autoscaler_host_->transport.SetIntercept(
+      [this](const kube::ApiRequest& request) { return InterceptAutoscaler(request); });
+}
+
+std::optional<kube::ApiResponse> World::InterceptAutoscaler(const kube::ApiRequest& request) {
+  if (request.method == "POST" && request.path.ends_with("/eviction")) {
+    const std::vector<std::string_view> parts = Split(request.path, '/');
+    // /api/v1/namespaces/NS/pods/NAME/eviction
+    constexpr size_t kNamespace = 4, kName = 6;
+    if (parts.size() > kName && options_.check_invariants) {
+      pods_.Pump(client_, clock_.Now());
+      moves_.Asked(kube::KeyOf(parts[kNamespace], parts[kName]),
+                   FindString(request.body, "deleteOptions", "preconditions", "uid"), clock_.Now());
+      JudgeMoves();
+    }
+  }
+  if (!infrastructure_.Refuses(request.path)) return std::nullopt;
+  return kube::ApiResponse{503, JsonObject{{"kind", "Status"},
+                                           {"apiVersion", "v1"},
+                                           {"status", "Failure"},
+                                           {"message", "it cannot be scaled now (injected)"},
+                                           {"reason", "ServiceUnavailable"},
+                                           {"code", 503}}};
+}
+
+void World::JudgeMoves() {
+  for (std::string& problem : moves_.TakeProblems()) Violation(std::move(problem));
 }
 
 void World::RunUntil(Time end) {
@@ -256,6 +230,7 @@ void World::SkipTo(Time end) {
   while (queue_.Due(clock_.Now())) queue_.RunNext();
   SettleMachines();
   UntilNothingIsDone([this] { return Step({&keeper_, nullptr}); });
+  UntilNothingIsDone([this] { return Step({&infrastructure_, nullptr}); });
   constexpr size_t kNodesPerSkip = 100;
   constexpr size_t kLongestRest = 10;
   const size_t rest = std::clamp<size_t>(machines_.size() / kNodesPerSkip, 1, kLongestRest);
@@ -274,7 +249,9 @@ std::optional<Time> World::NextTime() const {
   }
   consider(partitioner_host_ ? &partitioner_host_->process : nullptr);
   consider(scheduler_host_ ? &scheduler_host_->process : nullptr);
+  consider(autoscaler_host_ ? &autoscaler_host_->process : nullptr);
   consider(&keeper_);
+  consider(&infrastructure_);
   return next;
 }
 
@@ -283,6 +260,7 @@ void World::Settle() {
     std::vector<Acting> actors = OnNodes();
     for (const Acting& controller : Controllers()) actors.push_back(controller);
     actors.push_back({&keeper_, nullptr});
+    if (infrastructure_.any()) actors.push_back({&infrastructure_, nullptr});
     return Round(std::move(actors));
   });
 }
@@ -321,6 +299,7 @@ std::vector<World::Acting> World::Controllers() {
   std::vector<Acting> actors;
   if (partitioner_host_) actors.push_back({&partitioner_host_->process, nullptr});
   if (scheduler_host_) actors.push_back({&scheduler_host_->process, nullptr});
+  if (autoscaler_host_) actors.push_back({&autoscaler_host_->process, nullptr});
   return actors;
 }
 
@@ -346,6 +325,7 @@ void World::AfterStep(Machine* machine) {
   if (!options_.check_invariants) return;
   nodes_.Pump(client_, clock_.Now());
   pods_.Pump(client_, clock_.Now());
+  JudgeMoves();
   if (machine == nullptr) return JudgeGangs();
   for (std::string& problem : CheckMachine(*machine, clock_.Now())) Violation(std::move(problem));
 }
@@ -391,12 +371,19 @@ void World::Violation(std::string what) {
 // Its node object was deleted: the machine goes away at the end of the round.
 void World::RemoveMachine(const std::string& name) {
   if (Machine* machine = FindMachine(name)) machine->kubelet().Remove();
-  const auto spec = specs_.find(name);
-  if (!options_.nodes_return || spec == specs_.end()) return;
-  queue_.At(clock_.Now() + *options_.nodes_return, [this, spec] {
-    if (machines_.contains(spec->first)) return;
+  if (!options_.nodes_return) return infrastructure_.SeeLost(name);
+  queue_.At(clock_.Now() + *options_.nodes_return, [this, name] {
+    const auto spec = specs_.find(name);
+    if (machines_.contains(name) || spec == specs_.end()) return;
     if (const Status joined = AddNode(spec->second); !joined.ok()) Violation(joined.ToString());
   });
+}
+
+// Its pods go with it.
+void World::RemoveForGood(const std::string& node) {
+  specs_.erase(node);
+  if (client_.Delete(kube::kNodes, "", node).ok()) return;
+  if (Machine* machine = FindMachine(node)) machine->kubelet().Remove();  // it has yet to register
 }
 
 std::vector<std::shared_ptr<const cluster::Pod>> World::Pods() {
@@ -428,6 +415,7 @@ Machine* World::FindMachine(std::string_view name) {
 Process* World::FindProcess(std::string_view name) {
   if (name == "partitioner") return partitioner_host_ ? &partitioner_host_->process : nullptr;
   if (name == "scheduler") return scheduler_host_ ? &scheduler_host_->process : nullptr;
+  if (name == "autoscaler") return autoscaler_host_ ? &autoscaler_host_->process : nullptr;
   if (!name.starts_with("agent ")) return nullptr;
   Machine* machine = FindMachine(name.substr(6));
   return machine == nullptr ? nullptr : machine->agent();
@@ -443,6 +431,12 @@ const controllers::Scheduler* World::scheduler() const {
   return scheduler_host_ == nullptr
              ? nullptr
              : static_cast<const controllers::Scheduler*>(scheduler_host_->process.reconciler());
+}
+
+const controllers::Autoscaler* World::autoscaler() const {
+  return autoscaler_host_ == nullptr
+             ? nullptr
+             : static_cast<const controllers::Autoscaler*>(autoscaler_host_->process.reconciler());
 }
 
 }  // namespace nos::sim

@@ -19,13 +19,16 @@
 #include <string>
 #include <vector>
 
+#include "controllers/autoscaler.h"
 #include "controllers/partitioner.h"
 #include "controllers/scheduler.h"
 #include "scheduling/framework.h"
 #include "sim/apiserver/api_server.h"
 #include "sim/world/eviction_judge.h"
 #include "sim/world/gang_judge.h"
+#include "sim/world/infrastructure.h"
 #include "sim/world/machine.h"
+#include "sim/world/move_judge.h"
 #include "sim/world/pod_keeper.h"
 #include "sim/world/quota_judge.h"
 #include "sim/world/slice_webhook.h"
@@ -49,6 +52,8 @@ struct WorldOptions {
   bool check_invariants = true;
   // That node annotations can be read, too: not where someone writes broken ones on purpose.
   bool check_annotations = false;
+  // With an autoscaler; its placeholders' namespace is made, and their image is set if it is not.
+  std::optional<controllers::AutoscalerConfig> autoscaler;
 };
 
 class World {
@@ -61,6 +66,9 @@ class World {
 
   // Error: kInvalid, kAlreadyExists.
   Status AddNode(const NodeSpec& spec);
+  // Nodes of it come and go from now on, as its scaled object says; see infrastructure().
+  // Error: kInvalid, kAlreadyExists.
+  Status AddPool(const PoolSpec& spec);
   // Runs until every node is registered, its agent has reported, and pods hold the instances that
   // the specs call used. Error: kDeadline when that does not come about.
   Status Boot();
@@ -105,11 +113,15 @@ class World {
   const std::map<std::string, std::unique_ptr<Machine>, std::less<>>& machines() const {
     return machines_;
   }
-  // "partitioner", "scheduler", "agent NODE"; null: no such process.
+  // "partitioner", "scheduler", "autoscaler", "agent NODE"; null: no such process.
   Process* FindProcess(std::string_view name);
   // Null before StartControllers and while they are dead.
   const controllers::Partitioner* partitioner() const;
   const controllers::Scheduler* scheduler() const;
+  const controllers::Autoscaler* autoscaler() const;
+  // What stands behind the pools; without any, it does nothing.
+  Infrastructure& infrastructure() { return infrastructure_; }
+  const MoveJudge& moves() const { return moves_; }
   int recreated() const { return keeper_.recreated(); }
   // To be told of the gangs that it is to judge the scheduler's treatment of.
   GangJudge& gangs() { return gangs_; }
@@ -151,6 +163,10 @@ class World {
   bool HoldersRun();
   void CreateHolders();
   void RemoveMachine(const std::string& name);
+  void RemoveForGood(const std::string& node);
+  void StartAutoscaler(kube::Transport& way);
+  std::optional<kube::ApiResponse> InterceptAutoscaler(const kube::ApiRequest& request);
+  void JudgeMoves();
 
   WorldOptions options_;
   const gpu::Catalogue& catalogue_;
@@ -178,8 +194,10 @@ class World {
   uint64_t judged_decisions_ = 0;  // of the partitioner
   QuotaJudge quotas_;
   EvictionJudge evictions_{quotas_};
+  MoveJudge moves_;
+  Infrastructure infrastructure_;
   struct Controller;
-  std::unique_ptr<Controller> partitioner_host_, scheduler_host_;
+  std::unique_ptr<Controller> partitioner_host_, scheduler_host_, autoscaler_host_;
   std::vector<std::string> violations_;
   uint64_t steps_ = 0, skips_ = 0;
   std::string busy_;  // who acted last
