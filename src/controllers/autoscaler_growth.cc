@@ -32,9 +32,9 @@ bool MayBeHelpedByRoom(std::string_view code) {
          code == "SearchEnded";
 }
 
+// Without a node of its own: it does not run, and is none to be moved.
 void BindPlanned(const planning::PodOutcome& outcome, cluster::ClusterSnapshot& picture) {
   auto bound = std::make_shared<cluster::Pod>(*outcome.pod);
-  bound->node_name = outcome.node;
   bound->promised.clear();
   for (const planning::AssignedDevice& device : outcome.devices) {
     bound->promised.push_back({device.gpu, device.placement, device.model});

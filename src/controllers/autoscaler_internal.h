@@ -147,7 +147,6 @@ class Autoscaler::Impl {
   // autoscaler_moves.cc
   void Relieve(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
                cluster::ClusterSnapshot& picture);
-  bool Affordable(const std::vector<planning::Move>& moves) const;
   bool StartMoves(Look& look, const cluster::Pod& pod, const planning::Relief& relief);
   // autoscaler_shrink.cc
   void Shrink(Look& look, const Demand& demand, const cluster::ClusterSnapshot& picture);

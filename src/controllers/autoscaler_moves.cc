@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
@@ -33,6 +34,15 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
     return total < config_.moves_per_hour && !demand.busy.contains(pod.Key()) &&
            by_namespace[pod.meta.ns] < config_.moves_per_namespace;
   };
+  using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
+  moves.may_move_together = [&](Pods pods) {
+    std::map<std::string, int> more;
+    for (const Pod& pod : pods) ++more[pod->meta.ns];
+    return total + static_cast<int>(pods.size()) <= config_.moves_per_hour &&
+           std::ranges::all_of(more, [&](const auto& of) {
+             return by_namespace[of.first] + of.second <= config_.moves_per_namespace;
+           });
+  };
   moves.take = [&](const cluster::Pod& pod) {
     ++total;
     ++by_namespace[pod.meta.ns];
@@ -43,7 +53,6 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
   std::set<int> relieved;
   for (const planning::Relief& relief : plan.reliefs) {
     const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(relief.pod)];
-    if (!Affordable(relief.moves)) continue;
     const Time due = WaitingSince(pod, look.now) + config_.move_after;
     if (look.now < due) {
       DecideBy(due);
@@ -52,6 +61,11 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
     }
     relieved.insert(relief.pod);
   }
+  // What moves leave is room for others, too.
+  const bool all = relieved.size() == plan.reliefs.size();
+  for (const planning::NotRelieved& other : plan.others) {
+    if (all && other.reason.code == "HasRoom") relieved.insert(other.pod);
+  }
   if (relieved.empty()) return;
   unserved = Without(unserved, relieved);
   picture = std::move(plan.after);
@@ -59,17 +73,6 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
     look.filled.insert(relief.node);
     for (const planning::Move& move : relief.moves) look.filled.insert(move.to);
   }
-}
-
-bool Autoscaler::Impl::Affordable(const std::vector<planning::Move>& moves) const {
-  const auto count = [&](const std::string& ns) {
-    return std::ranges::count(moved_, ns, &std::pair<Time, std::string>::second) +
-           std::ranges::count_if(moves, [&](const auto& m) { return m.pod->meta.ns == ns; });
-  };
-  return static_cast<int>(moved_.size() + moves.size()) <= config_.moves_per_hour &&
-         std::ranges::all_of(moves, [&](const planning::Move& move) {
-           return count(move.pod->meta.ns) <= config_.moves_per_namespace;
-         });
 }
 
 bool Autoscaler::Impl::StartMoves(Look& look, const cluster::Pod& pod,
