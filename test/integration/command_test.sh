@@ -444,8 +444,8 @@ grep -q "^node-1 gpu 0 H100-80GB   " "$work/out" || fail "the board's own name"
 
 # Pools grow for a burst, and shrink when it is over.
 call 0 "$nos" sandbox --speed 1000 --for 700 --workload "$(dirname "$readme")/examples/bursty"
-grep -q "infrastructure: a100-2 joins: OK" "$work/out" || fail "a pool grows for a burst"
-grep -q "infrastructure: h100-1 joins: OK" "$work/out" || fail "a pool grows from zero"
+grep -q "infrastructure: a100-2 joins: ok" "$work/out" || fail "a pool grows for a burst"
+grep -q "infrastructure: h100-1 joins: ok" "$work/out" || fail "a pool grows from zero"
 grep -qE "^pool a100 +1 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to its minimum"
 grep -qE "^pool h100 +0 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to zero"
 
