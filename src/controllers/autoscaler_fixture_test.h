@@ -60,6 +60,7 @@ class AutoscalerTest : public ::testing::Test {
               {"max", max},
               {"startSeconds", 60},
               {"nodeSelector", {{"pool", name}}},
+              {"deleteAnnotation", "infra.example/goes"},
               {"scaleTargetRef",
                {{"apiVersion", "infra.example/v1"},
                 {"kind", "Fleet"},

@@ -10,12 +10,14 @@
 
 namespace nos::controllers {
 
-// Nobody can tell its pool, it is not this one's to take away, or pods that wait have room there.
+// Not where pods that wait have room, nor where its pool cannot be told, or cannot be told which.
 bool Autoscaler::Impl::MayGo(const Look& look, const cluster::NodeInfo& node) const {
   if (look.filled.contains(node.node->meta.name)) return false;
   const auto own = std::ranges::find_if(
       look.pools, [&](const Pool& pool) { return cluster::IsOf(*pool.pool, *node.node); });
   if (own == look.pools.end() || own->pool->signal != cluster::PoolSignal::kNone) return false;
+  // Whoever makes its nodes would choose another one, and who runs there.
+  if (own->pool->webhook.empty() && own->pool->delete_annotation.empty()) return false;
   const auto emptied = std::ranges::count_if(look.removals, [&](const auto& item) {
     return item.second.pool == own->pool->meta.name && !IsTold(item.second, *own->known);
   });

@@ -46,6 +46,16 @@ TEST_F(AutoscalerShrinkTest, NotWhenItIsTurnedOff) {
   EXPECT_EQ(Wanted("a"), 1);
 }
 
+TEST_F(AutoscalerShrinkTest, WhereNoNodeCanBeNamedNoneGoes) {
+  Pool("a", "1", 5, 0, 1);
+  Change("nodepools", "a",
+         [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
+  Nodes(1);
+  Run(hours(1));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_TRUE(Marked().empty());
+}
+
 TEST_F(AutoscalerShrinkTest, PodsThatWaitInVainForNodesStopIt) {
   Pool("a", "1", 5, 0, 2);
   Nodes(2);
