@@ -135,6 +135,8 @@ DecisionRow RowOf(const controllers::Decision& decision, Time started) {
 DecisionRow RowOf(const controllers::ScalingDecision& decision, Time started) {
   DecisionRow row{decision.time - started, "autoscaler", {}, decision.pods, decision.message};
   if (!decision.pool.empty()) row.subject = "pool " + decision.pool;
+  const std::string said = row.subject + ": ";  // once is enough
+  if (row.note.starts_with(said)) row.note.erase(0, said.size());
   return row;
 }
 

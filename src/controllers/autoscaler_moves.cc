@@ -51,8 +51,18 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
   planning::MovePlan plan =
       planning::PlanMoves(picture, unserved.pods, frameworks_, options, moves);
   std::set<int> relieved;
+  std::set<std::string, std::less<>> closed, targets;  // nodes
   for (const planning::Relief& relief : plan.reliefs) {
     const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(relief.pod)];
+    // While pods move away from a node, no place is had there.
+    const bool crosses = std::ranges::any_of(relief.moves, [&](const planning::Move& move) {
+      return closed.contains(move.to) || closed.contains(move.from) || targets.contains(move.from);
+    });
+    if (crosses) continue;
+    for (const planning::Move& move : relief.moves) {
+      closed.insert(move.from);
+      targets.insert(move.to);
+    }
     const Time due = WaitingSince(pod, look.now) + config_.move_after;
     if (look.now < due) {
       DecideBy(due);

@@ -12,7 +12,7 @@ namespace nos::controllers {
 
 // Not where pods that wait have room, nor where its pool cannot be told, or cannot be told which.
 bool Autoscaler::Impl::MayGo(const Look& look, const cluster::NodeInfo& node) const {
-  if (look.filled.contains(node.node->meta.name)) return false;
+  if (look.filled.contains(node.node->meta.name) || MovesAwayOf(*node.node)) return false;
   const auto own = std::ranges::find_if(
       look.pools, [&](const Pool& pool) { return cluster::IsOf(*pool.pool, *node.node); });
   if (own == look.pools.end() || own->pool->signal != cluster::PoolSignal::kNone) return false;

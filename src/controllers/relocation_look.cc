@@ -16,8 +16,6 @@ using scheduling::PodText;
 
 // Clocks of those who lead one after the other differ by less.
 constexpr Duration kMostSkew = std::chrono::minutes(1);
-// Caches show by then what was written before.
-constexpr Duration kSettle = std::chrono::seconds(10);
 
 // Why it has no node yet, as schedulers say.
 std::string WhyWaits(const cluster::Pod& placeholder) {

@@ -25,10 +25,10 @@ bool IsGone(const Status& status) {
 
 std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
 
-Result<Json> PatchNode(const cluster::Node& node, Json mark, Json unschedulable,
-                       kube::Client& client) {
+Result<Json> PatchNode(const cluster::Node& node, std::string_view key, Json mark,
+                       Json unschedulable, kube::Client& client) {
   JsonObject annotations;
-  annotations[kRemoval] = std::move(mark);
+  annotations[key] = std::move(mark);
   JsonObject metadata = {{"annotations", std::move(annotations)},
                          {"resourceVersion", node.meta.resource_version}};
   JsonObject patch = {{"metadata", std::move(metadata)}};
@@ -39,13 +39,23 @@ Result<Json> PatchNode(const cluster::Node& node, Json mark, Json unschedulable,
 }  // namespace
 
 Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client) {
-  return PatchNode(node, Json(WriteRemoval(removal)), Json(true), client);
+  return PatchNode(node, kRemoval, Json(WriteRemoval(removal)), Json(true), client);
+}
+
+Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, kube::Client& client) {
+  return PatchNode(node, kMovesAway, Json(WriteMovesAway(mark)), Json(true), client);
+}
+
+Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client) {
+  const auto mark = MovesAwayOf(node);
+  const bool cordoned = node.unschedulable && (!mark || mark->was_cordoned);
+  return PatchNode(node, kMovesAway, Json(nullptr), cordoned ? Json(true) : Json(nullptr), client);
 }
 
 Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client) {
   const auto removal = RemovalOf(node);
   const bool cordoned = removal && removal->was_cordoned && node.unschedulable;
-  return PatchNode(node, Json(nullptr), cordoned ? Json(true) : Json(nullptr), client);
+  return PatchNode(node, kRemoval, Json(nullptr), cordoned ? Json(true) : Json(nullptr), client);
 }
 
 Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client) {
@@ -79,6 +89,7 @@ Outcome RelocationSteps::All() {
   for (Moving* moving : order) GoOn(*moving);
   AwaitSuccessors();
   ReleasePlaces();
+  ReopenNodes();
   Forget();
   Outcome outcome = Outcome::Failed(error_);
   if (due_) outcome.again = std::max<Duration>(*due_ - now_, Duration(0));
@@ -270,7 +281,11 @@ Time RelocationSteps::WaitsUntil(const Place& place) {
 
 // What is told to the others first is known after a crash, too.
 void RelocationSteps::ReleasePlaces() {
-  for (const Release& release : released_) gone_.insert(release.place->pod->Key());
+  for (const Release& release : released_) {
+    gone_.insert(release.place->pod->Key());
+    if (release.successor.empty()) continue;
+    memory_[release.place->what.id].successors.insert(release.successor);
+  }
   bool told = true;
   for (auto& [id, moving] : scene_.moving) {
     for (Place& place : moving.places) {

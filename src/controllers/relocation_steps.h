@@ -16,8 +16,14 @@ namespace nos::controllers {
 // Return the node as it is then.
 Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client);
 Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client);
+// The same of nodes that pods move away from.
+Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, kube::Client& client);
+Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client);
 // The pod of this uid, if there is one of this name still.
 Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client);
+
+// Caches show by then what was written before.
+inline constexpr Duration kSettle = std::chrono::seconds(10);
 
 class RelocationSteps {
  public:
@@ -71,6 +77,9 @@ class RelocationSteps {
   // Whether it is written what those that are released now were of use for.
   bool TellOf(Place& place);
   void SeeWhetherEmpty(Moving& moving);
+  // Nodes that pods have moved away from take pods again.
+  void ReopenNodes();
+  Time ReopensAt(const MovesAway& mark, const std::set<std::string_view>& homeless);
   void Forget();
 
   // Not all of it may be seen yet.

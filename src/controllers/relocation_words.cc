@@ -68,6 +68,14 @@ Status TakeList(const Json& object, std::string_view key, std::vector<std::strin
   return Status::Ok();
 }
 
+Status TakeCordoned(const Json& object, bool& to) {
+  const Json* cordoned = Find(object, "cordoned");
+  if (cordoned == nullptr) return Status::Ok();
+  if (!cordoned->is_bool()) return Invalid("cordoned: is neither true nor false");
+  to = cordoned->get_bool();
+  return Status::Ok();
+}
+
 // The last ones, as many as are read again.
 JsonArray ListOf(const std::vector<std::string>& names) {
   JsonArray list;
@@ -137,11 +145,34 @@ Result<Removal> ReadRemoval(std::string_view text) {
     NOS_RETURN_IF_ERROR(TakeNumber(object, "wanted", 0, INT32_MAX, wanted));
     removal.wanted = wanted;
   }
-  if (const Json* cordoned = Find(object, "cordoned")) {
-    if (!cordoned->is_bool()) return Invalid("cordoned: is neither true nor false");
-    removal.was_cordoned = cordoned->get_bool();
-  }
+  NOS_RETURN_IF_ERROR(TakeCordoned(object, removal.was_cordoned));
   return removal;
+}
+
+std::string WriteMovesAway(const MovesAway& mark) {
+  JsonObject object = {{"id", mark.id}, {"for", mark.for_pod}, {"since", FormatTime(mark.since)}};
+  if (mark.was_cordoned) object["cordoned"] = true;
+  return WriteJson(object);
+}
+
+Result<MovesAway> ReadMovesAway(std::string_view text) {
+  NOS_ASSIGN(const Json object, ReadObject(text));
+  MovesAway mark;
+  NOS_RETURN_IF_ERROR(TakeText(object, "id", true, mark.id));
+  if (!IsRelocationId(mark.id)) return Invalid("id: is not one of a relocation");
+  NOS_RETURN_IF_ERROR(TakeText(object, "for", true, mark.for_pod));
+  if (!IsKey(mark.for_pod)) return Invalid("for: is not namespace/name");
+  NOS_RETURN_IF_ERROR(TakeTime(object, "since", mark.since));
+  NOS_RETURN_IF_ERROR(TakeCordoned(object, mark.was_cordoned));
+  return mark;
+}
+
+std::optional<MovesAway> MovesAwayOf(const cluster::Node& node) {
+  const auto text = node.meta.annotations.find(kMovesAway);
+  if (text == node.meta.annotations.end()) return std::nullopt;
+  auto mark = ReadMovesAway(text->second);
+  if (!mark.ok()) return std::nullopt;
+  return *std::move(mark);
 }
 
 std::optional<Removal> RemovalOf(const cluster::Node& node) {

@@ -64,6 +64,29 @@ RelocationNote NoteOf(const Relocation& relocation, RelocationNote::Kind kind) {
   return note;
 }
 
+// Cordons what pods move away from, for one that waits. Returns the nodes as they are then. Of an
+// error Step makes good what was done.
+Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation, const View& view,
+                                                kube::Client& client, Time now) {
+  std::vector<cluster::Node> closed;
+  if (relocation.for_pod.empty()) return closed;
+  std::set<std::string> names;
+  for (const planning::Move& move : relocation.moves) names.insert(move.from);
+  for (const std::string& name : names) {
+    const auto node = view.nodes.Get(name);
+    if (node == nullptr) return NotFound(fmt::format("node {} is gone", name));
+    const auto& annotations = node->meta.annotations;
+    if (annotations.contains(kRemoval) || annotations.contains(kMovesAway)) {
+      return Status(Code::kConflict, fmt::format("other pods move away from node {}", name));
+    }
+    const MovesAway mark{relocation.id, relocation.for_pod, now, node->unschedulable};
+    NOS_ASSIGN(const Json written, MarkNode(*node, mark, client));
+    NOS_ASSIGN(cluster::Node as_it_is, cluster::DecodeNode(written));
+    closed.push_back(std::move(as_it_is));
+  }
+  return closed;
+}
+
 std::string WhatIsStarted(const Relocation& relocation) {
   const std::string what =
       relocation.node.empty()
@@ -92,6 +115,9 @@ Status Relocations::Start(const Relocation& relocation, const View& view, kube::
   if (!relocation.node.empty()) {
     const auto known = view.nodes.Get(relocation.node);
     if (known == nullptr) return NotFound(fmt::format("node {} is gone", relocation.node));
+    if (known->meta.annotations.contains(kMovesAway)) {
+      return Status(Code::kConflict, fmt::format("pods move away from node {}", relocation.node));
+    }
     if (RemovalOf(*known)) {
       return Invalid(fmt::format("node {} is on its way out already", relocation.node));
     }
@@ -103,6 +129,7 @@ Status Relocations::Start(const Relocation& relocation, const View& view, kube::
     NOS_ASSIGN(const Json written, MarkNode(*known, removal, client));
     NOS_ASSIGN(node, cluster::DecodeNode(written));
   }
+  NOS_ASSIGN(const std::vector<cluster::Node> sources, CloseSources(relocation, view, client, now));
   RelocationNote started = NoteOf(relocation, RelocationNote::Kind::kStarted);
   started.message = WhatIsStarted(relocation);
   notes_.push_back(std::move(started));
@@ -123,6 +150,7 @@ Status Relocations::Start(const Relocation& relocation, const View& view, kube::
     (void)DeletePlaceholder(meta, client);
   }
   if (node) (void)Keep(*node, client);
+  for (const cluster::Node& source : sources) (void)ReopenNode(source, client);
   RelocationMemory& memory = memory_[relocation.id];
   memory.seen = now;
   memory.told_off = true;
@@ -165,6 +193,10 @@ std::set<std::string, std::less<>> Relocations::Busy(const View& view) const {
     busy.insert(what->pod);
     if (!what->for_pod.empty()) busy.insert(what->for_pod);
   }
+  const auto nodes = view.nodes.Snapshot();
+  for (const auto& node : *nodes) {
+    if (const auto mark = MovesAwayOf(*node)) busy.insert(mark->for_pod);
+  }
   return busy;
 }
 
@@ -178,6 +210,7 @@ int Relocations::Count(const View& view) const {
   for (const auto& node : *nodes) {
     const auto removal = RemovalOf(*node);
     if (removal && removal->state == Removal::State::kEmptying) ids.insert(removal->id);
+    if (const auto mark = MovesAwayOf(*node)) ids.insert(mark->id);
   }
   return static_cast<int>(ids.size());
 }

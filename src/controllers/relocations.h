@@ -45,6 +45,10 @@ inline constexpr std::string_view kRemoval = "nos.nebuly.com/removal";
 // "to":"gpu-2","for":"ml/big"}; `for` is absent when a node is emptied. What else is in it:
 // PlaceFor (placeholder.h).
 inline constexpr std::string_view kPlaceFor = "nos.nebuly.com/place-for";
+// On a node that pods move away from for one that waits: JSON {"id":"r-7k2","for":"ml/big",
+// "since":"2026-01-01T00:00:00Z"}. It is cordoned until their successors have nodes, or they would
+// take the room that they made.
+inline constexpr std::string_view kMovesAway = "nos.nebuly.com/moves-away";
 // Label of placeholders, so that they are found.
 inline constexpr std::string_view kPlaceholder = "nos.nebuly.com/placeholder";
 
@@ -93,6 +97,19 @@ std::string WriteRemoval(const Removal& removal);
 Result<Removal> ReadRemoval(std::string_view text);
 // Of the node; none: it stays. What cannot be read counts as none.
 std::optional<Removal> RemovalOf(const cluster::Node& node);
+
+// A node that pods move away from, and stays.
+struct MovesAway {
+  std::string id, for_pod;
+  Time since{};
+  bool was_cordoned = false;  // by somebody else, before
+};
+std::string WriteMovesAway(const MovesAway& mark);
+// Error: kInvalid.
+Result<MovesAway> ReadMovesAway(std::string_view text);
+// Of the node; none: it has none, or none that can be read.
+std::optional<MovesAway> MovesAwayOf(const cluster::Node& node);
+
 bool IsPlaceholder(const cluster::Pod& pod);
 
 // What is known of a relocation beside what stands in the cluster. Losing it does no harm.
@@ -106,6 +123,8 @@ struct RelocationMemory {
   std::map<std::string, Eviction> evictions;  // by uid
   std::map<std::string, Time> missed;         // by uid of an evicted pod: since when it is gone
   Time seen{};                                // in the caches
+  std::set<std::string> successors;           // uids of those that were waited for
+  std::optional<Time> over;                   // since when it has no placeholders any more
 };
 
 class Relocations {

@@ -246,10 +246,11 @@ TEST_F(RelocationsTest, PodsThatEndSlowlyKeepTheirNodeFromBeingEmptied) {
   EXPECT_TRUE(w.IsEmptied());
 }
 
-TEST_F(RelocationsTest, PodsMakeRoomForAnotherWithoutACordon) {
+TEST_F(RelocationsTest, PodsThatMakeRoomForAnotherDoNotComeBackIntoIt) {
   w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");
-  EXPECT_FALSE(w.Node().unschedulable);
+  EXPECT_TRUE(w.Node().unschedulable) << "a successor would take the room";
+  EXPECT_FALSE(RemovalOf(w.Node()).has_value());
   w.Step();
   EXPECT_FALSE(w.Has("a"));
   EXPECT_TRUE(w.Has("b"));
@@ -258,6 +259,63 @@ TEST_F(RelocationsTest, PodsMakeRoomForAnotherWithoutACordon) {
   EXPECT_EQ(w.Places(), "");
   EXPECT_EQ(w.Told(Kind::kMoved, "ml/big"), 1);
   EXPECT_EQ(w.notes.back().for_pod, "ml/big");
+  w.Step();
+  EXPECT_TRUE(w.Node().unschedulable) << "a2 has no node yet";
+  EXPECT_TRUE(w.relocations->Busy(w.view).contains("ml/big"));
+  w.PutPod("a2", "gpu-2");
+  w.Step();
+  EXPECT_FALSE(w.Node().unschedulable);
+  EXPECT_FALSE(MovesAwayOf(w.Node()).has_value());
+  w.Pump();
+  EXPECT_TRUE(w.relocations->Busy(w.view).empty());
+}
+
+TEST_F(RelocationsTest, ASuccessorThatFindsNoPlaceDoesNotKeepTheNodeClosed) {
+  w.PutPod("big", "", {"Job", "job-1"});
+  w.StartAndHold({"a"}, "ml/big");
+  w.Step();
+  w.PutPod("a2", "");
+  w.Step();
+  w.Step();
+  ASSERT_TRUE(w.Node().unschedulable);
+  w.StepAfter(w.config.successor_deadline);
+  EXPECT_FALSE(w.Node().unschedulable);
+}
+
+TEST_F(RelocationsTest, ACrashDoesNotLeaveTheNodeClosed) {
+  w.PutPod("big", "", {"Job", "job-1"});
+  w.StartAndHold({"a"}, "ml/big");
+  w.Step();
+  w.PutPod("a2", "");
+  w.Step();
+  w.Restart();
+  w.Step();
+  ASSERT_TRUE(w.Node().unschedulable) << "who is waited for is not known any more";
+  w.StepAfter(w.config.successor_deadline);
+  w.StepAfter(w.config.successor_deadline);
+  EXPECT_FALSE(w.Node().unschedulable);
+}
+
+TEST_F(RelocationsTest, ANodeThatSomebodyHadCordonedStaysSoWhenPodsHaveMadeRoomThere) {
+  w.PutPod("big", "", {"Job", "job-1"});
+  w.PutNode("gpu-1", true);
+  ASSERT_TRUE(w.Start({"a"}, "r-1", "ml/big").ok());
+  w.Step();
+  w.PutPod("big", "gpu-3", {"Job", "job-1"});
+  w.Step();
+  w.Step();
+  EXPECT_FALSE(w.Node().meta.annotations.contains(kMovesAway));
+  EXPECT_TRUE(w.Node().unschedulable);
+}
+
+TEST_F(RelocationsTest, AMarkThatCannotBeReadIsTakenOff) {
+  Json node = *w.api.Find("nodes", "gpu-2");
+  MakeObject(node, "metadata", "annotations")[kMovesAway] = "{\"id\":7}";
+  MakeObject(node, "spec")["unschedulable"] = true;
+  w.api.Put(std::move(node));
+  w.Step();
+  EXPECT_FALSE(w.Node("gpu-2").meta.annotations.contains(kMovesAway));
+  EXPECT_TRUE(w.Node("gpu-2").unschedulable) << "nobody knows who did that";
 }
 
 TEST_F(RelocationsTest, NobodyMovesForAPodThatHasAPlace) {
@@ -278,10 +336,9 @@ TEST_F(RelocationsTest, PodsOnTheirWayAreBusyAndRelocationsAreCounted) {
   EXPECT_EQ(std::vector<std::string>(busy.begin(), busy.end()),
             (std::vector<std::string>{"ml/a", "ml/big"}));
   EXPECT_EQ(w.relocations->Count(w.view), 1);
-  ASSERT_TRUE(w.Start({"b"}, "r-2").ok());
+  EXPECT_EQ(w.Start({"b"}, "r-2").code(), Code::kConflict) << "pods move away from the node";
   w.Pump();
-  EXPECT_EQ(w.relocations->Count(w.view), 2);
-  EXPECT_TRUE(w.relocations->Busy(w.view).contains("ml/b"));
+  EXPECT_EQ(w.relocations->Count(w.view), 1);
 }
 
 TEST_F(RelocationsTest, ANodeIsKeptAsLongAsNobodyWasEvicted) {
