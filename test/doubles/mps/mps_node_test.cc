@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "controllers/agent.h"
@@ -308,6 +309,47 @@ TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
   api_.Put(node);
   RunAgent();
   EXPECT_THAT(results_.back(), HasSubstr("GpuUnhealthy"));
+}
+
+// While its daemon ends, the GPU has a condition, and no target.
+TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
+  device::MpsGpus shares(gpus_);
+  device::PlainGpus all(shares);
+  controllers::AgentExtras extras{&board_, nullptr, true, mps_.get()};
+  extras.gives_whole = true;
+  PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
+                     {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
+  controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
+  controllers::Runner runner(agent, api_, controllers::ForNode("n"));
+  const auto run = [&](device::MpsState::Phase phase) {
+    EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(60)));
+    ASSERT_TRUE(Await([&] {
+      const auto states = mps_->States();
+      return std::ranges::all_of(states, [&](const auto& one) { return one.phase == phase; });
+    }));
+  };
+  using enum device::MpsState::Phase;
+  for (int times = 0; times < 3; ++times) run(kServing);
+  ASSERT_EQ(mps_->States().size(), 1U);
+  const std::string log = folder_ + "/log/" + mps_->States()[0].gpu_uuid + "/control.log";
+
+  PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "2"},
+                     {"nos.nebuly.com/spec-layout-0", "1g.18gb@6"}});
+  run(kLeaving);
+  for (int times = 0; times < 3; ++times) run(kServing);  // or none is there
+  EXPECT_EQ(mps_->States().size(), 0U);
+  ASSERT_EQ(gpus_.Truth(0).size(), 1U);
+  EXPECT_EQ(gpus_.Truth(0)[0].profile, "1g.18gb");
+  EXPECT_EQ(controllers::testing::NodeAnnotation(api_, "n", "partitioning-result"),
+            R"({"plan":"2","outcome":"applied"})");
+  EXPECT_THAT(controllers::testing::EventsOf(api_),
+              testing::Not(HasSubstr("PartitioningIncomplete")));
+  std::ifstream file(log);
+  int starts = 0;
+  for (std::string line; std::getline(file, line);) {
+    starts += line.find("Starting control daemon") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(starts, 1);
 }
 
 // Nobody is given a part before its daemon serves, and the instance goes only when that has ended.
