@@ -18,6 +18,7 @@
 #include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
 #include "doubles/kubelet/kubelet_double.h"
+#include "gpu/shares.h"
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"
 #include "kubelet/testing/fake_kubelet.h"
@@ -393,7 +394,7 @@ TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
   ASSERT_EQ(mps_->States().size(), 1U);
   EXPECT_EQ(mps_->States()[0].gpu_uuid, mig);
   const int memory = model_.profile(*model_.FindProfile("3g.71gb")).memory_mib;
-  EXPECT_EQ(mps_->LimitMib(mig), memory / 2);
+  EXPECT_EQ(mps_->LimitMib(mig), (memory - gpu::kShareOverheadMib) / 2);
   EXPECT_TRUE(silent_.Offers(mig + "::mps2::1"));
   EXPECT_TRUE(silent_.offer().front().healthy);
   EXPECT_THAT(healthy, testing::IsEmpty());
