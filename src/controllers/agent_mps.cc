@@ -33,6 +33,17 @@ bool IsOverfull(const device::ObservedGpu& gpu, const NodeDevices& devices) {
          gpu.model != &gpu::SharesOf(info->share_gib, info->most_shares);
 }
 
+// GiB that a client of its daemon may have at most: a share that is more than the GPU may have by
+// now keeps it.
+int MostOf(const device::GpuInfo& info, const device::ObservedGpu* gpu) {
+  int most = info.share_gib;
+  if (gpu == nullptr) return most;
+  for (const device::GpuInstance& share : gpu->instances) {
+    most = std::max(most, device::ParseMpsProfile(share.profile).value_or(0));
+  }
+  return most;
+}
+
 }  // namespace
 
 // Whether its owner wants its GPUs shared by MPS; cluster::PartitioningOf says so only when they
@@ -206,7 +217,8 @@ void Agent::KeepDaemons(Round& round) {
     const bool left = leaves && !round.devices.unseen_shares && gpu != round.devices.gpus.end() &&
                       gpu->instances.empty();
     if (left) leave.insert(info.uuid);
-    if (!left) served.push_back({info.index, info.uuid, info.share_gib});
+    const auto* read = gpu == round.devices.gpus.end() ? nullptr : &*gpu;
+    if (!left) served.push_back({info.index, info.uuid, MostOf(info, read)});
   }
   leaving_ = std::move(leave);
   AddDividedInstances(round, served, undecided);

@@ -240,7 +240,7 @@ class RestartedAgentTest : public MpsNodeTest {
   // have settled.
   void RunAgent() {
     mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
-    device::MpsGpus shares(gpus_);
+    device::MpsGpus shares(gpus_, share_options_);
     controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
                              {&board_, nullptr, true, mps_.get()});
     controllers::Runner runner(agent, api_, controllers::ForNode("n"));
@@ -260,6 +260,7 @@ class RestartedAgentTest : public MpsNodeTest {
   kube::FakeApi api_;
   kubelet::FakeKubelet silent_;
   ManualClock clock_{Time(seconds(1'000'000))};
+  device::MpsGpusOptions share_options_;
   std::vector<std::string> results_;
 };
 
@@ -296,6 +297,17 @@ TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
   EXPECT_EQ(results_.back(), applied);
   EXPECT_THAT(controllers::testing::EventsOf(api_),
               testing::Not(HasSubstr("PartitioningIncomplete")));
+}
+
+TEST_F(RestartedAgentTest, AShareThatIsMoreThanItsGpuMayHaveNowKeepsItsLimit) {
+  const std::string uuid = gpus_.Info(0).uuid;
+  silent_.Assign({"ml", "a", "c", "nvidia.com/gpu-140gb", uuid + "::140::0"});
+  share_options_.overhead_mib = 16 * 1024;
+  PutNode("mps", {});
+  RunAgent();
+  const device::MpsTool tool(
+      {mps_options_.program, uuid, mps_->PipeFolder(uuid), folder_ + "/log", false});
+  EXPECT_EQ(tool.Ask("get_default_device_pinned_mem_limit 0", kLong).value(), "140G");
 }
 
 // Daemons answer whatever the GPU does.
