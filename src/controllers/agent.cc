@@ -32,6 +32,21 @@ bool IsRepair(const device::Operation& operation) {
   return operation.kind == device::Operation::Kind::kDestroy && operation.uuid.empty();
 }
 
+// Whether it still means what it was decided for: indexes change when a GPU has gone.
+bool IsThere(const device::Operation& operation, const NodeDevices& devices) {
+  if (operation.Switches()) {
+    return std::ranges::any_of(devices.infos, [&](const device::GpuInfo& info) {
+      return info.index == operation.gpu && info.uuid == operation.uuid;
+    });
+  }
+  return std::ranges::any_of(devices.gpus, [&](const device::ObservedGpu& gpu) {
+    return gpu.index == operation.gpu &&
+           std::ranges::any_of(gpu.instances, [&](const device::GpuInstance& instance) {
+             return instance.id == operation.instance_id && instance.uuid == operation.uuid;
+           });
+  });
+}
+
 std::string NameOf(device::Operation::Kind kind) {
   switch (kind) {
     case device::Operation::Kind::kCreate:
@@ -405,6 +420,7 @@ Result<bool> Agent::StillFree(const device::Operation& operation, Round& round,
                               kube::Client& client, Time now) {
   if (operation.kind == device::Operation::Kind::kCreate || IsRepair(operation)) return true;
   NOS_RETURN_IF_ERROR(LookPastCaches(round, client, now));
+  if (!IsThere(operation, round.devices)) return false;
   if (OnlyTakesBack(operation, round)) return true;
   for (const auto& [uuid, resource] : round.unwanted) {
     if (!InOffer(uuid)) awaited_by_.try_emplace(uuid, round.on_their_way[resource]);

@@ -1,6 +1,7 @@
 // Which GPUs of its node an agent has shared by MPS, and by which daemons.
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/log.h"
 #include "controllers/agent.h"
@@ -30,6 +31,17 @@ bool IsOverfull(const device::ObservedGpu& gpu, const NodeDevices& devices) {
   const auto info = std::ranges::find(devices.infos, gpu.index, &device::GpuInfo::index);
   return info != devices.infos.end() && info->share_gib > 0 &&
          gpu.model != &gpu::SharesOf(info->share_gib, info->most_shares);
+}
+
+// GiB that a client of its daemon may have at most: a share that is more than the GPU may have by
+// now keeps it.
+int MostOf(const device::GpuInfo& info, const device::ObservedGpu* gpu) {
+  int most = info.share_gib;
+  if (gpu == nullptr) return most;
+  for (const device::GpuInstance& share : gpu->instances) {
+    most = std::max(most, device::ParseMpsProfile(share.profile).value_or(0));
+  }
+  return most;
 }
 
 }  // namespace
@@ -189,6 +201,7 @@ void Agent::KeepDaemons(Round& round) {
   const bool hybrid = IsHybrid(*round.node), to_mps = WantsMps(*round.node) || hybrid;
   std::set<std::string> undecided = WereShared(round);
   std::vector<device::MpsGpu> served;
+  std::set<std::string> leave;
   for (const device::GpuInfo& info : round.devices.infos) {
     if (info.share_gib == 0) {
       if (to_mps && !hybrid) undecided.insert(info.uuid);
@@ -196,13 +209,18 @@ void Agent::KeepDaemons(Round& round) {
     }
     const auto gpu = std::ranges::find(round.devices.gpus, info.index, &device::ObservedGpu::index);
     const auto target = std::ranges::find(round.targets, info.index, &device::Target::gpu);
-    const bool leaves = hybrid ? target != round.targets.end() && target->model != nullptr &&
-                                     !target->model->counted()
-                               : !to_mps;
+    const bool otherwise =
+        target != round.targets.end() && target->model != nullptr && !target->model->counted();
+    // While its daemon ends the GPU counts as broken, hence has no target.
+    const bool ends = leaving_.contains(info.uuid) && round.devices.broken.contains(info.index);
+    const bool leaves = hybrid ? otherwise || ends : !to_mps;
     const bool left = leaves && !round.devices.unseen_shares && gpu != round.devices.gpus.end() &&
                       gpu->instances.empty();
-    if (!left) served.push_back({info.index, info.uuid, info.share_gib});
+    if (left) leave.insert(info.uuid);
+    const auto* read = gpu == round.devices.gpus.end() ? nullptr : &*gpu;
+    if (!left) served.push_back({info.index, info.uuid, MostOf(info, read)});
   }
+  leaving_ = std::move(leave);
   AddDividedInstances(round, served, undecided);
   if (const Status kept = extras_.daemons->Keep(served, undecided); !kept.ok()) {
     Log(LogLevel::kWarn, "a GPU has no MPS daemon", {{"error", kept.message()}});
@@ -232,21 +250,24 @@ bool Agent::IsServed(const std::string& gpu_uuid) const {
          });
 }
 
-// Whether its MPS daemon is about to serve, for the first time or taken over: no fault, then, if
-// nothing else is wrong with the GPU.
+// Whether its MPS daemon is about to serve, for the first time or taken over, or to end, or has
+// done so meanwhile: no fault, then, if nothing else is wrong with the GPU.
 bool Agent::IsBeingServed(int gpu) const {
   if (extras_.health == nullptr) return false;
-  const std::vector<device::HealthCondition> conditions = extras_.health->Conditions();
-  const bool faulty = std::ranges::any_of(conditions, [&](const device::HealthCondition& one) {
-    const bool meant = one.gpu == gpu && !one.instance && one.Disables();
-    return meant && one.kind != device::HealthCondition::Kind::kMps;
+  std::vector<device::HealthCondition> conditions = extras_.health->Conditions();
+  std::erase_if(conditions, [&](const device::HealthCondition& one) {
+    return one.gpu != gpu || one.instance || !one.Disables();
+  });
+  if (conditions.empty()) return true;
+  const bool faulty = std::ranges::any_of(conditions, [](const device::HealthCondition& one) {
+    return one.kind != device::HealthCondition::Kind::kMps;
   });
   if (faulty) return false;
   return extras_.daemons != nullptr &&
          std::ranges::any_of(extras_.daemons->States(), [&](const device::MpsState& state) {
            using enum device::MpsState::Phase;
            const bool first = state.phase == kStarting && state.starts <= 1;
-           return state.gpu == gpu && (first || state.phase == kServing);
+           return state.gpu == gpu && (first || state.phase == kServing || state.phase == kLeaving);
          });
 }
 

@@ -112,6 +112,14 @@ TEST_F(AgentMpsTest, ANewAgentKnowsTheSharesThatPodsHold) {
   EXPECT_EQ(Annotation("status-holders-0"), "10gb@0=ml/a");
 }
 
+TEST_F(AgentMpsTest, AGpuThatHasNoGibForSharesIsToldOfAndTriedNowAndThen) {
+  mps_options_.overhead_mib = 40 * 1024;
+  Start();
+  Run();
+  EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
+  EXPECT_THAT(Events(), HasSubstr("not one GiB for shares"));
+}
+
 TEST_F(AgentMpsTest, SharesThatAreMoreThanAGpuMayHaveNowKeepIt) {
   Run();
   Plan("7", {{0, "30gb@0,9gb@1"}});

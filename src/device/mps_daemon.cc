@@ -234,13 +234,16 @@ void MpsDaemon::Serve() {
 Status MpsDaemon::Look() {
   NOS_ASSIGN(const std::string list, tool_.Ask("get_server_list", options_.answer_within));
   std::vector<pid_t> pids = PidsIn(list);
+  std::ranges::sort(pids);
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   pids.resize(std::min(pids.size(), kMostServers));
   std::vector<Server> servers;
   int clients = 0;
   for (const pid_t pid : pids) {
     NOS_ASSIGN(Server server, ReadServer(pid));
+    if (!server.process.valid()) continue;
     clients += static_cast<int>(server.clients.size()) + (server.unseen_clients ? 1 : 0);
-    if (server.process.valid()) servers.push_back(std::move(server));
+    servers.push_back(std::move(server));
   }
   servers_ = std::move(servers);
   Update([&](MpsState& state) {
@@ -251,7 +254,8 @@ Status MpsDaemon::Look() {
 }
 
 Result<MpsDaemon::Server> MpsDaemon::ReadServer(pid_t pid) {
-  Server server{ProcessHandle(pid), {}, false};
+  Server server{tool_.FindServer(pid), {}, false};
+  if (!server.process.valid()) return server;
   const Result<std::string> list =
       tool_.Ask(fmt::format("get_client_list {}", pid), options_.answer_within);
   server.unseen_clients = !list.ok();

@@ -71,6 +71,12 @@ Status MpsGpus::EnableMps(int gpu) {
     return Invalid(fmt::format(
         "GPU {} is in MIG mode: it gives MPS shares only after that is switched off", gpu));
   }
+  if (CapacityOf(known.info) < 1) {
+    return Invalid(
+        fmt::format("GPU {} has {} MiB as the driver tells, of which {} are kept for the MPS "
+                    "server: that is not one GiB for shares",
+                    gpu, known.info.memory_mib, options_.overhead_mib));
+  }
   if (known.info.compute_mode != ComputeMode::kExclusiveProcess) {
     NOS_RETURN_IF_ERROR(backend_.SetComputeMode(gpu, ComputeMode::kExclusiveProcess));
   }

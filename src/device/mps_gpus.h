@@ -53,7 +53,8 @@ class MpsGpus : public Backend {
   // From now on the GPU has shares instead of instances, and one program at a time may use it: the
   // MPS server. To be called now and then while it shall be so, since the driver forgets
   // (Backend::SetComputeMode); does nothing when it is.
-  // Errors: kNotFound; kInvalid (MIG mode is on); those of SetComputeMode.
+  // Errors: kNotFound; kInvalid (MIG mode is on, or it has no GiB for shares); those of
+  // SetComputeMode.
   Status EnableMps(int gpu) override;
   // To be called when its MPS daemon has ended. Errors: kUnavailable while it has shares; those of
   // SetComputeMode.

@@ -30,6 +30,12 @@ std::vector<std::string> ProcWords(const fs::path& file) {
   return words;
 }
 
+// "" when it has ended, or is not ours to see.
+std::string NamespaceOf(const fs::path& process) {
+  std::error_code fault;
+  return fs::read_symlink(process / "ns/pid", fault).string();
+}
+
 bool Contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -125,6 +131,22 @@ std::vector<ProcessHandle> MpsTool::FindDaemons() const {
 
 std::vector<ProcessHandle> MpsTool::FindServers() const { return Find(kServer, false); }
 
+ProcessHandle MpsTool::FindServer(pid_t pid) const {
+  ProcessHandle process(pid);
+  return IsOurs(process, kServer, false) ? std::move(process) : ProcessHandle();
+}
+
+bool MpsTool::IsOurs(const ProcessHandle& process, const std::string& name, bool daemon) const {
+  if (!process.valid()) return false;
+  const fs::path folder = fs::path("/proc") / std::to_string(process.pid());
+  const std::vector<std::string> command = ProcWords(folder / "cmdline");
+  if (!Runs(command, name)) return false;
+  if (daemon && !Contains(command, "-f") && !Contains(command, "-d")) return false;
+  if (NamespaceOf(folder) != NamespaceOf("/proc/self")) return false;
+  const std::string mark = "CUDA_MPS_PIPE_DIRECTORY=" + options_.pipe_folder;
+  return Contains(ProcWords(folder / "environ"), mark) && !process.Ended();
+}
+
 std::vector<ProcessHandle> MpsTool::Find(const std::string& name, bool daemon) const {
   std::vector<ProcessHandle> found;
   std::error_code fault;
@@ -132,13 +154,7 @@ std::vector<ProcessHandle> MpsTool::Find(const std::string& name, bool daemon) c
     const auto pid = ParseInt(entry.path().filename().string());
     if (!pid) continue;
     ProcessHandle handle(static_cast<pid_t>(*pid));  // first, so that what is read is of this one
-    if (!handle.valid()) continue;
-    const std::vector<std::string> command = ProcWords(entry.path() / "cmdline");
-    if (!Runs(command, name)) continue;
-    if (daemon && !Contains(command, "-f") && !Contains(command, "-d")) continue;
-    const std::string mark = "CUDA_MPS_PIPE_DIRECTORY=" + options_.pipe_folder;
-    if (!Contains(ProcWords(entry.path() / "environ"), mark) || handle.Ended()) continue;
-    found.push_back(std::move(handle));
+    if (IsOurs(handle, name, daemon)) found.push_back(std::move(handle));
   }
   return found;
 }

@@ -55,14 +55,19 @@ class MpsTool {
   Result<std::string> Ask(const std::string& command, Duration within) const;
 
   // Processes of this pipe directory, whoever started them. Other users' are found by root only.
+  // Not those of other process namespaces: containers may call theirs what they like.
   std::vector<ProcessHandle> FindDaemons() const;
   std::vector<ProcessHandle> FindServers() const;
+  // That server, if it is one. Not valid: it is none, whatever an answer says: containers can put
+  // something else in the daemon's place.
+  ProcessHandle FindServer(pid_t pid) const;
 
   const MpsToolOptions& options() const { return options_; }
 
  private:
   std::vector<std::string> Environment() const;
   std::vector<ProcessHandle> Find(const std::string& name, bool daemon) const;
+  bool IsOurs(const ProcessHandle& process, const std::string& name, bool daemon) const;
 
   MpsToolOptions options_;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "gpu/shares.h"
 
 namespace nos::gpu {
 namespace {
@@ -237,7 +238,8 @@ class ModesBuilder {
     Profile& profile = model_->profiles_.emplace_back();
     profile.name = PartName(part);
     profile.resource_name = std::string(kMigResource) + profile.name;
-    profile.memory_mib = whole.memory_mib / part.count;
+    // The rest is the MPS server's.
+    profile.memory_mib = std::max(1, (whole.memory_mib - kShareOverheadMib) / part.count);
     profile.compute = std::max(1, whole.compute / part.count);
     profile.slots = whole.slots / part.count;
     profile.max_count = std::min(whole.max_count * part.count, int{UINT8_MAX});

@@ -307,6 +307,20 @@ TEST_F(MpsControlTest, AServerThatNobodyUsesGoesWithItsDaemon) {
   EXPECT_FALSE(Alive(server));
 }
 
+// Containers can write where the daemon is asked, hence put something else there that answers.
+TEST_F(MpsControlTest, WhatIsOnlySaidToBeAServerIsLeftAlone) {
+  Serve();
+  Sleeper stranger;
+  std::ofstream(options_.log_folder + "/" + kA + "/servers") << stranger.pid() << "\n";
+  ASSERT_EQ(PidsIn(Ask("get_server_list")), std::vector<pid_t>{stranger.pid()});
+  EXPECT_EQ(Ask("start_server -uid 0"), "");
+  EXPECT_TRUE(Await([this] { return State().servers == 1; }));
+  const pid_t daemon = State().pid;
+  kill(daemon, SIGKILL);
+  EXPECT_TRUE(AwaitServing(daemon));
+  EXPECT_TRUE(Alive(stranger.pid()));
+}
+
 TEST_F(MpsControlTest, AServerWithoutDaemonThatAFormerAgentHasLeftIsWaitedFor) {
   Serve();
   const pid_t daemon = State().pid;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "controllers/agent.h"
@@ -17,6 +18,7 @@
 #include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
 #include "doubles/kubelet/kubelet_double.h"
+#include "gpu/shares.h"
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"
 #include "kubelet/testing/fake_kubelet.h"
@@ -238,7 +240,7 @@ class RestartedAgentTest : public MpsNodeTest {
   // have settled.
   void RunAgent() {
     mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
-    device::MpsGpus shares(gpus_);
+    device::MpsGpus shares(gpus_, share_options_);
     controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
                              {&board_, nullptr, true, mps_.get()});
     controllers::Runner runner(agent, api_, controllers::ForNode("n"));
@@ -258,6 +260,7 @@ class RestartedAgentTest : public MpsNodeTest {
   kube::FakeApi api_;
   kubelet::FakeKubelet silent_;
   ManualClock clock_{Time(seconds(1'000'000))};
+  device::MpsGpusOptions share_options_;
   std::vector<std::string> results_;
 };
 
@@ -296,6 +299,17 @@ TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
               testing::Not(HasSubstr("PartitioningIncomplete")));
 }
 
+TEST_F(RestartedAgentTest, AShareThatIsMoreThanItsGpuMayHaveNowKeepsItsLimit) {
+  const std::string uuid = gpus_.Info(0).uuid;
+  silent_.Assign({"ml", "a", "c", "nvidia.com/gpu-140gb", uuid + "::140::0"});
+  share_options_.overhead_mib = 16 * 1024;
+  PutNode("mps", {});
+  RunAgent();
+  const device::MpsTool tool(
+      {mps_options_.program, uuid, mps_->PipeFolder(uuid), folder_ + "/log", false});
+  EXPECT_EQ(tool.Ask("get_default_device_pinned_mem_limit 0", kLong).value(), "140G");
+}
+
 // Daemons answer whatever the GPU does.
 TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
   PutNode("mps", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
@@ -308,6 +322,47 @@ TEST_F(RestartedAgentTest, AFaultOfAGpuThatIsServedEndsThePlan) {
   api_.Put(node);
   RunAgent();
   EXPECT_THAT(results_.back(), HasSubstr("GpuUnhealthy"));
+}
+
+// While its daemon ends, the GPU has a condition, and no target.
+TEST_F(RestartedAgentTest, AGpuThatIsToBeCutEndsItsDaemonOnce) {
+  device::MpsGpus shares(gpus_);
+  device::PlainGpus all(shares);
+  controllers::AgentExtras extras{&board_, nullptr, true, mps_.get()};
+  extras.gives_whole = true;
+  PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "1"},
+                     {"nos.nebuly.com/spec-layout-0", "10gb@0"}});
+  controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), all, silent_, silent_, extras);
+  controllers::Runner runner(agent, api_, controllers::ForNode("n"));
+  const auto run = [&](device::MpsState::Phase phase) {
+    EXPECT_TRUE(controllers::testing::RunFor(runner, clock_, seconds(60)));
+    ASSERT_TRUE(Await([&] {
+      const auto states = mps_->States();
+      return std::ranges::all_of(states, [&](const auto& one) { return one.phase == phase; });
+    }));
+  };
+  using enum device::MpsState::Phase;
+  for (int times = 0; times < 3; ++times) run(kServing);
+  ASSERT_EQ(mps_->States().size(), 1U);
+  const std::string log = folder_ + "/log/" + mps_->States()[0].gpu_uuid + "/control.log";
+
+  PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "2"},
+                     {"nos.nebuly.com/spec-layout-0", "1g.18gb@6"}});
+  run(kLeaving);
+  for (int times = 0; times < 3; ++times) run(kServing);  // or none is there
+  EXPECT_EQ(mps_->States().size(), 0U);
+  ASSERT_EQ(gpus_.Truth(0).size(), 1U);
+  EXPECT_EQ(gpus_.Truth(0)[0].profile, "1g.18gb");
+  EXPECT_EQ(controllers::testing::NodeAnnotation(api_, "n", "partitioning-result"),
+            R"({"plan":"2","outcome":"applied"})");
+  EXPECT_THAT(controllers::testing::EventsOf(api_),
+              testing::Not(HasSubstr("PartitioningIncomplete")));
+  std::ifstream file(log);
+  int starts = 0;
+  for (std::string line; std::getline(file, line);) {
+    starts += line.find("Starting control daemon") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(starts, 1);
 }
 
 // Nobody is given a part before its daemon serves, and the instance goes only when that has ended.
@@ -351,7 +406,7 @@ TEST_F(RestartedAgentTest, ADividedInstanceIsServedFromItsFirstPartToItsLast) {
   ASSERT_EQ(mps_->States().size(), 1U);
   EXPECT_EQ(mps_->States()[0].gpu_uuid, mig);
   const int memory = model_.profile(*model_.FindProfile("3g.71gb")).memory_mib;
-  EXPECT_EQ(mps_->LimitMib(mig), memory / 2);
+  EXPECT_EQ(mps_->LimitMib(mig), (memory - gpu::kShareOverheadMib) / 2);
   EXPECT_TRUE(silent_.Offers(mig + "::mps2::1"));
   EXPECT_TRUE(silent_.offer().front().healthy);
   EXPECT_THAT(healthy, testing::IsEmpty());

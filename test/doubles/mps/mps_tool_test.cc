@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+
+#include <csignal>
+#include <filesystem>
 
 namespace nos::device {
 namespace {
@@ -25,6 +29,66 @@ TEST(MpsTool, CommandsHaveADeadline) {
   EXPECT_EQ(endless.Ask("get_server_list", seconds(20)).status().code(), Code::kDeadline);
   EXPECT_EQ(MpsTool({"/nowhere", kA, "/tmp", "/tmp", false}).Ask("x", seconds(1)).status().code(),
             Code::kPermission);
+}
+
+// A program that is called like a server, with what begins its command before it; ends with this.
+class Namesake {
+ public:
+  Namesake(std::vector<std::string> command, const std::string& folder)
+      : there_(folder + "/there") {
+    const std::string text = "touch " + there_ + "; sleep infinity; :";
+    command.insert(command.end(),
+                   {"bash", "-c", "exec -a nvidia-cuda-mps-server bash -c '" + text + "'"});
+    std::vector<std::string> environment = OwnEnvironment();
+    environment.push_back("CUDA_MPS_PIPE_DIRECTORY=" + folder);
+    auto started = StartProgram({std::move(command), std::move(environment)});
+    if (started.ok()) process_ = std::move(started).value();
+  }
+  ~Namesake() {
+    if (!process_.valid()) return;
+    kill(-process_.pid(), SIGKILL);  // it leads a session
+    Wait(-1);
+    (void)process_.HowItEnded();
+    std::filesystem::remove(there_);
+  }
+  Namesake(const Namesake&) = delete;
+  // False: it has ended, as where it may not be started so.
+  bool Runs() const {
+    while (process_.valid() && !std::filesystem::exists(there_)) {
+      if (Wait(10)) return false;
+    }
+    return process_.valid();
+  }
+  pid_t pid() const { return process_.pid(); }
+
+ private:
+  bool Wait(int milliseconds) const {
+    pollfd ended{process_.fd(), POLLIN, 0};
+    return poll(&ended, 1, milliseconds) > 0;
+  }
+
+  std::string there_;
+  ProcessHandle process_;
+};
+
+// Whoever has a share knows the folder, and may call a program what he likes.
+TEST(MpsTool, ProcessesOfContainersAreNoServers) {
+  namespace fs = std::filesystem;
+  std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
+  const std::string folder = mkdtemp(pattern.data());
+  const MpsTool tool({"nvidia-cuda-mps-control", kA, folder, folder, false});
+  {
+    const Namesake here({}, folder);
+    ASSERT_TRUE(here.Runs());
+    EXPECT_TRUE(tool.FindServer(here.pid()).valid());
+    EXPECT_FALSE(tool.FindServer(getpid()).valid());
+  }
+  const Namesake contained({"unshare", "--user", "--map-root-user", "--pid", "--fork"}, folder);
+  const bool runs = contained.Runs();
+  const std::vector<ProcessHandle> found = tool.FindServers();
+  fs::remove_all(folder);
+  if (!runs) GTEST_SKIP() << "needs the right to make process namespaces";
+  EXPECT_THAT(found, IsEmpty());
 }
 
 }  // namespace
