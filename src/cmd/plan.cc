@@ -77,7 +77,7 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
     if (!outcome.placed) continue;
     cluster::Pod placed = *outcome.pod;
     for (const planning::AssignedDevice& device : outcome.devices) {
-      placed.promised.push_back({device.gpu, device.placement});
+      placed.promised.push_back({device.gpu, device.placement, device.model});
     }
     (void)snapshot.Bind(std::make_shared<const cluster::Pod>(std::move(placed)), outcome.node);
   }

@@ -344,6 +344,38 @@ sed -e 's/mig-1g.5gb: "1"/mig-1g.5gb: 9E/' -e '/ownerReferences/d' "$work/daemon
 call 0 "$nos" plan -f "$work/node.yaml" -f "$work/huge.yaml"
 grep -qF "more than 10^18 x 1g.5gb" "$work/out" || fail "a huge amount is not misquoted"
 
+# Who asks by need is shown what is left beside the others, where the plan puts them.
+cat >"$work/hybrid.yaml" <<'EOF'
+apiVersion: v1
+kind: Node
+metadata:
+  name: h
+  labels: {nos.nebuly.com/gpu-partitioning: hybrid, nvidia.com/gpu.count: "2"}
+  annotations:
+    nos.nebuly.com/status-model-0: H100-80GB+GPU+TIME-4
+    nos.nebuly.com/status-other-model-0: MPS-79GB
+    nos.nebuly.com/status-layout-0: 1g.10gb@0:free
+    nos.nebuly.com/status-model-1: GPU-47GB+GPU+TIME-4
+    nos.nebuly.com/status-other-model-1: MPS-47GB
+    nos.nebuly.com/status-layout-1: ""
+status: {allocatable: {cpu: "8", pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: share}
+spec: {hostIPC: true, containers: [{name: c, resources: {limits: {nvidia.com/gpu-40gb: "1"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: need
+  annotations: {nos.nebuly.com/need-memory: 9Gi, nos.nebuly.com/need-isolation: "true"}
+spec: {containers: [{name: c}]}
+EOF
+call 0 "$nos" plan -f "$work/hybrid.yaml"
+grep -q "asks by need and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
+  fail "the GPU that the plan shares for another is not counted as the one that is cut"
+
 # Who has no place: which pods would have to move, and which new nodes would serve the rest.
 gpu_node() {
   cat <<EOF
