@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include "gpu/fragmentation.h"
@@ -315,8 +316,8 @@ std::optional<std::vector<Counts>> GpuStates::MaximalSetsWithin(GpuStateId id,
 }
 
 std::optional<std::vector<Counts>> GpuStates::MaximalSetsOf(const GpuState& state,
-                                                            std::span<const int> most) const {
-  if (!IsCounted(state.model)) return FindMaximalSets(state);
+                                                            std::span<const int> most) {
+  if (!IsCounted(state.model)) return LayoutSets(state);
   const gpu::Model& model = *problem_.models[state.model];
   const Open open = Open::Of(state.usable);
   std::vector<std::optional<gpu::ProfileId>> profiles;
@@ -336,26 +337,36 @@ std::optional<std::vector<Counts>> GpuStates::MaximalSetsOf(const GpuState& stat
   return std::vector<Counts>{counts};
 }
 
+const std::vector<Counts>& GpuStates::LayoutSets(const GpuState& state) {
+  const auto [at, fresh] = layout_sets_.try_emplace({state.model, state.occupied, state.usable});
+  if (fresh) at->second = FindMaximalSets(state);
+  return at->second;
+}
+
 std::vector<Counts> GpuStates::FindMaximalSets(const GpuState& state) const {
   const gpu::LayoutTable& table = Table(state.model);
   const uint64_t base = table.Members(state.occupied);
-  std::vector<Counts> sets;
+  std::vector<std::pair<size_t, uint64_t>> kinds;  // slices, and their placements
+  for (size_t s = 0; s < problem_.slices.size(); ++s) {
+    const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
+    if (profile != kNoProfile) kinds.emplace_back(s, table.PlacementsOf(profile));
+  }
+  std::set<Counts> sets;  // many layouts have the same
+  Counts counts(problem_.slices.size());
   for (size_t layout = 0; layout < table.size(); ++layout) {
     const uint64_t members = table.Members(static_cast<gpu::LayoutId>(layout));
     const uint64_t added = members & ~base;
     if ((base & ~members) != 0 || (added & ~state.usable) != 0) continue;
     // Another layout has all of it and more.
     if ((table.Addable(static_cast<gpu::LayoutId>(layout)) & state.usable) != 0) continue;
-    Counts counts(problem_.slices.size());
-    for (size_t s = 0; s < counts.size(); ++s) {
-      const gpu::ProfileId profile = problem_.slices[s].profile[state.model];
-      if (profile == kNoProfile) continue;
-      counts[s] = static_cast<uint8_t>(std::popcount(added & table.PlacementsOf(profile)));
+    for (const auto& [slice, placements] : kinds) {
+      counts[slice] = static_cast<uint8_t>(std::popcount(added & placements));
     }
-    sets.push_back(std::move(counts));
+    sets.insert(counts);
   }
-  KeepMaximal(sets);
-  return sets;
+  std::vector<Counts> maximal(sets.begin(), sets.end());
+  KeepMaximal(maximal);
+  return maximal;
 }
 
 MostOnGpu GpuStates::WorthOf(std::span<const SliceCount> slices) const {
@@ -378,7 +389,7 @@ const MostOnGpu& GpuStates::MostOn(GpuStateId id) {
     } else if (state.other == kNoModel) {
       AddMostOf(*MaximalSets(id), most);
     } else {
-      AddMostOf(FindMaximalSets(way), most);
+      AddMostOf(LayoutSets(way), most);
     }
   }
   return most_[id] = std::move(most);

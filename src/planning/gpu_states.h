@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -148,13 +149,15 @@ class GpuStates {
   GpuState Switched(const GpuState& state) const;
   int FreeInstances(const GpuState& state) const;
   std::optional<std::vector<Counts>> MaximalSetsOf(const GpuState& state,
-                                                   std::span<const int> most) const;
+                                                   std::span<const int> most);
   void AddMostShares(const GpuState& state, MostOnGpu& most);
   void AddMostOf(const std::vector<Counts>& sets, MostOnGpu& most) const;
   GpuState AfterAll(GpuState state, std::span<const Taking> takings);
   Step FindStep(GpuStateId id, uint16_t slice);
   Step FindStepIn(const GpuState& state, uint16_t slice);
   Step FindShareStep(const GpuState& state, gpu::ProfileId profile);
+  // Of a model that is not counted().
+  const std::vector<Counts>& LayoutSets(const GpuState& state);
   std::vector<Counts> FindMaximalSets(const GpuState& state) const;
   GpuState AfterShares(GpuState state, std::span<const Taking> takings);
   std::optional<Arrangement> ArrangeShares(const GpuState& state, const Counts& counts);
@@ -168,6 +171,9 @@ class GpuStates {
   std::vector<bool> steps_known_;  // state x slice
   // By state; unset: not asked yet, none: there are too many.
   std::vector<std::optional<std::optional<std::vector<Counts>>>> maximal_;
+  // By model, what is occupied and what is usable: free instances make no difference, nor what else
+  // the GPU may be.
+  std::map<std::tuple<uint16_t, gpu::LayoutId, uint64_t>, std::vector<Counts>> layout_sets_;
   std::vector<MostOnGpu> most_;  // by state; each is empty: not asked yet
   std::map<std::pair<GpuStateId, Counts>, std::optional<Arrangement>> arrangements_;
   std::map<std::vector<GpuStateId>, int> gpus_ids_;
