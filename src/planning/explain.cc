@@ -288,7 +288,15 @@ class Explainer {
     const cluster::NodeGpus& gpus = t_.nodes[node]->gpus;
     if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return kNothing;
     if (!gpus.managed) {
-      return book_.NumberOfNever("NotPartitioned", "node(s) were not opted in to MIG partitioning");
+      const std::string_view mode = UntoldPartitioning(*t_.nodes[node]->node);
+      if (mode.empty()) {
+        return book_.NumberOfNever("NotPartitioned",
+                                   "node(s) were not opted in to MIG partitioning");
+      }
+      return book_.Number("NotPartitioned",
+                          fmt::format("node(s) have label {}={}, but no agent there tells of GPUs "
+                                      "that are divided so",
+                                      cluster::kPartitioningLabel, mode));
     }
     for (const SliceCount& s : cls.slices) {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;

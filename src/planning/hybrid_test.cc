@@ -161,6 +161,39 @@ TEST(HybridPlanTest, WhatNoNodeHasIsOfHybridNodes) {
   EXPECT_THAT(Outcome(plan, "no-part").remedy, HasSubstr("ask for other slices"));
 }
 
+TEST(HybridPlanTest, SlicesOfSeveralWaysAreOfHybridNodes) {
+  ClusterBuilder cluster;
+  cluster.HybridNode("a", {"H100-80GB+TIME-4|MPS-79GB"});
+  cluster.Pod("both", {"10gb", "1g.10gb", "gpu"});
+  cluster.Pod("too-large", {"256gb", "1g.10gb"});
+  cluster.Pod("boards", {"1g.5gb", "1g.10gb", "1g.6gb"});
+  const Plan plan = Checked(cluster);
+  EXPECT_THAT(Outcome(plan, "both").remedy,
+              HasSubstr("add a node that the pod may use, with label "
+                        "nos.nebuly.com/gpu-partitioning=hybrid and room for"));
+  EXPECT_THAT(Outcome(plan, "too-large").remedy, HasSubstr("ask for other slices"));
+  EXPECT_THAT(Outcome(plan, "boards").remedy, HasSubstr("ask for other slices"));
+}
+
+// Its owner has done what there is to do; another label would help nobody.
+TEST(HybridPlanTest, ANodeWhoseAgentIsSilentIsNotToBeOptedInOnceMore) {
+  ClusterBuilder cluster;
+  cluster::Node& node = cluster.HybridNode("a", {kCut});
+  std::erase_if(node.meta.annotations, [](const auto& item) {
+    return item.first.find("status-other-model") != std::string::npos;
+  });
+  cluster.Pod("share", {"10gb"});
+  cluster.Pod("slice", {"1g.10gb"});
+  const Plan plan = Checked(cluster);
+  for (const PodOutcome& pod : plan.pods) {
+    ASSERT_FALSE(pod.reasons.empty());
+    EXPECT_EQ(pod.reasons[0].code, "NotPartitioned");
+    EXPECT_THAT(pod.reasons[0].message,
+                HasSubstr("have label nos.nebuly.com/gpu-partitioning=hybrid, but no agent"));
+    EXPECT_THAT(pod.remedy, HasSubstr("look at the agent of node a"));
+  }
+}
+
 TEST(HybridPlanTest, SlicesThatUnmanagedNodesLackAreNotFoundThere) {
   ClusterBuilder cluster;
   cluster.HybridNode("a", {kCut});

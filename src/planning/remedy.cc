@@ -101,6 +101,8 @@ class RemedyFinder {
     if (!input_.obstacles[node].empty() || product == labels.end()) return;
     if (!LackingDimensions(node).empty() || !IsBetter(1, Kind::kOptIn)) return;
     const gpu::Model* model = t_.catalogue->FindByProduct(product->second);
+    const std::string_view untold = UntoldPartitioning(*t_.nodes[node]->node);
+    if (!untold.empty()) return SeeToAgent(node, untold, model);
     std::string_view mode = "mig";
     if (AsksForShares()) {
       const auto memory = labels.find(cluster::kMemoryLabel);
@@ -115,6 +117,27 @@ class RemedyFinder {
     Offer(1, Kind::kOptIn,
           fmt::format("opt node {} in to partitioning (label {}={}): it has GPUs {}", NameOf(node),
                       cluster::kPartitioningLabel, mode, product->second));
+  }
+
+  // Its owner has opted it in to what its agent does not do, or not yet.
+  void SeeToAgent(int node, std::string_view mode, const gpu::Model* board) {
+    const bool serves = std::ranges::all_of(cls_.slices, [&](const SliceCount& s) {
+      const std::string& name = t_.slice_names[s.slice];
+      if (gpu::IsShareResource(name)) return true;
+      if (mode != "hybrid") return false;
+      const bool cut = board != nullptr && CanBeCutInto(*board, name);
+      return cut || IsOfAgents(name);
+    });
+    if (!serves) return;
+    Offer(1, Kind::kOptIn,
+          fmt::format("look at the agent of node {}: with label {}={} it has to run with its own "
+                      "device plugin and MPS",
+                      NameOf(node), cluster::kPartitioningLabel, mode));
+  }
+
+  // No model of the catalogue has it: it is agents of hybrid nodes that give it.
+  static bool IsOfAgents(const std::string& name) {
+    return name == gpu::kWholeGpu || name == gpu::kTimeSlice || gpu::IsPartResource(name);
   }
 
   bool AsksForShares() const {
@@ -360,22 +383,33 @@ class RemedyFinder {
   }
 
   // Slices that no model of the catalogue has, since it is the agents of hybrid nodes that give
-  // them.
+  // them; or such as no GPU gives in one way.
   std::string OfHybridNodes() const {
-    bool time_slices = false;
+    bool time_slices = false, hybrid = false;
     int64_t asked = 0;
     for (const SliceCount& s : cls_.slices) {
       const std::string& name = t_.slice_names[s.slice];
       if (gpu::IsPartResource(name)) return NamePart(name);
-      if (name != gpu::kWholeGpu && name != gpu::kTimeSlice) return "";
+      const bool plain = IsOfAgents(name);
+      if (!plain && !IsGivenSomewhere(name)) return "";
       time_slices = time_slices || name == gpu::kTimeSlice;
-      asked += s.count;
+      hybrid = hybrid || plain || gpu::IsShareResource(name);
+      asked += plain ? s.count : 0;
     }
-    if (asked > kMostGpus) return "";
+    if (!hybrid || asked > kMostGpus) return "";
     return fmt::format("add a node that the pod may use, with label {}=hybrid{} and room for {}",
                        cluster::kPartitioningLabel,
                        time_slices ? ", time slices (hybrid.timeSlices of its agent)" : "",
                        SlicesText(t_, cls_));
+  }
+
+  // As a share, or by cutting some model.
+  bool IsGivenSomewhere(const std::string& name) const {
+    if (gpu::IsShareResource(name)) {
+      return gpu::SharesOf(gpu::kMostShareGib).FindProfile(name).has_value();
+    }
+    return std::ranges::any_of(t_.catalogue->models(),
+                               [&](const auto& model) { return CanBeCutInto(*model, name); });
   }
 
   // "" when no model's instances can be divided so.

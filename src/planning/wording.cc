@@ -6,6 +6,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "cluster/annotations.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::planning {
@@ -67,6 +68,12 @@ std::string AmountText(cluster::ResourceId id, int64_t amount) {
 
 std::string InsufficientText(cluster::ResourceId id) {
   return id == cluster::kPods ? "Too many pods" : "Insufficient " + cluster::ResourceName(id);
+}
+
+std::string_view UntoldPartitioning(const cluster::Node& node) {
+  if (cluster::IsManaged(node)) return "";
+  const std::string_view chosen = cluster::ChosenPartitioning(node);
+  return chosen == "mps" ? "mps" : chosen == "hybrid" ? "hybrid" : "";
 }
 
 std::string HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "planning/stages.h"
 #include "planning/translate.h"
@@ -22,6 +23,8 @@ std::string SlicesText(const Translation& translation, const PodClass& cls);
 std::string AmountText(cluster::ResourceId id, int64_t amount);
 // As kube-scheduler words it: "Insufficient cpu", "Too many pods".
 std::string InsufficientText(cluster::ResourceId id);
+// "mps" or "hybrid" where the node's owner has chosen that and no agent tells of such GPUs; or "".
+std::string_view UntoldPartitioning(const cluster::Node& node);
 
 // Who holds an instance, by the snapshot or by the plan in the making: "a/b", or "" if unknown.
 std::string HolderOf(const Translation& translation, const StagedResult& result,
