@@ -5,10 +5,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "gpu/modes.h"
 #include "quota/ledger.h"
 #include "scheduling/plugins/capacity_scheduling/capacity_scheduling.h"
 #include "scheduling/preemption.h"
@@ -24,6 +26,14 @@ const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
   return quotas == nullptr ? nullptr : &quotas->options().charges;
 }
 
+// Boards may be cut by MIG alone there.
+bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
+  return std::ranges::any_of(node.gpus.gpus, [&](const cluster::Gpu& gpu) {
+    return gpu.model->FindProfile(resource) ||
+           (gpu.other != nullptr && gpu.other->FindProfile(resource));
+  });
+}
+
 // For pods that no node has been found for yet: a whole GPU or a time slice counts as the largest
 // that a hybrid node gives, so that none is planned that would then be refused there.
 quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
@@ -33,7 +43,8 @@ quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
     const cluster::NodeInfo& node = snapshot.node(i);
     if (!node.gpus.whole) continue;
     const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), rules);
-    most = {std::max(most.whole, worth.whole), std::max(most.time_slice, worth.time_slice)};
+    if (Gives(node, gpu::kWholeGpu)) most.whole = std::max(most.whole, worth.whole);
+    if (Gives(node, gpu::kTimeSlice)) most.time_slice = std::max(most.time_slice, worth.time_slice);
   }
   if (most.whole > 0) rules.gpu_memory_gb = most.whole;
   rules.time_slice_gb = most.time_slice;

@@ -42,8 +42,10 @@ class PlannedQuotasTest : public ::testing::Test {
   // "who is planned for | who is refused"
   std::string Admit(std::vector<Pod> waiting, const std::string& last = "") {
     ganged_.pods = std::move(waiting);
+    std::vector<std::shared_ptr<const cluster::Node>> nodes = {node_};
+    nodes.insert(nodes.end(), others_.begin(), others_.end());
     const auto snapshot =
-        cluster::ClusterSnapshot::Build({node_}, running_, gpu::Catalogue::Builtin());
+        cluster::ClusterSnapshot::Build(nodes, running_, gpu::Catalogue::Builtin());
     const auto refused = LeaveOutRefused(ganged_, running_, snapshot, around_, *framework_, {last});
     std::string text;
     for (const Pod& pod : ganged_.pods) text += pod->meta.name + " ";
@@ -53,6 +55,7 @@ class PlannedQuotasTest : public ::testing::Test {
   }
 
   std::shared_ptr<cluster::Node> node_ = std::make_shared<cluster::Node>();
+  std::vector<std::shared_ptr<const cluster::Node>> others_;
   std::vector<Pod> running_;
   cluster::Surroundings around_;
   GangedPods ganged_;
@@ -144,6 +147,18 @@ TEST_F(PlannedQuotasTest, WholeGpusCountAsTheLargestOfHybridNodes) {
   };
   EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
             "t1 t2 t3 t4 | t5");
+  // Boards that are cut by MIG alone give neither time slices nor whole GPUs.
+  auto ampere = std::make_shared<cluster::Node>();
+  ampere->meta.name = "ampere";
+  ampere->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
+                         {"nvidia.com/gpu.memory", "163840"}};
+  ampere->meta.annotations = {{"nos.nebuly.com/status-model-0", "A100-80GB"},
+                              {"nos.nebuly.com/status-other-model-0", ""},
+                              {"nos.nebuly.com/status-layout-0", ""}};
+  others_.push_back(ampere);
+  EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
+            "t1 t2 t3 t4 | t5");
+  EXPECT_EQ(Admit({pod}), "p |");
 }
 
 }  // namespace
