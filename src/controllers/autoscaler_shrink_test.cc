@@ -12,9 +12,11 @@ class AutoscalerShrinkTest : public AutoscalerTest {
   void Nodes(int count) {
     for (int i = 1; i <= count; ++i) Node("a" + std::to_string(i), "a");
   }
-  Removal Of(State state, std::optional<int32_t> wanted = std::nullopt) const {
-    return {state, "a", "r-1", clock_.Now(), wanted};
+  Removal Of(State state, std::optional<int32_t> wanted = std::nullopt) {
+    return {state, "a", fmt::format("r-{}", ++ids_), clock_.Now(), wanted};
   }
+
+  int ids_ = 0;
 };
 
 TEST_F(AutoscalerShrinkTest, IdleNodesGoAfterAWhileDownToTheMinimum) {

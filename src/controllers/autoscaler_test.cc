@@ -251,6 +251,7 @@ TEST_F(AutoscalerTest, AWebhookIsAskedForNodes) {
   Restart();
   Json pool = PoolJson("hooked", "1", 5);
   MakeObject(pool, "spec").erase("scaleTargetRef");
+  MakeObject(pool, "spec").erase("deleteAnnotation");
   MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
   api_.Put(pool);
   Pod("p", "4");

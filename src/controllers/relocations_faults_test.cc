@@ -209,7 +209,17 @@ TEST_F(RelocationFaultsTest, OfTwoRelocationsOfOnePodTheLaterIsCalledOff) {
   w.PutPod("big", "", {"Job", "job-1"});
   ASSERT_TRUE(w.Start({"a", "b"}, "r-2").ok());
   w.clock.Advance(seconds(1));
-  ASSERT_TRUE(w.Start({"a"}, "r-1", "ml/big").ok());
+  PlaceFor what;
+  what.id = "r-1";
+  what.of = 1;
+  what.pod = "ml/a";
+  what.uid = "u-a";
+  what.from = "gpu-1";
+  what.to = "gpu-3";
+  what.for_pod = "ml/big";
+  what.since = w.clock.Now();
+  w.Pump();
+  w.api.Put(MakePlaceholder(w.config, what, 0, *w.pods.Get("ml/a")).value());
   w.Step();
   EXPECT_EQ(w.Places(), "0 1");
   EXPECT_EQ(w.Told(Kind::kCalledOff, "is in relocation r-2 already"), 1);

@@ -97,6 +97,8 @@ class NosScaler : public Scaler {
     NOS_ASSIGN(const std::vector<int> left, Place({job}));
     if (left.empty()) return Status::Ok();
     last_arrival_ = stage_.now();
+    // What happened while nobody waited is of no haste.
+    if (stage_.waiting().size() <= 1) changed_since_.reset();
     Changed();
     return Status::Ok();
   }
