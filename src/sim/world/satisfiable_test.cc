@@ -56,7 +56,11 @@ bool Place(const std::vector<std::string>& slices, size_t next, std::vector<gpu:
       if (!profile) continue;
       for (const uint8_t start : way.model().profile(*profile).starts) {
         gpus[g] = way;
-        const bool placed = gpus[g].Add({*profile, start}) && Place(slices, next + 1, gpus, others);
+        if (!gpus[g].Add({*profile, start})) {
+          gpus[g] = before;
+          continue;
+        }
+        const bool placed = Place(slices, next + 1, gpus, others);
         gpus[g] = before;
         if (placed) return true;
         if (way.model().counted()) break;  // one start is as good as another
