@@ -212,7 +212,7 @@ class Agent final : public Reconciler {
   // Divided instances, by UUID, whose last part is about to be destroyed: their daemons end before.
   std::set<std::string> ending_;
   std::set<std::string> leaving_;  // GPUs, by UUID, whose daemons have been told to end
-  std::set<int> no_mig_;  // GPUs of a hybrid node whose MIG mode could not be switched on
+  std::set<int> no_mig_;           // GPUs of a hybrid node whose MIG mode could not be switched on
   ResetPauses reset_pauses_;
   // UUIDs of GPUs for which a MIG mode has waited since before this agent, which may not reset
   // them: to be taken back. Nothing: it has not looked yet.

@@ -50,8 +50,7 @@ TEST_F(AutoscalerShrinkTest, NotWhenItIsTurnedOff) {
 
 TEST_F(AutoscalerShrinkTest, WhereNoNodeCanBeNamedNoneGoes) {
   Pool("a", "1", 5, 0, 1);
-  Change("nodepools", "a",
-         [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
   Nodes(1);
   Run(hours(1));
   EXPECT_EQ(Wanted("a"), 1);

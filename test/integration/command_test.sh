@@ -19,31 +19,8 @@ end() {
 trap end EXIT
 export TMPDIR=$work
 
-fail() {
-  echo "FAILED: $1"
-  echo "--- output"
-  cat "$work/out"
-  echo "--- errors"
-  cat "$work/err"
-  exit 1
-}
-# call CODE COMMAND...: it ends with this code, soon.
-call() {
-  local code=$1
-  shift
-  timeout 30 "$@" >"$work/out" 2>"$work/err"
-  local got=$?
-  [ "$got" -eq "$code" ] || fail "$* : expected exit code $code, got $got"
-}
-# refuse CODE TEXT COMMAND...: nothing but one line on stderr, with TEXT in it.
-refuse() {
-  local code=$1 text=$2
-  shift 2
-  call "$code" "$@"
-  [ ! -s "$work/out" ] || fail "$* : expected nothing on stdout"
-  [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$* : expected one line on stderr"
-  grep -qF -- "$text" "$work/err" || fail "$* : expected '$text'"
-}
+# shellcheck source=test/integration/calls.sh
+. "$(dirname "$0")/calls.sh"
 
 # A sandbox refuses what it could not do in full, before it starts.
 quick=(--for 1 --speed 1000 --nodes 1 --gpus 1)
@@ -376,77 +353,6 @@ call 0 "$nos" plan -f "$work/hybrid.yaml"
 grep -q "asks by need and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
   fail "the GPU that the plan shares for another is not counted as the one that is cut"
 
-# Who has no place: which pods would have to move, and which new nodes would serve the rest.
-gpu_node() {
-  cat <<EOF
----
-apiVersion: v1
-kind: Node
-metadata:
-  name: $1
-  labels: {pool: a100, nos.nebuly.com/gpu-partitioning: mig,
-           nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB, nvidia.com/gpu.count: "1"}
-  annotations: {nos.nebuly.com/status-layout-0: "$2"}
-status: {allocatable: {cpu: "32", pods: "110"}}
-EOF
-}
-ml_pod() {
-  cat <<EOF
----
-apiVersion: v1
-kind: Pod
-metadata: {name: $1, namespace: ml, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet,
-           name: set, uid: "1", controller: true}]}
-spec: {nodeName: "$3", containers: [{name: c, resources: {limits: {nvidia.com/mig-$2: "1"}}}]}
-status: {phase: "$4"}
-EOF
-}
-{
-  gpu_node gpu-1 1g.5gb@0:used
-  gpu_node gpu-2 3g.20gb@4:used
-  ml_pod a 1g.5gb gpu-1 Running
-  ml_pod b 3g.20gb gpu-2 Running
-  ml_pod big 7g.40gb "" Pending
-  ml_pod other 7g.80gb "" Pending
-} >"$work/full.yaml"
-cat >"$work/pool.yaml" <<'EOF'
-apiVersion: nos.nebuly.com/v1alpha1
-kind: NodePool
-metadata: {name: a100}
-spec:
-  gpu: {model: A100-40GB, count: 1, partitioning: mig}
-  cpu: 32
-  memory: 100Gi
-  max: 4
-  price: "3.5"
-  nodeSelector: {pool: a100}
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, namespace: infra, name: a100}
-status: {wanted: 2, conditions: [{type: Ready, status: "True", reason: Ready}]}
-EOF
-call 0 "$nos" plan -f "$work/full.yaml" --moves 1
-grep -qxF "  ml/big could run on gpu-1 if ml/a moved to gpu-2" "$work/out" || fail "the cheaper pod moves"
-grep -q "note: there is no PodDisruptionBudget in the dump" "$work/err" || fail "budgets are missed"
-call 0 "$nos" plan -f "$work/full.yaml" --with-pools
-grep -q "^New nodes: there are no node pools; write a NodePool" "$work/out" || fail "says what to do"
-call 0 "$nos" plan -f "$work/full.yaml" -f "$work/pool.yaml" --with-pools
-grep -q "^New nodes: 1 of 2 pods without a place would run, for 3.5 an hour" "$work/out" ||
-  fail "a new node is planned"
-grep -qxF "a100  2      0       1    3.5      ml/big" "$work/out" || fail "its pool is told"
-grep -qE "^ml/other +a100 +no pool has nodes for it; a100 comes nearest: " "$work/out" ||
-  fail "why the other waits on"
-call 0 "$nos" plan -f "$work/full.yaml" -f "$work/pool.yaml" --moves 1 --with-pools -o json
-python3 - "$work/out" <<'EOF' || fail "whom moves help needs no node"
-import json, sys
-plan = json.load(open(sys.argv[1]))
-assert [relief["name"] for relief in plan["moves"]["reliefs"]] == ["big"]
-assert plan["growth"]["served"] == 0
-assert [left["name"] for left in plan["growth"]["leftOut"]] == ["other"]
-EOF
-call 0 "$nos" get pools -f "$work/full.yaml" -f "$work/pool.yaml"
-grep -qxF "a100  1 x A100-40GB  mig   2      0       0    4    3.5    ready" "$work/out" ||
-  fail "pools of a dump are shown"
-refuse 2 "--moves" "$nos" plan -f "$work/full.yaml" --moves 0
-
 # The README's picture is what the sandbox shows, but for the speed.
 picture() { sed -nE '/^nos sandbox   time /,/^dashboard: .*try:/{/^dashboard: /d;s/speed [^ ]+ /speed /;p}' "$1"; }
 call 0 "$nos" sandbox --speed 1000 --for 60
@@ -474,13 +380,6 @@ refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 3
 call 0 "$nos" sandbox "${quick[@]}" --hybrid 1 --model H100-80GB
 grep -q "^node-1 gpu 0 H100-80GB   " "$work/out" || fail "the board's own name"
 
-# Pools grow for a burst, and shrink when it is over.
-call 0 "$nos" sandbox --speed 1000 --for 700 --workload "$(dirname "$readme")/examples/bursty"
-grep -q "infrastructure: a100-2 joins: ok" "$work/out" || fail "a pool grows for a burst"
-grep -q "infrastructure: h100-1 joins: ok" "$work/out" || fail "a pool grows from zero"
-grep -qE "^pool a100 +1 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to its minimum"
-grep -qE "^pool h100 +0 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to zero"
-
 # Into a file or a pipe nothing is cut.
 sed 's/name: n$/name: a-node-with-such-a-long-name-that-a-row-of-a-table-does-not-fit-80-columns-any-more/' \
   "$work/starving.yaml" >"$work/long.yaml"
@@ -492,22 +391,6 @@ printf '1g.5gb: 1\n1g.10gb: 1\n' >"$work/mix.yaml"
 refuse 2 "policy repack has no exact test for this mix" \
   "$nos" simulate churn --mix "$work/mix.yaml" --policy repack
 
-# The autoscaler runs with what it prints and an image for its placeholders; those end when they are told to.
-call 0 "$nos" autoscaler --print-config
-cp "$work/out" "$work/autoscaler.yaml"
-grep -q "^  mostUsePercent: 50$" "$work/out" || fail "the autoscaler's configuration"
-call 0 "$nos" autoscaler --config "$work/autoscaler.yaml" --print-config
-cmp -s "$work/out" "$work/autoscaler.yaml" || fail "what is printed is read"
-refuse 2 "placeholders.image" "$nos" autoscaler --config "$work/autoscaler.yaml"
-sed -i 's/mostUsePercent: 50/mostUsePercent: 101/' "$work/autoscaler.yaml"
-refuse 2 "scaleDown.mostUsePercent" "$nos" autoscaler --config "$work/autoscaler.yaml"
-"$nos" hold &
-deadline=$((SECONDS + 20))
-until grep -q '^SigBlk:.*4003$' "/proc/$!/status"; do # SIGTERM, SIGINT and SIGHUP are its own
-  [ "$SECONDS" -lt "$deadline" ] || fail "nos hold does not begin"
-done
-kill -TERM $!
-wait $! || fail "nos hold ends with $?"
 
 # The operator takes what the Go system's was configured with, and says what means nothing any more.
 cat >"$work/operator.yaml" <<'YAML'

@@ -1,0 +1,109 @@
+#!/bin/bash
+# Node pools at the command line: what is planned for pods without a place, how pools are shown, the
+# sandbox in which they grow and shrink, and the autoscaler's configuration.
+#
+#   pools_test.sh NOS EXAMPLES
+set -u
+
+nos=$1
+examples=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work
+# shellcheck source=test/integration/calls.sh
+. "$(dirname "$0")/calls.sh"
+
+# Who has no place: which pods would have to move, and which new nodes would serve the rest.
+gpu_node() {
+  cat <<EOF
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: $1
+  labels: {pool: a100, nos.nebuly.com/gpu-partitioning: mig,
+           nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB, nvidia.com/gpu.count: "1"}
+  annotations: {nos.nebuly.com/status-layout-0: "$2"}
+status: {allocatable: {cpu: "32", pods: "110"}}
+EOF
+}
+ml_pod() {
+  cat <<EOF
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, namespace: ml, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet,
+           name: set, uid: "1", controller: true}]}
+spec: {nodeName: "$3", containers: [{name: c, resources: {limits: {nvidia.com/mig-$2: "1"}}}]}
+status: {phase: "$4"}
+EOF
+}
+{
+  gpu_node gpu-1 1g.5gb@0:used
+  gpu_node gpu-2 3g.20gb@4:used
+  ml_pod a 1g.5gb gpu-1 Running
+  ml_pod b 3g.20gb gpu-2 Running
+  ml_pod big 7g.40gb "" Pending
+  ml_pod other 7g.80gb "" Pending
+} >"$work/full.yaml"
+cat >"$work/pool.yaml" <<'EOF'
+apiVersion: nos.nebuly.com/v1alpha1
+kind: NodePool
+metadata: {name: a100}
+spec:
+  gpu: {model: A100-40GB, count: 1, partitioning: mig}
+  cpu: 32
+  memory: 100Gi
+  max: 4
+  price: "3.5"
+  nodeSelector: {pool: a100}
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, namespace: infra, name: a100}
+status: {wanted: 2, conditions: [{type: Ready, status: "True", reason: Ready}]}
+EOF
+call 0 "$nos" plan -f "$work/full.yaml" --moves 1
+grep -qxF "  ml/big could run on gpu-1 if ml/a moved to gpu-2" "$work/out" || fail "the cheaper pod moves"
+grep -q "note: there is no PodDisruptionBudget in the dump" "$work/err" || fail "budgets are missed"
+call 0 "$nos" plan -f "$work/full.yaml" --with-pools
+grep -q "^New nodes: there are no node pools; write a NodePool" "$work/out" || fail "says what to do"
+call 0 "$nos" plan -f "$work/full.yaml" -f "$work/pool.yaml" --with-pools
+grep -q "^New nodes: 1 of 2 pods without a place would run, for 3.5 an hour" "$work/out" ||
+  fail "a new node is planned"
+grep -qxF "a100  2      0       1    3.5      ml/big" "$work/out" || fail "its pool is told"
+grep -qE "^ml/other +a100 +no pool has nodes for it; a100 comes nearest: " "$work/out" ||
+  fail "why the other waits on"
+call 0 "$nos" plan -f "$work/full.yaml" -f "$work/pool.yaml" --moves 1 --with-pools -o json
+python3 - "$work/out" <<'EOF' || fail "whom moves help needs no node"
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert [relief["name"] for relief in plan["moves"]["reliefs"]] == ["big"]
+assert plan["growth"]["served"] == 0
+assert [left["name"] for left in plan["growth"]["leftOut"]] == ["other"]
+EOF
+call 0 "$nos" get pools -f "$work/full.yaml" -f "$work/pool.yaml"
+grep -qxF "a100  1 x A100-40GB  mig   2      0       0    4    3.5    ready" "$work/out" ||
+  fail "pools of a dump are shown"
+refuse 2 "--moves" "$nos" plan -f "$work/full.yaml" --moves 0
+
+# Pools grow for a burst, and shrink when it is over.
+call 0 "$nos" sandbox --speed 1000 --for 700 --workload "$examples/bursty"
+grep -q "infrastructure: a100-2 joins: ok" "$work/out" || fail "a pool grows for a burst"
+grep -q "infrastructure: h100-1 joins: ok" "$work/out" || fail "a pool grows from zero"
+grep -qE "^pool a100 +1 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to its minimum"
+grep -qE "^pool h100 +0 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to zero"
+
+# The autoscaler runs with what it prints and an image for its placeholders; those end when they are told to.
+call 0 "$nos" autoscaler --print-config
+cp "$work/out" "$work/autoscaler.yaml"
+grep -q "^  mostUsePercent: 50$" "$work/out" || fail "the autoscaler's configuration"
+call 0 "$nos" autoscaler --config "$work/autoscaler.yaml" --print-config
+cmp -s "$work/out" "$work/autoscaler.yaml" || fail "what is printed is read"
+refuse 2 "placeholders.image" "$nos" autoscaler --config "$work/autoscaler.yaml"
+sed -i 's/mostUsePercent: 50/mostUsePercent: 101/' "$work/autoscaler.yaml"
+refuse 2 "scaleDown.mostUsePercent" "$nos" autoscaler --config "$work/autoscaler.yaml"
+"$nos" hold &
+deadline=$((SECONDS + 20))
+until grep -q '^SigBlk:.*4003$' "/proc/$!/status"; do # SIGTERM, SIGINT and SIGHUP are its own
+  [ "$SECONDS" -lt "$deadline" ] || fail "nos hold does not begin"
+done
+kill -TERM $!
+wait $! || fail "nos hold ends with $?"
