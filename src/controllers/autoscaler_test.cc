@@ -223,6 +223,23 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   EXPECT_EQ(nos::Find(*api_.Find("nodepools", "bad"), "status"), nullptr);
 }
 
+TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
+  Pool("a", "1", 5);
+  Pod("p", "4");
+  Run(minutes(3));
+  ASSERT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    return request.path.ends_with("/scale") ? std::optional<Result<kube::ApiResponse>>(Answer(503))
+                                            : std::nullopt;
+  };
+  Run(minutes(30));  // it comes to rest
+  EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
+  api_.intercept = nullptr;
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 1) << "another try";
+}
+
 TEST_F(AutoscalerTest, APoolWithAnUnknownGpuSaysSo) {
   Pool("a", "1", 5);
   Change("nodepools", "a", [](Json& pool) {
