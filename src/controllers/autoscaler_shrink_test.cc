@@ -50,8 +50,7 @@ TEST_F(AutoscalerShrinkTest, NotWhenItIsTurnedOff) {
 
 TEST_F(AutoscalerShrinkTest, WhereNoNodeCanBeNamedNoneGoes) {
   Pool("a", "1", 5, 0, 1);
-  Change("nodepools", "a",
-         [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec").erase("deleteAnnotation"); });
   Nodes(1);
   Run(hours(1));
   EXPECT_EQ(Wanted("a"), 1);
@@ -102,6 +101,16 @@ TEST_F(AutoscalerShrinkTest, APodThatComesAndGoesKeepsItsNode) {
   }
   EXPECT_TRUE(Marked().empty());
   EXPECT_EQ(Wanted("a"), 1);
+}
+
+TEST_F(AutoscalerShrinkTest, APodThatCallsItselfAPlaceholderStopsNothing) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  Pod("liar", "100");
+  Change("pods", "ml/liar",
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+  Run(minutes(15));
+  EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
 }
 
 TEST_F(AutoscalerShrinkTest, ARestartBeginsTheWindowAnew) {

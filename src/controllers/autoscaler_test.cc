@@ -22,6 +22,20 @@ TEST_F(AutoscalerTest, GrowsFromZeroForAPodThatNoNodeTakes) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_pool_nodes{pool=\"cheap\",state=\"coming\"} 1"));
 }
 
+TEST_F(AutoscalerTest, WhoeverGivesItselfOurLabelsTakesRoomAllTheSame) {
+  Pool("a", "1", 5, 0, 1);
+  Node("a1", "a");
+  Pod("liar", "6");
+  Bind("liar", "a1");
+  Pod("place", "6");
+  Change("pods", "ml/liar",
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kDemandOf] = "a"; });
+  Change("pods", "ml/place",
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2) << "no room beside the one, and the other waits as any pod";
+}
+
 TEST_F(AutoscalerTest, RoomThatIsThereIsUsedFirst) {
   Pool("a", "1", 5, 0, 1);
   Node("a1", "a");
@@ -236,7 +250,7 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
   Run(minutes(30));  // it comes to rest
   EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
   api_.intercept = nullptr;
-  Run(minutes(1));
+  Run(minutes(2));
   EXPECT_EQ(Wanted("a"), 1) << "another try";
 }
 
