@@ -78,6 +78,7 @@ class Autoscaler::Impl {
     Status read_error, write_error;
     Time write_again{};  // after write_error
     Time grown{};        // when it was last asked for more
+    int unanswered = 0;  // in a row: writes of which it is not known what came of them
     const Status& error() const { return read_error.ok() ? write_error : read_error; }
     bool MayWrite() const { return fresh && write_error.ok(); }
   };

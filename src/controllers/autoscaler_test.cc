@@ -223,6 +223,24 @@ TEST_F(AutoscalerTest, APoolThatRefusesIsToldAndTheNextBestIsUsed) {
   EXPECT_THAT(Events(), HasSubstr("ScaleFailed: "));
 }
 
+TEST_F(AutoscalerTest, APoolThatNeverTakesWhatItIsAskedIsToldAndTheNextBestIsUsed) {
+  Pool("cheap", "1", 5);
+  Pool("dear", "9", 5);
+  int asked = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    const bool cheap = IsScale(request) && request.path.find("/cheap/") != std::string::npos;
+    if (!cheap) return std::nullopt;
+    ++asked;
+    return Answer(500);  // an admission webhook of its kind is down
+  };
+  Pod("p", "4");
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("dear"), 1);
+  EXPECT_LT(asked, 10);
+  EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
+}
+
 TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   Pool("a", "9", 5);
   api_.Put(PoolJson("cheap", "1", 5));  // nobody makes its nodes
