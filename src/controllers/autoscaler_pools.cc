@@ -178,6 +178,7 @@ void Autoscaler::Impl::CountNodes(Look& look) {
       ++pool.nodes.going;
       continue;
     }
+    pool.nodes.newest = std::max(pool.nodes.newest, node->meta.created);
     const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
     const Time due = node->meta.created + PatienceOf(*pool.pool, patience);
     if (lacks.Any() && look.now < due && node->meta.created < look.now + kClocksDiffer) {

@@ -69,7 +69,9 @@ bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time
     status.asked.reset();
     return false;
   }
-  if (!status.asked || *seen.wanted > pool.wanted) status.asked = now;
+  // Where nothing comes, those that more and more pods ask for make it no less late.
+  const bool delivers = status.asked && seen.nodes.newest >= *status.asked;
+  if (!status.asked || (delivers && *seen.wanted > pool.wanted)) status.asked = now;
   // One that was to go and is still there may be one of those that are wanted.
   const bool late = missing > seen.nodes.going && now - *status.asked > PatienceOf(pool, patience);
   if (late && !status.closed_until) Close(patience, now, state);
