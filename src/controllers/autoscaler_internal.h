@@ -181,8 +181,8 @@ class Autoscaler::Impl {
   // Marks that the cache may not show yet, by the node's uid: nodes that its pool is left with;
   // none: it is kept.
   std::map<std::string, std::optional<int32_t>> marked_;
-  std::map<std::string, std::string> leaving_;  // nodes that pools are told of, and their pools
-  std::set<std::string> late_told_;             // uids of nodes
+  std::map<std::string, PoolPtr> leaving_;  // nodes that pools are told of, as those were then
+  std::set<std::string> late_told_;         // uids of nodes
   uint64_t relocations_made_ = 0;
 
   // When to decide next: not before, and even if nothing changes.
