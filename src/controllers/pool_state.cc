@@ -211,7 +211,8 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
   status = Believable(pool, patience, now);
   status.nodes = seen.nodes.Present();
   if (seen.wanted) status.wanted = std::clamp(*seen.wanted, 0, INT32_MAX);
-  int missing = std::max(0, status.wanted - seen.nodes.Present());
+  // Whoever makes its nodes may say what it likes: so many do not come.
+  int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMostPoolNodes);
   if (seen.wanted && Judge(seen, missing, patience, now, state)) missing = 0;
   status.ready = ReadyOf(seen, status);
   const Condition* known = cluster::FindCondition(pool.conditions, kPoolReady);

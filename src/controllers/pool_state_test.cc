@@ -53,6 +53,10 @@ TEST_F(PoolStateTest, NodesThatAreMissingAreComing) {
   EXPECT_EQ(state.status.ready.status, "True");
 }
 
+TEST_F(PoolStateTest, NoMoreNodesComeThanAPoolMayHave) {
+  EXPECT_EQ(Look(INT32_MAX).now.coming, cluster::kMostPoolNodes);
+}
+
 TEST_F(PoolStateTest, NodesThatStartAreComing) {
   nodes_.starting = 2;
   const PoolState state = Look(2);
