@@ -265,6 +265,7 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
     return request.path.ends_with("/scale") ? std::optional<Result<kube::ApiResponse>>(Answer(503))
                                             : std::nullopt;
   };
+  Restart();         // then it has never been read
   Run(minutes(30));  // it comes to rest
   EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
   api_.intercept = nullptr;
