@@ -59,7 +59,9 @@ Outcome Autoscaler::Impl::Rest(const Look& look, bool news, Status error,
   for (const Pool& pool : look.pools) {
     next = std::min(next, pool.known->read_again);
     const PoolStatus& status = pool.state.status;
-    if (status.closed_until) next = std::min(next, *status.closed_until);
+    // What is over stays in the status while its pool cannot be read.
+    const bool opens = status.closed_until && *status.closed_until > look.now;
+    if (opens) next = std::min(next, *status.closed_until);
   }
   next = std::min(next, telling_.Due());
   if (const auto due = untold_.NextDue()) next = std::min(next, std::max(*due, pods_pace_.next()));

@@ -20,7 +20,7 @@ constexpr size_t kMostNamed = 20;  // pods of one decision
 
 // A scheduler has tried it, and nobody else sees to where it runs.
 bool WaitsForRoom(const cluster::Pod& pod) {
-  if (!scheduling::IsPlannable(pod) || IsPlaceholder(pod) || IsDemand(pod)) return false;
+  if (!scheduling::IsPlannable(pod)) return false;
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   return scheduled != nullptr && scheduled->status == "False" &&
          scheduled->reason == "Unschedulable";
@@ -122,12 +122,13 @@ Autoscaler::Impl::Demand Autoscaler::Impl::DemandOf(Look& look) {
   std::set<std::string> waiting, keys;
   const auto all = look.view.pods.Snapshot();
   for (const Pod& pod : *all) {
-    if (IsDemand(*pod)) continue;
+    // Elsewhere anybody may have given it these labels.
+    if (pod->meta.ns == config_.signal.ns && IsDemand(*pod)) continue;
     demand.all.push_back(pod);
-    const bool is_place = IsPlaceholder(*pod);
+    const bool is_place = pod->meta.ns == config_.relocations.ns && IsPlaceholder(*pod);
     if (is_place && scheduling::IsPending(*pod)) demand.placeholders_wait = true;
     if (!is_place) others.push_back(pod);
-    if (!WaitsForRoom(*pod)) continue;
+    if (is_place || !WaitsForRoom(*pod)) continue;
     const std::string key = pod->Key();
     const Time since = WaitingSince(*pod, look.now);
     waiting.insert(key + "/" + pod->meta.uid);

@@ -78,6 +78,7 @@ class Autoscaler::Impl {
     Status read_error, write_error;
     Time write_again{};  // after write_error
     Time grown{};        // when it was last asked for more
+    int unanswered = 0;  // in a row: writes of which it is not known what came of them
     const Status& error() const { return read_error.ok() ? write_error : read_error; }
     bool MayWrite() const { return fresh && write_error.ok(); }
   };
@@ -180,8 +181,8 @@ class Autoscaler::Impl {
   // Marks that the cache may not show yet, by the node's uid: nodes that its pool is left with;
   // none: it is kept.
   std::map<std::string, std::optional<int32_t>> marked_;
-  std::map<std::string, std::string> leaving_;  // nodes that pools are told of, and their pools
-  std::set<std::string> late_told_;             // uids of nodes
+  std::map<std::string, PoolPtr> leaving_;  // nodes that pools are told of, as those were then
+  std::set<std::string> late_told_;         // uids of nodes
   uint64_t relocations_made_ = 0;
 
   // When to decide next: not before, and even if nothing changes.

@@ -20,6 +20,7 @@ const kube::Resource& PoolResource() {
 }
 
 constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
+constexpr int kMostUnanswered = 5;                        // then it counts as refused
 
 // More than this in the future no node is made.
 constexpr Duration kClocksDiffer = std::chrono::minutes(5);
@@ -177,6 +178,7 @@ void Autoscaler::Impl::CountNodes(Look& look) {
       ++pool.nodes.going;
       continue;
     }
+    pool.nodes.newest = std::max(pool.nodes.newest, node->meta.created);
     const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
     const Time due = node->meta.created + PatienceOf(*pool.pool, patience);
     if (lacks.Any() && look.now < due && node->meta.created < look.now + kClocksDiffer) {
@@ -222,10 +224,15 @@ Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
   const Code code = written.code();
   const bool perhaps = code == Code::kDeadline || code == Code::kUnavailable;
   if (written.ok() || perhaps) known.scale->wanted = wanted;
-  if (written.ok() || perhaps || code == Code::kConflict) return written;
+  if (written.ok()) {
+    known.unanswered = 0;
+    return written;
+  }
+  const bool open = perhaps || code == Code::kConflict;
+  if (open && ++known.unanswered < kMostUnanswered) return written;
   known.write_error = written;
   known.write_again = look.now + config_.close_for;
-  known.read_again = look.now + config_.read_again;
+  if (!open) known.read_again = look.now + config_.read_again;
   telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
                 fmt::format("it does not let {} nodes be wanted: {}", wanted,
                             Shortened(written.ToString(), 500))});

@@ -43,16 +43,25 @@ bool Autoscaler::Impl::FinishRemovals(Look& look) {
 bool Autoscaler::Impl::FinishRemoval(Look& look, const Node& node, const Removal& removal) {
   if (removal.state == Removal::State::kEmptying) return false;
   Pool* pool = look.Find(removal.pool);
+  const bool asked = removal.state == Removal::State::kAsked;
+  const bool told = asked && removal.wanted.value_or(kTold) >= kTold;
+  // A mark may say what it likes.
+  const Duration age = look.now - removal.since;
+  const bool overdue = age > config_.removal_deadline || age < -config_.removal_deadline;
   if (pool == nullptr || !cluster::IsOf(*pool->pool, *node) ||
       pool->pool->signal != cluster::PoolSignal::kNone) {
-    const PoolPtr own = pool == nullptr ? nullptr : pool->pool;
+    // Whoever makes its nodes takes one away by now: not another one, on which pods run.
+    if (told && !overdue) return false;
+    const auto named = leaving_.find(node->meta.name);
+    const PoolPtr own = named != leaving_.end() ? named->second
+                        : pool == nullptr       ? nullptr
+                                                : pool->pool;
     return Keep(look, own, node, "pool " + Shortened(removal.pool, 80) + " does not take it away")
         .ok();
   }
-  const bool overdue = look.now - removal.since > config_.removal_deadline;
-  if (removal.state == Removal::State::kAsked) {
-    leaving_.try_emplace(node->meta.name, removal.pool);
-    if (removal.wanted.value_or(kTold) >= kTold) return overdue && Overdue(look, *pool, node);
+  if (asked) {
+    leaving_.try_emplace(node->meta.name, pool->pool);
+    if (told) return overdue && Overdue(look, *pool, node);
     if (!pool->known->fresh) return false;
     if (IsTold(removal, *pool->known)) return Confirm(look, *pool, node);
   }
@@ -78,7 +87,7 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   // First: whoever has changed the node meanwhile (a pod has come) is not passed over.
   const bool marked = removal.state == Removal::State::kAsked && removal.wanted == left;
   if (!marked && !MarkAsked(look, node, left)) return false;
-  leaving_.try_emplace(name, pool.pool->meta.name);
+  leaving_.try_emplace(name, pool.pool);
   const Status named = scaling_.Name(*pool.pool, *node, look.client);
   if (named.code() == Code::kInvalid) {
     return Keep(look, pool.pool, node, Shortened(named.message(), 500)).ok();
@@ -172,7 +181,7 @@ void Autoscaler::Impl::NoteRemoved(Look& look) {
     const auto& [node, pool] = item;
     if (look.view.nodes.Get(node) != nullptr) return false;
     telling_.Say({ReferenceToNode(node), kube::EventType::kNormal, "NodeRemoved",
-                  fmt::format("pool {} has taken it away", Shortened(pool, 80))});
+                  fmt::format("pool {} has taken it away", Shortened(pool->meta.name, 80))});
     return true;
   });
 }

@@ -103,6 +103,16 @@ TEST_F(AutoscalerShrinkTest, APodThatComesAndGoesKeepsItsNode) {
   EXPECT_EQ(Wanted("a"), 1);
 }
 
+TEST_F(AutoscalerShrinkTest, APodThatCallsItselfAPlaceholderStopsNothing) {
+  Pool("a", "1", 5, 0, 1);
+  Nodes(1);
+  Pod("liar", "100");
+  Change("pods", "ml/liar",
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+  Run(minutes(15));
+  EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
+}
+
 TEST_F(AutoscalerShrinkTest, ARestartBeginsTheWindowAnew) {
   Pool("a", "1", 5, 0, 1);
   Nodes(1);
@@ -222,6 +232,35 @@ TEST_F(AutoscalerShrinkTest, ANodeWhosePoolIsGoneStays) {
   Mark("a1", Of(State::kEmptied));
   Run(minutes(1));
   EXPECT_TRUE(Marked().empty());
+}
+
+TEST_F(AutoscalerShrinkTest, ANodeThatIsBeingTakenAwayStaysClosedWhenItsPoolIsGone) {
+  Nodes(1);
+  Mark("a1", Of(State::kAsked, cluster::kMostPoolNodes));
+  Run(minutes(10));
+  EXPECT_EQ(Marked(), std::set<std::string>{"a1"});
+  Run(minutes(10));
+  EXPECT_TRUE(Marked().empty()) << "nobody has taken it";
+}
+
+TEST_F(AutoscalerShrinkTest, ANodeThatStaysIsNoLongerNamedThoughItsPoolIsGone) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(2);
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    return IsScale(request) ? std::optional<Result<kube::ApiResponse>>(Answer(503)) : std::nullopt;
+  };
+  Mark("a1", Of(State::kEmptied));
+  Run(seconds(3));
+  const auto is_named = [&] {
+    const Json& node = *api_.Find("nodes", "a1");
+    return !FindString(node, "metadata", "annotations", "infra.example/goes").empty();
+  };
+  ASSERT_TRUE(is_named());
+  api_.Remove("nodepools", "a");
+  Run(minutes(1));
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_FALSE(is_named());
 }
 
 // Its room is there sooner than that of a new one.

@@ -22,6 +22,20 @@ TEST_F(AutoscalerTest, GrowsFromZeroForAPodThatNoNodeTakes) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("nos_pool_nodes{pool=\"cheap\",state=\"coming\"} 1"));
 }
 
+TEST_F(AutoscalerTest, WhoeverGivesItselfOurLabelsTakesRoomAllTheSame) {
+  Pool("a", "1", 5, 0, 1);
+  Node("a1", "a");
+  Pod("liar", "6");
+  Bind("liar", "a1");
+  Pod("place", "6");
+  Change("pods", "ml/liar",
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kDemandOf] = "a"; });
+  Change("pods", "ml/place",
+         [](Json& pod) { MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1"; });
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2) << "no room beside the one, and the other waits as any pod";
+}
+
 TEST_F(AutoscalerTest, RoomThatIsThereIsUsedFirst) {
   Pool("a", "1", 5, 0, 1);
   Node("a1", "a");
@@ -209,6 +223,24 @@ TEST_F(AutoscalerTest, APoolThatRefusesIsToldAndTheNextBestIsUsed) {
   EXPECT_THAT(Events(), HasSubstr("ScaleFailed: "));
 }
 
+TEST_F(AutoscalerTest, APoolThatNeverTakesWhatItIsAskedIsToldAndTheNextBestIsUsed) {
+  Pool("cheap", "1", 5);
+  Pool("dear", "9", 5);
+  int asked = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    const bool cheap = IsScale(request) && request.path.find("/cheap/") != std::string::npos;
+    if (!cheap) return std::nullopt;
+    ++asked;
+    return Answer(500);  // an admission webhook of its kind is down
+  };
+  Pod("p", "4");
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("dear"), 1);
+  EXPECT_LT(asked, 10);
+  EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
+}
+
 TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   Pool("a", "9", 5);
   api_.Put(PoolJson("cheap", "1", 5));  // nobody makes its nodes
@@ -221,6 +253,24 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
   EXPECT_THAT(Events(), HasSubstr("Unreadable: "));
   EXPECT_EQ(nos::Find(*api_.Find("nodepools", "bad"), "status"), nullptr);
+}
+
+TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
+  Pool("a", "1", 5);
+  Pod("p", "4");
+  Run(minutes(3));
+  ASSERT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    return request.path.ends_with("/scale") ? std::optional<Result<kube::ApiResponse>>(Answer(503))
+                                            : std::nullopt;
+  };
+  Restart();         // then it has never been read
+  Run(minutes(30));  // it comes to rest
+  EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
+  api_.intercept = nullptr;
+  Run(minutes(2));
+  EXPECT_EQ(Wanted("a"), 1) << "another try";
 }
 
 TEST_F(AutoscalerTest, APoolWithAnUnknownGpuSaysSo) {

@@ -69,7 +69,9 @@ bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time
     status.asked.reset();
     return false;
   }
-  if (!status.asked || *seen.wanted > pool.wanted) status.asked = now;
+  // Where nothing comes, those that more and more pods ask for make it no less late.
+  const bool delivers = status.asked && seen.nodes.newest >= *status.asked;
+  if (!status.asked || (delivers && *seen.wanted > pool.wanted)) status.asked = now;
   // One that was to go and is still there may be one of those that are wanted.
   const bool late = missing > seen.nodes.going && now - *status.asked > PatienceOf(pool, patience);
   if (late && !status.closed_until) Close(patience, now, state);
@@ -209,7 +211,8 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
   status = Believable(pool, patience, now);
   status.nodes = seen.nodes.Present();
   if (seen.wanted) status.wanted = std::clamp(*seen.wanted, 0, INT32_MAX);
-  int missing = std::max(0, status.wanted - seen.nodes.Present());
+  // Whoever makes its nodes may say what it likes: so many do not come.
+  int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMostPoolNodes);
   if (seen.wanted && Judge(seen, missing, patience, now, state)) missing = 0;
   status.ready = ReadyOf(seen, status);
   const Condition* known = cluster::FindCondition(pool.conditions, kPoolReady);

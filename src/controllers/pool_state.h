@@ -8,8 +8,9 @@
 //
 // status.asked is since when nodes are awaited, and absent when all are there. Nodes that are not
 // there twice the pool's startSeconds later are late: the pool is closed for a while, longer each
-// time in a row, and asked for what is there. Whoever else asks for nodes is believed: they are
-// awaited just so. A status that cannot be (times far off, negative counts) wedges nothing.
+// time in a row, and asked for what is there. Whoever asks for more meanwhile makes it wait longer
+// only where some have come. Whoever else asks for nodes is believed: they are awaited just so. A
+// status that cannot be (times far off, negative counts) wedges nothing.
 //
 // Pure functions of values.
 #pragma once
@@ -55,6 +56,7 @@ struct PoolNodes {
   int starting = 0;          // that have come, and lack something still
   int going = 0;             // that are to be taken away: in none of the above
   std::vector<Wrong> wrong;  // of those there, that are not what the pool says
+  Time newest{};             // when the last one came
   int Present() const { return there + starting; }
 };
 

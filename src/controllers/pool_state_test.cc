@@ -53,6 +53,10 @@ TEST_F(PoolStateTest, NodesThatAreMissingAreComing) {
   EXPECT_EQ(state.status.ready.status, "True");
 }
 
+TEST_F(PoolStateTest, NoMoreNodesComeThanAPoolMayHave) {
+  EXPECT_EQ(Look(INT32_MAX).now.coming, cluster::kMostPoolNodes);
+}
+
 TEST_F(PoolStateTest, NodesThatStartAreComing) {
   nodes_.starting = 2;
   const PoolState state = Look(2);
@@ -121,13 +125,34 @@ TEST_F(PoolStateTest, ItsMinimumStaysWantedAndIsTriedAgain) {
 TEST_F(PoolStateTest, WhoeverAsksForMoreIsBelieved) {
   Look(1);
   now_ += minutes(7);
-  EXPECT_EQ(Look(4).status.asked, now_);
-  now_ += minutes(7);
   EXPECT_EQ(Look(4).now.coming, 4);
   nodes_.there = 12;
   const PoolState above = Look(12);
   EXPECT_FALSE(above.write_back);
   EXPECT_EQ(above.status.ready.reason, "AboveMaximum");
+}
+
+TEST_F(PoolStateTest, WhereSomeHaveComeFurtherOnesAreWaitedForAnew) {
+  Look(2);
+  now_ += minutes(5);
+  nodes_.there = 1;
+  nodes_.newest = now_;
+  now_ += minutes(2);
+  EXPECT_EQ(Look(4).status.asked, now_);
+  now_ += minutes(7);
+  EXPECT_EQ(Look(4).now.coming, 3);
+}
+
+TEST_F(PoolStateTest, WhereNothingComesItIsLateHoweverOftenMoreIsAskedFor) {
+  Look(1);
+  for (int wanted = 2; wanted <= 5; ++wanted) {
+    now_ += minutes(2);
+    EXPECT_FALSE(Look(wanted).failed);
+  }
+  now_ += minutes(2);
+  const PoolState late = Look(6);
+  EXPECT_TRUE(late.failed);
+  EXPECT_EQ(late.write_back, 0);
 }
 
 TEST_F(PoolStateTest, ANodeThatIsLostIsWaitedForAsLongAsANewOne) {

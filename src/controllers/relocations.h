@@ -9,7 +9,7 @@
 // One relocation, all or nothing until its first eviction:
 //   1. its node, if it is to go, is cordoned and marked (kRemoval);
 //   2. a placeholder for each move is made; the partitioner and the scheduler treat it as any pod,
-//      but that it preempts nobody;
+//      but that nos's scheduler preempts nobody for it;
 //   3. when all of them run where they shall, which each then says, the pods are evicted through
 //   the
 //      eviction API, as budgets and grace periods let them go;

@@ -140,7 +140,7 @@ class CheapestFinder {
 }  // namespace
 
 bool IsSmall(const std::vector<NodeType>& node_types, const std::vector<int>& wanted) {
-  int free = 0;
+  int64_t free = 0;
   for (const NodeType& type : node_types) free += type.Free();
   const auto classes = std::ranges::count_if(wanted, [](int count) { return count > 0; });
   const int pods = std::accumulate(wanted.begin(), wanted.end(), 0);
