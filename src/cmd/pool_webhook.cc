@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,29 @@ std::string_view AuthorityOf(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
+// Whether a server may take it for a path outside the folder that it begins with: a part of its
+// path is "..", or would be when decoded once or more.
+bool LeavesItsFolder(std::string_view url) {
+  std::string path(url.substr(0, url.find_first_of("?#")));
+  for (size_t at = path.find('%'); at != path.npos; at = path.find('%', at)) {
+    const std::string code = ToLower(path.substr(at + 1, 2));
+    const char* plain = code == "2e"   ? "."
+                        : code == "2f" ? "/"
+                        : code == "5c" ? "\\"
+                        : code == "25" ? "%"
+                                       : nullptr;
+    if (plain == nullptr) {
+      ++at;
+      continue;
+    }
+    path.replace(at, 3, plain);
+  }
+  std::ranges::replace(path, '\\', '/');
+  return std::ranges::any_of(Split(path, '/'), [](std::string_view part) {
+    return part.substr(0, part.find(';')) == "..";
+  });
+}
+
 Status Wrong(std::string_view field, std::string_view what) {
   return Invalid(fmt::format("webhook.{}: {}", field, what));
 }
@@ -34,6 +58,9 @@ Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bo
     return Status(Code::kPermission,
                   fmt::format("only addresses that begin with {} are called (webhook.urlPrefix)",
                               config.prefix));
+  }
+  if (!config.prefix.empty() && LeavesItsFolder(url)) {
+    return Status(Code::kPermission, "addresses with '..' are not called (webhook.urlPrefix)");
   }
   kube::ConnectionConfig connection;
   connection.server = url;  // whole: what it is encoded like is its own

@@ -97,6 +97,18 @@ TEST_F(PoolWebhookTest, TheTokenGoesWithinItsPrefixAlone) {
   EXPECT_EQ(Calls(), 1);
 }
 
+TEST_F(PoolWebhookTest, NoAddressLeadsOutOfThePrefix) {
+  config_ = {.prefix = base_ + "/ours/", .token_file = folder_ / "token", .ca_file = {}};
+  for (const char* way : {"../theirs", "a/../../theirs", "%2e%2E/theirs", "..%2ftheirs",
+                          "%252e%252e/theirs", "..;x/theirs", ".."}) {
+    EXPECT_EQ(Call("GET", base_ + "/ours/" + way).status().code(), Code::kPermission) << way;
+  }
+  EXPECT_EQ(Calls(), 0);
+  for (const char* fine : {"a..b", "...", "a%2Fb", "a?next=/../b"}) {
+    EXPECT_TRUE(Call("GET", base_ + "/ours/" + fine).ok()) << fine;
+  }
+}
+
 TEST_F(PoolWebhookTest, ErrorsAreWhatTheHookSays) {
   Answer(409, "somebody else has changed it");
   const Status told = Call("POST", base_ + "/", "{}").status();

@@ -5,6 +5,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
@@ -131,7 +132,7 @@ struct ScalingFlags {
   sim::ScalingStudyOptions options;
   std::string pods, by = "compute", output = "table";
   std::vector<std::string> policies;
-  double days = 0;  // 0: as long as the trace's default
+  std::optional<double> days;  // none: as long as the trace's default
 };
 
 Status RunScaling(ScalingFlags flags) {
@@ -141,7 +142,7 @@ Status RunScaling(ScalingFlags flags) {
     NOS_ASSIGN(pods, ReadFileOrStdin(flags.pods));
     options.trace.openb = {flags.pods, pods};
   }
-  if (flags.days > 0) options.trace.window.days = options.trace.bursts.days = flags.days;
+  if (flags.days) options.trace.window.days = options.trace.bursts.days = *flags.days;
   options.trace.window.by_memory = flags.by == "memory";
   if (!flags.policies.empty()) options.policies.clear();
   for (const std::string& name : flags.policies) {

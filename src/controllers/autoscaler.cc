@@ -23,7 +23,13 @@ Autoscaler::Impl::Impl(AutoscalerConfig config, scheduling::FrameworkChoice fram
       metrics_(metrics),
       relocations_(config_.relocations),
       signal_(config_.signal),
-      untold_(kWriteAgain) {}
+      untold_(kWriteAgain) {
+  if (metrics_ == nullptr) return;
+  // Alerts see no increase of what was not there before.
+  for (const char* action : {"grow", "shrink", "move", "call-off", "close", "keep"}) {
+    metrics_->Count(kScalingDecisions, {{"action", action}}, 0);
+  }
+}
 
 Outcome Autoscaler::Impl::Reconcile(const View& view, kube::Client& client, const Clock& clock) {
   kube::Client hasty = client.Within(kPatience);

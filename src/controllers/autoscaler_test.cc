@@ -10,6 +10,8 @@ TEST_F(AutoscalerTest, GrowsFromZeroForAPodThatNoNodeTakes) {
   Pod("p", "4");
   Run(seconds(9));
   EXPECT_EQ(Wanted("cheap"), 0) << "cutting has its chance first";
+  // Of what is not there before, no increase is seen.
+  EXPECT_THAT(metrics_.Text(), HasSubstr("nos_autoscaler_decisions_total{action=\"close\"} 0"));
   Run(minutes(1));
   EXPECT_EQ(Wanted("cheap"), 1);
   EXPECT_EQ(Wanted("dear"), 0);

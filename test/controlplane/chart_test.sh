@@ -125,6 +125,8 @@ expect 'provisioningrequests' rights --set autoscaler.provisioningRequests=true
 expect 'type: Recreate' scaling --set autoscaler.leaderElection.enabled=false --set autoscaler.replicaCount=1
 refuse 'needs leader election' scaling --set autoscaler.leaderElection.enabled=false
 refuse 'needs autoscaler.webhook.urlPrefix' scaling --set autoscaler.webhook.tokenSecret=t
+refuse 'must begin with https://' scaling --set autoscaler.webhook.tokenSecret=t \
+  --set autoscaler.webhook.urlPrefix=http://hooks.test/
 refuse 'urlPrefix' scaling --set autoscaler.webhook.urlPrefix=https://hooks.test
 refuse 'placeholders must not set namespace' scaling --set autoscaler.config.placeholders.namespace=x
 refuse 'must not set webhook or provisioningRequests' scaling --set autoscaler.config.webhook.tokenFile=x

@@ -265,6 +265,8 @@ complete() { # the words offered for the last one
 refuse 2 "nos help: unknown command 'nope' (try --help)" "$nos" help nope
 refuse 2 "nos help simulate: unknown command 'nope'" "$nos" help simulate nope
 refuse 2 "nos simulate: unknown command 'nope'" "$nos" simulate nope --help
+refuse 2 'days must be above 0' "$nos" simulate scaling --days -1
+refuse 2 'days must be above 0' "$nos" simulate scaling --days 0
 refuse 2 "nos: unknown command 'nope'" "$nos" nope
 refuse 2 "subcommand is required" "$nos"
 

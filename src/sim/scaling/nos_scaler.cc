@@ -26,6 +26,7 @@ using PodPtr = std::shared_ptr<const cluster::Pod>;
 constexpr double kSettle = 10, kAtMost = 60, kBetween = 10;
 constexpr double kBetweenShrinks = 60;
 constexpr double kMostUse = 0.5;  // of a node that may be emptied
+constexpr int kMostEmptied = 3;   // nodes at a time, as the autoscaler has it
 // How often one planning may ask whether its time is up: the same on every machine.
 constexpr int kMostAsks = 2000;
 
@@ -137,14 +138,17 @@ class NosScaler : public Scaler {
     const auto shrink = NextShrink();
     if (!shrink || *shrink > now) return Status::Ok();
     last_shrink_ = now;
-    shrinkable_ = false;
+    shrinkable_since_.reset();
     return options_.scale_down ? Shrink() : RemoveEmpty();
   }
 
  private:
   void Changed() {
     if (!changed_since_) changed_since_ = stage_.now();
-    shrinkable_ = true;
+    Shrinkable();
+  }
+  void Shrinkable() {
+    if (!shrinkable_since_) shrinkable_since_ = stage_.now();
   }
 
   std::optional<double> NextPlan() const {
@@ -153,18 +157,30 @@ class NosScaler : public Scaler {
         std::min(std::max(last_arrival_ + kSettle, *changed_since_), *changed_since_ + kAtMost);
     return std::max(settled, last_plan_ + kBetween);
   }
-  // Each node when its time has come, and, if it could not go, again when something has changed.
+  // Each node when its time has come, and when something has changed: others may be able to go.
   std::optional<double> NextShrink() const {
     std::optional<double> next;
+    const auto at = [&](double when) { next = std::min(next.value_or(when), when); };
     for (const auto& [node, quiet] : quiet_) {
-      double due = quiet.since + options_.window;
-      if (due <= last_shrink_) {
-        if (!shrinkable_) continue;
-        due = last_shrink_ + kBetweenShrinks;
-      }
-      if (!next || due < *next) next = due;
+      if (const auto due = DueOf(node); due && *due > last_shrink_) at(*due);
+    }
+    if (shrinkable_since_ && !quiet_.empty()) {
+      at(std::max(*shrinkable_since_, last_shrink_ + kBetweenShrinks));
     }
     return next;
+  }
+  // Since when it could go without a break, as far as is known. An empty one always could.
+  std::optional<double> CouldGoSince(int node) const {
+    if (const auto known = could_go_.find(node); known != could_go_.end()) return known->second;
+    const auto quiet = quiet_.find(node);
+    if (quiet == quiet_.end() || !quiet->second.empty) return std::nullopt;
+    return quiet->second.since;
+  }
+  // When it goes: as the autoscaler, not soon after any pool has grown.
+  std::optional<double> DueOf(int node) const {
+    const auto since = CouldGoSince(node);
+    if (!since) return std::nullopt;
+    return std::max(*since, grown_) + options_.window;
   }
 
   planning::PlanOptions OptionsNow() const {
@@ -286,11 +302,13 @@ class NosScaler : public Scaler {
         planning::PlanGrowth(snapshot_, PodsOf(jobs), PoolsNow(), framework_, OptionsNow());
     for (size_t p = 0; p < plan.pools.size(); ++p) {
       for (int i = 0; i < plan.pools[p].count; ++i) stage_.Ask(static_cast<int>(p));
+      if (plan.pools[p].count > 0) grown_ = stage_.now();
     }
   }
 
   // What its jobs use has changed.
   void Touch(int node) {
+    Shrinkable();
     const StageNode& there = stage_.nodes()[node];
     int used = 0;
     for (const int job : there.jobs) used += SlotsOf(stage_.job(job));
@@ -299,39 +317,58 @@ class NosScaler : public Scaler {
     const bool little = options_.scale_down && static_cast<double>(used) <= kMostUse * all;
     if (!empty && !little) {
       quiet_.erase(node);
+      could_go_.erase(node);
       return;
     }
     const auto [at, fresh] = quiet_.try_emplace(node, Quiet{empty, stage_.now()});
     if (!fresh && at->second.empty != empty) at->second = {empty, stage_.now()};
   }
-  bool MayGo(int node) const {
-    const auto since = quiet_.find(node);
-    return since != quiet_.end() && since->second.since + options_.window <= stage_.now();
+  bool IsDue(int node) const {
+    const auto due = DueOf(node);
+    return due && *due <= stage_.now();
   }
 
   Status RemoveEmpty() {
     const std::map<int, Quiet> quiet = quiet_;
     for (const auto& [node, how] : quiet) {
-      if (!MayGo(node)) continue;
+      if (!IsDue(node)) continue;
       snapshot_.RemoveNode(NameOf(node));
       Remove(node);
     }
     return Status::Ok();
   }
 
-  // Not while anybody waits who could use them.
+  // As the autoscaler: those go that could have gone for the window without a break. Not while
+  // anybody waits who could use them.
   Status Shrink() {
     if (!stage_.waiting().empty()) {
-      shrinkable_ = true;
+      Shrinkable();
       return Status::Ok();
     }
     planning::ShrinkOptions options;
     options.most_use = kMostUse;
+    options.most_nodes = static_cast<int>(snapshot_.size());
     options.out_of_time = Patience();
     options.may_go = [this](const cluster::NodeInfo& node) {
-      return MayGo(node_of_.at(node.node->meta.name));
+      return quiet_.contains(node_of_.at(node.node->meta.name));
     };
-    planning::ShrinkPlan plan = planning::PlanShrink(snapshot_, PoolsNow(), framework_, options);
+    const auto pools = PoolsNow();
+    const planning::ShrinkPlan could = planning::PlanShrink(snapshot_, pools, framework_, options);
+    std::map<int, double> could_go;
+    for (const planning::EmptiedNode& each : could.nodes) {
+      const int node = node_of_.at(each.name);
+      could_go[node] = CouldGoSince(node).value_or(stage_.now());
+    }
+    could_go_ = std::move(could_go);
+    if (std::ranges::none_of(could_go_, [&](const auto& each) { return IsDue(each.first); })) {
+      return Status::Ok();
+    }
+    options.most_nodes = kMostEmptied;
+    options.out_of_time = Patience();
+    options.may_go = [this](const cluster::NodeInfo& node) {
+      return IsDue(node_of_.at(node.node->meta.name));
+    };
+    planning::ShrinkPlan plan = planning::PlanShrink(snapshot_, pools, framework_, options);
     for (const planning::EmptiedNode& node : plan.nodes) {
       MoveAll(node.moves);
       Remove(node_of_.at(node.name));
@@ -342,6 +379,7 @@ class NosScaler : public Scaler {
   void Remove(int node) {
     node_of_.erase(NameOf(node));
     quiet_.erase(node);
+    could_go_.erase(node);
     stage_.Remove(node);
     Changed();
   }
@@ -353,10 +391,11 @@ class NosScaler : public Scaler {
   std::vector<std::shared_ptr<const cluster::NodePool>> pools_;
   std::map<int, PodPtr> pods_;  // by job that has not ended; as it waits
   std::map<std::string, int> job_of_, node_of_;
-  std::map<int, Quiet> quiet_;  // by node
+  std::map<int, Quiet> quiet_;      // by node
+  std::map<int, double> could_go_;  // of them, by node: since when, of those looked at
   std::optional<double> changed_since_;
-  double last_arrival_ = -1e18, last_plan_ = -1e18, last_shrink_ = -1e18;
-  bool shrinkable_ = false;  // something changed since it was last tried
+  double last_arrival_ = -1e18, last_plan_ = -1e18, last_shrink_ = -1e18, grown_ = -1e18;
+  std::optional<double> shrinkable_since_;  // something changed since it was last tried
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ struct NosScalerOptions {
   // Nodes that stand half empty are emptied onto others (PlanShrink); false: only empty ones go.
   bool scale_down = false;
   bool moves = false;       // jobs move for others that wait (PlanMoves)
-  double window = 600;      // seconds for which a node was empty, or in little use, before it goes
+  double window = 600;      // seconds for which a node could have gone, and none was asked for
   double cut_seconds = 10;  // until a GPU is cut anew
 };
 

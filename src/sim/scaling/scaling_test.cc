@@ -108,12 +108,25 @@ TEST(ScalingTest, WithoutScaleDownNodesGoWhenEmpty) {
   EXPECT_DOUBLE_EQ(report.mean_wait, 120);
 }
 
-// The third job's node goes at 1,125: the GPU of the other is cut for it. It begins anew, 60 s.
+// The first node could go from 1,125 on and goes at 1,325, as the baseline's would: the GPU of the
+// other is cut for its second job, which begins anew, 60 s.
 TEST(ScalingTest, ScaleDownCutsForThoseItMoves) {
   const ScalingReport report = Simulate(HalfEmptyNodes(), With(ScalingPolicy::kRecutScaleDown));
   EXPECT_EQ(report.moves, 1);
-  EXPECT_EQ(NodeSeconds(report), (1125 - 210) + (10'580 - 15));
-  EXPECT_DOUBLE_EQ(report.mean_wait, (120 + 120 + 180) / 3.0);
+  EXPECT_EQ(NodeSeconds(report), (1325 - 15) + (10'520 - 210));
+  EXPECT_DOUBLE_EQ(report.mean_wait, (120 + 180 + 120) / 3.0);
+}
+
+// The first node is empty from 1,125 on. One is asked for at 1,215, for two GPUs at once: until
+// 1,415 none goes, and the second, empty from 1,425, goes at 1,625.
+TEST(ScalingTest, NoNodeGoesSoonAfterOneWasAskedFor) {
+  ScalingOptions options = With(ScalingPolicy::kRecut);
+  options.pools = {{"one", 1, 16'000, 131'072, 10}, {"two", 2, 32'000, 262'144, 10}};
+  for (const ScalingPolicy policy : kOfNos) {
+    options.policy = policy;
+    const ScalingReport report = Simulate({Whole(5, 1000), Whole(1205, 100, 2)}, options);
+    EXPECT_EQ(NodeSeconds(report), (1415 - 15) + (1625 - 1215)) << ScalingPolicyName(policy);
+  }
 }
 
 // There is one 3g.40gb on each GPU.
