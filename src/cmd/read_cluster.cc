@@ -42,6 +42,16 @@ Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
   return out;
 }
 
+// Of a NodePool that nothing can be planned with: as on a cluster, the others go on.
+Status WrongPool(std::string_view version, std::string_view kind, const Json& object) {
+  if (kind != cluster::kNodePool) return Status::Ok();
+  if (version != fmt::format("{}/{}", cluster::kPoolGroup, cluster::kPoolVersion)) {
+    return Status::Ok();
+  }
+  cluster::NodePool pool;
+  return cluster::ReadNodePool(object, pool);
+}
+
 }  // namespace
 
 Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client& client) {
@@ -114,6 +124,12 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   cluster::Surroundings around;
   const auto take_around = [&](std::string_view version, std::string_view kind,
                                const Json& object) -> Result<bool> {
+    if (const Status wrong = WrongPool(version, kind, object); !wrong.ok()) {
+      std::cerr << Printable(fmt::format("warning: NodePool {}: {}",
+                                         FindString(object, "metadata", "name"), wrong.message()))
+                << "\n";
+      return true;
+    }
     NOS_ASSIGN(const bool taken, cluster::AddAround(version, kind, object, around));
     if (taken) all.around = cluster::Surroundings();
     return taken;

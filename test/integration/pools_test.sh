@@ -82,6 +82,10 @@ EOF
 call 0 "$nos" get pools -f "$work/full.yaml" -f "$work/pool.yaml"
 grep -qxF "a100  1 x A100-40GB  mig   2      0       0    4    3.5    ready" "$work/out" ||
   fail "pools of a dump are shown"
+sed 's/^metadata: .*/metadata: {name: bad}/; s/  max: 4/  max: 4\n  min: 9/' "$work/pool.yaml" >"$work/bad.yaml"
+call 0 "$nos" get pools -f "$work/full.yaml" -f "$work/pool.yaml" -f "$work/bad.yaml"
+grep -qxF "warning: NodePool bad: spec.max: must be at least min (9)" "$work/err" || fail "the bad pool is named"
+grep -q "^a100 .* ready$" "$work/out" || fail "the others go on"
 refuse 2 "--moves" "$nos" plan -f "$work/full.yaml" --moves 0
 
 # Pools grow for a burst, and shrink when it is over.
