@@ -31,16 +31,17 @@ bool LeavesItsFolder(std::string_view url) {
   std::string path(url.substr(0, url.find_first_of("?#")));
   for (size_t at = path.find('%'); at != path.npos; at = path.find('%', at)) {
     const std::string code = ToLower(path.substr(at + 1, 2));
-    const char* plain = code == "2e"   ? "."
-                        : code == "2f" ? "/"
-                        : code == "5c" ? "\\"
-                        : code == "25" ? "%"
-                                       : nullptr;
-    if (plain == nullptr) {
+    const char plain = code == "2e"   ? '.'
+                       : code == "2f" ? '/'
+                       : code == "5c" ? '\\'
+                       : code == "25" ? '%'
+                                      : '\0';
+    if (plain == '\0') {
       ++at;
       continue;
     }
-    path.replace(at, 3, plain);
+    path.erase(at, 2);
+    path[at] = plain;
   }
   std::ranges::replace(path, '\\', '/');
   return std::ranges::any_of(Split(path, '/'), [](std::string_view part) {

@@ -237,7 +237,7 @@ TEST_F(AutoscalerTest, APoolThatNeverTakesWhatItIsAskedIsToldAndTheNextBestIsUse
     return Answer(500);  // an admission webhook of its kind is down
   };
   Pod("p", "4");
-  Run(minutes(4));
+  Run(minutes(2));
   EXPECT_EQ(Wanted("dear"), 1);
   EXPECT_LT(asked, 10);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
