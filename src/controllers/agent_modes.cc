@@ -101,8 +101,8 @@ bool Agent::IsNoted(const device::Operation& operation, const Round& round) cons
   if (!infos.ok()) return false;
   const auto info = std::ranges::find(*infos, operation.gpu, &device::GpuInfo::index);
   const bool wanted = operation.kind == device::Operation::Kind::kEnableMig;
-  return info != infos->end() && info->problem.empty() && WaitsForReset(*info) &&
-         info->mig_pending == wanted;
+  return info != infos->end() && info->uuid == operation.uuid && info->problem.empty() &&
+         WaitsForReset(*info) && info->mig_pending == wanted;
 }
 
 // With the reset that it takes. REQUIRES: nothing of a GPU that it switches is used.

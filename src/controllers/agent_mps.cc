@@ -161,7 +161,11 @@ void Agent::AddDividedInstances(Round& round, std::vector<device::MpsGpu>& serve
     if (const auto part = device::ParseMigPartId(id)) undecided.insert(part->mig_uuid);
   }
   if (devices.unseen_shares || !devices.unreadable.empty()) {
-    undecided.merge(extras_.daemons->LeftInstances());
+    std::set<std::string> left = extras_.daemons->Left();
+    for (const device::GpuInfo& info : devices.infos) {  // of these it is known
+      if (info.share_gib > 0) left.erase(info.uuid);
+    }
+    undecided.merge(left);
   }
 }
 

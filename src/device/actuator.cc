@@ -373,12 +373,27 @@ std::vector<GpuInstance> Unwanted(std::span<const Target> targets,
   return unwanted;
 }
 
+namespace {
+
+// Indexes may have changed since it was decided, or what was half made may have been completed.
+Status DestroyMeant(const Operation& operation, Backend& backend) {
+  NOS_ASSIGN(const std::vector<GpuInstance> instances, backend.ListInstances(operation.gpu));
+  const bool there = std::ranges::any_of(instances, [&](const GpuInstance& instance) {
+    return instance.id == operation.instance_id && instance.uuid == operation.uuid;
+  });
+  if (there) return backend.Destroy(operation.gpu, operation.instance_id);
+  return NotFound(fmt::format("GPU {} has another instance {} by now, or none", operation.gpu,
+                              operation.instance_id));
+}
+
+}  // namespace
+
 Status Apply(const Operation& operation, Backend& backend) {
   switch (operation.kind) {
     case Operation::Kind::kCreate:
       return backend.Create(operation.gpu, operation.profile, operation.start).status();
     case Operation::Kind::kDestroy:
-      return backend.Destroy(operation.gpu, operation.instance_id);
+      return DestroyMeant(operation, backend);
     case Operation::Kind::kEnableMig:
       return backend.EnableMig(operation.gpu);
     case Operation::Kind::kDisableMig:

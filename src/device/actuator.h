@@ -121,7 +121,7 @@ std::vector<GpuInstance> Unwanted(std::span<const Target> targets,
                                   std::span<const ObservedGpu> gpus,
                                   const std::set<std::string>& used);
 
-// Runs it on the backend.
+// Runs it on the backend. Error also: kNotFound: what it would destroy is not what was meant.
 Status Apply(const Operation& operation, Backend& backend);
 
 }  // namespace nos::device

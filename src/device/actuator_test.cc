@@ -137,6 +137,21 @@ TEST_F(ActuatorTest, CreatesBeforeItDestroysBecausePodsWaitForCreations) {
             (std::vector<std::string>{"create 4g.20gb@0 on GPU 0", "destroy 1g.5gb@6 on GPU 0"}));
 }
 
+// As when indexes have changed, or somebody has completed what looked half made.
+TEST_F(ActuatorTest, WhatIsNotWhatWasMeantIsNotDestroyed) {
+  fault_ = SimFault::kCrashBetween;
+  (void)gpus_.Create(0, "1g.5gb", 0);
+  fault_ = SimFault::kNone;
+  Want(0, {"1g.5gb@0"});
+  const Progress repair = Next();
+  ASSERT_TRUE(repair.next && repair.next->uuid.empty());
+  ASSERT_TRUE(gpus_.Destroy(0, repair.next->instance_id).ok());
+  const GpuInstance held = Place(0, "1g.5gb", 0, true);
+  ASSERT_EQ(held.id, repair.next->instance_id);
+  EXPECT_EQ(Apply(*repair.next, gpus_).code(), Code::kNotFound);
+  EXPECT_EQ(Layout(0), Names{"1g.5gb@0"});
+}
+
 TEST_F(ActuatorTest, RemovesWhatACrashLeftHalfMade) {
   Want(0, {"3g.20gb@4"});
   fault_ = SimFault::kCrashBetween;

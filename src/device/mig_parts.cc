@@ -106,8 +106,10 @@ Result<std::vector<GpuInstance>> MigParts::ListInstances(int gpu) {
   const std::scoped_lock lock(mutex_);
   NOS_ASSIGN(const std::vector<GpuInstance> driver, backend_.ListInstances(gpu));
   // What has vanished, as by a reboot, is divided no more.
+  const auto info = infos_.find(gpu);
+  const bool known = info != infos_.end() && info->second.problem.empty();
   std::erase_if(divided_, [&](const auto& entry) {
-    return entry.second.gpu == gpu &&
+    return known && entry.second.gpu == info->second.uuid &&
            std::ranges::find(driver, entry.first, &GpuInstance::uuid) == driver.end();
   });
   std::vector<GpuInstance> instances;
@@ -170,7 +172,7 @@ std::string MigParts::AdoptOne(const MigPart& part, std::span<const std::string>
     return fmt::format("but no {} is divided into {} parts here", instance->profile, part.count);
   }
   if (std::ranges::find(all, part.mig_uuid) != all.end()) return "and a pod the whole of it";
-  divided_[part.mig_uuid] = {instance->gpu, part.count, {part.number}};
+  divided_[part.mig_uuid] = {infos_[instance->gpu].uuid, part.count, {part.number}};
   return "";
 }
 
@@ -213,7 +215,7 @@ Result<GpuInstance> MigParts::CreatePart(int gpu, const gpu::InstancePart& part,
   if (there == driver.end()) {
     NOS_ASSIGN(const GpuInstance made, backend_.Create(gpu, part.profile, *first));
     if (MayBe(made, part.count)) {
-      divided_[made.uuid] = {gpu, part.count, {number}};
+      divided_[made.uuid] = {infos_[gpu].uuid, part.count, {number}};
       return ToPart(made, part.count, number);
     }
     NOS_RETURN_IF_ERROR(backend_.Destroy(gpu, made.id));

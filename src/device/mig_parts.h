@@ -83,7 +83,7 @@ class MigParts : public Backend {
 
  private:
   struct Divided {
-    int gpu = 0;
+    std::string gpu;  // its UUID: indexes may change
     int count = 0;
     std::set<int> numbers;  // of the parts that there are: one at least
   };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
@@ -61,6 +62,58 @@ class MigPartsTest : public testing::Test {
   SimGpus gpus_{Specs(), "n", Hooks()};
   MigParts parts_{gpus_, gpu::Catalogue::Builtin(), kParts};
 };
+
+// Two GPUs that change places.
+class RenumberedGpus final : public Backend {
+ public:
+  explicit RenumberedGpus(Backend& backend) : backend_(backend) {}
+  bool changed = false;
+
+  Result<std::vector<GpuInfo>> ListGpus() override {
+    NOS_ASSIGN(std::vector<GpuInfo> infos, backend_.ListGpus());
+    if (changed) std::swap(infos.at(0), infos.at(1));
+    for (int gpu = 0; gpu < 2; ++gpu) infos[static_cast<size_t>(gpu)].index = gpu;
+    return infos;
+  }
+  Result<std::vector<GpuInstance>> ListInstances(int gpu) override {
+    NOS_ASSIGN(std::vector<GpuInstance> instances, backend_.ListInstances(At(gpu)));
+    for (GpuInstance& instance : instances) instance.gpu = gpu;
+    return instances;
+  }
+  Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {
+    return backend_.Create(At(gpu), profile, start);
+  }
+  Status Destroy(int gpu, uint32_t id) override { return backend_.Destroy(At(gpu), id); }
+  Status EnableMig(int gpu) override { return backend_.EnableMig(At(gpu)); }
+  Status DisableMig(int gpu) override { return backend_.DisableMig(At(gpu)); }
+  Status SetComputeMode(int gpu, ComputeMode mode) override {
+    return backend_.SetComputeMode(At(gpu), mode);
+  }
+  Readings MeasureGpu(int gpu) override { return backend_.MeasureGpu(At(gpu)); }
+  Readings MeasureInstance(const GpuInstance& instance) override {
+    return backend_.MeasureInstance(instance);
+  }
+
+ private:
+  int At(int gpu) const { return changed ? 1 - gpu : gpu; }
+
+  Backend& backend_;
+};
+
+TEST_F(MigPartsTest, AnInstanceStaysDividedWhenIndexesChange) {
+  RenumberedGpus gpus(gpus_);
+  MigParts parts(gpus, gpu::Catalogue::Builtin(), kParts);
+  Give(parts);
+  ASSERT_TRUE(parts.Create(0, "3g.40gb.mps4", 0).ok());
+  gpus.changed = true;
+  ASSERT_TRUE(parts.ListGpus().ok());
+  EXPECT_THAT(Listed(parts), IsEmpty());
+  const auto moved = parts.ListInstances(1);
+  ASSERT_TRUE(moved.ok());
+  ASSERT_THAT(*moved, SizeIs(1));
+  EXPECT_EQ(moved->front().profile, "3g.40gb.mps4");
+  EXPECT_EQ(moved->front().gpu, 1);
+}
 
 TEST(MigPartTest, HasOneSpelling) {
   const MigPart part{"MIG-8c41ee42-0b75-5a0e-8a6e-b1d1a3b0c9f1", 4, 3};

@@ -39,12 +39,12 @@ bool MpsControl::HasLeft(const std::string& gpu_uuid) const {
   return IsUuid(gpu_uuid) && std::filesystem::exists(PipeFolder(gpu_uuid), fault);
 }
 
-std::set<std::string> MpsControl::LeftInstances() const {
+std::set<std::string> MpsControl::Left() const {
   std::set<std::string> left;
   std::error_code fault;
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, fault)) {
     std::string uuid = entry.path().filename().string();
-    if (IsMigUuid(uuid)) left.insert(std::move(uuid));
+    if (IsUuid(uuid)) left.insert(std::move(uuid));
   }
   return left;
 }

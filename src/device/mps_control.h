@@ -48,8 +48,8 @@ class MpsControl {
   Status Keep(const std::vector<MpsGpu>& gpus, const std::set<std::string>& undecided = {});
   // Whether there is something of a daemon for the GPU, of a former agent's, too.
   bool HasLeft(const std::string& gpu_uuid) const;
-  // UUIDs of all instances for which there is.
-  std::set<std::string> LeftInstances() const;
+  // UUIDs of all GPUs and instances for which there is.
+  std::set<std::string> Left() const;
 
   // In order of UUID, without those of which nothing is left.
   std::vector<MpsState> States() const;

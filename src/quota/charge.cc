@@ -104,16 +104,20 @@ int64_t TimeSlicesIn(std::string_view model) {
   return count && *count > 1 && *count <= gpu::kMostTimeSlices ? *count : 0;
 }
 
-// The fewest time slices that a GPU of a hybrid node has; 1: they have none.
+// The fewest time slices that a GPU of a hybrid node has; 1: they have none. The most there can be
+// while none of its GPUs can be read: nobody is to lose pods because theirs seem larger meanwhile.
 int64_t TimeSlicesOf(const cluster::Node& node) {
   int64_t fewest = 0;
+  bool tells = false;
   const auto& told = node.meta.annotations;
   for (const std::string_view key : {kModel, kOtherModel}) {
     for (auto at = told.lower_bound(key); at != told.end() && at->first.starts_with(key); ++at) {
+      tells = true;
       const int64_t count = TimeSlicesIn(at->second);
       if (count > 0) fewest = fewest == 0 ? count : std::min(fewest, count);
     }
   }
+  if (!tells && cluster::ChosenPartitioning(node) == "hybrid") return gpu::kMostTimeSlices;
   return std::max<int64_t>(fewest, 1);
 }
 

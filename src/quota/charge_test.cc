@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cluster/annotations.h"
+
 namespace nos::quota {
 namespace {
 
@@ -75,6 +77,16 @@ TEST(ChargeTest, ATimeSliceOfAHybridNodeIsItsPartOfTheGpu) {
   node.meta.annotations["nos.nebuly.com/status-other-model-0"] = "H100-80GB+GPU";
   node.meta.annotations.erase("nos.nebuly.com/status-model-1");
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 80);
+}
+
+TEST(ChargeTest, ATimeSliceOfAGpuThatCannotBeReadIsNoWholeGpu) {
+  cluster::Node node;
+  node.meta.labels = {{"nvidia.com/gpu.memory", "81559"},
+                      {std::string(cluster::kPartitioningLabel), "hybrid"}};
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 12) << "as if of seven";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80);
+  node.meta.annotations["nos.nebuly.com/status-model-1"] = "H100-80GB+GPU+TIME-4";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 20) << "as the others";
 }
 
 TEST(ChargeTest, WithoutALabelOfItsMemoryAGpuHasThatOfItsModel) {

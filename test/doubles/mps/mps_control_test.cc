@@ -186,7 +186,7 @@ TEST_F(MpsControlTest, InstancesOfAGpuHaveADaemonEach) {
   EXPECT_EQ(Tool(first).Ask("get_default_device_pinned_mem_limit 0", seconds(20)).value(),
             "10112M");
   EXPECT_EQ(control_->LimitMib(second), 20224);
-  EXPECT_EQ(control_->LeftInstances(), (std::set<std::string>{first, second}));
+  EXPECT_EQ(control_->Left(), (std::set<std::string>{first, second}));
   EXPECT_THAT(Seen(), Contains("MPS does not serve GPU 0 (" + first + "): it is being started"));
   kill(control_->States()[0].pid, SIGKILL);
   ASSERT_TRUE(Await([&] {

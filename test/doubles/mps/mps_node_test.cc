@@ -226,6 +226,24 @@ TEST_F(MpsNodeTest, AnAgentThatStartsTakesTheDaemonsOver) {
   EXPECT_EQ(daemons[1], daemons[3]);
 }
 
+// The first of which cannot be read, if so wished, and never could be.
+class UnreadGpus final : public device::MpsGpus {
+ public:
+  UnreadGpus(device::Backend& backend, const device::MpsGpusOptions& options, bool unread)
+      : MpsGpus(backend, options), unread_(unread) {}
+
+  Result<std::vector<device::GpuInfo>> ListGpus() override {
+    NOS_ASSIGN(std::vector<device::GpuInfo> infos, MpsGpus::ListGpus());
+    if (!unread_) return infos;
+    infos.at(0) = {};
+    infos.at(0).problem = "NVML_ERROR_UNKNOWN";
+    return infos;
+  }
+
+ private:
+  bool unread_;
+};
+
 class RestartedAgentTest : public MpsNodeTest {
  protected:
   void PutNode(const std::string& mode, JsonObject annotations) {
@@ -240,7 +258,7 @@ class RestartedAgentTest : public MpsNodeTest {
   // have settled.
   void RunAgent() {
     mps_ = std::make_unique<device::MpsControl>(mps_options_, board_);
-    device::MpsGpus shares(gpus_, share_options_);
+    UnreadGpus shares(gpus_, share_options_, unread_first_);
     controllers::Agent agent({}, "n", gpu::Catalogue::Builtin(), shares, silent_, silent_,
                              {&board_, nullptr, true, mps_.get()});
     controllers::Runner runner(agent, api_, controllers::ForNode("n"));
@@ -261,6 +279,7 @@ class RestartedAgentTest : public MpsNodeTest {
   kubelet::FakeKubelet silent_;
   ManualClock clock_{Time(seconds(1'000'000))};
   device::MpsGpusOptions share_options_;
+  bool unread_first_ = false;
   std::vector<std::string> results_;
 };
 
@@ -285,6 +304,24 @@ TEST_F(RestartedAgentTest, DaemonsStayWhileSharesMayBeHeld) {
   api_.Remove("pods", "ml/a");
   RunAgent();
   EXPECT_EQ(mps_->States().size(), 0u);
+}
+
+// Of a GPU that it has never read an agent knows not even the UUID.
+TEST_F(RestartedAgentTest, TheDaemonOfAGpuThatCannotBeReadStays) {
+  PutNode("mps", {});
+  RunAgent();
+  std::vector<pid_t> daemons;
+  const std::vector<device::MpsState> served = mps_->States();
+  for (const device::MpsState& state : served) daemons.push_back(state.pid);
+  ASSERT_EQ(daemons.size(), 2u);
+  unread_first_ = true;
+  RunAgent();
+  unread_first_ = false;
+  RunAgent();
+  const std::vector<device::MpsState> states = mps_->States();
+  ASSERT_EQ(states.size(), 2u);
+  EXPECT_EQ(states[0].pid, daemons[0]);
+  EXPECT_EQ(states[1].pid, daemons[1]);
 }
 
 TEST_F(RestartedAgentTest, ThatDaemonsAreTakenOverIsNoFaultOfThePlan) {
