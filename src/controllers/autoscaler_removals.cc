@@ -75,7 +75,7 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
   // Somebody has made it smaller already, and some node goes: this one.
   const bool told = pool.nodes.Present() > scale.wanted;
   const int32_t left = told ? scale.wanted : scale.wanted - 1;
-  if (!told && left < pool.pool->min) {
+  if (!told && std::min(left, pool.nodes.there - 1) < pool.pool->min) {
     const std::string why =
         fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min);
     return Keep(look, pool.pool, node, why).ok();

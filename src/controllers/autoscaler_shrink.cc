@@ -21,7 +21,9 @@ bool Autoscaler::Impl::MayGo(const Look& look, const cluster::NodeInfo& node) co
   const auto emptied = std::ranges::count_if(look.removals, [&](const auto& item) {
     return item.second.pool == own->pool->meta.name && !IsTold(item.second, *own->known);
   });
-  return own->known->MayWrite() && own->known->scale->wanted - emptied > own->pool->min;
+  if (!own->known->MayWrite()) return false;
+  // Those that are coming may never come.
+  return std::min(own->known->scale->wanted, own->nodes.there) - emptied > own->pool->min;
 }
 
 void Autoscaler::Impl::Shrink(Look& look, const Demand& demand,

@@ -299,7 +299,10 @@ void Infrastructure::RemoveOne(Pool& pool) {
   // One that has only just come, whoever has given it up may have taken for late.
   const bool known = gone.joined && (env_.clock.Now() - *gone.joined > kFaultsLinger);
   if (!fault && known) {
-    judge_.SeeRemoval(gone.name, pool.Bounds(), pool.There() - 1, env_.clock.Now());
+    // With those that are coming: whoever named it could not know that they would not, or that
+    // another one would be lost before this one goes.
+    const int left = static_cast<int>(pool.members.size()) - 1;
+    judge_.SeeRemoval(gone.name, pool.Bounds(), left, env_.clock.Now());
   }
   if (pool.spec.machines) (void)client_.Delete(kMachines, kInfraNamespace, gone.name);
   Forget(pool, goes);

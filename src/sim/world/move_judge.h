@@ -41,7 +41,7 @@ class MoveJudge {
   // `uid`: of the one it means; "": of whichever there is.
   void Asked(const std::string& pod, std::string_view uid, Time now);
   void SeeScale(const PoolBounds& pool, int before, int after);
-  // `left`: nodes of the pool without it.
+  // `left`: nodes of the pool without it, with those that are coming.
   void SeeRemoval(const std::string& node, const PoolBounds& pool, int left, Time now);
   std::vector<std::string> TakeProblems();
   // Pods whose eviction was asked for and that were there, each once.
