@@ -138,6 +138,6 @@ for (const group of groups) {
     expect(rule.state !== 'firing', `${rule.name} fires where all is well`)
   }
 }
-expect(groups.length === 4, 'four groups of rules')
+expect(groups.length === 5, 'five groups of rules')
 console.log(`ok: ${wanted.length} queries give data`)
 process.exit(0)
