@@ -3,16 +3,10 @@
 #include <iostream>
 #include <memory>
 
-#include "base/log.h"
 #include "cmd/command.h"
-#include "cmd/daemon.h"
-#include "cmd/leader.h"
-#include "cmd/outside_events.h"
-#include "cmd/planning_rules.h"
-#include "controllers/measures.h"
+#include "cmd/planning_daemon.h"
 #include "controllers/partitioner.h"
 #include "controllers/planned_gangs.h"
-#include "kube/metered_transport.h"
 #include "planning/names.h"
 
 namespace nos::cmd {
@@ -53,91 +47,20 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
   f.Retired("devicePluginDelaySeconds", "it belongs to MPS partitioning");
 }
 
-controllers::PartitionerConfig OptionsOf(const Config& config, const PlanningRules& rules) {
-  controllers::PartitionerConfig options = config.partitioner;
-  options.cutting_schedulers = rules.cutting;
-  return options;
-}
-
-// The partitioner of the moment: made anew when the rules change, and absent while another replica
-// leads. What it remembers can be told from the cluster.
-class Seat {
- public:
-  Seat(const Config& config, std::unique_ptr<const PlanningRules> rules, Metrics& metrics)
-      : config_(config), rules_(std::move(rules)), metrics_(metrics) {}
-
-  void Reload(controllers::Runner& runner) {
-    auto rules = ReadPlanningRules(config_.files);
-    metrics_.Count(kReloads, {{"result", rules.ok() ? "ok" : "error"}});
-    if (!rules.ok()) {
-      Log(LogLevel::kError, "changed files are refused; the former rules stay in force",
-          {{"error", rules.status().message()}});
-      return;
-    }
-    Log(LogLevel::kInfo, "changed files are in force");
-    Leave(runner);
-    rules_ = std::move(rules).value();
-  }
-  void Sit(controllers::Runner& runner, bool lead) {
-    if (lead == (partitioner_ != nullptr)) return;
-    if (!lead) return Leave(runner);
-    partitioner_ = std::make_unique<controllers::Partitioner>(
-        OptionsOf(config_, *rules_), rules_->Choice(config_.files.scheduler_name),
-        rules_->catalogue, &metrics_);
-    metered_ =
-        std::make_unique<controllers::MeteredReconciler>(*partitioner_, "partitioner", metrics_);
-    runner.Use(metered_.get());
-  }
-
- private:
-  void Leave(controllers::Runner& runner) {
-    runner.Use(nullptr);
-    metered_.reset();
-    partitioner_.reset();
-  }
-
-  const Config& config_;
-  std::unique_ptr<const PlanningRules> rules_;
-  Metrics& metrics_;
-  std::unique_ptr<controllers::Partitioner> partitioner_;
-  std::unique_ptr<controllers::MeteredReconciler> metered_;
-};
-
-Status RunPartitioner(const DaemonFlags& flags, Config& config) {
-  NOS_ASSIGN(std::unique_ptr<const PlanningRules> rules, ReadPlanningRules(config.files));
-  NOS_ASSIGN(const kube::ConnectionConfig connection,
-             kube::LoadConnection(flags.kubeconfig, flags.context));
-  Bell bell;
-  OutsideEvents events({config.files.scheduler_file, config.files.geometries_file},
-                       [&] { bell.Ring(); });
-  Metrics metrics;
-  Announce("partitioner", metrics);
-
-  Leader leader(connection, config.leader, [&] { bell.Ring(); });
-  kube::HttpOptions http_options = HttpOptionsOf(config.daemon);
-  http_options.may_write = [&] { return leader.Leads(); };
-  kube::HttpTransport http(connection, http_options);
-  kube::MeteredTransport metered(http, metrics);
-  controllers::RunnerOptions options = controllers::WatchingGangs();
-  options.relist_every = config.daemon.relist_every;
-  options.wake = [&] { bell.Ring(); };
-  controllers::Runner runner(metered, options);
-  LoopReport report;
-  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses,
-                                              {{"loop", [&] { return report.Alive(); }, true},
-                                               {"caches", [&] { return report.Synced(); }},
-                                               {"lease", [&] { return leader.error(); }}},
-                                              metrics, [&] { leader.Report(metrics); }));
-  Seat seat(config, std::move(rules), metrics);
-  RunUntil([&] { return events.StopAsked(); }, runner, bell, SystemClock(),
-           [&] {
-             if (events.TakeFilesChanged()) seat.Reload(runner);
-             seat.Sit(runner, leader.Leads());
-             report.Turn(runner);
-           });
-  Log(LogLevel::kInfo, "nos ends", {{"command", "partitioner"}});
-  seat.Sit(runner, false);
-  return Status::Ok();
+Status RunPartitioner(const DaemonFlags& flags, const Config& config) {
+  const auto make = [&](const PlanningRules& rules, const PlanningDaemon::Leads&,
+                        Metrics& metrics) {
+    controllers::PartitionerConfig options = config.partitioner;
+    options.cutting_schedulers = rules.cutting;
+    return std::make_unique<controllers::Partitioner>(
+        std::move(options), rules.Choice(config.files.scheduler_name), rules.catalogue, &metrics);
+  };
+  return RunPlanningDaemon(flags, {.name = "partitioner",
+                                   .daemon = config.daemon,
+                                   .leader = config.leader,
+                                   .files = config.files,
+                                   .watches = controllers::WatchingGangs(),
+                                   .make = make});
 }
 
 int Start(const DaemonFlags& flags) {
