@@ -172,6 +172,7 @@ class Recorder {
   std::deque<std::shared_ptr<Waiting>> queue_;
   size_t queued_bytes_ = 0;
   bool stop_ = false, settle_ = false;
+  bool settling_ = false;  // settle_, as this round began
   Status health_;
   std::thread thread_;  // last: uses the others
 };

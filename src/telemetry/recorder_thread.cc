@@ -53,6 +53,7 @@ bool Recorder::Await(Batch& batch) {
     queue_changed_.wait_for(lock, kLongestWait,
                             [&] { return stop_ || settle_ || !queue_.empty(); });
   }
+  settling_ = settle_;
   while (!queue_.empty() && batch.size() < kMostBatch) {
     queued_bytes_ -= queue_.front()->body.size();
     batch.push_back(std::move(queue_.front()));
@@ -102,8 +103,9 @@ void Recorder::Run() {
     upkeep_left_ = DeriveAgain() || upkeep_left_;
     const std::scoped_lock lock(queue_mutex_);
     const bool idle = queue_.empty() && pending_.empty() && !upkeep_left_;
-    if (settle_ && (idle || failing_)) {
-      settle_ = false;
+    // Asked for in the midst of a round, it is the next one's matter.
+    if (settling_ && (idle || failing_)) {
+      settle_ = settling_ = false;
       answered_.notify_all();
     }
   }
