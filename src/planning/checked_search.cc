@@ -1,20 +1,17 @@
 #include "planning/checked_search.h"
 
 #include "planning/gangs.h"
-#include "planning/live_filters.h"
 
 namespace nos::planning {
 
-StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
-                            const scheduling::FrameworkChoice& frameworks, int most_reservations,
-                            Translation& translation, GpuStates& states,
-                            const std::function<bool()>& out_of_time) {
+StagedResult SearchAndCheck(PlanChecker& checker, int most_reservations, Translation& translation,
+                            GpuStates& states, const std::function<bool()>& out_of_time) {
   int waiting = 0;
   for (const PodClass& cls : translation.problem.classes) waiting += cls.count;
   for (int round = 1;; ++round) {
     StagedResult result =
         SearchWithGangs(translation.problem, states, most_reservations, out_of_time);
-    const auto objections = FindObjections(snapshot, frameworks, translation, result);
+    const auto objections = checker.FindObjections(translation, result);
     if (objections.empty()) {
       // What was ruled out on the way might have been possible in another order.
       if (round > 1 && result.draft.placed() < waiting) result.complete = false;

@@ -3,17 +3,16 @@
 
 #include <functional>
 
-#include "cluster/snapshot.h"
+#include "planning/live_filters.h"
 #include "planning/stages.h"
 #include "planning/translate.h"
 
 namespace nos::planning {
 
 // Searches until the live filters agree with the plan (live_filters.h). `translation` is of the
-// snapshot, or of some of its nodes; what is ruled out on the way is ruled out in it afterwards.
-StagedResult SearchAndCheck(const cluster::ClusterSnapshot& snapshot,
-                            const scheduling::FrameworkChoice& frameworks, int most_reservations,
-                            Translation& translation, GpuStates& states,
-                            const std::function<bool()>& out_of_time);
+// checker's snapshot, or of some of its nodes; what is ruled out on the way is ruled out in it
+// afterwards.
+StagedResult SearchAndCheck(PlanChecker& checker, int most_reservations, Translation& translation,
+                            GpuStates& states, const std::function<bool()>& out_of_time);
 
 }  // namespace nos::planning

@@ -156,12 +156,11 @@ class Grower {
     for (const PlacedPod& pod : as_they_are.draft.pods()) {
       as_they_are.members.push_back(next[pod.cls]++);
     }
+    PlanChecker checker(made.snapshot, frameworks_);
     const bool agreed =
-        ServesAll(bins) &&
-        FindObjections(made.snapshot, frameworks_, made.translation, as_they_are).empty();
+        ServesAll(bins) && checker.FindObjections(made.translation, as_they_are).empty();
     if (agreed) return false;
-    const StagedResult found =
-        SearchAndCheck(made.snapshot, frameworks_, 0, made.translation, states_, out_of_time_);
+    const StagedResult found = SearchAndCheck(checker, 0, made.translation, states_, out_of_time_);
     Unload(found.draft, bins);
     return !ServesAll(bins);
   }

@@ -11,12 +11,13 @@ namespace {
 
 constexpr int kMostRounds = 8;
 
+}  // namespace
+
 // The cluster while planned pods are bound one after the other. Pods of one kind share what the
 // pre-filters found out, which follows the pods bound since.
-class Play {
+class PlanChecker::Play {
  public:
-  Play(const cluster::ClusterSnapshot& snapshot, const scheduling::FrameworkChoice& frameworks)
-      : snapshot_(snapshot), frameworks_(frameworks) {}
+  explicit Play(PlanChecker& checker) : checker_(checker), snapshot_(checker.snapshot_) {}
 
   void Bind(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node) {
     // The node is in the snapshot: it cannot fail.
@@ -46,17 +47,19 @@ class Play {
   };
 
   const scheduling::Cycle& CycleOf(const cluster::Pod& pod) {
-    const auto [it, fresh] =
-        kinds_.try_emplace({frameworks_.IndexFor(pod), scheduling::KindOf(pod)});
+    KindKey key{checker_.frameworks_.IndexFor(pod), scheduling::KindOf(pod)};
+    const scheduling::Framework& framework = checker_.frameworks_.For(pod);
+    const auto [it, fresh] = kinds_.try_emplace(key);
     Kind& kind = it->second;
-    const scheduling::Framework& framework = frameworks_.For(pod);
-    if (fresh || !CatchUp(framework, pod, kind)) kind.cycle = framework.PreFilter(pod, snapshot_);
+    if (fresh) kind.cycle = checker_.BeginningOf(pod, std::move(key));
+    if (!CatchUp(framework, pod, kind)) kind.cycle = framework.PreFilter(pod, snapshot_);
     kind.at = bound_.size();
     return kind.cycle;
   }
 
   // False: better made anew.
   bool CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod, Kind& kind) const {
+    if (kind.at == bound_.size()) return true;
     if (!kind.cycle.verdict.fits() || bound_.size() - kind.at > snapshot_.size()) return false;
     const auto touch = [](std::string_view, std::string_view) {};
     for (; kind.at < bound_.size(); ++kind.at) {
@@ -69,13 +72,17 @@ class Play {
     return true;
   }
 
+  PlanChecker& checker_;
   cluster::ClusterSnapshot snapshot_;
-  const scheduling::FrameworkChoice& frameworks_;
   std::vector<Bound> bound_;
-  std::map<std::pair<size_t, std::string>, Kind> kinds_;  // by framework and kind
+  std::map<KindKey, Kind> kinds_;
 };
 
-}  // namespace
+const scheduling::Cycle& PlanChecker::BeginningOf(const cluster::Pod& pod, KindKey key) {
+  const auto [it, fresh] = beginnings_.try_emplace(std::move(key));
+  if (fresh) it->second = frameworks_.For(pod).PreFilter(pod, snapshot_);
+  return it->second;
+}
 
 bool IsLive(const scheduling::FilterPlugin& filter) {
   return filter.Dependence() != scheduling::DependsOn::kNodeObject &&
@@ -104,9 +111,8 @@ bool LivePods::Has(const cluster::Pod& pod) const {
   });
 }
 
-std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
-                                      const scheduling::FrameworkChoice& frameworks,
-                                      const Translation& t, const StagedResult& result) {
+std::vector<Objection> PlanChecker::FindObjections(const Translation& t,
+                                                   const StagedResult& result) {
   std::vector<Objection> objections;
   if (t.live_rows.empty()) return objections;
   const std::vector<PlacedPod>& pods = result.draft.pods();
@@ -115,7 +121,7 @@ std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return t.problem.classes[pods[a].cls].level < t.problem.classes[pods[b].cls].level;
   });
-  Play play(snapshot, frameworks);
+  Play play(*this);
   for (const size_t i : order) {
     const int cls = pods[i].cls;
     const std::shared_ptr<const cluster::Pod>& pod = t.pending[t.members[cls][result.members[i]]];

@@ -4,6 +4,8 @@
 // that pair of pod and node.
 #pragma once
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,11 +43,28 @@ struct Objection {
   scheduling::Verdict verdict;
 };
 
-// Binds the planned pods one after the other, in the order of their levels, and asks the live
-// filters before each.
-std::vector<Objection> FindObjections(const cluster::ClusterSnapshot& snapshot,
-                                      const scheduling::FrameworkChoice& frameworks,
-                                      const Translation& translation, const StagedResult& result);
+// Plays plans through in one cluster. What the pre-filters say of each kind of pod is found out
+// once, for it costs with the pods that run.
+class PlanChecker {
+ public:
+  // The snapshot must outlive it.
+  PlanChecker(const cluster::ClusterSnapshot& snapshot, scheduling::FrameworkChoice frameworks)
+      : snapshot_(snapshot), frameworks_(std::move(frameworks)) {}
+
+  // Binds the planned pods one after the other, in the order of their levels, and asks the live
+  // filters before each.
+  std::vector<Objection> FindObjections(const Translation& translation, const StagedResult& result);
+
+ private:
+  class Play;
+  using KindKey = std::pair<size_t, std::string>;  // framework, kind of pod
+  // Before anything is bound.
+  const scheduling::Cycle& BeginningOf(const cluster::Pod& pod, KindKey key);
+
+  const cluster::ClusterSnapshot& snapshot_;
+  const scheduling::FrameworkChoice frameworks_;
+  std::map<KindKey, scheduling::Cycle> beginnings_;
+};
 
 // Takes back what the filters object to: the class may not use the node any more. After several
 // rounds its pods wait for the next plan instead, so that this ends.

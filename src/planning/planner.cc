@@ -217,8 +217,9 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
   states.StopWhen(out_of_time);
   const int gpus = static_cast<int>(translation.problem.gpus.size());
   const int reservations = std::clamp(gpus / kGpusPerReservation, 1, kMostReservations);
+  PlanChecker checker(snapshot, frameworks);
   const StagedResult result =
-      SearchAndCheck(snapshot, frameworks, reservations, translation, states, out_of_time);
+      SearchAndCheck(checker, reservations, translation, states, out_of_time);
   const auto explanations = ExplainWaiting(translation, result, frameworks, states, out_of_time);
   return PlanWriter(translation, result, states).Write(explanations);
 }
