@@ -237,27 +237,6 @@ Status CheckResources(const ResourceList& resources) {
   return Status::Ok();
 }
 
-// As it could have been learnt.
-bool IsUsable(const NodeTemplate& known) {
-  const bool nameless = known.gpu.model.empty() && known.gpu.product.empty();
-  const bool whole = known.gpu.partitioning == Partitioning::kNone;
-  return CheckResources(known.resources).ok() && known.resources.contains("cpu") &&
-         known.resources.contains("memory") &&
-         std::ranges::all_of(known.resources,
-                             [](const auto& item) { return item.second > Quantity(); }) &&
-         ((nameless && whole) || CheckGpus(known.gpu).ok()) &&
-         known.labels.size() <= kMostLearntLabels && !known.labels.contains(kPartitioningLabel) &&
-         std::ranges::all_of(known.labels,
-                             [](const auto& label) {
-                               return IsLabelKey(label.first) && IsLabelValue(label.second);
-                             }) &&
-         known.taints.size() <= kMostTaints &&
-         std::ranges::all_of(known.taints, [](const Taint& taint) {
-           return IsLabelKey(taint.key) && IsLabelValue(taint.value) &&
-                  (taint.effect == "NoSchedule" || taint.effect == "NoExecute");
-         });
-}
-
 // http or https, a host, and nobody's password.
 bool IsUrl(std::string_view url) {
   const bool https = url.starts_with("https://");
@@ -393,6 +372,26 @@ bool IsOf(const NodePool& pool, const Node& node) {
     const auto found = node.meta.labels.find(label.first);
     return found != node.meta.labels.end() && found->second == label.second;
   });
+}
+
+bool IsUsable(const NodeTemplate& known) {
+  const bool nameless = known.gpu.model.empty() && known.gpu.product.empty();
+  const bool whole = known.gpu.partitioning == Partitioning::kNone;
+  return CheckResources(known.resources).ok() && known.resources.contains("cpu") &&
+         known.resources.contains("memory") &&
+         std::ranges::all_of(known.resources,
+                             [](const auto& item) { return item.second > Quantity(); }) &&
+         ((nameless && whole) || CheckGpus(known.gpu).ok()) &&
+         known.labels.size() <= kMostLearntLabels && !known.labels.contains(kPartitioningLabel) &&
+         std::ranges::all_of(known.labels,
+                             [](const auto& label) {
+                               return IsLabelKey(label.first) && IsLabelValue(label.second);
+                             }) &&
+         known.taints.size() <= kMostTaints &&
+         std::ranges::all_of(known.taints, [](const Taint& taint) {
+           return IsLabelKey(taint.key) && IsLabelValue(taint.value) &&
+                  (taint.effect == "NoSchedule" || taint.effect == "NoExecute");
+         });
 }
 
 int64_t MilliPriceOf(const NodePool& pool) { return pool.price.MilliValue(); }

@@ -100,6 +100,9 @@ std::string_view NameOf(PoolSignal signal);          // "", "Pods", "Provisionin
 // Whether it is one of the pool's nodes, by its labels.
 bool IsOf(const NodePool& pool, const Node& node);
 
+// Whether it can have been learnt: cpu, memory, and nothing that a pool could not say.
+bool IsUsable(const NodeTemplate& known);
+
 // In thousandths, rounded up.
 int64_t MilliPriceOf(const NodePool& pool);
 

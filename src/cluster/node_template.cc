@@ -254,7 +254,7 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
   for (const Node* node : own) {
     const auto used = taken.find(node->meta.name);
     const auto shape = ShapeOf(*node, used == taken.end() ? ResourceList() : used->second);
-    if (!shape) continue;
+    if (!shape || !IsUsable(*shape)) continue;
     Count(*shape, kinds);
     KeepShared(*node, std::exchange(is_first, false), labels);
   }
