@@ -187,7 +187,6 @@ TEST_F(NodeTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
 
 TEST_F(NodeTemplateTest, WhatTheSpecSaysWins) {
   GpuNode("n", "mig").meta.labels["tier"] = "gpu";
-  nodes_.push_back(nodes_.front());
   pool_.learnt = Learnt();
   pool_.resources = {{"cpu", Quantity::FromValue(4)}};
   pool_.labels["tier"] = "mine";
