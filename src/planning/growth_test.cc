@@ -192,6 +192,8 @@ TEST_F(GrowthTest, APoolThatNobodyDescribesIsFilledToItsMinimumAlone) {
   Make();
   EXPECT_THAT(Counts(), ElementsAre(1, 0));
   EXPECT_EQ(plan_.served, 0);
+  EXPECT_EQ(Left("p0").reason.code, "NoPools");
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("NodePool a: has no node"));
   EXPECT_THAT(plan_.pools[0].problem, HasSubstr("NodePool a: has no node yet to learn from"));
 }
 
