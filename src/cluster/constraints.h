@@ -14,6 +14,7 @@ using StringMap = std::map<std::string, std::string, std::less<>>;
 
 struct Taint {
   std::string key, value, effect;  // NoSchedule, PreferNoSchedule, NoExecute
+  friend auto operator<=>(const Taint&, const Taint&) = default;
 };
 
 struct Toleration {

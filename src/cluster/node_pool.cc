@@ -145,11 +145,19 @@ void ReadTarget(Field& from, ScaleTarget& to) {
 
 void ReadSpec(Field& spec, NodePool& to, ResourceList& beside) {
   ResourceList& own = to.resources;
-  spec.Members(At("gpu", to.gpu, ReadGpus), At("cpu", Resource(own, "cpu")),
+  const auto read_gpus = [&](Field& gpu) {
+    to.gpu_told = gpu.Present();
+    ReadGpus(gpu, to.gpu);
+  };
+  const auto read_taints = [&](Field& taints) {
+    to.taints_told = taints.Present();
+    ReadTaints(taints, to.taints);
+  };
+  to.gpu_told = to.taints_told = false;
+  spec.Members(At("gpu", read_gpus), At("cpu", Resource(own, "cpu")),
                At("memory", Resource(own, "memory")), At("pods", Resource(own, "pods")),
                At("resources", beside), At("labels", to.labels, ReadLabels),
-               At("taints", [&](Field& taints) { ReadTaints(taints, to.taints); }),
-               At("min", to.min, Within(0, kMostPoolNodes)),
+               At("taints", read_taints), At("min", to.min, Within(0, kMostPoolNodes)),
                At("max", to.max, Within(0, kMostPoolNodes)), At("price", to.price, ReadPrice),
                At("startSeconds", to.start_seconds, Within(0, kMostStartSeconds)),
                At("scaleTargetRef", to.target, ReadTarget),
@@ -158,10 +166,28 @@ void ReadSpec(Field& spec, NodePool& to, ResourceList& beside) {
                At("nodeSelector", to.node_selector, ReadLabels));
 }
 
+// What it says is judged later: nobody's mistake in there makes the pool unreadable.
+void ReadTemplate(Field& from, std::optional<NodeTemplate>& to) {
+  if (!from.Present()) return;
+  NodeTemplate& known = to.emplace();
+  ResourceList own;
+  const auto amount = [&own](std::string_view name) {
+    return [&own, name](Field& field) {
+      if (field.Present()) field.Read(own[std::string(name)]);
+    };
+  };
+  from.Members(At("gpu", known.gpu, ReadGpus), At("cpu", amount("cpu")),
+               At("memory", amount("memory")), At("pods", amount("pods")),
+               At("resources", known.resources), At("labels", known.labels),
+               At("taints", known.taints, [](Field& taint, Taint& one) { ReadTaint(taint, one); }));
+  known.resources.merge(own);
+}
+
 void ReadPoolStatus(Field& from, NodePool& to) {
   from.Members(At("nodes", to.nodes), At("wanted", to.wanted), At("asked", to.asked),
                At("failures", to.failures), At("closedUntil", to.closed_until),
-               At("conditions", to.conditions, ReadCondition));
+               At("conditions", to.conditions, ReadCondition),
+               At("template", [&](Field& known) { ReadTemplate(known, to.learnt); }));
 }
 
 Status Wrong(std::string_view field, std::string_view what) {
@@ -201,18 +227,12 @@ Status CheckResources(const ResourceList& resources) {
       return Wrong("resources",
                    fmt::format("{} follows from gpu: take it out of here", Quoted(name)));
     }
-  }
-  const auto amount = [&](std::string_view name) {
-    const auto found = resources.find(name);
-    return found == resources.end() ? Quantity() : found->second;
-  };
-  if (amount("cpu") <= Quantity()) return Wrong("cpu", "is missing: what pods can have of a node");
-  if (amount("memory") <= Quantity()) {
-    return Wrong("memory", "is missing: what pods can have of a node");
-  }
-  const int64_t pods = amount("pods").Value();
-  if (pods < 1 || pods > kMostPods) {
-    return Wrong("pods", fmt::format("must be from 1 to {}", kMostPods));
+    if ((name == "cpu" || name == "memory") && amount <= Quantity()) {
+      return Wrong(name, "must be more than 0, or left out to learn it from a node");
+    }
+    if (name == "pods" && (amount.Value() < 1 || amount.Value() > kMostPods)) {
+      return Wrong("pods", fmt::format("must be from 1 to {}", kMostPods));
+    }
   }
   return Status::Ok();
 }
@@ -300,6 +320,7 @@ Status CheckPartitioningLabel(const NodePool& pool) {
   if (label == pool.labels.end() || label->second == NameOf(pool.gpu.partitioning)) {
     return Status::Ok();
   }
+  if (pool.learns && !pool.gpu_told) return Status::Ok();
   return Wrong("gpu.partitioning",
                fmt::format("is {}, but label {} is {}: say the same", NameOf(pool.gpu.partitioning),
                            kPartitioningLabel, Quoted(label->second)));
@@ -353,11 +374,30 @@ bool IsOf(const NodePool& pool, const Node& node) {
   });
 }
 
+bool IsUsable(const NodeTemplate& known) {
+  const bool nameless = known.gpu.model.empty() && known.gpu.product.empty();
+  const bool whole = known.gpu.partitioning == Partitioning::kNone;
+  return CheckResources(known.resources).ok() && known.resources.contains("cpu") &&
+         known.resources.contains("memory") &&
+         std::ranges::all_of(known.resources,
+                             [](const auto& item) { return item.second > Quantity(); }) &&
+         ((nameless && whole) || CheckGpus(known.gpu).ok()) &&
+         known.labels.size() <= kMostLearntLabels && !known.labels.contains(kPartitioningLabel) &&
+         std::ranges::all_of(known.labels,
+                             [](const auto& label) {
+                               return IsLabelKey(label.first) && IsLabelValue(label.second);
+                             }) &&
+         known.taints.size() <= kMostTaints &&
+         std::ranges::all_of(known.taints, [](const Taint& taint) {
+           return IsLabelKey(taint.key) && IsLabelValue(taint.value) &&
+                  (taint.effect == "NoSchedule" || taint.effect == "NoExecute");
+         });
+}
+
 int64_t MilliPriceOf(const NodePool& pool) { return pool.price.MilliValue(); }
 
 Status ReadNodePool(JsonSource json, NodePool& to) {
   to = NodePool();
-  to.resources["pods"] = Quantity::FromValue(110);  // the kubelet's default
   ResourceList beside;
   NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
     root.Members(At("metadata", to.meta, ReadMeta),
@@ -365,12 +405,15 @@ Status ReadNodePool(JsonSource json, NodePool& to) {
                  At("status", [&](Field& status) { ReadPoolStatus(status, to); }));
   }));
   for (const auto& [name, amount] : beside) {
-    if (to.resources.contains(name)) {
+    if (name == "cpu" || name == "memory" || name == "pods") {
       return Wrong("resources", fmt::format("{} has a field of its own: spec.{}", Quoted(name),
                                             Shortened(name, 80)));
     }
     to.resources[name] = amount;
   }
+  to.learns = !to.resources.contains("cpu") || !to.resources.contains("memory");
+  if (!to.learns) to.resources.try_emplace("pods", kDefaultPods);
+  if (to.learnt && !IsUsable(*to.learnt)) to.learnt = NodeTemplate();
   return Check(to);
 }
 

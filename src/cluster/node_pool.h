@@ -5,6 +5,7 @@
 //   NOS_RETURN_IF_ERROR(ReadNodePool(json, pool));   // "spec.max: must be at least min (3)"
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ inline constexpr std::string_view kNodePools = "nodepools";
 inline constexpr std::string_view kDeleteMachine = "cluster.x-k8s.io/delete-machine";
 
 inline constexpr int kMostPoolNodes = 10'000;
+inline constexpr Quantity kDefaultPods = Quantity::FromValue(110);  // as the kubelet
 inline constexpr int kMostStartSeconds = 24 * 3600;
 
 // The GPUs of one node.
@@ -36,7 +38,18 @@ struct PoolGpus {
   Partitioning partitioning = Partitioning::kNone;
   Quantity memory;          // of one GPU; 0: as the catalogue says
   int32_t time_slices = 0;  // of a hybrid node's GPU; 0 or 1: none
+  friend bool operator==(const PoolGpus&, const PoolGpus&) = default;
 };
+
+// What one node of a pool is, as it was learnt from nodes (node_template.h).
+struct NodeTemplate {
+  PoolGpus gpu;  // by product; "" where no label tells it
+  ResourceList resources;
+  StringMap labels;
+  std::vector<Taint> taints;
+  friend bool operator==(const NodeTemplate&, const NodeTemplate&) = default;
+};
+inline constexpr size_t kMostLearntLabels = 128;
 
 // Anything with the subresource `scale`.
 struct ScaleTarget {
@@ -53,7 +66,8 @@ enum class PoolSignal {
 struct NodePool {
   ObjectMeta meta;
   PoolGpus gpu;
-  // Of one node, for pods: less what the system and DaemonSets take. With "pods".
+  // Of one node, for pods: less what the system and DaemonSets take. With "pods"; where it learns,
+  // what the spec says of them.
   ResourceList resources;
   StringMap labels;  // of its nodes; node_selector is part of them
   std::vector<Taint> taints;
@@ -73,6 +87,11 @@ struct NodePool {
   int32_t failures = 0;              // times in a row that nodes did not come
   std::optional<Time> closed_until;  // no further ones are asked for before
   std::vector<Condition> conditions;
+  // What the spec leaves out is learnt from nodes where it leaves out cpu or memory.
+  bool learns = false;
+  bool gpu_told = true, taints_told = true;
+  // status.template. Empty: it has one that cannot be, which is to be replaced.
+  std::optional<NodeTemplate> learnt;
 };
 
 std::string_view NameOf(Partitioning partitioning);  // "none", "mig", "mps", "hybrid"
@@ -80,6 +99,9 @@ std::string_view NameOf(PoolSignal signal);          // "", "Pods", "Provisionin
 
 // Whether it is one of the pool's nodes, by its labels.
 bool IsOf(const NodePool& pool, const Node& node);
+
+// Whether it can have been learnt: cpu, memory, and nothing that a pool could not say.
+bool IsUsable(const NodeTemplate& known);
 
 // In thousandths, rounded up.
 int64_t MilliPriceOf(const NodePool& pool);

@@ -115,7 +115,8 @@ TEST_P(NodePoolMistakeTest, IsToldWithItsField) {
 INSTANTIATE_TEST_SUITE_P(
     All, NodePoolMistakeTest,
     ::testing::Values(
-        Mistake{"", "spec.cpu: is missing"}, Mistake{"cpu: 1", "spec.memory: is missing"},
+        Mistake{"", "spec.max: is missing"}, Mistake{"cpu: 0", "spec.cpu: must be more than 0"},
+        Mistake{"memory: 0", "spec.memory: must be more than 0"},
         Mistake{"cpu: many", "spec.cpu: "}, Mistake{"cpu: -1", "spec.cpu: must not be negative"},
         Mistake{"cpu: 1, memory: 1Gi", "spec.max: is missing"},
         Mistake{"cpu: 1, memory: 1Gi, min: 2, max: 1", "spec.max: must be at least min (2)"},
@@ -142,6 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{NOS_POOL "labels: {nos.nebuly.com/gpu-partitioning: mig}, " NOS_TARGET,
                 "spec.gpu.partitioning: is none, but label"},
         Mistake{NOS_POOL "resources: {cpu: 2}, " NOS_TARGET, "'cpu' has a field of its own"},
+        Mistake{NOS_POOL "resources: {pods: 2}, " NOS_TARGET, "'pods' has a field of its own"},
         Mistake{NOS_POOL "resources: {nvidia.com/gpu: 2}, " NOS_TARGET, "follows from gpu"},
         Mistake{NOS_POOL "resources: {nvidia.com/mig-1g.5gb: 2}, " NOS_TARGET, "follows from gpu"},
         Mistake{NOS_POOL "webhook: {url: 'ftp://x'}", "spec.webhook.url: 'ftp://x' is no http"},
@@ -157,6 +159,24 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{NOS_POOL "scaleTargetRef: {apiVersion: v1, kind: Set, namespace: A, name: x}",
                 "spec.scaleTargetRef.namespace"},
         Mistake{NOS_POOL "deleteAnnotation: 'a b', " NOS_TARGET, "spec.deleteAnnotation: 'a b'"}));
+
+TEST(NodePoolTest, WhatItLeavesOutIsLearnt) {
+  NodePool pool;
+  const std::string rest = "max: 3, nodeSelector: {a: b}, webhook: {url: 'http://x'}";
+  ASSERT_TRUE(Read("cpu: 1, memory: 1Gi, " + rest, pool).ok());
+  EXPECT_FALSE(pool.learns) << "no GPUs is what it says";
+  ASSERT_TRUE(Read("cpu: 1, " + rest, pool).ok());
+  EXPECT_TRUE(pool.learns);
+  EXPECT_FALSE(pool.gpu_told);
+  EXPECT_FALSE(pool.taints_told);
+  EXPECT_FALSE(pool.resources.contains("pods"));
+  ASSERT_TRUE(Read("gpu: {count: 0}, taints: [], " + rest, pool).ok());
+  EXPECT_TRUE(pool.gpu_told);
+  EXPECT_TRUE(pool.taints_told);
+  // What its nodes are is not known yet.
+  const Status labelled = Read("labels: {nos.nebuly.com/gpu-partitioning: mig}, " + rest, pool);
+  EXPECT_TRUE(labelled.ok()) << labelled.message();
+}
 
 TEST(NodePoolTest, NeedsAName) {
   NodePool pool;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/table.h"
+#include "cluster/node_template.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/get_report.h"
@@ -38,8 +39,9 @@ Result<Objects> ReadPoolsOfDump(const GetFlags& flags) {
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(ClusterObjects dump, ReadDump(flags.files));
   auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
+  auto pools = PoolsIn(dump);
   LiveCluster live = MakeLiveCluster(std::move(dump.nodes), std::move(dump.pods), *kept);
-  live.pools = PoolsIn(dump);
+  live.pools = std::move(pools);
   return Objects{std::move(kept), std::move(live)};
 }
 
@@ -52,13 +54,16 @@ Result<Objects> ReadCluster(const GetFlags& flags, Report report) {
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(auto pods, ListPods(client));
   auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
+  std::vector<std::shared_ptr<const cluster::NodePool>> pools;
+  if (report == &ReportPools) {
+    NOS_ASSIGN(auto read, ListPools(client));
+    pools = cluster::Described(std::move(read), nodes, pods);
+  }
   LiveCluster live = MakeLiveCluster(std::move(nodes), std::move(pods), *kept);
+  live.pools = std::move(pools);
   live.charges.gpu_memory_gb = flags.gpu_memory_gb;
   if (report == &ReportQuotas) {
     NOS_ASSIGN(live.quotas, ListQuotas(client));
-  }
-  if (report == &ReportPools) {
-    NOS_ASSIGN(live.pools, ListPools(client));
   }
   return Objects{std::move(kept), std::move(live)};
 }

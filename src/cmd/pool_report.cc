@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cluster/node_template.h"
 #include "controllers/autoscaler.h"
 #include "controllers/relocations.h"
 #include "planning/pool_nodes.h"
@@ -17,8 +18,11 @@ std::string UntilText(Time until, Time now) {
   return until - now < std::chrono::hours(24) ? text.substr(11, 5) + " UTC" : text;
 }
 
+constexpr const char* kUndescribed = "no template";
+
 struct State {
-  std::string name;   // "ready", "closed", "invalid", "failing", "unknown"
+  // "ready", "closed", "invalid", "no template", "failing", "unknown"
+  std::string name;
   std::string until;  // of closed
   std::string why;
   std::string Text() const {
@@ -36,13 +40,17 @@ State StateOf(const cluster::NodePool& pool, Time now) {
   if (pool.closed_until && *pool.closed_until > now) {
     return {"closed", UntilText(*pool.closed_until, now), why};
   }
+  if (!cluster::IsDescribed(pool)) return {kUndescribed, "", cluster::WhyNotDescribed()};
   if (ready == nullptr) return {"unknown", "", "no autoscaler has looked at it"};
+  // There is a node now, and the autoscaler has not looked since.
+  if (ready->reason == controllers::kNoTemplate) return {"ready", "", ""};
   return {ready->status == "False" ? "failing" : "ready", "", why};
 }
 
 std::string GpuText(const cluster::PoolGpus& gpu) {
   if (gpu.count == 0) return "-";
-  return fmt::format("{} x {}", gpu.count, gpu.model.empty() ? gpu.product : gpu.model);
+  const std::string& name = gpu.model.empty() ? gpu.product : gpu.model;
+  return fmt::format("{} x {}", gpu.count, name.empty() ? "GPU" : name);
 }
 
 std::string ModeText(const cluster::PoolGpus& gpu) {
@@ -75,7 +83,7 @@ std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
 
 planning::PoolNow NowOf(const PoolCount& count, Time now) {
   const State state = StateOf(*count.pool, now);
-  const bool open = state.name == "ready" || state.name == "unknown";
+  const bool open = state.name == "ready" || state.name == "unknown" || state.name == kUndescribed;
   return {count.pool, count.nodes, count.coming, open ? "" : state.Text()};
 }
 
@@ -94,17 +102,21 @@ Printout ReportPools(const LiveCluster& live, Time now) {
     const cluster::NodePool& pool = *count.pool;
     const State state = StateOf(pool, now);
     const int64_t price = cluster::MilliPriceOf(pool);
+    // "-" would say that it has none.
+    const bool known = cluster::IsDescribed(pool) || pool.gpu_told;
     const std::string nodes = count.going == 0
                                   ? fmt::to_string(count.nodes)
                                   : fmt::format("{} ({} going)", count.nodes, count.going);
-    out.table.AddRow({pool.meta.name, GpuText(pool.gpu), ModeText(pool.gpu), nodes,
-                      fmt::to_string(count.coming), fmt::to_string(pool.min),
-                      fmt::to_string(pool.max), price == 0 ? "-" : PriceText(price), state.Text()});
+    out.table.AddRow({pool.meta.name, known ? GpuText(pool.gpu) : "?",
+                      known ? ModeText(pool.gpu) : "?", nodes, fmt::to_string(count.coming),
+                      fmt::to_string(pool.min), fmt::to_string(pool.max),
+                      price == 0 ? "-" : PriceText(price), state.Text()});
     JsonObject entry{{"name", pool.meta.name},
                      {"gpu", JsonObject{{"model", pool.gpu.model},
                                         {"product", pool.gpu.product},
                                         {"count", pool.gpu.count},
                                         {"partitioning", cluster::NameOf(pool.gpu.partitioning)}}},
+                     {"learnt", pool.learns && cluster::IsDescribed(pool)},
                      {"nodes", count.nodes},
                      {"going", count.going},
                      {"coming", count.coming},

@@ -29,7 +29,7 @@ planning::PoolNow NowOf(const PoolCount& count, Time now);
 // "12.25"
 std::string PriceText(int64_t milli_price);
 
-// A row for each pool of LiveCluster::pools.
+// A row for each pool of LiveCluster::pools, which have what was learnt.
 Printout ReportPools(const LiveCluster& live, Time now);
 
 }  // namespace nos::cmd

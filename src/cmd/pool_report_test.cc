@@ -96,6 +96,26 @@ TEST_F(PoolReportTest, APoolThatGetsNoNodesSaysWhy) {
   EXPECT_FALSE(out.json[2].as_object().contains("closedUntil"));
 }
 
+TEST_F(PoolReportTest, WhatNodesAreIsLearntOrNotKnown) {
+  cluster::NodePool& pool = Spot();
+  pool.gpu = {};
+  pool.learns = true;
+  pool.gpu_told = false;
+  pool.conditions = {{controllers::kPoolReady, "False", controllers::kNoTemplate, "no node"}};
+  EXPECT_THAT(Report().table.ToString(), HasSubstr("a100-spot  ?    ?     0      4       0    20   "
+                                                   "12.25  no template: has no node yet"));
+  EXPECT_EQ(Report().json[0].at("state"), "no template");
+  EXPECT_EQ(Report().json[0].at("learnt"), false);
+  EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "") << "its minimum comes";
+  pool.resources = {{"cpu", Quantity::FromValue(8)}, {"memory", Quantity::FromValue(8)}};
+  pool.gpu.product = "NVIDIA-H100-80GB-HBM3";
+  pool.gpu.count = 8;
+  const std::string text = Report().table.ToString();
+  EXPECT_THAT(text, HasSubstr("8 x NVIDIA-H100-80GB-HBM3"));
+  EXPECT_THAT(text, HasSubstr("  ready\n")) << "the autoscaler has not seen its node yet";
+  EXPECT_EQ(Report().json[0].at("learnt"), true);
+}
+
 TEST_F(PoolReportTest, NamesCannotSteerTheTerminalAndRowsFit) {
   Spot().conditions = {
       {controllers::kPoolReady, "False", "Invalid", "\x1b[2J" + std::string(200, 'x')}};

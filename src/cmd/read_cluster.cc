@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "cluster/node_template.h"
 #include "cmd/command.h"
 #include "controllers/around.h"
 #include "kube/connection.h"
@@ -96,7 +97,7 @@ std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjec
   std::vector<std::shared_ptr<const cluster::NodePool>> pools;
   if (!objects.around) return pools;
   for (const auto& [name, pool] : objects.around->pools.rows()) pools.push_back(pool);
-  return pools;
+  return cluster::Described(std::move(pools), objects.nodes, objects.pods);
 }
 
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context) {
@@ -154,7 +155,7 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
     }
   }
   if (all.around) all.around = std::move(around);
-  if (all.nodes.empty() && PoolsIn(all).empty()) {
+  if (all.nodes.empty() && (!all.around || all.around->pools.rows().empty())) {
     return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
   }
   return all;

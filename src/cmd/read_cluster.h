@@ -34,9 +34,9 @@ Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client
 Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
 // Both kinds; none where the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client);
-// By name; none where the API server does not know them.
+// By name, as they are read; none where the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client);
-// Of what surrounds the nodes, by name.
+// Of what surrounds the nodes, by name; what they leave out is learnt from the nodes.
 std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects);
 
 }  // namespace nos::cmd

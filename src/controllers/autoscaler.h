@@ -3,7 +3,9 @@
 //
 // What it does in one call, in this order:
 //   1. it reads of each NodePool how many nodes are wanted, counts those that are there and those
-//      that are coming, and closes a pool for a while whose nodes do not come (pool_state.h);
+//      that are coming, learns what nodes are where their pool does not say it
+//      (cluster/node_template.h), and closes a pool for a while whose nodes do not come
+//      (pool_state.h);
 //   2. it goes on with relocations and with nodes that are on their way out (relocations.h);
 //   3. of the pods that have waited for `settle`, it takes those that their quotas would let in,
 //      asks the planner (MakePlan), and keeps whom no plan places;
@@ -40,8 +42,9 @@
 namespace nos::controllers {
 
 // Conditions of a NodePool's status. Ready: False when it cannot be planned with or its
-// infrastructure does not answer (reasons Invalid, ScaleFailed, NotDelivered).
+// infrastructure does not answer (reasons Invalid, NoTemplate, ScaleFailed, NotDelivered).
 inline constexpr const char* kPoolReady = "Ready";
+inline constexpr const char* kNoTemplate = "NoTemplate";
 // Condition of a pod that waits, as of the autoscaler. True, with the reason NodesComing or Moving:
 // what for; False with a code of planning/growth.h or planner.h: why nothing is done for it.
 inline constexpr const char* kScalingCondition = "nos.nebuly.com/Scaling";

@@ -79,14 +79,18 @@ class Autoscaler::Impl {
     Time write_again{};  // after write_error
     Time grown{};        // when it was last asked for more
     int unanswered = 0;  // in a row: writes of which it is not known what came of them
+    std::optional<cluster::NodeTemplate> learnt;  // of its nodes, as its status is to say
+    Time learn_again{};
+    uint64_t learnt_from = 0;  // the version of the nodes
     const Status& error() const { return read_error.ok() ? write_error : read_error; }
     bool MayWrite() const { return fresh && write_error.ok(); }
   };
   struct Pool {
-    PoolPtr pool;
+    PoolPtr pool;  // with what was learnt
     Known* known = nullptr;
     PoolNodes nodes{};
     PoolState state{};
+    PoolPtr told{};  // as it was read
   };
   struct Look {
     const View& view;
@@ -112,6 +116,10 @@ class Autoscaler::Impl {
   std::vector<PoolPtr> PoolsNow();
   Status LookAtPools(Look& look);
   void ReadScale(Look& look, Pool& pool);
+  void LearnTemplates(Look& look);
+  static PoolPtr WithLearnt(const Pool& pool);
+  bool IsStarting(const cluster::Node& node, const cluster::NodePool& pool, const NodeLacks& lacks,
+                  Time now) const;
   void CountNodes(Look& look);
   std::optional<Removal> RemovalNow(const cluster::Node& node, Time now);
   static bool IsTold(const Removal& removal, const Known& known);

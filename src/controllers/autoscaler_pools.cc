@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster/node_template.h"
 #include "controllers/autoscaler_internal.h"
 #include "planning/pool_nodes.h"
 
@@ -73,9 +74,10 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
   look.nodes = *look.view.nodes.Snapshot();
   for (const PoolPtr& pool : PoolsNow()) {
     Known& known = known_[pool->meta.name];
-    look.pools.push_back({pool, &known});
+    look.pools.push_back({pool, &known, {}, {}, pool});
     ReadScale(look, look.pools.back());
   }
+  LearnTemplates(look);
   CountNodes(look);
   const PoolPatience patience{config_.least_patience, config_.close_for, config_.longest_close};
   Status error;
@@ -86,8 +88,10 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
     } else if (pool.known->scale) {
       seen.wanted = pool.known->scale->wanted;
     }
-    const auto made = planning::NewNodeOf(*pool.pool, 0, catalogue_);
-    if (!made.ok()) seen.problem = made.status().message();
+    if (cluster::IsDescribed(*pool.pool)) {
+      const auto made = planning::NewNodeOf(*pool.pool, 0, catalogue_);
+      if (!made.ok()) seen.problem = made.status().message();
+    }
     pool.state = StateOf(seen, patience, look.now);
     PoolState& state = pool.state;
     if (state.write_back && Signals(*pool.pool)) state.status.wanted = *state.write_back;
@@ -162,6 +166,49 @@ bool Autoscaler::Impl::IsTold(const Removal& removal, const Known& known) {
   return left >= kTold || (known.scale && known.scale->wanted <= left);
 }
 
+Autoscaler::Impl::PoolPtr Autoscaler::Impl::WithLearnt(const Pool& pool) {
+  if (!pool.told->learns) return pool.told;
+  cluster::NodePool learnt = *pool.told;
+  learnt.learnt = pool.known->learnt;
+  return std::make_shared<const cluster::NodePool>(cluster::WithTemplate(std::move(learnt)));
+}
+
+// What specs leave out, from nodes that are there. One that has come and is not yet what is
+// remembered of its pool is not learnt from: its GPUs may not be told yet.
+void Autoscaler::Impl::LearnTemplates(Look& look) {
+  std::vector<PoolPtr> own;
+  for (const Pool& pool : look.pools) own.push_back(pool.told);
+  const uint64_t version = look.view.nodes.Version();
+  for (Pool& pool : look.pools) {
+    if (!pool.told->learns) continue;
+    Known& known = *pool.known;
+    if (!known.learnt) known.learnt = pool.told->learnt;
+    pool.pool = WithLearnt(pool);
+    if (known.learnt_from == version && look.now < known.learn_again) continue;
+    known.learnt_from = version;
+    known.learn_again = look.now + config_.read_again;
+    std::vector<Node> nodes;
+    const bool described = cluster::IsDescribed(*pool.pool);
+    for (const Node& node : look.nodes) {
+      const int index = planning::PoolOf(*node, own);
+      if (index < 0 || own[static_cast<size_t>(index)] != pool.told) continue;
+      const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
+      if (!described || !IsStarting(*node, *pool.pool, lacks, look.now)) nodes.push_back(node);
+    }
+    const auto pods = look.view.pods.Snapshot();
+    known.learnt = cluster::Learn(*pool.pool, nodes, *pods);
+    pool.pool = WithLearnt(pool);
+  }
+}
+
+// Whether what it lacks may still come.
+bool Autoscaler::Impl::IsStarting(const cluster::Node& node, const cluster::NodePool& pool,
+                                  const NodeLacks& lacks, Time now) const {
+  const PoolPatience patience{config_.least_patience, {}, {}};
+  const Time created = node.meta.created;
+  return lacks.Any() && now < created + PatienceOf(pool, patience) && created < now + kClocksDiffer;
+}
+
 void Autoscaler::Impl::CountNodes(Look& look) {
   std::vector<PoolPtr> own;
   for (const Pool& pool : look.pools) own.push_back(pool.pool);
@@ -180,26 +227,26 @@ void Autoscaler::Impl::CountNodes(Look& look) {
     }
     pool.nodes.newest = std::max(pool.nodes.newest, node->meta.created);
     const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
-    const Time due = node->meta.created + PatienceOf(*pool.pool, patience);
-    if (lacks.Any() && look.now < due && node->meta.created < look.now + kClocksDiffer) {
+    if (IsStarting(*node, *pool.pool, lacks, look.now)) {
       ++pool.nodes.starting;
       look.starting.insert(node->meta.name);
-      DecideBy(due);
+      DecideBy(node->meta.created + PatienceOf(*pool.pool, patience));
       continue;
     }
     ++pool.nodes.there;
-    if (!lacks.substance.empty() && lacks.readiness.empty()) {
-      pool.nodes.wrong.push_back({node->meta.name, lacks.substance, node->meta.created});
-    }
+    if (lacks.substance.empty() || !lacks.readiness.empty()) continue;
+    // What was only learnt is no promise.
+    const std::string wrong = LacksOf(*node, *pool.told, catalogue_).substance;
+    if (!wrong.empty()) pool.nodes.wrong.push_back({node->meta.name, wrong, node->meta.created});
   }
   std::erase_if(marked_, [&](const auto& item) { return !uids.contains(item.first); });
   std::erase_if(late_told_, [&](const std::string& uid) { return !uids.contains(uid); });
 }
 
 Status Autoscaler::Impl::WriteStatus(Look& look, Pool& pool) {
-  Json patch = PoolStatusPatch(*pool.pool, pool.state.status);
+  Json patch = PoolStatusPatch(*pool.told, pool.state.status);
   if (patch.is_null()) return Status::Ok();
-  const std::string& name = pool.pool->meta.name;
+  const std::string name = pool.told->meta.name;
   if (!pool.pool->meta.uid.empty()) MakeObject(patch, "metadata")["uid"] = pool.pool->meta.uid;
   const Result<Json> answer =
       look.client.Patch(PoolResource(), "", name, kube::PatchType::kMerge, patch, "status");
@@ -209,7 +256,8 @@ Status Autoscaler::Impl::WriteStatus(Look& look, Pool& pool) {
   }
   auto written = std::make_shared<cluster::NodePool>();
   if (!cluster::ReadNodePool(*answer, *written).ok()) return Status::Ok();
-  pool.pool = pool.state.now.pool = written_[name] = std::move(written);
+  pool.told = written_[name] = std::move(written);
+  pool.pool = pool.state.now.pool = WithLearnt(pool);
   return Status::Ok();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cluster/annotations.h"
+#include "cluster/node_template.h"
 #include "cluster/resources.h"
 #include "controllers/autoscaler.h"
 
@@ -113,6 +114,9 @@ Condition ReadyOf(const PoolSeen& seen, const PoolStatus& status) {
                           status.failures == 1 ? "once" : fmt::format("{} times", status.failures),
                           FormatTime(*status.closed_until), wrong.empty() ? "" : "; ", wrong));
   }
+  if (!cluster::IsDescribed(*seen.pool)) {
+    return is("False", kNoTemplate, cluster::WhyNotDescribed());
+  }
   if (!wrong.empty()) return is("True", "WrongNodes", wrong + ": correct the pool or the node");
   if (status.wanted > seen.pool->max) {
     return is("True", "AboveMaximum",
@@ -214,6 +218,7 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
   // Whoever makes its nodes may say what it likes: so many do not come.
   int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMostPoolNodes);
   if (seen.wanted && Judge(seen, missing, patience, now, state)) missing = 0;
+  if (pool.learns) status.learnt = pool.learnt;
   status.ready = ReadyOf(seen, status);
   const Condition* known = cluster::FindCondition(pool.conditions, kPoolReady);
   const bool lasts = known != nullptr && known->status == status.ready.status;
@@ -233,6 +238,9 @@ Json PoolStatusPatch(const NodePool& known, const PoolStatus& wanted) {
   put("failures", known.failures, wanted.failures);
   PutTime("asked", known.asked, wanted.asked, status);
   PutTime("closedUntil", known.closed_until, wanted.closed_until, status);
+  if (known.learnt != wanted.learnt) {
+    status["template"] = cluster::PatchOf(known.learnt, wanted.learnt);
+  }
   const Condition* ready = cluster::FindCondition(known.conditions, kPoolReady);
   if (ready == nullptr || !SaysTheSame(*ready, wanted.ready)) {
     JsonArray conditions;

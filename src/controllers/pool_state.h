@@ -61,7 +61,7 @@ struct PoolNodes {
 };
 
 struct PoolSeen {
-  std::shared_ptr<const cluster::NodePool> pool;
+  std::shared_ptr<const cluster::NodePool> pool;  // with what was learnt
   PoolNodes nodes;
   std::optional<int32_t> wanted;  // of whoever makes its nodes; none: `error` says why
   Status error;                   // of reading that, or of changing it
@@ -75,6 +75,7 @@ struct PoolStatus {
   int32_t failures = 0;
   std::optional<Time> closed_until;
   cluster::Condition ready;
+  std::optional<cluster::NodeTemplate> learnt;
 };
 
 struct PoolState {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cluster/node_template.h"
 #include "planning/cheapest.h"
 #include "planning/checked_search.h"
 #include "planning/cover.h"
@@ -202,7 +203,11 @@ class Grower {
   GrowthPlan Write(const Bins& bins) {
     GrowthPlan plan;
     plan.pools.resize(pools_.size());
-    for (size_t p = 0; p < pools_.size(); ++p) plan.pools[p].problem = world_.problems[p];
+    for (size_t p = 0; p < pools_.size(); ++p) {
+      plan.pools[p].problem = world_.problems[p];
+      // The first of its nodes say what they are.
+      if (!cluster::IsDescribed(*pools_[p].pool)) plan.pools[p].count = LacksToMinimum(pools_[p]);
+    }
     for (const NodeType& type : world_.node_types) plan.pools[type.pool].count = type.due;
     GrowthOutcome outcome{Placed(bins), std::vector<int>(world_.node_types.size()), true};
     WriteNodes(bins, outcome, plan);

@@ -36,7 +36,9 @@ struct PoolNow {
 };
 
 struct PoolGrowth {
-  int count = 0;        // nodes to ask for, with those that it lacks to its minimum
+  // Nodes to ask for, with those that it lacks to its minimum: these alone where nobody knows what
+  // its nodes are.
+  int count = 0;
   std::string problem;  // why it cannot be planned with, and what to do; ""
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "planning/remedy.h"
 #include "planning/wording.h"
@@ -85,7 +87,11 @@ LeftOut GrowthReasons::WhyLeftOut(int cls) {
     left.nearest = type.pool;
   }
   if (left.nearest < 0) {
-    left.reason = {"NoPools", "there is no node pool to add nodes to", 0};
+    const auto bad = std::ranges::find_if(world_.problems, [](auto& why) { return !why.empty(); });
+    left.reason = {"NoPools",
+                   bad == world_.problems.end() ? "there is no node pool to add nodes to"
+                                                : "no node pool can be planned with: " + *bad,
+                   0};
     return left;
   }
   const std::string& pool = pools_[left.nearest].pool->meta.name;

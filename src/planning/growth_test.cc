@@ -182,6 +182,21 @@ TEST_F(GrowthTest, APoolIsFilledToItsMinimumEvenIfNobodyWaits) {
   EXPECT_TRUE(plan_.proven);
 }
 
+TEST_F(GrowthTest, APoolThatNobodyDescribesIsFilledToItsMinimumAlone) {
+  cluster::NodePool pool = PoolOf("a", "", 0, 8, 10, "9");
+  pool.min = 2;
+  pool.learns = true;
+  pool.resources.clear();
+  pools_ = {Now(pool, 0, 1), Now(pool, 0, 0, "did not deliver")};
+  Pods("p", 6, {}, "4");
+  Make();
+  EXPECT_THAT(Counts(), ElementsAre(1, 0));
+  EXPECT_EQ(plan_.served, 0);
+  EXPECT_EQ(Left("p0").reason.code, "NoPools");
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("NodePool a: has no node"));
+  EXPECT_THAT(plan_.pools[0].problem, HasSubstr("NodePool a: has no node yet to learn from"));
+}
+
 TEST_F(GrowthTest, TheMoreImportantGoFirstWhereThereAreTooFew) {
   pools_ = {Now(PoolOf("a", "", 0, 8, 5, "1"), 3)};
   Pods("low", 6, {}, "2");

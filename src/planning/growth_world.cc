@@ -18,7 +18,7 @@ NodeType TypeOf(int index, const PoolNow& now) {
   type.coming = std::max(now.coming, 0);
   const int there = std::max(now.nodes, 0) + type.coming;
   if (!now.closed.empty()) return type;
-  type.due = std::max(0, pool.min - there);
+  type.due = LacksToMinimum(now);
   type.room = std::max(0, pool.max - there - type.due);
   return type;
 }
@@ -46,6 +46,11 @@ cluster::ClusterSnapshot WithoutNodes(const cluster::ClusterSnapshot& snapshot) 
 }
 
 }  // namespace
+
+int LacksToMinimum(const PoolNow& now) {
+  if (!now.closed.empty()) return 0;
+  return std::max(0, now.pool->min - std::max(now.nodes, 0) - std::max(now.coming, 0));
+}
 
 GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                             const std::vector<PoolNow>& pools,

@@ -21,6 +21,9 @@ struct GrowthWorld {
   bool live = false;                  // some pods are asked by live filters (live_filters.h)
 };
 
+// Nodes that the pool is to be asked for whoever waits; none while it is closed.
+int LacksToMinimum(const PoolNow& now);
+
 // The arguments must outlive it.
 GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                             const std::vector<PoolNow>& pools,

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cluster/annotations.h"
+#include "cluster/node_template.h"
 #include "cluster/resources.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
@@ -85,7 +86,7 @@ void SetLabels(const NodePool& pool, const gpu::Catalogue& catalogue, cluster::N
   labels.try_emplace("kubernetes.io/arch", "amd64");
   if (pool.gpu.count == 0) return;
   const std::string& product = pool.gpu.product.empty() ? pool.gpu.model : pool.gpu.product;
-  labels.try_emplace(std::string(cluster::kProductLabel), product);
+  if (!product.empty()) labels.try_emplace(std::string(cluster::kProductLabel), product);
   labels[std::string(cluster::kCountLabel)] = std::to_string(pool.gpu.count);
   const int64_t mib = MebibytesOf(pool, ModelOf(pool, catalogue));
   if (mib > 0) labels.try_emplace(std::string(cluster::kMemoryLabel), std::to_string(mib));
@@ -120,6 +121,9 @@ std::string NewNodeName(std::string_view pool, int number) {
 
 Result<std::shared_ptr<const cluster::Node>> NewNodeOf(const NodePool& pool, int number,
                                                        const gpu::Catalogue& catalogue) {
+  if (!cluster::IsDescribed(pool)) {
+    return Invalid(fmt::format("NodePool {}: {}", pool.meta.name, cluster::WhyNotDescribed()));
+  }
   auto node = std::make_shared<cluster::Node>();
   node->meta.name = NewNodeName(pool.meta.name, number);
   SetLabels(pool, catalogue, *node);

@@ -24,8 +24,9 @@ std::string NewNodeName(std::string_view pool, int number);
 
 // Labels are the pool's and those that kubelet and GPU feature discovery set; where the pool does
 // not say otherwise, kubernetes.io/os is linux and kubernetes.io/arch amd64.
+// A pool that learns is to have its template (cluster/node_template.h).
 // Error: kInvalid with the field of the pool: its GPU is not in the catalogue, or cannot be divided
-// so.
+// so; or that nobody knows what its nodes are.
 Result<std::shared_ptr<const cluster::Node>> NewNodeOf(const cluster::NodePool& pool, int number,
                                                        const gpu::Catalogue& catalogue);
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "cluster/node_template.h"
+
 namespace nos::sim {
 namespace {
 
@@ -67,6 +69,17 @@ JsonObject GpusJson(const NodeSpec& node) {
   return gpus;
 }
 
+void DescribeNodes(const PoolSpec& spec, JsonObject& body) {
+  cluster::StringMap labels = spec.node.labels;
+  labels[std::string(kPoolLabel)] = spec.name;
+  body["cpu"] = spec.node.cpu.ToString();
+  body["memory"] = spec.node.memory.ToBinaryString();
+  body["pods"] = spec.node.max_pods;
+  body["labels"] = ToJson(labels);
+  if (!spec.node.gpus.empty()) body["gpu"] = GpusJson(spec.node);
+  if (!spec.node.taints.empty()) body["taints"] = TaintsJson(spec.node.taints);
+}
+
 int64_t WholeOr(const cluster::ResourceList& resources, std::string_view name, int64_t otherwise) {
   const auto found = resources.find(name);
   return found == resources.end() ? otherwise : found->second.Value();
@@ -109,13 +122,7 @@ Status DefinePools(kube::Client& client) {
 }
 
 Json NodePoolObject(const PoolSpec& spec) {
-  cluster::StringMap labels = spec.node.labels;
-  labels[std::string(kPoolLabel)] = spec.name;
   JsonObject body = {
-      {"cpu", spec.node.cpu.ToString()},
-      {"memory", spec.node.memory.ToBinaryString()},
-      {"pods", spec.node.max_pods},
-      {"labels", ToJson(labels)},
       {"min", spec.min},
       {"max", spec.max},
       {"price", spec.price.ToString()},
@@ -125,8 +132,7 @@ Json NodePoolObject(const PoolSpec& spec) {
                                     {"kind", kMachineSets.kind},
                                     {"namespace", kInfraNamespace},
                                     {"name", spec.name}}}};
-  if (!spec.node.gpus.empty()) body["gpu"] = GpusJson(spec.node);
-  if (!spec.node.taints.empty()) body["taints"] = TaintsJson(spec.node.taints);
+  if (!spec.untold) DescribeNodes(spec, body);
   if (!spec.unnamed) body["deleteAnnotation"] = cluster::kDeleteMachine;
   return JsonObject{{"apiVersion", ApiVersionOf(kPoolResource)},
                     {"kind", kPoolResource.kind},
@@ -149,9 +155,16 @@ Json MachineObject(std::string_view name) {
                     {"status", JsonObject{{"nodeRef", JsonObject{{"name", name}}}}}};
 }
 
-Result<PoolSpec> PoolSpecOf(const cluster::NodePool& pool, const gpu::Catalogue& catalogue) {
+Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue& catalogue) {
+  const cluster::NodePool pool = cluster::WithTemplate(told);
   PoolSpec spec;
   spec.name = pool.meta.name;
+  if (!cluster::IsDescribed(pool)) {
+    return Invalid(
+        fmt::format("NodePool {}: spec.cpu and spec.memory: a virtual cluster makes its "
+                    "nodes and has none to learn from: give both (and gpu)",
+                    spec.name));
+  }
   NodeSpec& node = spec.node;
   const std::string& model = pool.gpu.model.empty() ? pool.gpu.product : pool.gpu.model;
   if (pool.gpu.count > 0) {

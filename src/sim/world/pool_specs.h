@@ -35,6 +35,7 @@ struct PoolSpec {
   Duration start = std::chrono::minutes(1);  // from asking for a node until it joins
   bool machines = false;                     // its nodes have Machines, which carry annotations
   bool unnamed = false;                      // no node of it can be named for removal
+  bool untold = false;                       // its NodePool does not say what its nodes are
 };
 
 // From now on the API server serves NodePools, as the chart installs them but without the checks,
@@ -46,8 +47,9 @@ Json MachineSetObject(const PoolSpec& spec);
 // Of the node of this name.
 Json MachineObject(std::string_view name);
 
-// As a NodePool describes it, whoever makes its nodes there: it begins with its minimum. Error:
-// kInvalid: GPUs that the virtual cluster does not have.
-Result<PoolSpec> PoolSpecOf(const cluster::NodePool& pool, const gpu::Catalogue& catalogue);
+// As a NodePool describes it, or has learnt by its status, whoever makes its nodes there: it begins
+// with its minimum. Error: kInvalid: GPUs that the virtual cluster does not have, or it does not
+// say what a node is.
+Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue& catalogue);
 
 }  // namespace nos::sim

@@ -281,6 +281,10 @@ TEST_F(PoolsTest, APoolIsWhatItsNodePoolSays) {
   read.gpu.model = "Unknown";
   EXPECT_THAT(PoolSpecOf(read, gpu::Catalogue::Builtin()).status().message(),
               HasSubstr("NodePool mixed: spec.gpu: no GPU model 'Unknown'"));
+  pool.untold = true;
+  Ok(cluster::ReadNodePool(NodePoolObject(pool), read));
+  EXPECT_THAT(PoolSpecOf(read, gpu::Catalogue::Builtin()).status().message(),
+              HasSubstr("NodePool mixed: spec.cpu and spec.memory: a virtual cluster"));
 }
 
 // The autoscaler beside the others.
