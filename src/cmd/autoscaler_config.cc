@@ -74,6 +74,9 @@ void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
     f.Text("namespace", file.ns,
            "Where pods are made that hold places or show demand. Empty: that of this pod.");
     f.Text("image", file.image, "What runs in them: the image of nos. Required.");
+    f.Text("priorityClass", file.place_class,
+           "Of pods that hold places: with preemptionPolicy Never, and of a value that nobody "
+           "preempts. Empty: that of the pod that moves; kube-scheduler may then preempt for it.");
     f.Text("demandPriorityClass", file.priority_class,
            "Of pods that show demand to another autoscaler: below all others, and not below the "
            "-10 of which cluster-autoscaler still takes notice. Empty: the cluster's default.");
@@ -112,6 +115,7 @@ controllers::AutoscalerConfig OptionsOf(const AutoscalerFile& file) {
   c.relocations.ns = c.signal.ns = ns;
   c.relocations.image = c.signal.image = file.image;
   c.relocations.command = c.signal.command = command;
+  c.relocations.priority_class = file.place_class;
   c.signal.priority_class = file.priority_class;
   return c;
 }

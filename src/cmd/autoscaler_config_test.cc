@@ -36,7 +36,8 @@ TEST_F(AutoscalerConfigTest, WhatAnOperatorSetsReachesTheController) {
       "scaleDown: {enabled: false, afterSeconds: 60, mostUsePercent: 25, mostEmptied: 1}\n"
       "moves: {enabled: true, mostPerPod: 2, perHour: 7, perNamespaceAndHour: 3}\n"
       "relocations: {localStorage: true, drainDeadlineSeconds: 30m}\n"
-      "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low}\n"
+      "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low, priorityClass: "
+      "places}\n"
       "provisioningRequests: false\n");
   ASSERT_TRUE(read.ok()) << read.message();
   const controllers::AutoscalerConfig options = OptionsOf(file_);
@@ -57,6 +58,7 @@ TEST_F(AutoscalerConfigTest, WhatAnOperatorSetsReachesTheController) {
   EXPECT_EQ(options.relocations.image, "nos:2");
   EXPECT_EQ(options.signal.command, (std::vector<std::string>{"nos", "hold"}));
   EXPECT_EQ(options.signal.priority_class, "low");
+  EXPECT_EQ(options.relocations.priority_class, "places");
   EXPECT_FALSE(options.signal.provisioning_requests);
 }
 

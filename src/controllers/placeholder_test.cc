@@ -107,6 +107,16 @@ TEST_F(PlaceholderTest, RunsOnItsNodeAloneUnderTheSameRules) {
   EXPECT_TRUE(place.pod_anti_affinity.empty());
 }
 
+TEST_F(PlaceholderTest, WithAClassOfItsOwnNobodyIsPreemptedForIt) {
+  config_.priority_class = "nos-places";
+  for (const char* priority_class : {"", "batch"}) {
+    pod_.priority_class = priority_class;
+    const cluster::Pod place = Make();
+    EXPECT_EQ(place.priority_class, "nos-places");
+    EXPECT_EQ(place.preemption_policy, "Never");
+  }
+}
+
 TEST_F(PlaceholderTest, TakesTheSamePortsOfTheNode) {
   cluster::HostPort port;
   port.port = 8080;

@@ -61,6 +61,9 @@ struct RelocationConfig {
   Duration successor_deadline = std::chrono::seconds(30);  // for who makes the pod anew
   Duration evict_again = std::chrono::seconds(5);          // after a budget has refused
   planning::MobilityRules rules;
+  // Of placeholders: one with preemptionPolicy Never, of a value that nobody preempts. "": that of
+  // the pod that moves, for which kube-scheduler may preempt; nos's scheduler never does.
+  std::string priority_class;
 };
 
 struct Relocation {
