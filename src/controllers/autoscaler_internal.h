@@ -79,6 +79,8 @@ class Autoscaler::Impl {
     Time write_again{};  // after write_error
     Time grown{};        // when it was last asked for more
     int unanswered = 0;  // in a row: writes of which it is not known what came of them
+    int silent = 0;      // in a row: reads that its webhook did not answer
+    Time silent_since{};
     const Status& error() const { return read_error.ok() ? write_error : read_error; }
     bool MayWrite() const { return fresh && write_error.ok(); }
   };
@@ -98,6 +100,7 @@ class Autoscaler::Impl {
     std::map<std::string, Removal> removals{};      // by node
     std::set<std::string, std::less<>> starting{};  // nodes
     std::set<std::string, std::less<>> filled{};    // nodes that waiting pods have a place on
+    bool waited = false;                            // in vain, for the answer of a webhook
     Pool* Find(const std::string& name);
   };
   struct Demand {
@@ -112,6 +115,7 @@ class Autoscaler::Impl {
   std::vector<PoolPtr> PoolsNow();
   Status LookAtPools(Look& look);
   void ReadScale(Look& look, Pool& pool);
+  void NoteAnswer(Look& look, Known& known, Time now);
   void CountNodes(Look& look);
   std::optional<Removal> RemovalNow(const cluster::Node& node, Time now);
   static bool IsTold(const Removal& removal, const Known& known);

@@ -22,6 +22,9 @@ const kube::Resource& PoolResource() {
 constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
 constexpr int kMostUnanswered = 5;                        // then it counts as refused
 
+// A webhook that does not answer is asked this often in the end: each time everything else waits.
+constexpr Duration kSilentPause = std::chrono::minutes(5);
+
 // More than this in the future no node is made.
 constexpr Duration kClocksDiffer = std::chrono::minutes(5);
 
@@ -126,11 +129,17 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
     return;
   }
   if (look.now < known.read_again) return;
+  if (known.silent > 0 && look.waited) {  // one of those at a time
+    known.read_again = look.now + kReadAgain;
+    return;
+  }
   const bool failed = !known.read_error.ok();
   Result<PoolScale> scale = scaling_.Read(*pool.pool, look.client);
-  known.read_again = look.clock.Now() + config_.read_again;
+  const Time now = look.clock.Now();
+  known.read_again = now + config_.read_again;
   known.fresh = scale.ok();
   known.read_error = scale.status();
+  if (!pool.pool->webhook.empty()) NoteAnswer(look, known, now);
   if (scale.ok()) {
     known.scale = *std::move(scale);
   } else if (!failed) {
@@ -138,6 +147,24 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
                   "how many nodes are wanted of it cannot be read: " +
                       Shortened(known.read_error.ToString(), 500)});
   }
+}
+
+// Whoever does not answer is asked less and less often, until it does or the pool has another one.
+void Autoscaler::Impl::NoteAnswer(Look& look, Known& known, Time now) {
+  const Code code = known.read_error.code();
+  if (code != Code::kDeadline && code != Code::kUnavailable) {
+    known.silent = 0;
+    return;
+  }
+  look.waited = true;
+  if (++known.silent == 1) known.silent_since = now;
+  const kube::BackOff pauses{config_.read_again, std::max(config_.read_again, kSilentPause)};
+  known.read_again = now + pauses.After(known.silent);
+  known.read_error =
+      Status(code, fmt::format("{}; it has not answered since {}, and is asked less and less often "
+                               "(after {} at most)",
+                               Shortened(known.read_error.message(), 300),
+                               FormatTime(known.silent_since), FormatAge(pauses.limit)));
 }
 
 // What the node's mark says, or what we have made of it since.
