@@ -152,6 +152,7 @@ class Autoscaler::Impl {
   // autoscaler_moves.cc
   void Relieve(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
                cluster::ClusterSnapshot& picture);
+  void CountMoved(const Look& look);
   bool StartMoves(Look& look, const cluster::Pod& pod, const planning::Relief& relief);
   // autoscaler_shrink.cc
   void Shrink(Look& look, const Demand& demand, const cluster::ClusterSnapshot& picture);
@@ -193,10 +194,11 @@ class Autoscaler::Impl {
   Time rest_until_{}, decide_by_{};
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;  // that were decided on
   std::map<std::string, Time> first_seen_;                              // by key and uid
-  std::set<std::string> in_vain_;                   // keys of pods that nothing was found for
-  RefusedByQuota refused_;                          // at the last decision
-  std::map<std::string, Time> could_go_;            // since when, by node
-  std::deque<std::pair<Time, std::string>> moved_;  // and its namespace
+  std::set<std::string> in_vain_;         // keys of pods that nothing was found for
+  RefusedByQuota refused_;                // at the last decision
+  std::map<std::string, Time> could_go_;  // since when, by node
+  // Of the last hour, by relocation and the node that pods were moved away from.
+  std::map<std::pair<std::string, std::string>, Moved> moved_;
 
   Telling telling_{"nos-autoscaler", 50};
   struct Verdict {

@@ -10,26 +10,37 @@
 #include "controllers/autoscaler_internal.h"
 
 namespace nos::controllers {
-namespace {
 
-constexpr Duration kBudgetOf = std::chrono::hours(1);
-
-}  // namespace
+// What this process has moved, and what others have written before (kMovedFrom).
+void Autoscaler::Impl::CountMoved(const Look& look) {
+  std::erase_if(moved_, [&](const auto& one) { return look.now - one.second.at >= kMovedCounts; });
+  for (const Node& node : look.nodes) {
+    MovedById all = MovedFrom(*node, look.now);
+    for (auto& [id, moved] : all) {
+      moved_.try_emplace(std::pair(id, node->meta.name), std::move(moved));
+    }
+  }
+}
 
 // Takes those out of `unserved` for whom pods move, or will when they have waited for long enough:
 // they need no nodes.
 void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanOptions options,
                                Unserved& unserved, cluster::ClusterSnapshot& picture) {
-  while (!moved_.empty() && look.now - moved_.front().first >= kBudgetOf) moved_.pop_front();
   // Places that are about to be taken are no room for others.
   if (!config_.moves || unserved.pods.empty() || demand.placeholders_wait) return;
   planning::MoveOptions moves;
   moves.rules = config_.relocations.rules;
   moves.most_moves = config_.most_moves;
   moves.out_of_time = options.out_of_time;
-  int total = static_cast<int>(moved_.size());
+  CountMoved(look);
+  int total = 0;
   std::map<std::string, int> by_namespace;
-  for (const auto& [time, ns] : moved_) ++by_namespace[ns];
+  for (const auto& [where, moved] : moved_) {
+    for (const auto& [ns, count] : moved.pods) {
+      total += count;
+      by_namespace[ns] += count;
+    }
+  }
   moves.may_move = [&](const cluster::Pod& pod) {
     return total < config_.moves_per_hour && !demand.busy.contains(pod.Key()) &&
            by_namespace[pod.meta.ns] < config_.moves_per_namespace;
@@ -93,7 +104,9 @@ bool Autoscaler::Impl::StartMoves(Look& look, const cluster::Pod& pod,
   const Status started = relocations_.Start(relocation, look.view, look.client, look.now);
   std::vector<std::string> pods;
   for (const planning::Move& move : relief.moves) {
-    moved_.emplace_back(look.now, move.pod->meta.ns);
+    Moved& moved = moved_[{relocation.id, move.from}];
+    moved.at = look.now;
+    ++moved.pods[move.pod->meta.ns];
     pods.push_back(move.pod->Key());
   }
   if (!started.ok()) {  // what there is of it is called off or mended

@@ -321,6 +321,19 @@ TEST_F(AutoscalerMovesTest, APodMovesForOneThatHasWaitedInPlaceOfANewNode) {
   EXPECT_THAT(Told("big"), HasSubstr("True Moving"));
 }
 
+TEST_F(AutoscalerMovesTest, ARestartDoesNotForgetWhatTheBudgetHasPaidFor) {
+  With(true, 1);
+  Pool("a", "1", 5);
+  Fragment();
+  Run(seconds(70));
+  ASSERT_EQ(Placeholders(), 1);
+  Restart();
+  Run(minutes(4));  // its place was not held in time
+  EXPECT_EQ(Placeholders(), 0);
+  EXPECT_EQ(Decisions("move"), 0) << "one an hour";
+  EXPECT_EQ(Wanted("a"), 1);
+}
+
 TEST_F(AutoscalerMovesTest, WhereTheBudgetIsUsedUpNodesComeInstead) {
   With(true, 0);
   Pool("a", "1", 5);

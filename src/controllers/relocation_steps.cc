@@ -25,10 +25,8 @@ bool IsGone(const Status& status) {
 
 std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
 
-Result<Json> PatchNode(const cluster::Node& node, std::string_view key, Json mark,
-                       Json unschedulable, kube::Client& client) {
-  JsonObject annotations;
-  annotations[key] = std::move(mark);
+Result<Json> PatchNode(const cluster::Node& node, JsonObject annotations, Json unschedulable,
+                       kube::Client& client) {
   JsonObject metadata = {{"annotations", std::move(annotations)},
                          {"resourceVersion", node.meta.resource_version}};
   JsonObject patch = {{"metadata", std::move(metadata)}};
@@ -39,23 +37,25 @@ Result<Json> PatchNode(const cluster::Node& node, std::string_view key, Json mar
 }  // namespace
 
 Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client) {
-  return PatchNode(node, kRemoval, Json(WriteRemoval(removal)), Json(true), client);
+  return PatchNode(node, {{kRemoval, WriteRemoval(removal)}}, Json(true), client);
 }
 
-Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, kube::Client& client) {
-  return PatchNode(node, kMovesAway, Json(WriteMovesAway(mark)), Json(true), client);
+Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, const MovedById& moved,
+                      kube::Client& client) {
+  return PatchNode(node, {{kMovesAway, WriteMovesAway(mark)}, {kMovedFrom, WriteMoved(moved)}},
+                   Json(true), client);
 }
 
 Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client) {
   const auto mark = MovesAwayOf(node);
   const bool cordoned = node.unschedulable && (!mark || mark->was_cordoned);
-  return PatchNode(node, kMovesAway, Json(nullptr), cordoned ? Json(true) : Json(nullptr), client);
+  return PatchNode(node, {{kMovesAway, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
 }
 
 Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client) {
   const auto removal = RemovalOf(node);
   const bool cordoned = removal && removal->was_cordoned && node.unschedulable;
-  return PatchNode(node, kRemoval, Json(nullptr), cordoned ? Json(true) : Json(nullptr), client);
+  return PatchNode(node, {{kRemoval, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
 }
 
 Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client) {
