@@ -180,6 +180,7 @@ class Autoscaler::Impl {
   ScalingSignal signal_;
 
   bool looked_ = false;
+  KnownLacks lacks_;
   cluster::Surroundings around_;
   std::map<std::string, Known> known_;      // by pool
   std::map<std::string, PoolPtr> written_;  // newer than what the cache shows

@@ -193,9 +193,7 @@ void Autoscaler::Impl::CountNodes(Look& look) {
   std::vector<PoolPtr> own;
   for (const Pool& pool : look.pools) own.push_back(pool.pool);
   const PoolPatience patience{config_.least_patience, {}, {}};
-  std::set<std::string> uids;
   for (const Node& node : look.nodes) {
-    uids.insert(node->meta.uid);
     const std::optional<Removal> removal = RemovalNow(*node, look.now);
     if (removal) look.removals.emplace(node->meta.name, *removal);
     const int index = planning::PoolOf(*node, own);
@@ -206,7 +204,7 @@ void Autoscaler::Impl::CountNodes(Look& look) {
       continue;
     }
     pool.nodes.newest = std::max(pool.nodes.newest, node->meta.created);
-    const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
+    const NodeLacks& lacks = lacks_.Of(node, pool.pool);
     const Time due = node->meta.created + PatienceOf(*pool.pool, patience);
     if (lacks.Any() && look.now < due && node->meta.created < look.now + kClocksDiffer) {
       ++pool.nodes.starting;
@@ -219,6 +217,10 @@ void Autoscaler::Impl::CountNodes(Look& look) {
       pool.nodes.wrong.push_back({node->meta.name, lacks.substance, node->meta.created});
     }
   }
+  lacks_.Forget();
+  if (marked_.empty() && late_told_.empty()) return;
+  std::set<std::string_view> uids;
+  for (const Node& node : look.nodes) uids.insert(node->meta.uid);
   std::erase_if(marked_, [&](const auto& item) { return !uids.contains(item.first); });
   std::erase_if(late_told_, [&](const std::string& uid) { return !uids.contains(uid); });
 }
