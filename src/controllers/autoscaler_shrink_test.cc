@@ -185,6 +185,19 @@ TEST_F(AutoscalerShrinkTest, NoMarkTakesANodeAwayThatPodsRunOn) {
   EXPECT_TRUE(Marked().empty());
 }
 
+TEST_F(AutoscalerShrinkTest, WhoeverHasCordonedANodeKeepsItCordonedWhateverItsMarkSays) {
+  Pool("a", "1", 5, 2, 2);
+  Nodes(2);
+  Change("nodes", "a1", [](Json& node) {
+    MakeObject(node, "metadata", "annotations")[kRemoval] = "gone soon";
+    MakeObject(node, "spec")["unschedulable"] = true;
+  });
+  Run(minutes(1));
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_EQ(*nos::Find(*api_.Find("nodes", "a1"), "spec", "unschedulable"), Json(true));
+  EXPECT_THAT(Events(), HasSubstr("BadRemovalMark: "));
+}
+
 TEST_F(AutoscalerShrinkTest, OfTwoThatAreEmptyOneIsMeantByWhoHasMadeThePoolSmaller) {
   Pool("a", "1", 5, 0, 2);
   Nodes(3);

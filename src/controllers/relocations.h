@@ -85,6 +85,7 @@ struct RelocationNote {
     kEvicted,    // one pod
     kCalledOff,  // nothing was evicted, or no more will be
     kMoved,      // done; a node is emptied
+    kBadMark,    // that of a node was removed, and its cordon was left as it is
   } kind = Kind::kStarted;
   std::string id, node, pool, for_pod;
   std::string pod, to;  // of kEvicted
