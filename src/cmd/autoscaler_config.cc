@@ -1,5 +1,7 @@
 #include "cmd/autoscaler_config.h"
 
+#include <algorithm>
+
 #include "planning/names.h"
 
 namespace nos::cmd {
@@ -16,10 +18,13 @@ void DescribeGrowth(ConfigFields& f, controllers::AutoscalerConfig& c) {
             "How many nodes a pool wants is asked this often, of its scaled object or webhook.");
   f.Seconds("leastPatienceSeconds", c.least_patience, seconds(1), hours(24),
             "Nodes are late after twice their pool's startSeconds, but never before this.");
+  const Duration usual = c.close_for;
   f.Seconds("closeSeconds", c.close_for, seconds(1), hours(24),
             "A pool whose nodes do not come is not asked again for so long; doubles each time.");
+  c.longest_close = std::max(c.longest_close, c.close_for);  // unless the file says otherwise
   f.Seconds("longestCloseSeconds", c.longest_close, seconds(1), hours(24 * 7),
-            "And never for longer than this.");
+            "And never for longer than this. No less than closeSeconds.");
+  if (c.close_for == usual) c.close_for = std::min(usual, c.longest_close);
 }
 
 void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
@@ -42,7 +47,10 @@ void DescribeMoves(ConfigFields& f, AutoscalerFile& file) {
             "Pods move for one that has waited so long.");
   f.Number("mostPerPod", file.most_moves, 1, 20, "Pods that move for one.");
   f.Number("perHour", file.moves_per_hour, 1, 100'000, "In the whole cluster.");
-  f.Number("perNamespaceAndHour", file.moves_per_namespace, 1, 100'000, "Of one namespace.");
+  // Unless the file says otherwise.
+  file.moves_per_namespace = std::min(file.moves_per_namespace, file.moves_per_hour);
+  f.Number("perNamespaceAndHour", file.moves_per_namespace, 1, 100'000,
+           "Of one namespace. No more than perHour.");
 }
 
 void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {

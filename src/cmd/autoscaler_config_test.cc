@@ -76,6 +76,26 @@ TEST_F(AutoscalerConfigTest, WhatDoesNotGoTogetherIsNamed) {
   EXPECT_FALSE(Read("scaleDown: {mostUsePercent: 101}").ok());
 }
 
+TEST_F(AutoscalerConfigTest, DefaultsGiveWayToWhatIsSetAlone) {
+  Status read = Read("moves: {perHour: 3}");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).moves_per_hour, 3);
+  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 3);
+  file_ = {};
+  read = Read("moves: {perHour: 100}");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 5);
+  file_ = {};
+  read = Read("closeSeconds: 7200");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::hours(2));
+  file_ = {};
+  read = Read("longestCloseSeconds: 60");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).close_for, std::chrono::minutes(1));
+  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::minutes(1));
+}
+
 TEST_F(AutoscalerConfigTest, WhatIsPrintedCanBeRead) {
   ASSERT_TRUE(Read("scaleDown: {mostUsePercent: 25}\nwebhook: {urlPrefix: 'https://h/'}").ok());
   const std::string printed =
