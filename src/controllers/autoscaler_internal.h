@@ -127,6 +127,8 @@ class Autoscaler::Impl {
   bool FinishRemovals(Look& look);
   bool FinishRemoval(Look& look, const Node& node, const Removal& removal);
   bool TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal);
+  void NameToWebhook(Look& look, const cluster::NodePool& pool, const PoolScale& scale,
+                     const std::string& node);
   bool Confirm(Look& look, Pool& pool, const Node& node);
   bool Overdue(Look& look, Pool& pool, const Node& node);
   bool MarkAsked(Look& look, const Node& node, int32_t wanted);

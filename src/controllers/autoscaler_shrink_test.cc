@@ -214,6 +214,27 @@ TEST_F(AutoscalerShrinkTest, WhoHasMadeThePoolSmallerMeansTheEmptyOne) {
   EXPECT_EQ(Wanted("a"), 1) << "one of the two goes already";
 }
 
+TEST_F(AutoscalerShrinkTest, AWebhookWhosePoolOthersHaveMadeSmallerIsToldWhichNodeGoes) {
+  std::vector<std::string> posted;
+  webhook_ = [&](std::string_view method, const std::string&,
+                 const std::string& body) -> Result<std::string> {
+    if (method == "GET") return std::string(R"({"replicas":1})");
+    posted.push_back(body);
+    return std::string();
+  };
+  Restart();
+  Json pool = PoolJson("a", "1", 5);
+  MakeObject(pool, "spec").erase("scaleTargetRef");
+  MakeObject(pool, "spec").erase("deleteAnnotation");
+  MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
+  api_.Put(pool);
+  Nodes(2);
+  Mark("a1", Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_THAT(posted,
+              ::testing::ElementsAre(R"({"pool":"a","replicas":1,"from":1,"remove":["a1"]})"));
+}
+
 TEST_F(AutoscalerShrinkTest, WhenAnotherNodeWentThisOneStays) {
   Pool("a", "1", 5, 0, 2);
   Nodes(3);
