@@ -155,6 +155,9 @@ class Autoscaler::Impl {
   void Relieve(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
                cluster::ClusterSnapshot& picture);
   void CountMoved(const Look& look);
+  bool AwaitsMoves(const cluster::Pod& pod, Time now);
+  Unserved WithoutThoseWithMoves(const Look& look, const Unserved& unserved);
+  std::set<int> StartReliefs(Look& look, const Unserved& unserved, const planning::MovePlan& plan);
   bool StartMoves(Look& look, const cluster::Pod& pod, const planning::Relief& relief);
   // autoscaler_shrink.cc
   void Shrink(Look& look, const Demand& demand, const cluster::ClusterSnapshot& picture);
@@ -197,9 +200,10 @@ class Autoscaler::Impl {
   Time rest_until_{}, decide_by_{};
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;  // that were decided on
   std::map<std::string, Time> first_seen_;                              // by key and uid
-  std::set<std::string> in_vain_;         // keys of pods that nothing was found for
-  RefusedByQuota refused_;                // at the last decision
-  std::map<std::string, Time> could_go_;  // since when, by node
+  std::set<std::string> in_vain_;              // keys of pods that nothing was found for
+  RefusedByQuota refused_;                     // at the last decision
+  std::map<std::string, Time> could_go_;       // since when, by node
+  std::map<std::string, Time> moves_planned_;  // and not begun: since when, by key and uid
   // Of the last hour, by relocation and the node that pods were moved away from.
   std::map<std::pair<std::string, std::string>, Moved> moved_;
 

@@ -355,6 +355,32 @@ TEST_F(AutoscalerMovesTest, APodMovesForOneThatHasWaitedInPlaceOfANewNode) {
   EXPECT_THAT(Told("big"), HasSubstr("True Moving"));
 }
 
+// What one pod moves to is what has to become free for the other.
+TEST_F(AutoscalerMovesTest, MovesThatCrossWaitForEachOtherBeforeNodesAreBought) {
+  With(true, 20);
+  Pool("p2", "1", 5, 0, 1);
+  Node("n1", "p1");
+  Node("n2", "p2");
+  Node("n3", "p3");
+  for (const char* name : {"n1", "n2"}) {
+    Change("nodes", name, [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
+  }
+  Pod("m1", "3");
+  Change("pods", "ml/m1", [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
+  Bind("m1", "n1");
+  Pod("m2", "4");
+  Bind("m2", "n2");
+  Pod("big", "8", "p1");  // m1 moves to n2
+  Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+  Pod("other", "5", "p2");  // m2 moves away from there
+  Run(seconds(100));
+  EXPECT_EQ(Decisions("move"), 1);
+  EXPECT_EQ(Placeholders(), 1);
+  EXPECT_EQ(Wanted("p2"), 1) << "moves are planned for it";
+  Run(seconds(150));
+  EXPECT_EQ(Wanted("p2"), 2) << "the others did not move in time";
+}
+
 TEST_F(AutoscalerMovesTest, ARestartDoesNotForgetWhatTheBudgetHasPaidFor) {
   With(true, 1);
   Pool("a", "1", 5);
