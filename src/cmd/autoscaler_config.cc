@@ -1,5 +1,7 @@
 #include "cmd/autoscaler_config.h"
 
+#include <algorithm>
+
 #include "planning/names.h"
 
 namespace nos::cmd {
@@ -16,10 +18,13 @@ void DescribeGrowth(ConfigFields& f, controllers::AutoscalerConfig& c) {
             "How many nodes a pool wants is asked this often, of its scaled object or webhook.");
   f.Seconds("leastPatienceSeconds", c.least_patience, seconds(1), hours(24),
             "Nodes are late after twice their pool's startSeconds, but never before this.");
+  const Duration usual = c.close_for;
   f.Seconds("closeSeconds", c.close_for, seconds(1), hours(24),
             "A pool whose nodes do not come is not asked again for so long; doubles each time.");
+  c.longest_close = std::max(c.longest_close, c.close_for);  // unless the file says otherwise
   f.Seconds("longestCloseSeconds", c.longest_close, seconds(1), hours(24 * 7),
-            "And never for longer than this.");
+            "And never for longer than this. No less than closeSeconds.");
+  if (c.close_for == usual) c.close_for = std::min(usual, c.longest_close);
 }
 
 void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
@@ -42,7 +47,10 @@ void DescribeMoves(ConfigFields& f, AutoscalerFile& file) {
             "Pods move for one that has waited so long.");
   f.Number("mostPerPod", file.most_moves, 1, 20, "Pods that move for one.");
   f.Number("perHour", file.moves_per_hour, 1, 100'000, "In the whole cluster.");
-  f.Number("perNamespaceAndHour", file.moves_per_namespace, 1, 100'000, "Of one namespace.");
+  // Unless the file says otherwise.
+  file.moves_per_namespace = std::min(file.moves_per_namespace, file.moves_per_hour);
+  f.Number("perNamespaceAndHour", file.moves_per_namespace, 1, 100'000,
+           "Of one namespace. No more than perHour.");
 }
 
 void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
@@ -74,6 +82,9 @@ void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
     f.Text("namespace", file.ns,
            "Where pods are made that hold places or show demand. Empty: that of this pod.");
     f.Text("image", file.image, "What runs in them: the image of nos. Required.");
+    f.Text("priorityClass", file.place_class,
+           "Of pods that hold places: with preemptionPolicy Never, and of a value that nobody "
+           "preempts. Empty: that of the pod that moves; kube-scheduler may then preempt for it.");
     f.Text("demandPriorityClass", file.priority_class,
            "Of pods that show demand to another autoscaler: below all others, and not below the "
            "-10 of which cluster-autoscaler still takes notice. Empty: the cluster's default.");
@@ -112,6 +123,7 @@ controllers::AutoscalerConfig OptionsOf(const AutoscalerFile& file) {
   c.relocations.ns = c.signal.ns = ns;
   c.relocations.image = c.signal.image = file.image;
   c.relocations.command = c.signal.command = command;
+  c.relocations.priority_class = file.place_class;
   c.signal.priority_class = file.priority_class;
   return c;
 }

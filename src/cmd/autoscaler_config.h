@@ -21,7 +21,7 @@ struct AutoscalerFile {
   controllers::AutoscalerConfig controller;
   std::string objective = "pods";
   // Where placeholders and pods that show demand are made, and what runs in them.
-  std::string ns, image, priority_class;
+  std::string ns, image, priority_class, place_class;
   // Of the controller, which counts in ints and fractions.
   int64_t most_use_percent = 50, most_emptied = 3;
   int64_t most_moves = 3, moves_per_hour = 20, moves_per_namespace = 5;

@@ -36,7 +36,8 @@ TEST_F(AutoscalerConfigTest, WhatAnOperatorSetsReachesTheController) {
       "scaleDown: {enabled: false, afterSeconds: 60, mostUsePercent: 25, mostEmptied: 1}\n"
       "moves: {enabled: true, mostPerPod: 2, perHour: 7, perNamespaceAndHour: 3}\n"
       "relocations: {localStorage: true, drainDeadlineSeconds: 30m}\n"
-      "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low}\n"
+      "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low, priorityClass: "
+      "places}\n"
       "provisioningRequests: false\n");
   ASSERT_TRUE(read.ok()) << read.message();
   const controllers::AutoscalerConfig options = OptionsOf(file_);
@@ -57,6 +58,7 @@ TEST_F(AutoscalerConfigTest, WhatAnOperatorSetsReachesTheController) {
   EXPECT_EQ(options.relocations.image, "nos:2");
   EXPECT_EQ(options.signal.command, (std::vector<std::string>{"nos", "hold"}));
   EXPECT_EQ(options.signal.priority_class, "low");
+  EXPECT_EQ(options.relocations.priority_class, "places");
   EXPECT_FALSE(options.signal.provisioning_requests);
 }
 
@@ -72,6 +74,26 @@ TEST_F(AutoscalerConfigTest, WhatDoesNotGoTogetherIsNamed) {
   file_ = {};
   EXPECT_FALSE(Read("leaderElection: {leaseDuration: 1, renewDeadline: 2}").ok());
   EXPECT_FALSE(Read("scaleDown: {mostUsePercent: 101}").ok());
+}
+
+TEST_F(AutoscalerConfigTest, DefaultsGiveWayToWhatIsSetAlone) {
+  Status read = Read("moves: {perHour: 3}");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).moves_per_hour, 3);
+  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 3);
+  file_ = {};
+  read = Read("moves: {perHour: 100}");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 5);
+  file_ = {};
+  read = Read("closeSeconds: 7200");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::hours(2));
+  file_ = {};
+  read = Read("longestCloseSeconds: 60");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(OptionsOf(file_).close_for, std::chrono::minutes(1));
+  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::minutes(1));
 }
 
 TEST_F(AutoscalerConfigTest, WhatIsPrintedCanBeRead) {

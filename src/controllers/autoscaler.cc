@@ -23,6 +23,7 @@ Autoscaler::Impl::Impl(AutoscalerConfig config, scheduling::FrameworkChoice fram
       metrics_(metrics),
       relocations_(config_.relocations),
       signal_(config_.signal),
+      lacks_(catalogue),
       untold_(kWriteAgain) {
   if (metrics_ == nullptr) return;
   // Alerts see no increase of what was not there before.

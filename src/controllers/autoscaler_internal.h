@@ -79,9 +79,12 @@ class Autoscaler::Impl {
     Time write_again{};  // after write_error
     Time grown{};        // when it was last asked for more
     int unanswered = 0;  // in a row: writes of which it is not known what came of them
+    int silent = 0;      // in a row: reads that its webhook did not answer
+    Time silent_since{};
     std::optional<cluster::NodeTemplate> learnt;  // of its nodes, as its status is to say
     Time learn_again{};
-    uint64_t learnt_from = 0;  // the version of the nodes
+    uint64_t learnt_from = 0;         // the version of the nodes
+    PoolPtr described, described_of;  // the pool with what was learnt, and as it was read
     const Status& error() const { return read_error.ok() ? write_error : read_error; }
     bool MayWrite() const { return fresh && write_error.ok(); }
   };
@@ -98,10 +101,12 @@ class Autoscaler::Impl {
     const Clock& clock;
     Time now;
     std::vector<Node> nodes{};
+    std::vector<int> pool_of{};                     // by node, of `pools`; -1: of none
     std::vector<Pool> pools{};                      // by name
     std::map<std::string, Removal> removals{};      // by node
     std::set<std::string, std::less<>> starting{};  // nodes
     std::set<std::string, std::less<>> filled{};    // nodes that waiting pods have a place on
+    bool waited = false;                            // in vain, for the answer of a webhook
     Pool* Find(const std::string& name);
   };
   struct Demand {
@@ -116,6 +121,7 @@ class Autoscaler::Impl {
   std::vector<PoolPtr> PoolsNow();
   Status LookAtPools(Look& look);
   void ReadScale(Look& look, Pool& pool);
+  void NoteAnswer(Look& look, Known& known, Time now);
   void LearnTemplates(Look& look);
   static PoolPtr WithLearnt(const Pool& pool);
   bool IsStarting(const cluster::Node& node, const cluster::NodePool& pool, const NodeLacks& lacks,
@@ -131,6 +137,8 @@ class Autoscaler::Impl {
   bool FinishRemovals(Look& look);
   bool FinishRemoval(Look& look, const Node& node, const Removal& removal);
   bool TellPool(Look& look, Pool& pool, const Node& node, const Removal& removal);
+  void NameToWebhook(Look& look, const cluster::NodePool& pool, const PoolScale& scale,
+                     const std::string& node);
   bool Confirm(Look& look, Pool& pool, const Node& node);
   bool Overdue(Look& look, Pool& pool, const Node& node);
   bool MarkAsked(Look& look, const Node& node, int32_t wanted);
@@ -156,6 +164,10 @@ class Autoscaler::Impl {
   // autoscaler_moves.cc
   void Relieve(Look& look, const Demand& demand, planning::PlanOptions options, Unserved& unserved,
                cluster::ClusterSnapshot& picture);
+  void CountMoved(const Look& look);
+  bool AwaitsMoves(const cluster::Pod& pod, Time now);
+  Unserved WithoutThoseWithMoves(const Look& look, const Unserved& unserved);
+  std::set<int> StartReliefs(Look& look, const Unserved& unserved, const planning::MovePlan& plan);
   bool StartMoves(Look& look, const cluster::Pod& pod, const planning::Relief& relief);
   // autoscaler_shrink.cc
   void Shrink(Look& look, const Demand& demand, const cluster::ClusterSnapshot& picture);
@@ -183,6 +195,7 @@ class Autoscaler::Impl {
   ScalingSignal signal_;
 
   bool looked_ = false;
+  KnownLacks lacks_;
   cluster::Surroundings around_;
   std::map<std::string, Known> known_;      // by pool
   std::map<std::string, PoolPtr> written_;  // newer than what the cache shows
@@ -197,10 +210,12 @@ class Autoscaler::Impl {
   Time rest_until_{}, decide_by_{};
   uint64_t pods_version_ = 0, nodes_version_ = 0, around_version_ = 0;  // that were decided on
   std::map<std::string, Time> first_seen_;                              // by key and uid
-  std::set<std::string> in_vain_;                   // keys of pods that nothing was found for
-  RefusedByQuota refused_;                          // at the last decision
-  std::map<std::string, Time> could_go_;            // since when, by node
-  std::deque<std::pair<Time, std::string>> moved_;  // and its namespace
+  std::set<std::string> in_vain_;              // keys of pods that nothing was found for
+  RefusedByQuota refused_;                     // at the last decision
+  std::map<std::string, Time> could_go_;       // since when, by node
+  std::map<std::string, Time> moves_planned_;  // and not begun: since when, by key and uid
+  // Of the last hour, by relocation and the node that pods were moved away from.
+  std::map<std::pair<std::string, std::string>, Moved> moved_;
 
   Telling telling_{"nos-autoscaler", 50};
   struct Verdict {

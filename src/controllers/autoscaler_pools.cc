@@ -23,6 +23,9 @@ const kube::Resource& PoolResource() {
 constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
 constexpr int kMostUnanswered = 5;                        // then it counts as refused
 
+// A webhook that does not answer is asked this often in the end: each time everything else waits.
+constexpr Duration kSilentPause = std::chrono::minutes(5);
+
 // More than this in the future no node is made.
 constexpr Duration kClocksDiffer = std::chrono::minutes(5);
 
@@ -77,6 +80,9 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
     look.pools.push_back({pool, &known, {}, {}, pool});
     ReadScale(look, look.pools.back());
   }
+  std::vector<PoolPtr> own;
+  for (const Pool& pool : look.pools) own.push_back(pool.told);
+  for (const Node& node : look.nodes) look.pool_of.push_back(planning::PoolOf(*node, own));
   LearnTemplates(look);
   CountNodes(look);
   const PoolPatience patience{config_.least_patience, config_.close_for, config_.longest_close};
@@ -130,11 +136,17 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
     return;
   }
   if (look.now < known.read_again) return;
+  if (known.silent > 0 && look.waited) {  // one of those at a time
+    known.read_again = look.now + kReadAgain;
+    return;
+  }
   const bool failed = !known.read_error.ok();
   Result<PoolScale> scale = scaling_.Read(*pool.pool, look.client);
-  known.read_again = look.clock.Now() + config_.read_again;
+  const Time now = look.clock.Now();
+  known.read_again = now + config_.read_again;
   known.fresh = scale.ok();
   known.read_error = scale.status();
+  if (!pool.pool->webhook.empty()) NoteAnswer(look, known, now);
   if (scale.ok()) {
     known.scale = *std::move(scale);
   } else if (!failed) {
@@ -142,6 +154,24 @@ void Autoscaler::Impl::ReadScale(Look& look, Pool& pool) {
                   "how many nodes are wanted of it cannot be read: " +
                       Shortened(known.read_error.ToString(), 500)});
   }
+}
+
+// Whoever does not answer is asked less and less often, until it does or the pool has another one.
+void Autoscaler::Impl::NoteAnswer(Look& look, Known& known, Time now) {
+  const Code code = known.read_error.code();
+  if (code != Code::kDeadline && code != Code::kUnavailable) {
+    known.silent = 0;
+    return;
+  }
+  look.waited = true;
+  if (++known.silent == 1) known.silent_since = now;
+  const kube::BackOff pauses{config_.read_again, std::max(config_.read_again, kSilentPause)};
+  known.read_again = now + pauses.After(known.silent);
+  known.read_error =
+      Status(code, fmt::format("{}; it has not answered since {}, and is asked less and less often "
+                               "(after {} at most)",
+                               Shortened(known.read_error.message(), 300),
+                               FormatTime(known.silent_since), FormatAge(pauses.limit)));
 }
 
 // What the node's mark says, or what we have made of it since.
@@ -168,31 +198,38 @@ bool Autoscaler::Impl::IsTold(const Removal& removal, const Known& known) {
 
 Autoscaler::Impl::PoolPtr Autoscaler::Impl::WithLearnt(const Pool& pool) {
   if (!pool.told->learns) return pool.told;
+  Known& known = *pool.known;
+  if (known.described_of == pool.told && known.described->learnt == known.learnt) {
+    return known.described;
+  }
   cluster::NodePool learnt = *pool.told;
-  learnt.learnt = pool.known->learnt;
-  return std::make_shared<const cluster::NodePool>(cluster::WithTemplate(std::move(learnt)));
+  learnt.learnt = known.learnt;
+  known.described_of = pool.told;
+  known.described =
+      std::make_shared<const cluster::NodePool>(cluster::WithTemplate(std::move(learnt)));
+  return known.described;
 }
 
 // What specs leave out, from nodes that are there. One that has come and is not yet what is
 // remembered of its pool is not learnt from: its GPUs may not be told yet.
 void Autoscaler::Impl::LearnTemplates(Look& look) {
-  std::vector<PoolPtr> own;
-  for (const Pool& pool : look.pools) own.push_back(pool.told);
   const uint64_t version = look.view.nodes.Version();
-  for (Pool& pool : look.pools) {
+  for (size_t p = 0; p < look.pools.size(); ++p) {
+    Pool& pool = look.pools[p];
     if (!pool.told->learns) continue;
     Known& known = *pool.known;
     if (!known.learnt) known.learnt = pool.told->learnt;
     pool.pool = WithLearnt(pool);
-    if (known.learnt_from == version && look.now < known.learn_again) continue;
+    const bool described = cluster::IsDescribed(*pool.pool);
+    const bool seen = described || known.learnt_from == version;
+    if (seen && look.now < known.learn_again) continue;
     known.learnt_from = version;
     known.learn_again = look.now + config_.read_again;
     std::vector<Node> nodes;
-    const bool described = cluster::IsDescribed(*pool.pool);
-    for (const Node& node : look.nodes) {
-      const int index = planning::PoolOf(*node, own);
-      if (index < 0 || own[static_cast<size_t>(index)] != pool.told) continue;
-      const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
+    for (size_t n = 0; n < look.nodes.size(); ++n) {
+      if (look.pool_of[n] != static_cast<int>(p)) continue;
+      const Node& node = look.nodes[n];
+      const NodeLacks& lacks = lacks_.Of(node, pool.pool);
       if (!described || !IsStarting(*node, *pool.pool, lacks, look.now)) nodes.push_back(node);
     }
     const auto pods = look.view.pods.Snapshot();
@@ -210,23 +247,19 @@ bool Autoscaler::Impl::IsStarting(const cluster::Node& node, const cluster::Node
 }
 
 void Autoscaler::Impl::CountNodes(Look& look) {
-  std::vector<PoolPtr> own;
-  for (const Pool& pool : look.pools) own.push_back(pool.pool);
   const PoolPatience patience{config_.least_patience, {}, {}};
-  std::set<std::string> uids;
-  for (const Node& node : look.nodes) {
-    uids.insert(node->meta.uid);
+  for (size_t n = 0; n < look.nodes.size(); ++n) {
+    const Node& node = look.nodes[n];
     const std::optional<Removal> removal = RemovalNow(*node, look.now);
     if (removal) look.removals.emplace(node->meta.name, *removal);
-    const int index = planning::PoolOf(*node, own);
-    if (index < 0) continue;
-    Pool& pool = look.pools[static_cast<size_t>(index)];
+    if (look.pool_of[n] < 0) continue;
+    Pool& pool = look.pools[static_cast<size_t>(look.pool_of[n])];
     if (node->meta.deleted || (removal && IsTold(*removal, *pool.known))) {
       ++pool.nodes.going;
       continue;
     }
     pool.nodes.newest = std::max(pool.nodes.newest, node->meta.created);
-    const NodeLacks lacks = LacksOf(*node, *pool.pool, catalogue_);
+    const NodeLacks& lacks = lacks_.Of(node, pool.pool);
     if (IsStarting(*node, *pool.pool, lacks, look.now)) {
       ++pool.nodes.starting;
       look.starting.insert(node->meta.name);
@@ -239,6 +272,10 @@ void Autoscaler::Impl::CountNodes(Look& look) {
     const std::string wrong = LacksOf(*node, *pool.told, catalogue_).substance;
     if (!wrong.empty()) pool.nodes.wrong.push_back({node->meta.name, wrong, node->meta.created});
   }
+  lacks_.Forget();
+  if (marked_.empty() && late_told_.empty()) return;
+  std::set<std::string_view> uids;
+  for (const Node& node : look.nodes) uids.insert(node->meta.uid);
   std::erase_if(marked_, [&](const auto& item) { return !uids.contains(item.first); });
   std::erase_if(late_told_, [&](const std::string& uid) { return !uids.contains(uid); });
 }

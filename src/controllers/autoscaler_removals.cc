@@ -98,6 +98,7 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
     return false;
   }
   if (told) {
+    NameToWebhook(look, *pool.pool, scale, name);
     --pool.nodes.there;
     ++pool.nodes.going;
     return true;
@@ -107,6 +108,16 @@ bool Autoscaler::Impl::TellPool(Look& look, Pool& pool, const Node& node, const 
                 fmt::format("{} nodes are wanted, and were {}: node {} is empty", left,
                             scale.wanted, name)});
   return true;
+}
+
+// By the count alone a webhook does not know which one goes.
+void Autoscaler::Impl::NameToWebhook(Look& look, const cluster::NodePool& pool,
+                                     const PoolScale& scale, const std::string& node) {
+  if (pool.webhook.empty()) return;
+  const Status named = scaling_.Write(pool, scale, scale.wanted, {node}, look.client);
+  if (named.ok()) return;
+  Log(LogLevel::kWarn, "a node that goes cannot be named to its pool",
+      {{"node", node}, {"error", named.ToString()}});
 }
 
 // From now on it is told whatever the pool wants later.

@@ -185,6 +185,19 @@ TEST_F(AutoscalerShrinkTest, NoMarkTakesANodeAwayThatPodsRunOn) {
   EXPECT_TRUE(Marked().empty());
 }
 
+TEST_F(AutoscalerShrinkTest, WhoeverHasCordonedANodeKeepsItCordonedWhateverItsMarkSays) {
+  Pool("a", "1", 5, 2, 2);
+  Nodes(2);
+  Change("nodes", "a1", [](Json& node) {
+    MakeObject(node, "metadata", "annotations")[kRemoval] = "gone soon";
+    MakeObject(node, "spec")["unschedulable"] = true;
+  });
+  Run(minutes(1));
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_EQ(*nos::Find(*api_.Find("nodes", "a1"), "spec", "unschedulable"), Json(true));
+  EXPECT_THAT(Events(), HasSubstr("BadRemovalMark: "));
+}
+
 TEST_F(AutoscalerShrinkTest, OfTwoThatAreEmptyOneIsMeantByWhoHasMadeThePoolSmaller) {
   Pool("a", "1", 5, 0, 2);
   Nodes(3);
@@ -199,6 +212,27 @@ TEST_F(AutoscalerShrinkTest, WhoHasMadeThePoolSmallerMeansTheEmptyOne) {
   Mark("a1", Of(State::kEmptied));
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 1) << "one of the two goes already";
+}
+
+TEST_F(AutoscalerShrinkTest, AWebhookWhosePoolOthersHaveMadeSmallerIsToldWhichNodeGoes) {
+  std::vector<std::string> posted;
+  webhook_ = [&](std::string_view method, const std::string&,
+                 const std::string& body) -> Result<std::string> {
+    if (method == "GET") return std::string(R"({"replicas":1})");
+    posted.push_back(body);
+    return std::string();
+  };
+  Restart();
+  Json pool = PoolJson("a", "1", 5);
+  MakeObject(pool, "spec").erase("scaleTargetRef");
+  MakeObject(pool, "spec").erase("deleteAnnotation");
+  MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
+  api_.Put(pool);
+  Nodes(2);
+  Mark("a1", Of(State::kEmptied));
+  Run(minutes(1));
+  EXPECT_THAT(posted,
+              ::testing::ElementsAre(R"({"pool":"a","replicas":1,"from":1,"remove":["a1"]})"));
 }
 
 TEST_F(AutoscalerShrinkTest, WhenAnotherNodeWentThisOneStays) {
@@ -319,6 +353,45 @@ TEST_F(AutoscalerMovesTest, APodMovesForOneThatHasWaitedInPlaceOfANewNode) {
   EXPECT_EQ(Placeholders(), 1);
   EXPECT_EQ(Wanted("a"), 0);
   EXPECT_THAT(Told("big"), HasSubstr("True Moving"));
+}
+
+// What one pod moves to is what has to become free for the other.
+TEST_F(AutoscalerMovesTest, MovesThatCrossWaitForEachOtherBeforeNodesAreBought) {
+  With(true, 20);
+  Pool("p2", "1", 5, 0, 1);
+  Node("n1", "p1");
+  Node("n2", "p2");
+  Node("n3", "p3");
+  for (const char* name : {"n1", "n2"}) {
+    Change("nodes", name, [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
+  }
+  Pod("m1", "3");
+  Change("pods", "ml/m1", [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
+  Bind("m1", "n1");
+  Pod("m2", "4");
+  Bind("m2", "n2");
+  Pod("big", "8", "p1");  // m1 moves to n2
+  Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+  Pod("other", "5", "p2");  // m2 moves away from there
+  Run(seconds(100));
+  EXPECT_EQ(Decisions("move"), 1);
+  EXPECT_EQ(Placeholders(), 1);
+  EXPECT_EQ(Wanted("p2"), 1) << "moves are planned for it";
+  Run(seconds(150));
+  EXPECT_EQ(Wanted("p2"), 2) << "the others did not move in time";
+}
+
+TEST_F(AutoscalerMovesTest, ARestartDoesNotForgetWhatTheBudgetHasPaidFor) {
+  With(true, 1);
+  Pool("a", "1", 5);
+  Fragment();
+  Run(seconds(70));
+  ASSERT_EQ(Placeholders(), 1);
+  Restart();
+  Run(minutes(4));  // its place was not held in time
+  EXPECT_EQ(Placeholders(), 0);
+  EXPECT_EQ(Decisions("move"), 0) << "one an hour";
+  EXPECT_EQ(Wanted("a"), 1);
 }
 
 TEST_F(AutoscalerMovesTest, WhereTheBudgetIsUsedUpNodesComeInstead) {

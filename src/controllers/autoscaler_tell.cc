@@ -64,6 +64,10 @@ void Autoscaler::Impl::TakeNotes(Look& look) {
       case RelocationNote::Kind::kMoved:
         if (!note.for_pod.empty()) say_of_pod(note.for_pod, "MadeRoom", note.message);
         break;
+      case RelocationNote::Kind::kBadMark:
+        telling_.Say({ReferenceToNode(note.node), kube::EventType::kWarning, "BadRemovalMark",
+                      note.message});
+        break;
       case RelocationNote::Kind::kCalledOff:
         if (!note.node.empty()) say(ReferenceToNode(note.node), "NodeKept", note.message);
         Record(

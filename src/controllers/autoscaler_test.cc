@@ -312,6 +312,66 @@ TEST_F(AutoscalerTest, AWebhookIsAskedForNodes) {
   EXPECT_EQ(posted[0], R"({"pool":"hooked","replicas":1,"from":0,"remove":[]})");
 }
 
+class AutoscalerDeadHooksTest : public AutoscalerTest {
+ protected:
+  AutoscalerDeadHooksTest() {
+    webhook_ = [this](std::string_view, const std::string&,
+                      const std::string&) -> Result<std::string> {
+      asked_.push_back(clock_.Now());
+      if (answers_) return std::string(R"({"replicas":0})");
+      return Status(Code::kDeadline, "no answer");
+    };
+    Restart();
+  }
+  void Hooked(const std::string& name) {
+    Json pool = PoolJson(name, "1", 5);
+    MakeObject(pool, "spec").erase("scaleTargetRef");
+    MakeObject(pool, "spec").erase("deleteAnnotation");
+    MakeObject(pool, "spec")["webhook"] = {{"url", "http://hook.example/"}};
+    api_.Put(pool);
+  }
+
+  bool answers_ = false;
+  std::vector<Time> asked_;
+};
+
+TEST_F(AutoscalerDeadHooksTest, AreAskedLessAndLessOftenUntilTheyAnswer) {
+  Hooked("a");
+  Run(minutes(30));
+  EXPECT_GE(asked_.size(), 6U);
+  EXPECT_LE(asked_.size(), 11U);
+  EXPECT_THAT(Ready("a"), HasSubstr("False ScaleFailed"));
+  EXPECT_THAT(Ready("a"), HasSubstr("it has not answered since 2027-01-15T08:00:0"));
+  answers_ = true;
+  Run(minutes(6));
+  EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
+  asked_.clear();
+  Run(minutes(5));
+  EXPECT_GE(asked_.size(), 9U) << "as often as others";
+}
+
+TEST_F(AutoscalerDeadHooksTest, AreAskedAtOnceUnderANewAddress) {
+  Hooked("a");
+  Run(minutes(30));
+  asked_.clear();
+  Change("nodepools", "a", [](Json& pool) {
+    MakeObject(pool, "spec")["webhook"] = {{"url", "http://other.example/"}};
+  });
+  Run(seconds(2));
+  EXPECT_EQ(asked_.size(), 1U);
+}
+
+TEST_F(AutoscalerDeadHooksTest, AreAskedOneAtATime) {
+  for (const char* name : {"a", "b", "c"}) Hooked(name);
+  Run(seconds(20));
+  ASSERT_EQ(asked_.size(), 3U);
+  asked_.clear();
+  Run(minutes(30));
+  const std::set<Time> times(asked_.begin(), asked_.end());
+  EXPECT_GE(asked_.size(), 15U);
+  EXPECT_EQ(times.size(), asked_.size()) << "what else there is to do comes in between";
+}
+
 TEST_F(AutoscalerTest, ComesToRestWhereNothingCanBeDone) {
   Pool("a", "1", 1);
   Pod("impossible", "100");

@@ -132,8 +132,8 @@ JsonArray ContainersOf(const RelocationConfig& config, const cluster::Pod& pod) 
 
 // Not said: affinity to and from pods, and spreading. Terms of the pod are about the labels of its
 // namespace, where this one is not, so that they would say something else here; that they hold has
-// been seen by whoever planned the move. Nor preemptionPolicy: the API server refuses one that is
-// not that of the priority class. The scheduler lets placeholders preempt nobody.
+// been seen by whoever planned the move. preemptionPolicy is said with a class of ours alone: the
+// API server refuses one that is not that of the priority class, and so a class that would preempt.
 Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster::Pod& pod) {
   const int64_t user = UserOf(pod);
   const JsonObject to = {
@@ -156,7 +156,12 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
                      {"enableServiceLinks", false},
                      {"securityContext", std::move(security)}};
   if (!pod.tolerations.empty()) spec["tolerations"] = TolerationsOf(pod);
-  if (!pod.priority_class.empty()) spec["priorityClassName"] = pod.priority_class;
+  if (!config.priority_class.empty()) {
+    spec["priorityClassName"] = config.priority_class;
+    spec["preemptionPolicy"] = "Never";
+  } else if (!pod.priority_class.empty()) {
+    spec["priorityClassName"] = pod.priority_class;
+  }
   // Who has it needs it for MPS shares, or may: what is shared then sees only such pods.
   if (pod.host_ipc) spec["hostIPC"] = true;
   return spec;

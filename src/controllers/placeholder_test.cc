@@ -107,6 +107,16 @@ TEST_F(PlaceholderTest, RunsOnItsNodeAloneUnderTheSameRules) {
   EXPECT_TRUE(place.pod_anti_affinity.empty());
 }
 
+TEST_F(PlaceholderTest, WithAClassOfItsOwnNobodyIsPreemptedForIt) {
+  config_.priority_class = "nos-places";
+  for (const char* priority_class : {"", "batch"}) {
+    pod_.priority_class = priority_class;
+    const cluster::Pod place = Make();
+    EXPECT_EQ(place.priority_class, "nos-places");
+    EXPECT_EQ(place.preemption_policy, "Never");
+  }
+}
+
 TEST_F(PlaceholderTest, TakesTheSamePortsOfTheNode) {
   cluster::HostPort port;
   port.port = 8080;
@@ -205,6 +215,28 @@ TEST(RemovalTest, IsReadAsItWasWritten) {
   EXPECT_EQ(WriteRemoval(*read), WriteRemoval(removal));
   EXPECT_EQ(read->wanted, 0);
   EXPECT_TRUE(read->was_cordoned);
+}
+
+TEST(MovedTest, IsReadAsItWasWrittenForAnHour) {
+  const Time at = ParseTime("2026-01-01T00:00:00Z").value();
+  cluster::Node node;
+  EXPECT_TRUE(MovedFrom(node, at).empty());
+  node.meta.annotations[std::string(kMovedFrom)] =
+      WriteMoved({{"r-1", {at, {{"ml", 2}, {"web", 1}}}}, {"r-2", {at + kMovedCounts / 2, {}}}});
+  EXPECT_EQ(MovedFrom(node, at).size(), 1U) << "what lies in the future may lie there for ever";
+  const MovedById both = MovedFrom(node, at + kMovedCounts / 2);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both.at("r-1").at, at);
+  EXPECT_EQ(both.at("r-1").pods, (std::map<std::string, int>{{"ml", 2}, {"web", 1}}));
+  EXPECT_EQ(MovedFrom(node, at + kMovedCounts).size(), 1U);
+  for (const char* bad : {"", "[]", R"({"R 1":{"at":"2026-01-01T00:00:00Z","pods":{}}})",
+                          R"({"r-1":{"at":"2026","pods":{}}})", R"({"r-1":7})",
+                          R"({"r-1":{"at":"2026-01-01T00:00:00Z"}})",
+                          R"({"r-1":{"at":"2026-01-01T00:00:00Z","pods":{"ml":-1}}})",
+                          R"({"r-1":{"at":"2026-01-01T00:00:00Z","pods":{"ml":1000000}}})"}) {
+    node.meta.annotations[std::string(kMovedFrom)] = bad;
+    EXPECT_TRUE(MovedFrom(node, at).empty()) << bad;
+  }
 }
 
 TEST(RemovalTest, WhatCannotBeReadCountsAsNone) {

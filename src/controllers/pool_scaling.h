@@ -8,7 +8,8 @@
 // webhook:
 //   GET  URL                             -> {"replicas": 4}
 //   POST URL {"pool":"a100","replicas":3,"from":4,"remove":["gpu-7"]} -> any 2xx
-// where `from` is what was read: a hook answers 409 when that is not so any more. The POST may come
+// where `from` is what was read, and as large as `replicas` where others have made the pool smaller
+// and only the node is named. A hook answers 409 when that is not so any more. The POST may come
 // twice.
 #pragma once
 

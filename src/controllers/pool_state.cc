@@ -208,6 +208,23 @@ NodeLacks LacksOf(const cluster::Node& node, const NodePool& pool,
   return lacks;
 }
 
+const NodeLacks& KnownLacks::Of(const std::shared_ptr<const cluster::Node>& node,
+                                const std::shared_ptr<const NodePool>& pool) {
+  Known& known = known_[node->meta.name];
+  known.round = round_;
+  if (known.node == node && known.pool == pool) return known.lacks;
+  ++reads_;
+  known.node = node;
+  known.pool = pool;
+  known.lacks = LacksOf(*node, *pool, catalogue_);
+  return known.lacks;
+}
+
+void KnownLacks::Forget() {
+  std::erase_if(known_, [&](const auto& one) { return one.second.round != round_; });
+  ++round_;
+}
+
 PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) {
   const NodePool& pool = *seen.pool;
   PoolState state;

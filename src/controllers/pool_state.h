@@ -12,10 +12,11 @@
 // only where some have come. Whoever else asks for nodes is believed: they are awaited just so. A
 // status that cannot be (times far off, negative counts) wedges nothing.
 //
-// Pure functions of values.
+// Pure functions of values, and a memory of what has been read of nodes.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,31 @@ struct NodeLacks {
 };
 NodeLacks LacksOf(const cluster::Node& node, const cluster::NodePool& pool,
                   const gpu::Catalogue& catalogue);
+
+// LacksOf, of each version of a node and its pool once: of thousands few change between two looks.
+class KnownLacks {
+ public:
+  explicit KnownLacks(const gpu::Catalogue& catalogue) : catalogue_(catalogue) {}  // outlives it
+
+  // Valid until Forget.
+  const NodeLacks& Of(const std::shared_ptr<const cluster::Node>& node,
+                      const std::shared_ptr<const cluster::NodePool>& pool);
+  // Those that were not asked for since it was called last.
+  void Forget();
+  uint64_t reads() const { return reads_; }  // so far
+
+ private:
+  struct Known {
+    // Held, so that no other version comes to lie where this one was.
+    std::shared_ptr<const cluster::Node> node;
+    std::shared_ptr<const cluster::NodePool> pool;
+    NodeLacks lacks;
+    uint64_t round = 0;
+  };
+  const gpu::Catalogue& catalogue_;
+  std::map<std::string, Known, std::less<>> known_;  // by the node's name
+  uint64_t round_ = 1, reads_ = 0;
+};
 
 // The nodes of a pool. One that the pool has been told to take away is none of them any more.
 struct PoolNodes {

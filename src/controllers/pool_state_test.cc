@@ -324,5 +324,28 @@ TEST_F(NodeLacksTest, GpusThatNoAgentHasToldOf) {
   EXPECT_FALSE(Lacks().Any()) << Lacks().substance;
 }
 
+TEST_F(NodeLacksTest, AreReadOnceForEachVersionOfNodeAndPool) {
+  KnownLacks known(gpu::Catalogue::Builtin());
+  const auto as_it_is = [](const auto& object) {
+    return std::make_shared<const std::decay_t<decltype(object)>>(object);
+  };
+  const auto node = as_it_is(node_);
+  const auto pool = as_it_is(pool_);
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_FALSE(known.Of(node, pool).Any());
+    known.Forget();
+  }
+  EXPECT_EQ(known.reads(), 1U);
+  node_.conditions.clear();
+  EXPECT_TRUE(known.Of(as_it_is(node_), pool).Any()) << "the node has changed";
+  pool_.resources["cpu"] = Quantity::FromValue(1000);
+  EXPECT_NE(known.Of(node, as_it_is(pool_)).substance, "") << "the pool has changed";
+  EXPECT_EQ(known.reads(), 3U);
+  known.Forget();
+  known.Forget();  // it was gone for a while
+  EXPECT_FALSE(known.Of(node, pool).Any());
+  EXPECT_EQ(known.reads(), 4U);
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -25,10 +25,8 @@ bool IsGone(const Status& status) {
 
 std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
 
-Result<Json> PatchNode(const cluster::Node& node, std::string_view key, Json mark,
-                       Json unschedulable, kube::Client& client) {
-  JsonObject annotations;
-  annotations[key] = std::move(mark);
+Result<Json> PatchNode(const cluster::Node& node, JsonObject annotations, Json unschedulable,
+                       kube::Client& client) {
   JsonObject metadata = {{"annotations", std::move(annotations)},
                          {"resourceVersion", node.meta.resource_version}};
   JsonObject patch = {{"metadata", std::move(metadata)}};
@@ -39,23 +37,31 @@ Result<Json> PatchNode(const cluster::Node& node, std::string_view key, Json mar
 }  // namespace
 
 Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client) {
-  return PatchNode(node, kRemoval, Json(WriteRemoval(removal)), Json(true), client);
+  return PatchNode(node, {{kRemoval, WriteRemoval(removal)}}, Json(true), client);
 }
 
-Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, kube::Client& client) {
-  return PatchNode(node, kMovesAway, Json(WriteMovesAway(mark)), Json(true), client);
+Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, const MovedById& moved,
+                      kube::Client& client) {
+  return PatchNode(node, {{kMovesAway, WriteMovesAway(mark)}, {kMovedFrom, WriteMoved(moved)}},
+                   Json(true), client);
 }
 
 Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client) {
   const auto mark = MovesAwayOf(node);
   const bool cordoned = node.unschedulable && (!mark || mark->was_cordoned);
-  return PatchNode(node, kMovesAway, Json(nullptr), cordoned ? Json(true) : Json(nullptr), client);
+  return PatchNode(node, {{kMovesAway, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
 }
 
 Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client) {
   const auto removal = RemovalOf(node);
-  const bool cordoned = removal && removal->was_cordoned && node.unschedulable;
-  return PatchNode(node, kRemoval, Json(nullptr), cordoned ? Json(true) : Json(nullptr), client);
+  if (!removal) return DropMark(node, client);
+  const bool cordoned = removal->was_cordoned && node.unschedulable;
+  return PatchNode(node, {{kRemoval, nullptr}}, cordoned ? Json(true) : Json(nullptr), client);
+}
+
+Result<Json> DropMark(const cluster::Node& node, kube::Client& client) {
+  const Json as_it_is = node.unschedulable ? Json(true) : Json(nullptr);
+  return PatchNode(node, {{kRemoval, nullptr}}, as_it_is, client);
 }
 
 Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client) {
@@ -97,9 +103,10 @@ Outcome RelocationSteps::All() {
 }
 
 void RelocationSteps::ClearWhatIsBad() {
-  const auto tell = [&](const std::string& node, std::string message) {
+  using Kind = RelocationNote::Kind;
+  const auto tell = [&](Kind kind, const std::string& node, std::string message) {
     RelocationNote note;
-    note.kind = RelocationNote::Kind::kCalledOff;
+    note.kind = kind;
     note.node = node;
     note.message = std::move(message);
     notes_.push_back(std::move(note));
@@ -111,15 +118,20 @@ void RelocationSteps::ClearWhatIsBad() {
       Failed(deleted, "delete placeholder " + pod->Key());
       continue;
     }
-    tell("", fmt::format("Placeholder {} is deleted: {}: {}.", pod->Key(), kPlaceFor, why));
+    tell(Kind::kCalledOff, "",
+         fmt::format("Placeholder {} is deleted: {}: {}.", pod->Key(), kPlaceFor, why));
   }
   for (const auto& [node, why] : scene_.bad_marks) {
-    const Status written = UnmarkNode(*node, client_).status();
+    const Status written = DropMark(*node, client_).status();
     if (!written.ok()) {
       Failed(written, "take the mark off node " + node->meta.name);
       continue;
     }
-    tell(node->meta.name, fmt::format("Node {} stays: {}: {}.", node->meta.name, kRemoval, why));
+    tell(Kind::kBadMark, node->meta.name,
+         fmt::format("The annotation {} cannot be used and is removed: {}.{}", kRemoval, why,
+                     node->unschedulable ? " The node stays cordoned: who did that is not known. "
+                                           "Uncordon it when it may take pods."
+                                         : ""));
   }
 }
 

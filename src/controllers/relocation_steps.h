@@ -16,8 +16,11 @@ namespace nos::controllers {
 // Return the node as it is then.
 Result<Json> MarkNode(const cluster::Node& node, const Removal& removal, kube::Client& client);
 Result<Json> UnmarkNode(const cluster::Node& node, kube::Client& client);
-// The same of nodes that pods move away from.
-Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, kube::Client& client);
+// The mark alone: who has cordoned the node is not known.
+Result<Json> DropMark(const cluster::Node& node, kube::Client& client);
+// The same of nodes that pods move away from. `moved`: all of the last hour, with what moves now.
+Result<Json> MarkNode(const cluster::Node& node, const MovesAway& mark, const MovedById& moved,
+                      kube::Client& client);
 Result<Json> ReopenNode(const cluster::Node& node, kube::Client& client);
 // The pod of this uid, if there is one of this name still.
 Status DeletePlaceholder(const cluster::ObjectMeta& meta, kube::Client& client);

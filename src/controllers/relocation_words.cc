@@ -12,7 +12,8 @@ namespace nos::controllers {
 namespace {
 
 constexpr size_t kMostText = 64 * 1024, kMostName = 600, kMostListed = 1000, kMostId = 40,
-                 kMostTime = 60;
+                 kMostTime = 60, kMostMoved = 100;
+constexpr Duration kClocksDiffer = std::chrono::minutes(5);
 
 constexpr std::array<std::pair<Removal::State, std::string_view>, 3> kStates = {
     {{Removal::State::kEmptying, "Emptying"},
@@ -181,6 +182,47 @@ std::optional<Removal> RemovalOf(const cluster::Node& node) {
   auto removal = ReadRemoval(mark->second);
   if (!removal.ok()) return std::nullopt;
   return *std::move(removal);
+}
+
+std::string WriteMoved(const MovedById& moved) {
+  std::vector<MovedById::const_iterator> order;
+  for (auto one = moved.begin(); one != moved.end(); ++one) order.push_back(one);
+  std::ranges::sort(order, std::greater(), [](const auto& one) { return one->second.at; });
+  order.resize(std::min(order.size(), kMostMoved));
+  JsonObject object;
+  for (const auto& one : order) {
+    JsonObject pods;
+    for (const auto& [ns, count] : one->second.pods) pods[ns] = count;
+    object[one->first] = JsonObject{{"at", FormatTime(one->second.at)}, {"pods", std::move(pods)}};
+  }
+  return WriteJson(object);
+}
+
+Result<MovedById> ReadMoved(std::string_view text) {
+  NOS_ASSIGN(const Json object, ReadObject(text));
+  MovedById all;
+  for (const auto& [id, one] : object.get_object()) {
+    if (!IsRelocationId(id)) return Invalid("a member is not the id of a relocation");
+    Moved& moved = all[std::string(id)];
+    NOS_RETURN_IF_ERROR(TakeTime(one, "at", moved.at));
+    const Json* pods = Find(one, "pods");
+    if (pods == nullptr || !pods->is_object()) return Invalid("pods: is not an object");
+    for (const auto& [ns, count] : pods->get_object()) {
+      NOS_RETURN_IF_ERROR(TakeNumber(*pods, ns, 1, kMostMovesAtOnce, moved.pods[std::string(ns)]));
+    }
+  }
+  return all;
+}
+
+MovedById MovedFrom(const cluster::Node& node, Time now) {
+  const auto text = node.meta.annotations.find(kMovedFrom);
+  if (text == node.meta.annotations.end()) return {};
+  auto moved = ReadMoved(text->second);
+  if (!moved.ok()) return {};
+  std::erase_if(*moved, [&](const auto& one) {
+    return one.second.at > now + kClocksDiffer || now - one.second.at >= kMovedCounts;
+  });
+  return *std::move(moved);
 }
 
 bool IsPlaceholder(const cluster::Pod& pod) { return pod.meta.labels.contains(kPlaceholder); }

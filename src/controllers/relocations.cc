@@ -70,9 +70,9 @@ Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation, co
                                                 kube::Client& client, Time now) {
   std::vector<cluster::Node> closed;
   if (relocation.for_pod.empty()) return closed;
-  std::set<std::string> names;
-  for (const planning::Move& move : relocation.moves) names.insert(move.from);
-  for (const std::string& name : names) {
+  std::map<std::string, Moved> sources;
+  for (const planning::Move& move : relocation.moves) ++sources[move.from].pods[move.pod->meta.ns];
+  for (auto& [name, moves] : sources) {
     const auto node = view.nodes.Get(name);
     if (node == nullptr) return NotFound(fmt::format("node {} is gone", name));
     const auto& annotations = node->meta.annotations;
@@ -80,7 +80,10 @@ Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation, co
       return Status(Code::kConflict, fmt::format("other pods move away from node {}", name));
     }
     const MovesAway mark{relocation.id, relocation.for_pod, now, node->unschedulable};
-    NOS_ASSIGN(const Json written, MarkNode(*node, mark, client));
+    MovedById moved = MovedFrom(*node, now);
+    moves.at = now;
+    moved[relocation.id] = std::move(moves);
+    NOS_ASSIGN(const Json written, MarkNode(*node, mark, moved, client));
     NOS_ASSIGN(cluster::Node as_it_is, cluster::DecodeNode(written));
     closed.push_back(std::move(as_it_is));
   }

@@ -49,6 +49,10 @@ inline constexpr std::string_view kPlaceFor = "nos.nebuly.com/place-for";
 // "since":"2026-01-01T00:00:00Z"}. It is cordoned until their successors have nodes, or they would
 // take the room that they made.
 inline constexpr std::string_view kMovesAway = "nos.nebuly.com/moves-away";
+// On a node that pods were moved away from for others, within the last hour: JSON
+// {"r-7k2":{"at":"2026-01-01T00:00:00Z","pods":{"ml":2}}}, by relocation and namespace. Budgets
+// know by it what a former process has moved; it stays when the node takes pods again.
+inline constexpr std::string_view kMovedFrom = "nos.nebuly.com/moved";
 // Label of placeholders, so that they are found.
 inline constexpr std::string_view kPlaceholder = "nos.nebuly.com/placeholder";
 
@@ -61,6 +65,9 @@ struct RelocationConfig {
   Duration successor_deadline = std::chrono::seconds(30);  // for who makes the pod anew
   Duration evict_again = std::chrono::seconds(5);          // after a budget has refused
   planning::MobilityRules rules;
+  // Of placeholders: one with preemptionPolicy Never, of a value that nobody preempts. "": that of
+  // the pod that moves, for which kube-scheduler may preempt; nos's scheduler never does.
+  std::string priority_class;
 };
 
 struct Relocation {
@@ -78,6 +85,7 @@ struct RelocationNote {
     kEvicted,    // one pod
     kCalledOff,  // nothing was evicted, or no more will be
     kMoved,      // done; a node is emptied
+    kBadMark,    // that of a node was removed, and its cordon was left as it is
   } kind = Kind::kStarted;
   std::string id, node, pool, for_pod;
   std::string pod, to;  // of kEvicted
@@ -109,6 +117,19 @@ std::string WriteMovesAway(const MovesAway& mark);
 Result<MovesAway> ReadMovesAway(std::string_view text);
 // Of the node; none: it has none, or none that can be read.
 std::optional<MovesAway> MovesAwayOf(const cluster::Node& node);
+
+// How many pods of which namespaces one relocation was to move away from a node.
+struct Moved {
+  Time at{};
+  std::map<std::string, int> pods;  // by namespace
+};
+using MovedById = std::map<std::string, Moved, std::less<>>;
+inline constexpr Duration kMovedCounts = std::chrono::hours(1);
+std::string WriteMoved(const MovedById& moved);
+// Error: kInvalid.
+Result<MovedById> ReadMoved(std::string_view text);
+// From the node, in the hour before `now`. What cannot be read, or lies in the future, is none.
+MovedById MovedFrom(const cluster::Node& node, Time now);
 
 bool IsPlaceholder(const cluster::Pod& pod);
 

@@ -248,8 +248,31 @@ TEST_F(RelocationFaultsTest, WhatCannotBeReadIsCleared) {
   w.Step();
   EXPECT_EQ(w.Places(), "");
   EXPECT_NE(w.api.Find("pods", "ml/x-0"), nullptr) << "users' pods are not ours";
+  EXPECT_FALSE(w.Node().meta.annotations.contains(kRemoval));
+  EXPECT_TRUE(w.Node().unschedulable) << "nobody knows who did that";
+  EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
+  EXPECT_EQ(w.Told(Kind::kBadMark, "The node stays cordoned"), 1);
+}
+
+TEST_F(RelocationFaultsTest, AMarkThatIsACopyUncordonsNobody) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  Json node = *w.api.Find("nodes", "gpu-3");
+  MakeObject(node, "metadata", "annotations")[kRemoval] = WriteRemoval(w.Mark());
+  MakeObject(node, "spec")["unschedulable"] = true;
+  w.api.Put(std::move(node));
+  w.Step();
+  EXPECT_FALSE(w.Node("gpu-3").meta.annotations.contains(kRemoval));
+  EXPECT_TRUE(w.Node("gpu-3").unschedulable);
+  EXPECT_EQ(w.Told(Kind::kBadMark, "gpu-1 has the same id"), 1);
+  EXPECT_EQ(w.Places(), "0 1") << "the other one goes on";
+}
+
+TEST_F(RelocationFaultsTest, ABadMarkOfANodeThatTakesPodsIsTakenOff) {
+  ChangeNode([](Json& node) { MakeObject(node, "metadata", "annotations")[kRemoval] = "{}"; });
+  w.Step();
   EXPECT_TRUE(w.IsFree());
-  EXPECT_EQ(w.Told(Kind::kCalledOff), 2);
+  EXPECT_EQ(w.Told(Kind::kBadMark, "cannot be used"), 1);
+  EXPECT_EQ(w.Told(Kind::kBadMark, "cordoned"), 0);
 }
 
 TEST_F(RelocationFaultsTest, TimesInTheFutureHoldNothingForEver) {

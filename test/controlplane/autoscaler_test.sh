@@ -177,6 +177,8 @@ spec: {replicas: 0}
 " k create
 refuse 'must validate one and only one|oneOf|exactly one' from "$(pool wrong 1 'signal: Pods
   webhook: {url: "https://hooks.test/"}')" k create
+refuse 'max must be at least min' from "$(pool wrong 1 'signal: Pods
+  min: 2')" k create
 expect created from "$(pool ours 3 "deleteAnnotation: cluster.x-k8s.io/delete-machine
   scaleTargetRef: {apiVersion: cluster.x-k8s.io/v1beta1, kind: MachineDeployment, namespace: $system, name: ours}")" k create
 expect kubeconfig "$controlplane" kubeconfig e2e-autoscaler --namespace "$system" --serviceaccount nos-autoscaler

@@ -128,6 +128,9 @@ refuse 'needs autoscaler.webhook.urlPrefix' scaling --set autoscaler.webhook.tok
 refuse 'must begin with https://' scaling --set autoscaler.webhook.tokenSecret=t \
   --set autoscaler.webhook.urlPrefix=http://hooks.test/
 refuse 'urlPrefix' scaling --set autoscaler.webhook.urlPrefix=https://hooks.test
+refuse 'placeholders must not set priorityClass' scaling --set autoscaler.config.placeholders.priorityClass=x
+preempting() { scaling -s templates/autoscaler.yaml | grep -c 'preemptionPolicy: Never'; }
+expect '^2$' preempting
 refuse 'placeholders must not set namespace' scaling --set autoscaler.config.placeholders.namespace=x
 refuse 'must not set webhook or provisioningRequests' scaling --set autoscaler.config.webhook.tokenFile=x
 refuse 'must not set health or metrics' scaling --set autoscaler.config.metrics.bindAddress=0

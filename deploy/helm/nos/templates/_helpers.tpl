@@ -83,7 +83,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{- /* the chart's roles and volumes go by what it writes itself */ -}}
 {{- define "nos.checkAutoscaler" -}}
-{{- range $field := list "namespace" "demandPriorityClass" -}}
+{{- range $field := list "namespace" "priorityClass" "demandPriorityClass" -}}
 {{- if dig "placeholders" $field "" $.config -}}
 {{- fail (printf "autoscaler.config.placeholders must not set %s: the chart's roles and classes go by what it writes there itself" $field) -}}
 {{- end -}}
