@@ -129,9 +129,9 @@ class Grower {
                                     ServesAll(bins), out_of_time_, bins);
   }
 
-  // Filters that look at what lies beside a pod have seen each node without the others' pods so far.
-  // Where one objects, the planner looks for other places on these nodes, and further nodes are
-  // added for who finds none: at last one for each such pod.
+  // Filters that look at what lies beside a pod have seen each node without the others' pods so
+  // far. Where one objects, the planner looks for other places on these nodes, and further nodes
+  // are added for who finds none: at last one for each such pod.
   void Heed(Bins& bins) {
     levels_proven_ = cheapest_proven_ = false;
     for (int round = 1; !bins.empty(); ++round) {

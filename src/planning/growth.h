@@ -10,9 +10,9 @@
 //
 // Existing nodes have no room for these pods, or a plan would have used it; but for some pods of a
 // gang they may have: those stay there, and new nodes are for the rest (growth_hosts.h says which
-// nodes are looked at). Else existing nodes are not looked at again. Their pods count for filters that look at them (spreading, affinity between pods), and
-// so does what lies on new nodes. What a new node is, pool_nodes.h says. Pods whom quotas refuse
-// are not to be given to this.
+// nodes are looked at). Else existing nodes are not looked at again. Their pods count for filters
+// that look at them (spreading, affinity between pods), and so does what lies on new nodes. What a
+// new node is, pool_nodes.h says. Pods whom quotas refuse are not to be given to this.
 //
 // Few nodes are looked at exhaustively (`proven`); else the mix is as good as docs/decisions/0032
 // says. Work is bounded. Pure: same input, same plan, but for `out_of_time`.

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/cut.h"
 #include "planning/pod_classes.h"
 
 namespace nos::planning {
 namespace {
 
 constexpr size_t kMostHosts = 200;
-constexpr size_t kMostKinds = 32;  // of pods that nodes are asked for: those of which there are most
+constexpr size_t kMostKinds =
+    32;  // of pods that nodes are asked for: those of which there are most
 
 // Pods of gangs that ask for the same.
 struct Kind {
@@ -56,36 +56,57 @@ int64_t FreeSlots(const cluster::NodeInfo& node) {
   return free;
 }
 
+// Whether an instance more has room there, beside those in use.
+bool MayHold(const cluster::Gpu& gpu, const std::string& resource) {
+  if (gpu.fixed) {
+    return std::ranges::any_of(gpu.instances, [&](const cluster::Instance& instance) {
+      const auto& profile = gpu.model->profile(instance.placement.profile);
+      return !instance.used && profile.resource_name == resource;
+    });
+  }
+  const auto fits = [&](const gpu::Model& model, bool empty) {
+    const auto profile = model.FindProfile(resource);
+    if (!profile || model.counted()) return profile.has_value();
+    const gpu::LayoutId used = empty ? gpu::LayoutTable::kEmpty : gpu.UsedLayout();
+    return used != gpu::LayoutTable::kIllegal && model.layouts().Copies(used, *profile) > 0;
+  };
+  return fits(*gpu.model, false) || (gpu.MaySwitch() && fits(*gpu.other, true));
+}
+
 // Whether a pod of one kind has room on a node, and how many such pods have at most.
 class Asker {
  public:
   Asker(const Kind& kind, const cluster::ClusterSnapshot& snapshot,
         const scheduling::FrameworkChoice& frameworks)
-      : kind_(kind),
-        cycle_(frameworks.For(*kind.pod).PreFilter(*kind.pod, snapshot)),
-        finder_(kind.requests) {}
+      : kind_(kind), cycle_(frameworks.For(*kind.pod).PreFilter(*kind.pod, snapshot)) {}
 
-  int64_t MostOn(const cluster::NodeInfo& node, int64_t free_slots) {
+  int64_t MostOn(const cluster::NodeInfo& node, int64_t free_slots) const {
     int64_t most = kind_.count;
-    bool cuts = false;
     for (const auto& [id, amount] : kind_.requests.entries()) {
       if (amount <= 0) continue;
-      const bool cut = cluster::IsCutOn(node, id);
-      cuts |= cut;
-      const int64_t free =
-          cut ? free_slots : node.allocatable.Get(id) - node.requested.Get(id);
+      const int64_t free = cluster::IsCutOn(node, id)
+                               ? free_slots
+                               : node.allocatable.Get(id) - node.requested.Get(id);
       most = std::min(most, free / amount);
     }
     if (most <= 0 || !VerdictNow(cycle_, *kind_.pod, node).fits()) return 0;
-    const bool has_slices =
-        !cuts || cluster::HasFreeInstances(node, kind_.requests) || finder_.Can(node);
-    return has_slices ? most : 0;
+    return HasSlices(node) ? most : 0;
   }
 
  private:
+  // One of each: the search looks at them together.
+  bool HasSlices(const cluster::NodeInfo& node) const {
+    return std::ranges::all_of(kind_.requests.entries(), [&](const auto& entry) {
+      const auto& [id, amount] = entry;
+      if (amount <= 0 || !cluster::IsCutOn(node, id)) return true;
+      const std::string& name = cluster::ResourceName(id);
+      return std::ranges::any_of(node.gpus.gpus,
+                                 [&](const cluster::Gpu& gpu) { return MayHold(gpu, name); });
+    });
+  }
+
   const Kind& kind_;
   const scheduling::Cycle cycle_;
-  cluster::CutFinder finder_;
 };
 
 }  // namespace
@@ -110,7 +131,7 @@ GangHosts HostsForGangs(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
     if (node.node->unschedulable) continue;
     const int64_t free_slots = FreeSlots(node);
     int64_t most = 0;
-    for (Asker& asker : askers) most = std::max(most, asker.MostOn(node, free_slots));
+    for (const Asker& asker : askers) most = std::max(most, asker.MostOn(node, free_slots));
     if (most > 0) order.emplace_back(-most, node.node->meta.name);
   }
   std::ranges::sort(order);

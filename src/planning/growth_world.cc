@@ -45,9 +45,8 @@ cluster::ClusterSnapshot WithNodesOnly(const cluster::ClusterSnapshot& snapshot,
                                        const GangHosts& hosts) {
   if (!hosts.names.empty()) {
     cluster::ClusterSnapshot some = snapshot;
-    some.KeepNodes([&](const cluster::NodeInfo& info) {
-      return hosts.names.contains(info.node->meta.name);
-    });
+    some.KeepNodes(
+        [&](const cluster::NodeInfo& info) { return hosts.names.contains(info.node->meta.name); });
     return some;
   }
   auto empty = cluster::ClusterSnapshot::Build({}, {}, snapshot.catalogue());
