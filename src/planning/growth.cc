@@ -186,6 +186,8 @@ class Grower {
       --room[type];
       bins.push_back({type, true});
     }
+    // What it would take first may be full.
+    if (!each && bins.size() == before) return AddNodes(left, true, bins);
     return bins.size() > before;
   }
 
