@@ -106,7 +106,7 @@ void Coverer::SetWorths() {
       }
     }
     // What no new node takes goes first where it fits. Of what fits nowhere: never asked for.
-    worth_[c] = fits_there ? std::min(least, dearest) : least;
+    worth_[c] = fits_there ? std::min(least, dearest + 1) : least;
   }
 }
 

@@ -241,8 +241,7 @@ TEST_F(GrowthTest, OnlyThoseOfAGangWhoHaveNoRoomGetNewNodes) {
 }
 
 TEST_F(GrowthTest, ForAGangGpusThatAreThereAreCutAnew) {
-  cluster_.Node("n1", "NVIDIA-A100-SXM4-40GB",
-                {"1g.5gb@0:free,1g.5gb@1:free", "7g.40gb@0:used"});
+  cluster_.Node("n1", "NVIDIA-A100-SXM4-40GB", {"1g.5gb@0:free,1g.5gb@1:free", "7g.40gb@0:used"});
   pools_ = {Now(PoolOf("a100", kA100, 1, 32, 9, "4"))};
   Gang("gang", 3, {"3g.20gb"}, "1");
   Make();
