@@ -73,21 +73,22 @@ bool MayHold(const cluster::Gpu& gpu, const std::string& resource) {
   return fits(*gpu.model, false) || (gpu.MaySwitch() && fits(*gpu.other, true));
 }
 
-// Whether a pod of one kind has room on a node, and how many such pods have at most.
+// Whether a pod of one kind has room on a node, and about how many such pods have.
 class Asker {
  public:
   Asker(const Kind& kind, const cluster::ClusterSnapshot& snapshot,
         const scheduling::FrameworkChoice& frameworks)
       : kind_(kind), cycle_(frameworks.For(*kind.pod).PreFilter(*kind.pod, snapshot)) {}
 
-  int64_t MostOn(const cluster::NodeInfo& node, int64_t free_slots) const {
+  int64_t RoomOn(const cluster::NodeInfo& node, int64_t free_slots) const {
     int64_t most = kind_.count;
     for (const auto& [id, amount] : kind_.requests.entries()) {
       if (amount <= 0) continue;
-      const int64_t free = cluster::IsCutOn(node, id)
-                               ? free_slots
-                               : node.allocatable.Get(id) - node.requested.Get(id);
-      most = std::min(most, free / amount);
+      // Slots only say how many about: several time slices may be of one instance.
+      const int64_t copies = cluster::IsCutOn(node, id)
+                                 ? std::max<int64_t>(free_slots / amount, 1)
+                                 : (node.allocatable.Get(id) - node.requested.Get(id)) / amount;
+      most = std::min(most, copies);
     }
     if (most <= 0 || !VerdictNow(cycle_, *kind_.pod, node).fits()) return 0;
     return HasSlices(node) ? most : 0;
@@ -131,7 +132,7 @@ GangHosts HostsForGangs(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
     if (node.node->unschedulable) continue;
     const int64_t free_slots = FreeSlots(node);
     int64_t most = 0;
-    for (const Asker& asker : askers) most = std::max(most, asker.MostOn(node, free_slots));
+    for (const Asker& asker : askers) most = std::max(most, asker.RoomOn(node, free_slots));
     if (most > 0) order.emplace_back(-most, node.node->meta.name);
   }
   std::ranges::sort(order);
