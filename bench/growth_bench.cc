@@ -97,8 +97,8 @@ cluster::ClusterSnapshot FullCluster(const std::string& layout, int pods_each) {
 }
 
 void Grow(benchmark::State& state, const std::function<SharedPods(PlanOptions&)>& pods_of,
-          int max = 1000) {
-  const cluster::ClusterSnapshot snapshot = FullCluster("7g.40gb@0:used", 8);
+          int max = 1000, const std::string& layout = "7g.40gb@0:used") {
+  const cluster::ClusterSnapshot snapshot = FullCluster(layout, 8);
   PlanOptions options;
   const SharedPods pods = pods_of(options);
   const std::vector<PoolNow> pools = Pools(max);
@@ -165,6 +165,9 @@ void BM_NoTwoAlike(benchmark::State& state) { Grow(state, NoTwoAlike); }
 BENCHMARK(BM_NoTwoAlike)->Unit(benchmark::kMillisecond);
 void BM_Gangs(benchmark::State& state) { Grow(state, Gangs); }
 BENCHMARK(BM_Gangs)->Unit(benchmark::kMillisecond);
+// Where each of the nodes that are there has room for some of a gang.
+void BM_GangsBeside(benchmark::State& state) { Grow(state, Gangs, 1000, "3g.20gb@0:used"); }
+BENCHMARK(BM_GangsBeside)->Unit(benchmark::kMillisecond);
 void BM_KeptApart(benchmark::State& state) { Grow(state, KeptApart); }
 BENCHMARK(BM_KeptApart)->Unit(benchmark::kMillisecond);
 // Pools that are too small for all.

@@ -52,16 +52,17 @@ JsonObject PodJson(const cluster::Pod& pod) {
   return JsonObject{{"namespace", pod.meta.ns}, {"name", pod.meta.name}};
 }
 
-// The new nodes of a pool that hold pods.
+// The nodes of a pool that hold pods; kThere: those that are there.
 struct Part {
   std::vector<std::string> pods;
-  int coming = 0;
+  int nodes = 0;
 };
+constexpr int kThere = -1;
 Part PartOf(const GrowthPlan& plan, int pool, const Unplaced& unplaced) {
   Part part;
   for (const planning::NewNode& node : plan.nodes) {
-    if (node.pool != pool) continue;
-    part.coming += node.coming ? 1 : 0;
+    if ((node.IsThere() ? kThere : node.pool) != pool) continue;
+    ++part.nodes;
     for (const int pod : node.pods) part.pods.push_back(unplaced.pods[pod]->Key());
   }
   return part;
@@ -125,7 +126,7 @@ Json GrowthToJson(const GrowthPlan& plan, const std::vector<PoolNow>& pools,
     JsonArray pods;
     for (const int pod : node.pods) pods.push_back(PodJson(*unplaced.pods[pod]));
     nodes.push_back(JsonObject{{"name", node.name},
-                               {"pool", pools[node.pool].pool->meta.name},
+                               {"pool", node.IsThere() ? "" : pools[node.pool].pool->meta.name},
                                {"coming", node.coming},
                                {"pods", std::move(pods)}});
   }
@@ -168,6 +169,11 @@ std::string GrowthToText(const GrowthPlan& plan, const std::vector<PoolNow>& poo
                   fmt::to_string(growth.count),
                   PriceText(growth.count * cluster::MilliPriceOf(pool)),
                   scheduling::NamesOf(part.pods, "")});
+  }
+  const Part there = PartOf(plan, kThere, unplaced);
+  if (there.nodes > 0) {
+    table.AddRow({"(there)", fmt::to_string(there.nodes), "-", "-", "-",
+                  scheduling::NamesOf(there.pods, "")});
   }
   if (!table.empty()) text += table.ToString(width);
   TextTable left_out({"STILL WAITING", "NEAREST", "WHY"});

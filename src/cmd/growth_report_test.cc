@@ -69,6 +69,21 @@ TEST(GrowthReportTest, NewNodesStandBesideThosePodsThatWouldRunThere) {
       "  NodePool cpu: spec.gpu.model: unknown\n");
 }
 
+TEST(GrowthReportTest, WhoRunsBesideThemOnNodesThatAreThereIsSaid) {
+  planning::GrowthPlan plan = Growth();
+  plan.nodes.push_back({-1, "gpu-7", false, {2}});
+  plan.left_out.clear();
+  const std::vector<planning::PoolNow> pools = {Pool("a100", "12.25", 3, 1),
+                                                Pool("cpu", "1", 0, 0)};
+  EXPECT_THAT(GrowthToText(plan, pools, Three(), 100),
+              HasSubstr("POOL     NODES  COMING  NEW  PRICE/H  PODS\n"
+                        "a100     3      1       2    24.5     ml/a, ml/b\n"
+                        "(there)  1      -       -    -        ml/c\n"));
+  const Json json = GrowthToJson(plan, pools, Three());
+  EXPECT_EQ(json.at("nodes").at(2).at("name"), "gpu-7");
+  EXPECT_EQ(json.at("nodes").at(2).at("pool"), "");
+}
+
 TEST(GrowthReportTest, ProgramsReadTheSame) {
   const Json json =
       GrowthToJson(Growth(), {Pool("a100", "12.25", 3, 1), Pool("cpu", "1", 0, 0)}, Three());

@@ -49,6 +49,20 @@ std::shared_ptr<const cluster::Node> Uncordoned(const cluster::Node& node) {
   return open;
 }
 
+// Who gets new nodes: pods, by their place.
+struct NewComers {
+  std::set<int> asked;
+  std::set<int> failed;  // whose pool could not be asked
+
+  // Whether some of the pod's gang are there.
+  static bool Has(const std::set<int>& pods, int pod, const std::vector<planning::Gang>& gangs) {
+    return std::ranges::any_of(gangs, [&](const planning::Gang& gang) {
+      return std::ranges::find(gang.members, pod) != gang.members.end() &&
+             std::ranges::any_of(gang.members, [&](int member) { return pods.contains(member); });
+    });
+  }
+};
+
 void Name(const cluster::Pod& pod, std::vector<std::string>& pods) {
   if (pods.size() < kMostNamed) pods.push_back(pod.Key());
 }
@@ -254,6 +268,10 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
   std::vector<std::vector<std::string>> pods(now.size());
   std::vector<int> used(now.size());  // of those that are coming
   for (const planning::NewNode& node : plan.nodes) {
+    if (node.IsThere()) {
+      look.filled.insert(node.name);  // it is kept for them
+      continue;
+    }
     const auto p = static_cast<size_t>(node.pool);
     if (node.coming) ++used[p];
     for (const int pod : node.pods) Name(*unserved.pods[static_cast<size_t>(pod)], pods[p]);
@@ -271,16 +289,7 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
     }
     all_served &= count == 0;
   }
-  for (const planning::NewNode& node : plan.nodes) {
-    if (failed.contains(node.pool) && !node.coming) continue;
-    const std::string& name = look.pools[static_cast<size_t>(node.pool)].pool->meta.name;
-    for (const int pod : node.pods) {
-      Judge(*unserved.pods[static_cast<size_t>(pod)],
-            {kScalingCondition, "True", "NodesComing",
-             fmt::format("a node of pool {} is on its way for it", name)},
-            look.now);
-    }
-  }
+  TellServed(look, unserved, plan, failed);
   for (const planning::LeftOut& left : plan.left_out) {
     all_served &= !MayBeHelpedByRoom(left.reason.code);
     Judge(*unserved.pods[static_cast<size_t>(left.pod)],
@@ -288,6 +297,40 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
   }
   NoteInVain(unserved, plan);
   return all_served;
+}
+
+// `failed`: pools that could not be asked.
+void Autoscaler::Impl::TellServed(Look& look, const Unserved& unserved,
+                                  const planning::GrowthPlan& plan, const std::set<int>& failed) {
+  const auto tell = [&](int pod, const char* status, const char* reason, std::string message) {
+    Judge(*unserved.pods[static_cast<size_t>(pod)],
+          {kScalingCondition, status, reason, std::move(message)}, look.now);
+  };
+  NewComers comers;
+  for (const planning::NewNode& node : plan.nodes) {
+    if (node.IsThere()) continue;
+    const bool is_asked = node.coming || !failed.contains(node.pool);
+    (is_asked ? comers.asked : comers.failed).insert(node.pods.begin(), node.pods.end());
+    if (!is_asked) continue;
+    const std::string& name = look.pools[static_cast<size_t>(node.pool)].pool->meta.name;
+    for (const int pod : node.pods) {
+      tell(pod, "True", "NodesComing", fmt::format("a node of pool {} is on its way for it", name));
+    }
+  }
+  for (const planning::NewNode& node : plan.nodes) {
+    if (!node.IsThere()) continue;
+    for (const int pod : node.pods) {
+      if (NewComers::Has(comers.failed, pod, unserved.gangs)) continue;
+      if (NewComers::Has(comers.asked, pod, unserved.gangs)) {
+        tell(pod, "True", "NodesComing",
+             fmt::format("node {} has room for it, and nodes for the rest of its group are on "
+                         "their way",
+                         node.name));
+      } else {
+        tell(pod, "False", "HasRoom", "the nodes that there are have room for it");
+      }
+    }
+  }
 }
 
 // Pods that nothing is found for must not use up what their quota has for others.

@@ -156,6 +156,8 @@ class Autoscaler::Impl {
                   const cluster::ClusterSnapshot& picture);
   bool Grow(Look& look, const Unserved& unserved, planning::PlanOptions options,
             const cluster::ClusterSnapshot& picture);
+  void TellServed(Look& look, const Unserved& unserved, const planning::GrowthPlan& plan,
+                  const std::set<int>& failed);
   bool AskFor(Look& look, Pool& pool, int count, const std::vector<std::string>& pods);
   void AskBySignal(Look& look, Pool& pool, int used, int count,
                    const std::vector<std::string>& pods);

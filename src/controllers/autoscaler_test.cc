@@ -150,6 +150,27 @@ TEST_F(AutoscalerTest, AGangIsServedWholeOrNotAtAll) {
   EXPECT_EQ(Wanted("a"), 3);
 }
 
+TEST_F(AutoscalerTest, AGangGetsNewNodesOnlyForThoseWhoHaveNoRoom) {
+  config_.shrink_after = minutes(1);
+  Restart();
+  Pool("a", "1", 5, 0, 1);
+  Node("a1", "a");
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+            {"spec", {{"minMember", 2}}}});
+  for (const char* name : {"g1", "g2"}) {
+    Pod(name, "8");
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  Run(seconds(90));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_THAT(Told("g1") + Told("g2"), HasSubstr("True NodesComing: node a1 has room for it"));
+  EXPECT_THAT(Told("g1") + Told("g2"), HasSubstr("True NodesComing: a node of pool a"));
+  EXPECT_EQ(Marked().size(), 0U) << "it is not idle: it waits for the gang";
+}
+
 TEST_F(AutoscalerTest, WhoeverWasFasterIsNotOverwritten) {
   Pool("a", "1", 5);
   int refused = 0;

@@ -5,7 +5,7 @@
 //   ... move them about ...
 //   Unload(draft, bins);
 //
-// `types`: a Problem with one empty node of each type (growth_world.h). A bin is a copy of one.
+// `types`: a Problem with one node of each type (growth_world.h). A bin is a copy of one.
 #pragma once
 
 #include <compare>
@@ -19,15 +19,18 @@
 
 namespace nos::planning {
 
-// Nodes of a pool.
+// Nodes of a pool; or one node that is there already, with what is free of it.
 struct NodeType {
-  int pool = 0;       // as the caller counts them
+  static constexpr int kThere = -1;
+
+  int pool = 0;       // as the caller counts them; kThere: of none
   int64_t price = 0;  // of one, for an hour, in thousandths
   int coming = 0;     // asked for already, and not there yet
   int due = 0;        // to be asked for whatever is planned: the pool has fewer than its minimum
   int room = 0;       // further ones that there may be
 
   int Free() const { return coming + due; }
+  bool IsThere() const { return pool == kThere; }
 };
 
 // A pod on its node.

@@ -90,14 +90,23 @@ bool Coverer::Fits(int cls) const {
 
 void Coverer::SetWorths() {
   worth_.assign(types_.classes.size(), 0);
+  double dearest = 1;
+  for (const NodeType& type : node_types_) dearest = std::max(dearest, PriceOf(type));
   for (size_t c = 0; c < worth_.size(); ++c) {
     double least = std::numeric_limits<double>::infinity();
+    bool fits_there = false;
     for (size_t t = 0; t < node_types_.size(); ++t) {
       const int copies = Alone(static_cast<int>(c), static_cast<int>(t));
       const bool open = node_types_[t].Free() + node_types_[t].room > 0;
-      if (copies > 0 && open) least = std::min(least, PriceOf(node_types_[t]) / copies);
+      if (copies == 0 || !open) continue;
+      if (node_types_[t].IsThere()) {
+        fits_there = true;
+      } else {
+        least = std::min(least, PriceOf(node_types_[t]) / copies);
+      }
     }
-    worth_[c] = least;  // of what fits nowhere: never asked for
+    // What no new node takes goes first where it fits. Of what fits nowhere: never asked for.
+    worth_[c] = fits_there ? std::min(least, dearest + 1) : least;
   }
 }
 

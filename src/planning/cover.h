@@ -4,10 +4,11 @@
 //   Bins bins = coverer.Cover(wanted);   // by class
 //
 // Node after node the type is taken that gives most for its price, filled with what is left. What a
-// pod is worth is what serving it costs: at first alone on the node that is cheapest for its kind,
-// then, round by round, its part of what the last mix paid for. Where all that is put on a node is
-// there many times over, as many nodes are taken at once: cost follows the number of classes.
-// When the time is up something is covered still, of bounded work. Deterministic; one owner thread.
+// pod is worth is what serving it costs: at first alone on the new node that is cheapest for its
+// kind, then, round by round, its part of what the last mix paid for. Where all that is put on a
+// node is there many times over, as many nodes are taken at once: cost follows the number of
+// classes. When the time is up something is covered still, of bounded work. Deterministic; one
+// owner thread.
 #pragma once
 
 #include <functional>

@@ -69,7 +69,7 @@ class Grower {
     return Thin(types_, world_.node_types, coverer_, states_, std::move(bins), out_of_time_);
   }
 
-  // What some node of a pool could take if it were alone; of a gang none, if that is too few.
+  // What some node could take if it were alone; of a gang none, if that is too few.
   void FindWanted() {
     wanted_.assign(types_.classes.size(), 0);
     std::vector<int> of_gang(types_.gangs.size());
@@ -130,9 +130,9 @@ class Grower {
                                     ServesAll(bins), out_of_time_, bins);
   }
 
-  // Filters that look at what lies beside a pod have seen each new node as an empty one so far.
-  // Where one objects, the planner looks for other places on these nodes, and further nodes are
-  // added for who finds none: at last one for each such pod.
+  // Filters that look at what lies beside a pod have seen each node without the others' pods so
+  // far. Where one objects, the planner looks for other places on these nodes, and further nodes
+  // are added for who finds none: at last one for each such pod.
   void Heed(Bins& bins) {
     levels_proven_ = cheapest_proven_ = false;
     for (int round = 1; !bins.empty(); ++round) {
@@ -186,6 +186,8 @@ class Grower {
       --room[type];
       bins.push_back({type, true});
     }
+    // What it would take first may be full.
+    if (!each && bins.size() == before) return AddNodes(left, true, bins);
     return bins.size() > before;
   }
 
@@ -208,7 +210,9 @@ class Grower {
       // The first of its nodes say what they are.
       if (!cluster::IsDescribed(*pools_[p].pool)) plan.pools[p].count = LacksToMinimum(pools_[p]);
     }
-    for (const NodeType& type : world_.node_types) plan.pools[type.pool].count = type.due;
+    for (const NodeType& type : world_.node_types) {
+      if (!type.IsThere()) plan.pools[type.pool].count = type.due;
+    }
     GrowthOutcome outcome{Placed(bins), std::vector<int>(world_.node_types.size()), true};
     WriteNodes(bins, outcome, plan);
     const GrowthCost cost = CostOf(bins, world_.node_types);
@@ -216,7 +220,7 @@ class Grower {
     plan.served = std::accumulate(outcome.placed.begin(), outcome.placed.end(), 0);
     outcome.in_time = !out_of_time_();
     WriteLeftOut(outcome, plan);
-    plan.proven = levels_proven_ && cheapest_proven_;
+    plan.proven = levels_proven_ && cheapest_proven_ && world_.has_all_hosts;
     return plan;
   }
 
@@ -228,13 +232,14 @@ class Grower {
       const Bin& bin = bins[b];
       if (bin.seats.empty()) continue;
       const int pool = world_.node_types[bin.type].pool;
-      const bool is_coming = !bin.paid && coming[bin.type]-- > 0;
+      const bool is_there = world_.node_types[bin.type].IsThere();
+      const bool is_coming = !is_there && !bin.paid && coming[bin.type]-- > 0;
       NewNode node{pool, names[b], is_coming, {}};
       for (const Seat& seat : bin.seats) {
         node.pods.push_back(world_.types.members[seat.cls][next[seat.cls]++]);
       }
       plan.nodes.push_back(std::move(node));
-      if (!bin.paid) continue;
+      if (!bin.paid || is_there) continue;
       ++outcome.used[bin.type];
       ++plan.pools[pool].count;
     }

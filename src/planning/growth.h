@@ -6,13 +6,13 @@
 //
 // What is optimised, in this order: the pods served, level by level as in a plan (planner.h); the
 // price; the number of nodes. Nodes that are on their way, and those that a pool lacks to its
-// minimum, cost nothing more and are filled first. Gangs are served by new nodes as a whole, or not
-// at all.
+// minimum, cost nothing more and are filled first. Gangs are served as a whole, or not at all.
 //
-// Existing nodes are not looked at again: they have no room for these pods, or a plan would have
-// used it. Their pods count for filters that look at them (spreading, affinity between pods), and
-// so does what lies on new nodes. What a new node is, pool_nodes.h says. Pods whom quotas refuse
-// are not to be given to this.
+// Existing nodes have no room for these pods, or a plan would have used it; but for some pods of a
+// gang they may have: those stay there, and new nodes are for the rest (growth_hosts.h says which
+// nodes are looked at). Else existing nodes are not looked at again. Their pods count for filters
+// that look at them (spreading, affinity between pods), and so does what lies on new nodes. What a
+// new node is, pool_nodes.h says. Pods whom quotas refuse are not to be given to this.
 //
 // Few nodes are looked at exhaustively (`proven`); else the mix is as good as docs/decisions/0032
 // says. Work is bounded. Pure: same input, same plan, but for `out_of_time`.
@@ -42,11 +42,14 @@ struct PoolGrowth {
   std::string problem;  // why it cannot be planned with, and what to do; ""
 };
 
+// Or one that is there, where pods of a gang have room beside which the rest gets new nodes.
 struct NewNode {
-  int pool = 0;           // of those given
-  std::string name;       // NewNodeName
-  bool coming = false;    // asked for already
+  int pool = 0;           // of those given; -1: it is there
+  std::string name;       // NewNodeName; its own if it is there
+  bool coming = false;    // asked for already, and not there yet
   std::vector<int> pods;  // of the unplaced: that would run there
+
+  bool IsThere() const { return pool < 0; }
 };
 
 // A pod that the plan does not serve.

@@ -128,6 +128,111 @@ TEST(GrowthPropertyTest, ServesAsMuchAsAnyMixForNoMore) {
   EXPECT_LE(worse, kCases / 50);
 }
 
+// Of nodes that are there, too, and all pods as one gang.
+struct GangCase {
+  Case drawn;
+  cluster::ClusterSnapshot there;
+};
+
+GangCase DrawGang(uint64_t seed) {
+  Random random(seed);
+  GangCase made;
+  const int pools = 1 + static_cast<int>(random.Below(2));
+  for (int p = 0; p < pools; ++p) {
+    const bool has_gpu = random.Chance(0.7);
+    made.drawn.pools.push_back(
+        Now(PoolOf("pool-" + std::to_string(p), has_gpu ? "A30" : "", has_gpu ? 1 : 0,
+                   4 + static_cast<int>(random.Below(9)), 1 + static_cast<int>(random.Below(2)),
+                   std::to_string(1 + random.Below(6)))));
+  }
+  ClusterBuilder cluster;
+  const std::string layouts[] = {"", "1g.6gb@0:free", "2g.12gb@0:used", "1g.6gb@3:used"};
+  const int nodes = 1 + static_cast<int>(random.Below(2));
+  for (int n = 0; n < nodes; ++n) {
+    const std::string name = "n" + std::to_string(n);
+    cluster::Node& node = random.Chance(0.7)
+                              ? cluster.Node(name, "NVIDIA-A30", {layouts[random.Below(4)]})
+                              : cluster.PlainNode(name);
+    node.allocatable["cpu"] = Quantity::FromValue(2 + static_cast<int64_t>(random.Below(9)));
+  }
+  const std::vector<std::string> wants[] = {{}, {"1g.6gb"}, {"2g.12gb"}, {"4g.24gb"}};
+  const int pods = 2 + static_cast<int>(random.Below(3));
+  for (int i = 0; i < pods; ++i) {
+    cluster.Pod("p" + std::to_string(i), wants[random.Below(4)], 0,
+                std::to_string(1 + random.Below(5)));
+  }
+  made.drawn.pods = cluster.Pending();
+  made.there = cluster.Snapshot();
+  return made;
+}
+
+// The price of the cheapest mix that serves all; none does.
+std::optional<int64_t> SolveGang(const GangCase& made,
+                                 const scheduling::FrameworkChoice& framework) {
+  const std::vector<PoolNow>& pools = made.drawn.pools;
+  std::optional<int64_t> best;
+  std::vector<int> counts(pools.size());
+  const std::function<void(size_t)> visit = [&](size_t at) {
+    if (at < counts.size()) {
+      for (counts[at] = 0; counts[at] <= pools[at].pool->max; ++counts[at]) visit(at + 1);
+      return;
+    }
+    std::vector<std::shared_ptr<const cluster::Node>> nodes;
+    int64_t price = 0;
+    for (size_t p = 0; p < counts.size(); ++p) {
+      const cluster::NodePool& pool = *pools[p].pool;
+      price += counts[p] * cluster::MilliPriceOf(pool);
+      for (int i = 0; i < counts[p]; ++i) {
+        nodes.push_back(*NewNodeOf(pool, i, gpu::Catalogue::Builtin()));
+      }
+    }
+    if (best && price >= *best) return;
+    cluster::ClusterSnapshot all = made.there;
+    all.AddNodes(nodes);
+    const Translation translation = Translate(all, made.drawn.pods, framework, {});
+    const size_t most = static_cast<size_t>(testing::SolveByForce(translation.problem).most_pods);
+    if (most == made.drawn.pods.size()) best = price;
+  };
+  visit(0);
+  return best;
+}
+
+TEST(GrowthPropertyTest, BesideNodesThatAreThereAGangCostsNoMoreThanItMust) {
+  constexpr int kCases = 200;
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const scheduling::FrameworkChoice choice(framework);
+  int proven = 0, worse = 0, beside = 0;
+  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+    const GangCase made = DrawGang(seed);
+    const int pods = static_cast<int>(made.drawn.pods.size());
+    PlanOptions options;
+    Gang gang{"gang", pods, 0, {}, ""};
+    for (int i = 0; i < pods; ++i) gang.members.push_back(i);
+    options.gangs.push_back(std::move(gang));
+    const GrowthPlan plan =
+        PlanGrowth(made.there, made.drawn.pods, made.drawn.pools, choice, options);
+    const std::optional<int64_t> optimum = SolveGang(made, choice);
+    EXPECT_TRUE(plan.served == 0 || plan.served == pods) << "seed " << seed;
+    const bool is_served = plan.served == pods;
+    EXPECT_TRUE(!is_served || optimum.has_value()) << "seed " << seed;
+    EXPECT_TRUE(!is_served || !optimum || plan.milli_price >= *optimum) << "seed " << seed;
+    const bool same =
+        is_served == optimum.has_value() && (!is_served || plan.milli_price == *optimum);
+    EXPECT_TRUE(same || !plan.proven)
+        << "seed " << seed << ": for " << plan.milli_price << ", best for " << optimum.value_or(-1);
+    proven += plan.proven ? 1 : 0;
+    worse += same ? 0 : 1;
+    const bool stays = std::ranges::any_of(plan.nodes, &NewNode::IsThere);
+    beside += stays && plan.milli_price > 0 ? 1 : 0;
+  }
+  RecordProperty("proven", proven);
+  RecordProperty("worse", worse);
+  RecordProperty("beside", beside);
+  EXPECT_GE(proven, kCases * 3 / 4);
+  EXPECT_LE(worse, kCases / 50);
+  EXPECT_GE(beside, kCases / 40);
+}
+
 // What larger cases get: the cover, thinned out, and no proof.
 TEST(GrowthPropertyTest, TheCoverAloneIsSeldomMuchDearer) {
   constexpr int kCases = 200;

@@ -77,8 +77,9 @@ LeftOut GrowthReasons::WhyLeftOut(int cls) {
   Verdict best;
   int64_t best_price = 0;
   for (size_t t = 0; t < world_.node_types.size(); ++t) {
-    Verdict verdict = Ask(cls, static_cast<int>(t));
     const NodeType& type = world_.node_types[t];
+    if (type.IsThere()) continue;
+    Verdict verdict = Ask(cls, static_cast<int>(t));
     const bool nearer = left.nearest < 0 || verdict.step > best.step ||
                         (verdict.step == best.step && type.price < best_price);
     if (!nearer) continue;

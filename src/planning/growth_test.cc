@@ -54,14 +54,16 @@ class GrowthTest : public ::testing::Test {
     std::vector<int> asked(pools_.size());
     for (const NewNode& node : plan_.nodes) {
       EXPECT_FALSE(node.pods.empty());
-      if (!node.coming) ++asked[node.pool];
+      if (!node.coming && !node.IsThere()) ++asked[node.pool];
       SharedPods pods;
       for (const int pod : node.pods) {
         seen.insert(pod);
         pods.push_back(pending_[pod]);
       }
-      cluster::ClusterSnapshot alone = cluster::ClusterSnapshot::Build({}, {}, catalogue_);
-      alone.AddNodes({*NewNodeOf(*pools_[node.pool].pool, 0, catalogue_)});
+      cluster::ClusterSnapshot alone = snapshot_;
+      alone.KeepNodes([&](const auto& info) { return info.node->meta.name == node.name; });
+      EXPECT_EQ(alone.size(), node.IsThere() ? 1U : 0U) << node.name;
+      if (!node.IsThere()) alone.AddNodes({*NewNodeOf(*pools_[node.pool].pool, 0, catalogue_)});
       EXPECT_EQ(MakePlan(alone, pods, framework_, {}).placed, static_cast<int>(pods.size()))
           << node.name;
     }
@@ -234,6 +236,92 @@ TEST_F(GrowthTest, AGangOfWhichOneFitsNowhereCostsNothing) {
   EXPECT_THAT(plan_.nodes, IsEmpty());
   EXPECT_EQ(Left("huge0").reason.code, "NoPoolFits");
   EXPECT_EQ(Left("fits0").reason.code, "GangNotWhole");
+}
+
+TEST_F(GrowthTest, OnlyThoseOfAGangWhoHaveNoRoomGetNewNodes) {
+  cluster_.PlainNode("n1");
+  pools_ = {Now(PoolOf("a", "", 0, 32, 9, "1"))};
+  Gang("gang", 3, {}, "32");
+  Make();
+  EXPECT_EQ(plan_.served, 3);
+  EXPECT_THAT(Counts(), ElementsAre(1));
+  EXPECT_EQ(plan_.milli_price, 1000);
+  ASSERT_EQ(plan_.nodes.size(), 2U);
+  EXPECT_EQ(plan_.nodes[0].name, "n1");
+  EXPECT_TRUE(plan_.nodes[0].IsThere());
+  EXPECT_FALSE(plan_.nodes[0].coming);
+  EXPECT_EQ(plan_.nodes[0].pods.size(), 2U);
+  EXPECT_EQ(plan_.nodes[1].name, "a/new-0");
+  EXPECT_TRUE(plan_.proven);
+}
+
+TEST_F(GrowthTest, ForAGangGpusThatAreThereAreCutAnew) {
+  cluster_.Node("n1", "NVIDIA-A100-SXM4-40GB", {"1g.5gb@0:free,1g.5gb@1:free", "7g.40gb@0:used"});
+  pools_ = {Now(PoolOf("a100", kA100, 1, 32, 9, "4"))};
+  Gang("gang", 3, {"3g.20gb"}, "1");
+  Make();
+  EXPECT_EQ(plan_.served, 3);
+  EXPECT_THAT(Counts(), ElementsAre(1));
+  ASSERT_EQ(plan_.nodes.size(), 2U);
+  EXPECT_EQ(plan_.nodes[0].name, "n1");
+  EXPECT_EQ(plan_.nodes[0].pods.size(), 2U);
+}
+
+TEST_F(GrowthTest, AGangThatIsNotWholeTakesNoRoomThatIsThere) {
+  cluster_.PlainNode("n1");
+  pools_ = {Now(PoolOf("a", "", 0, 32, 1, "1"))};
+  Gang("gang", 4, {}, "32");
+  Make();
+  EXPECT_EQ(plan_.served, 0);
+  EXPECT_THAT(plan_.nodes, IsEmpty());
+  EXPECT_THAT(Counts(), ElementsAre(0));
+  EXPECT_EQ(Left("gang0").reason.code, "GangNotWhole");
+}
+
+TEST_F(GrowthTest, WhoFitsOnlyOnWhatIsThereGoesThere) {
+  cluster_.PlainNode("n1");
+  pools_ = {Now(PoolOf("a", "", 0, 32, 9, "1"))};
+  planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
+  Pods("small", 2, {}, "32");
+  Pods("large", 1, {}, "64");
+  options_.gangs.push_back(gang);
+  Make();
+  EXPECT_EQ(plan_.served, 3);
+  EXPECT_THAT(Counts(), ElementsAre(2));
+  ASSERT_EQ(plan_.nodes.size(), 3U);
+  EXPECT_EQ(plan_.nodes[0].name, "n1");
+  EXPECT_THAT(plan_.nodes[0].pods, ElementsAre(2));
+}
+
+TEST_F(GrowthTest, ACordonedNodeHoldsNobodyOfAGang) {
+  cluster_.PlainNode("n1").unschedulable = true;
+  pools_ = {Now(PoolOf("a", "", 0, 32, 9, "1"))};
+  Gang("gang", 2, {}, "32");
+  Make();
+  EXPECT_EQ(plan_.served, 2);
+  EXPECT_THAT(Counts(), ElementsAre(2));
+}
+
+TEST_F(GrowthTest, WhatRunsOnNodesThatAreThereCountsForFilters) {
+  for (const char* name : {"n1", "n2"}) {
+    cluster_.PlainNode(name).meta.labels = {{"kubernetes.io/hostname", name}};
+  }
+  cluster_.Running("r", "n1", {}, "1").meta.labels = {{"app", "db"}};
+  pools_ = {Now(PoolOf("a", "", 0, 64, 9, "1"))};
+  planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
+  for (int i = 0; i < 3; ++i) {
+    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "1");
+    pod.meta.labels = {{"app", "db"}};
+    cluster::PodAffinityTerm term;
+    term.selector.emplace().match_labels = {{"app", "db"}};
+    term.topology_key = "kubernetes.io/hostname";
+    pod.pod_anti_affinity.required = {term};
+  }
+  options_.gangs.push_back(gang);
+  Make();
+  EXPECT_EQ(plan_.served, 3);
+  EXPECT_EQ(plan_.nodes.size(), 3U);
+  for (const NewNode& node : plan_.nodes) EXPECT_NE(node.name, "n1");
 }
 
 TEST_F(GrowthTest, FiltersHold) {

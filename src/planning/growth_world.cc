@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
+#include "planning/growth_hosts.h"
 #include "planning/live_filters.h"
 #include "planning/pool_nodes.h"
 
@@ -38,11 +40,52 @@ bool AnyIsLive(const cluster::ClusterSnapshot& snapshot, Pods pods,
   return std::ranges::any_of(pods, [&](const auto& pod) { return live.Has(*pod); });
 }
 
-// What is around, and no nodes.
-cluster::ClusterSnapshot WithoutNodes(const cluster::ClusterSnapshot& snapshot) {
+// What is around, and of the nodes only these.
+cluster::ClusterSnapshot WithNodesOnly(const cluster::ClusterSnapshot& snapshot,
+                                       const GangHosts& hosts) {
+  if (!hosts.names.empty()) {
+    cluster::ClusterSnapshot some = snapshot;
+    some.KeepNodes(
+        [&](const cluster::NodeInfo& info) { return hosts.names.contains(info.node->meta.name); });
+    return some;
+  }
   auto empty = cluster::ClusterSnapshot::Build({}, {}, snapshot.catalogue());
   if (snapshot.ShareAround() != nullptr) empty.ChangeAround() = snapshot.around();
   return empty;
+}
+
+// Instances that may give way do: what is asked is how much there is room for.
+void FreeGpus(int node, Problem& problem) {
+  const ProblemNode& where = problem.nodes[node];
+  for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
+    if (!problem.gpus[g].recut) continue;
+    problem.gpus[g].free = 0;
+    problem.gpus[g].free_shares.clear();
+  }
+}
+
+// Nodes that there are go first: they are filled first.
+void ChooseTypes(const GangHosts& hosts, const std::map<std::string, int>& pool_of,
+                 const std::vector<PoolNow>& pools, GrowthWorld& world) {
+  std::vector<int> there, kept;
+  std::vector<NodeType> types;
+  for (size_t n = 0; n < world.types.nodes.size(); ++n) {
+    const std::string& name = world.types.nodes[n]->node->meta.name;
+    const auto pool = pool_of.find(name);
+    if (pool != pool_of.end()) {
+      kept.push_back(static_cast<int>(n));
+      types.push_back(TypeOf(pool->second, pools[pool->second]));
+    } else if (hosts.names.contains(name)) {
+      there.push_back(static_cast<int>(n));
+      world.node_types.push_back({.pool = NodeType::kThere, .coming = 1});
+    }
+  }
+  kept.insert(kept.begin(), there.begin(), there.end());
+  world.node_types.insert(world.node_types.end(), types.begin(), types.end());
+  KeepNodes(kept, world.types);
+  for (size_t t = 0; t < there.size(); ++t) {
+    FreeGpus(static_cast<int>(t), world.types.problem);
+  }
 }
 
 }  // namespace
@@ -59,7 +102,6 @@ GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unpla
   GrowthWorld world;
   world.problems.resize(pools.size());
   world.live = AnyIsLive(snapshot, unplaced, frameworks);
-  world.snapshot = world.live ? snapshot : WithoutNodes(snapshot);
   std::vector<NodePtr> nodes;
   std::map<std::string, int> pool_of;  // by name of the node
   for (size_t p = 0; p < pools.size(); ++p) {
@@ -72,16 +114,13 @@ GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unpla
       nodes.push_back(*std::move(node));
     }
   }
+  GangHosts hosts;
+  if (!nodes.empty()) hosts = HostsForGangs(snapshot, unplaced, frameworks, options);
+  world.has_all_hosts = hosts.all;
+  world.snapshot = world.live ? snapshot : WithNodesOnly(snapshot, hosts);
   world.snapshot.AddNodes(nodes);
   world.types = Translate(world.snapshot, unplaced, frameworks, options);
-  std::vector<int> kept;
-  for (size_t n = 0; n < world.types.nodes.size(); ++n) {
-    const auto pool = pool_of.find(world.types.nodes[n]->node->meta.name);
-    if (pool == pool_of.end()) continue;
-    kept.push_back(static_cast<int>(n));
-    world.node_types.push_back(TypeOf(pool->second, pools[pool->second]));
-  }
-  KeepNodes(kept, world.types);
+  ChooseTypes(hosts, pool_of, pools, world);
   return world;
 }
 
@@ -92,7 +131,12 @@ std::vector<std::string> NamesOf(const GrowthWorld& world, const std::vector<Poo
   for (const bool paid : {false, true}) {
     for (size_t b = 0; b < bins.size(); ++b) {
       if (bins[b].paid != paid) continue;
-      const int pool = world.node_types[bins[b].type].pool;
+      const NodeType& type = world.node_types[bins[b].type];
+      const int pool = type.pool;
+      if (type.IsThere()) {
+        names[b] = world.types.nodes[bins[b].type]->node->meta.name;
+        continue;
+      }
       names[b] = NewNodeName(pools[pool].pool->meta.name, next[pool]++);
     }
   }
@@ -104,12 +148,16 @@ BinWorld MakeBinWorld(const GrowthWorld& world, const std::vector<PoolNow>& pool
   BinWorld made{world.snapshot, {}};
   const std::vector<std::string> names = NamesOf(world, pools, bins);
   // The types' own nodes are among the new ones, or not there.
-  std::map<std::string_view, bool> is_type;
-  for (const cluster::NodeInfo* node : world.types.nodes) is_type[node->node->meta.name] = true;
+  std::set<std::string_view> new_ones;
+  for (size_t t = 0; t < world.node_types.size(); ++t) {
+    if (world.node_types[t].IsThere()) continue;
+    new_ones.insert(world.types.nodes[t]->node->meta.name);
+  }
   made.snapshot.KeepNodes(
-      [&](const cluster::NodeInfo& info) { return !is_type.contains(info.node->meta.name); });
+      [&](const cluster::NodeInfo& info) { return !new_ones.contains(info.node->meta.name); });
   std::vector<NodePtr> nodes;
   for (size_t b = 0; b < bins.size(); ++b) {
+    if (world.node_types[bins[b].type].IsThere()) continue;
     cluster::Node node = *world.types.nodes[bins[b].type]->node;
     node.meta.name = node.meta.labels["kubernetes.io/hostname"] = names[b];
     nodes.push_back(std::make_shared<const cluster::Node>(std::move(node)));

@@ -85,6 +85,7 @@ std::vector<std::string> ChaosPools::Restless(
   const planning::GrowthPlan plan =
       planning::PlanGrowth(snapshot, waiting, now, world.framework(), options);
   for (const planning::NewNode& node : plan.nodes) {
+    if (node.IsThere()) continue;
     for (const int pod : node.pods) {
       why.push_back(fmt::format("{} would run on a node of {}", waiting[pod]->Key(),
                                 now[static_cast<size_t>(node.pool)].pool->meta.name));
