@@ -65,5 +65,20 @@ TEST_F(AnUnreadableGpuTest, IsNoMatterForNvidiasPlugin) {
   EXPECT_EQ(First(), "unhealthy") << "which the plugin may know or not";
 }
 
+// "GPU-a" was GPU 0, and has another index since one came before it that cannot be read.
+TEST(KeepUnreadable, AGpuIsNotWhatAnotherOneOfItsIndexWas) {
+  const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("A100-40GB");
+  device::GpuInstance slice;
+  slice.uuid = "MIG-a";
+  LastRead last{{0, {{0, &model, true, {slice}, "GPU-a"}, Time()}}};
+  NodeDevices devices;
+  devices.gpus = {{1, &model, true, {slice}, "GPU-a"}};
+  devices.unreadable = {{0, nullptr, true, {}, ""}};
+  EXPECT_FALSE(KeepUnreadable(devices, last, true, seconds(5), Time(seconds(60))));
+  EXPECT_TRUE(devices.unreadable.front().instances.empty());
+  EXPECT_FALSE(devices.unhealthy.contains("MIG-a"));
+  EXPECT_FALSE(last.contains(0));
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -21,6 +21,14 @@ Status NotServed(const std::string& uuid) {
                       uuid)};
 }
 
+// A container keeps what it is told once for as long as it is there.
+Status NoBound(const std::string& uuid) {
+  return {Code::kUnavailable,
+          fmt::format("the driver does not tell now how much memory {} has, and without that "
+                      "nothing would hold the container to its part of the multiprocessors",
+                      uuid)};
+}
+
 }  // namespace
 
 Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
@@ -54,8 +62,9 @@ Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::All
   grant.visible = {first.gpu_uuid};
   grant.environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipes},
                        {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", fmt::format("0={}G", first.gib)}};
-  const int whole = options.share_gib ? options.share_gib(first.gpu_uuid) : 0;
-  if (whole > 0) {
+  if (options.share_gib) {
+    const int whole = options.share_gib(first.gpu_uuid);
+    if (whole <= 0) return NoBound(first.gpu_uuid);
     grant.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] =
         fmt::format("{}", std::clamp(100 * first.gib / whole, 1, 100));
   }

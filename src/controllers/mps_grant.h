@@ -43,7 +43,7 @@ struct MpsGrantOptions {
   // The host's folder that the daemons have as /dev/shm; empty: pods have to ask for hostIPC.
   std::string shm_folder{};
   // GiB that shares of a GPU have together, for a bound on multiprocessors in proportion to memory;
-  // 0, or empty: no bound.
+  // 0: that is not known now. Empty: no bound.
   std::function<int(const std::string& gpu_uuid)> share_gib{};
   // MiB of a part of this instance, as long as it is served: device::MpsControl::LimitMib. 0: it is
   // not.
@@ -53,7 +53,8 @@ struct MpsGrantOptions {
 };
 
 // Nothing when the devices are no MPS shares. Error: kInvalid: they cannot be one container's;
-// kUnavailable: no MPS daemon serves the GPU, hence there would be no limit.
+// kUnavailable: no MPS daemon serves the GPU, hence there would be no limit, or a bound is wanted
+// and cannot be told.
 Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
                                                               const MpsGrantOptions& options);
 

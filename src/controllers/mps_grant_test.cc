@@ -87,11 +87,18 @@ TEST(MpsGrant, MultiprocessorsMayBeBoundedByMemory) {
   EXPECT_EQ(bound("GPU-a::50::3"), "100");
   whole = 139;
   EXPECT_EQ(bound("GPU-a::1::3"), "1");
-  whole = 0;
-  EXPECT_EQ(bound("GPU-a::10::3"), "");
+  whole = 39;
   EXPECT_THAT(
       (*GrantMpsShares({kResource, {"GPU-a::10::3"}}, options))->mounts,
       ElementsAre(Mount{kPipes, kPipes, false}, Mount{"/run/nos/mps-shm", "/dev/shm", false}));
+}
+
+TEST(MpsGrant, NoShareIsGivenWithoutTheBoundThatIsWanted) {
+  MpsGrantOptions options = Options();
+  options.share_gib = [](const std::string&) { return 0; };  // the driver does not answer
+  const auto grant = GrantMpsShares({kResource, {"GPU-a::10::3"}}, options);
+  EXPECT_EQ(grant.status().code(), Code::kUnavailable);
+  EXPECT_THAT(grant.status().message(), HasSubstr("multiprocessors"));
 }
 
 TEST(MpsGrant, SeveralSharesOfAGpuAreForAsManyProcesses) {

@@ -356,27 +356,6 @@ Holders Recall(NodeDevices& devices, const Holders& seen,
   return holders;
 }
 
-bool KeepUnreadable(NodeDevices& devices, LastRead& last, bool healthy, Duration patience,
-                    Time now) {
-  LastRead known;
-  for (const device::ObservedGpu& gpu : devices.gpus) known[gpu.index] = {gpu, now};
-  bool patient = false;
-  for (device::ObservedGpu& gpu : devices.unreadable) {
-    const auto before = last.find(gpu.index);
-    if (before == last.end()) continue;
-    gpu = before->second.first;
-    known.insert(*before);
-    const bool soon = now - before->second.second < patience;
-    patient |= soon;
-    if (soon && healthy) continue;
-    for (const device::GpuInstance& instance : gpu.instances) {
-      devices.unhealthy.insert(instance.uuid);
-    }
-  }
-  last = std::move(known);
-  return patient;
-}
-
 void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions) {
   for (const device::HealthCondition& condition : conditions) {
     if (!condition.Disables()) continue;

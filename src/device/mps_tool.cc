@@ -138,11 +138,11 @@ ProcessHandle MpsTool::FindServer(pid_t pid) const {
 
 bool MpsTool::IsOurs(const ProcessHandle& process, const std::string& name, bool daemon) const {
   if (!process.valid()) return false;
-  const fs::path folder = fs::path("/proc") / std::to_string(process.pid());
+  const fs::path proc = options_.proc, folder = proc / std::to_string(process.pid());
+  if (NamespaceOf(folder) != NamespaceOf(proc / "self")) return false;
   const std::vector<std::string> command = ProcWords(folder / "cmdline");
   if (!Runs(command, name)) return false;
   if (daemon && !Contains(command, "-f") && !Contains(command, "-d")) return false;
-  if (NamespaceOf(folder) != NamespaceOf("/proc/self")) return false;
   const std::string mark = "CUDA_MPS_PIPE_DIRECTORY=" + options_.pipe_folder;
   return Contains(ProcWords(folder / "environ"), mark) && !process.Ended();
 }
@@ -150,7 +150,7 @@ bool MpsTool::IsOurs(const ProcessHandle& process, const std::string& name, bool
 std::vector<ProcessHandle> MpsTool::Find(const std::string& name, bool daemon) const {
   std::vector<ProcessHandle> found;
   std::error_code fault;
-  for (const auto& entry : fs::directory_iterator("/proc", fault)) {
+  for (const auto& entry : fs::directory_iterator(options_.proc, fault)) {
     const auto pid = ParseInt(entry.path().filename().string());
     if (!pid) continue;
     ProcessHandle handle(static_cast<pid_t>(*pid));  // first, so that what is read is of this one

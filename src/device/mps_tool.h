@@ -32,6 +32,7 @@ struct MpsToolOptions {
   std::string program = "nvidia-cuda-mps-control";  // a path, or a name to be found in $PATH
   std::string gpu_uuid, pipe_folder, log_folder;
   bool multi_user = false;
+  std::string proc = "/proc";  // where the kernel tells of processes
 };
 
 // Not thread-safe.
@@ -55,7 +56,9 @@ class MpsTool {
   Result<std::string> Ask(const std::string& command, Duration within) const;
 
   // Processes of this pipe directory, whoever started them. Other users' are found by root only.
-  // Not those of other process namespaces: containers may call theirs what they like.
+  // Not those of other process namespaces: containers may call theirs what they like. Of those only
+  // the namespace is read: their command and environment are theirs to make long, and cannot be
+  // read while they are held up in the kernel with their memory locked.
   std::vector<ProcessHandle> FindDaemons() const;
   std::vector<ProcessHandle> FindServers() const;
   // That server, if it is one. Not valid: it is none, whatever an answer says: containers can put

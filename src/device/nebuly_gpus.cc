@@ -8,10 +8,18 @@
 
 namespace nos::device {
 
+Result<std::string> NebulyGpus::UuidOf(int gpu) {
+  NOS_ASSIGN(const std::vector<GpuInfo> infos, ListGpus());
+  const auto info = std::ranges::find(infos, gpu, &GpuInfo::index);
+  if (info == infos.end()) return NotFound(fmt::format("there is no GPU {}", gpu));
+  return info->uuid;
+}
+
 Status NebulyGpus::EnableMps(int gpu) {
+  NOS_ASSIGN(const std::string uuid, UuidOf(gpu));
   const bool anew = [&] {
     const std::scoped_lock lock(mutex_);
-    return !shared_.contains(gpu);
+    return !shared_.contains(uuid);
   }();
   std::vector<std::string> offered;
   if (anew) {
@@ -20,7 +28,7 @@ Status NebulyGpus::EnableMps(int gpu) {
   NOS_RETURN_IF_ERROR(MpsGpus::EnableMps(gpu));
   {
     const std::scoped_lock lock(mutex_);
-    shared_.insert(gpu);
+    shared_.insert(uuid);
   }
   // What cannot be is nobody's: no pod holds it.
   if (anew) (void)Adopt(offered);
@@ -28,9 +36,10 @@ Status NebulyGpus::EnableMps(int gpu) {
 }
 
 Status NebulyGpus::DisableMps(int gpu) {
+  NOS_ASSIGN(const std::string uuid, UuidOf(gpu));
   NOS_RETURN_IF_ERROR(MpsGpus::DisableMps(gpu));
   const std::scoped_lock lock(mutex_);
-  shared_.erase(gpu);
+  shared_.erase(uuid);
   return Status::Ok();
 }
 

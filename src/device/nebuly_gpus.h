@@ -40,14 +40,15 @@ class NebulyGpus final : public MpsGpus {
   Status Destroy(int gpu, uint32_t instance_id) override;
 
  private:
+  Result<std::string> UuidOf(int gpu);
   bool IsNamed(const std::string& name) const;
   std::vector<MpsShare> NotListed(const std::set<MpsShare>& held) const;
   std::string AdoptOne(const MpsShare& share, const GpuInfo& gpu, bool held);
   void Rename(GpuInstance& instance) const;
 
   const Offered offered_;
-  std::mutex mutex_;  // guards the rest
-  std::set<int> shared_;
+  std::mutex mutex_;                          // guards the rest
+  std::set<std::string> shared_;              // UUIDs of GPUs in MPS mode: indexes change
   std::map<std::string, std::string> names_;  // the plugin's id, by that of MpsGpus
 };
 

@@ -88,6 +88,51 @@ TEST_F(NebulyGpusTest, ButNotMoreThanTheGpuHas) {
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@2 ::10::0"));
 }
 
+// Does not have the first GPU before it is `whole`.
+class LateFirst final : public Backend {
+ public:
+  explicit LateFirst(Backend& backend) : backend_(backend) {}
+  bool whole = false;
+
+  Result<std::vector<GpuInfo>> ListGpus() override {
+    NOS_ASSIGN(std::vector<GpuInfo> infos, backend_.ListGpus());
+    if (whole) return infos;
+    infos.erase(infos.begin());
+    for (GpuInfo& info : infos) --info.index;
+    return infos;
+  }
+  Result<std::vector<GpuInstance>> ListInstances(int gpu) override {
+    return backend_.ListInstances(At(gpu));
+  }
+  Result<GpuInstance> Create(int gpu, const std::string& profile, uint8_t start) override {
+    return backend_.Create(At(gpu), profile, start);
+  }
+  Status Destroy(int gpu, uint32_t id) override { return backend_.Destroy(At(gpu), id); }
+  Status EnableMig(int gpu) override { return backend_.EnableMig(At(gpu)); }
+  Status DisableMig(int gpu) override { return backend_.DisableMig(At(gpu)); }
+  Status SetComputeMode(int gpu, ComputeMode mode) override {
+    return backend_.SetComputeMode(At(gpu), mode);
+  }
+  Readings MeasureGpu(int gpu) override { return backend_.MeasureGpu(At(gpu)); }
+  Readings MeasureInstance(const GpuInstance& instance) override {
+    return backend_.MeasureInstance(instance);
+  }
+
+ private:
+  int At(int gpu) const { return whole ? gpu : gpu + 1; }
+  Backend& backend_;
+};
+
+TEST_F(NebulyGpusTest, WhatIsOfferedOfAGpuThatComesLateIsKnownToo) {
+  LateFirst late(gpus_);
+  NebulyGpus shares(late, {}, [this]() -> Result<std::vector<std::string>> { return offered_; });
+  ASSERT_TRUE(shares.EnableMps(0).ok());
+  late.whole = true;  // what was GPU 0 is GPU 1 now
+  offered_ = {Id("::10::0")};
+  ASSERT_TRUE(shares.EnableMps(0).ok());
+  EXPECT_EQ(shares.ListInstances(0)->size(), 1U);
+}
+
 TEST_F(NebulyGpusTest, ModesEnd) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   ASSERT_TRUE(shares_.DisableMps(0).ok());

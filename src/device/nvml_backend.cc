@@ -84,6 +84,7 @@ Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
   unsigned count = 0;
   NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
   if (count > kMostGpus) return Internal(fmt::format("the driver says there are {} GPUs", count));
+  known_.erase(known_.lower_bound(static_cast<int>(count)), known_.end());
   std::vector<GpuInfo> infos;
   for (int gpu = 0; gpu < static_cast<int>(count); ++gpu) {
     Result<GpuInfo> info = ReadGpu(gpu);
@@ -97,7 +98,24 @@ Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
     infos.back().problem = info.status().message();
     some_failed_ = true;
   }
+  ForgetMoved(infos);
   return infos;
+}
+
+// What was known of an index may be a GPU that has another one by now: of who is there nothing is.
+void NvmlBackend::ForgetMoved(std::vector<GpuInfo>& infos) {
+  for (GpuInfo& info : infos) {
+    const bool moved =
+        !info.problem.empty() && std::ranges::any_of(infos, [&](const GpuInfo& other) {
+          return other.problem.empty() && other.uuid == info.uuid;
+        });
+    if (!moved) continue;
+    GpuInfo unknown;
+    unknown.index = info.index;
+    known_[info.index] = unknown;
+    unknown.problem = std::move(info.problem);
+    info = std::move(unknown);
+  }
 }
 
 Result<GpuInfo> NvmlBackend::ReadGpu(int gpu) {

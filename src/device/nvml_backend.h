@@ -70,6 +70,7 @@ class NvmlBackend final : public Backend {
   const nvml::Functions& call() const { return library_.call(); }
   Status Check(nvml::Return code, std::string_view call);
   Status OpenSession();
+  void ForgetMoved(std::vector<GpuInfo>& infos);
   Result<nvml::Device> Reach(int gpu);
   Result<GpuInfo> ReadGpu(int gpu);
   Status ReadMigMode(nvml::Device device, GpuInfo& info);

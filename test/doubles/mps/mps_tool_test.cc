@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+
+#include "base/fd.h"
 
 namespace nos::device {
 namespace {
@@ -89,6 +94,38 @@ TEST(MpsTool, ProcessesOfContainersAreNoServers) {
   fs::remove_all(folder);
   if (!runs) GTEST_SKIP() << "needs the right to make process namespaces";
   EXPECT_THAT(found, IsEmpty());
+}
+
+// What they say of themselves can be long, and reading it can take as long as they hang.
+TEST(MpsTool, OfProcessesOfContainersNothingButTheNamespaceIsRead) {
+  namespace fs = std::filesystem;
+  std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
+  const fs::path proc = mkdtemp(pattern.data());
+  const fs::path process = proc / std::to_string(getpid());
+  fs::create_directories(proc / "self/ns");
+  fs::create_directories(process / "ns");
+  fs::create_symlink("pid:[1]", proc / "self/ns/pid");
+  fs::create_symlink("pid:[2]", process / "ns/pid");
+  const std::string command("nvidia-cuda-mps-server\0", 23);
+  const std::string environment = "CUDA_MPS_PIPE_DIRECTORY=/pipes" + std::string(1, '\0');
+  std::ofstream(process / "cmdline") << command;
+  std::ofstream(process / "environ") << environment;
+  const UniqueFd opened(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  for (const char* file : {"cmdline", "environ"}) {
+    ASSERT_GE(inotify_add_watch(opened.get(), (process / file).c_str(), IN_OPEN), 0);
+  }
+  const auto was_opened = [&] {
+    pollfd events{opened.get(), POLLIN, 0};
+    return poll(&events, 1, 0) > 0;
+  };
+  const MpsTool tool({"nvidia-cuda-mps-control", kA, "/pipes", "/logs", false, proc.string()});
+  EXPECT_THAT(tool.FindServers(), IsEmpty());
+  EXPECT_FALSE(was_opened());
+  fs::remove(process / "ns/pid");
+  fs::create_symlink("pid:[1]", process / "ns/pid");
+  EXPECT_EQ(tool.FindServers().size(), 1U);
+  EXPECT_TRUE(was_opened());
+  fs::remove_all(proc);
 }
 
 }  // namespace

@@ -187,6 +187,30 @@ TEST_F(NvmlFaults, ACrashWhileDestroyingIsFinishedLater) {
   EXPECT_TRUE(backend_.Destroy(0, id).ok());
 }
 
+TEST_F(NvmlFaults, AGpuThatCannotBeReadIsNotTakenForOneThatHasAnotherIndexNow) {
+  const std::string second = backend_.ListGpus()->at(1).uuid;
+  JsonObject gone;
+  node_.Edit([&](Json& state) {  // the second is GPU 0 now
+    JsonArray& gpus = state.at("gpus").as_array();
+    gone = gpus.front().as_object();
+    gpus.erase(gpus.begin());
+    gpus.front().as_object()["uuid"] = second;
+  });
+  ASSERT_EQ(backend_.ListGpus()->at(0).uuid, second);
+  gone["lost"] = true;  // and what has gone comes back as that
+  node_.Edit([&](Json& state) {
+    JsonArray& gpus = state.at("gpus").as_array();
+    gpus.insert(gpus.begin(), gone);
+  });
+  const auto infos = backend_.ListGpus().value();
+  ASSERT_EQ(infos.size(), 2U);
+  EXPECT_NE(infos[0].problem, "");
+  EXPECT_EQ(infos[0].uuid, "");
+  EXPECT_EQ(infos[0].index, 0);
+  EXPECT_EQ(infos[1].uuid, second);
+  EXPECT_EQ(backend_.ListGpus()->at(0).uuid, "") << "nor later";
+}
+
 TEST_F(NvmlFaults, ALostGpuStaysListedAndHurtsOnlyItself) {
   ASSERT_TRUE(backend_.ListGpus().ok());
   node_.EditGpu(1, [](JsonObject& gpu) { gpu["lost"] = true; });
