@@ -74,6 +74,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
       {"workloads", {&Api::Workloads}},
       {"decisions", {&Api::Decisions}},
       {"quotas", {&Api::Quotas}},
+      {"pools", {&Api::Pools, true}},
       {"series", {&Api::Series}},
       {"history", {&Api::History}},
       {"jobs", {&Api::Jobs}}};
@@ -349,6 +350,11 @@ Api::Reply Api::Quotas(const ApiCall& call) {
   return AtMoment(call, [&](const State& state, Millis, NodeTexts*) {
     return QuotasJson(state, call.scope());
   });
+}
+
+Api::Reply Api::Pools(const ApiCall& call) {
+  return AtMoment(call,
+                  [](const State& state, Millis, NodeTexts*) { return PoolsJson(state); });
 }
 
 net::HttpResponse Api::Stream(const ApiCall& call) {
