@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "controllers/autoscaler.h"
-#include "controllers/relocations.h"
-#include "planning/pool_nodes.h"
+#include <utility>
 
 namespace nos::cmd {
 namespace {
@@ -18,7 +14,7 @@ std::string UntilText(Time until, Time now) {
 }
 
 struct State {
-  std::string name;   // "ready", "closed", "invalid", "failing", "unknown"
+  std::string name;   // as controllers::PoolStanding has it
   std::string until;  // of closed
   std::string why;
   std::string Text() const {
@@ -27,17 +23,10 @@ struct State {
 };
 
 State StateOf(const cluster::NodePool& pool, Time now) {
-  const cluster::Condition* ready =
-      cluster::FindCondition(pool.conditions, controllers::kPoolReady);
-  const std::string why = ready != nullptr && ready->status == "False" ? ready->message : "";
-  if (ready != nullptr && ready->status == "False" && ready->reason == "Invalid") {
-    return {"invalid", "", why};
-  }
-  if (pool.closed_until && *pool.closed_until > now) {
-    return {"closed", UntilText(*pool.closed_until, now), why};
-  }
-  if (ready == nullptr) return {"unknown", "", "no autoscaler has looked at it"};
-  return {ready->status == "False" ? "failing" : "ready", "", why};
+  controllers::PoolStanding standing = controllers::StandingOf(pool, now);
+  const bool closed = standing.state == "closed";
+  return {std::string(standing.state), closed ? UntilText(*pool.closed_until, now) : "",
+          std::move(standing.why)};
 }
 
 std::string GpuText(const cluster::PoolGpus& gpu) {
@@ -51,26 +40,14 @@ std::string ModeText(const cluster::PoolGpus& gpu) {
   return std::string(cluster::NameOf(gpu.partitioning));
 }
 
-bool IsGoing(const cluster::Node& node) {
-  return node.meta.deleted.has_value() || node.meta.annotations.contains(controllers::kRemoval);
-}
-
 }  // namespace
 
 std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
                                   const std::vector<SharedPool>& pools) {
-  std::vector<PoolCount> counts;
-  counts.reserve(pools.size());
-  for (const SharedPool& pool : pools) counts.push_back({pool, 0, 0, 0});
-  for (size_t n = 0; n < snapshot.size(); ++n) {
-    const cluster::Node& node = *snapshot.node(n).node;
-    const int pool = planning::PoolOf(node, pools);
-    if (pool >= 0) ++(IsGoing(node) ? counts[pool].going : counts[pool].nodes);
-  }
-  for (PoolCount& count : counts) {
-    count.coming = std::clamp(count.pool->wanted - count.nodes, 0, cluster::kMostPoolNodes);
-  }
-  return counts;
+  std::vector<std::shared_ptr<const cluster::Node>> nodes;
+  nodes.reserve(snapshot.size());
+  for (size_t n = 0; n < snapshot.size(); ++n) nodes.push_back(snapshot.node(n).node);
+  return controllers::CountPools(nodes, pools);
 }
 
 planning::PoolNow NowOf(const PoolCount& count, Time now) {

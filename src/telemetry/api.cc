@@ -68,16 +68,11 @@ struct Api::Route {
 
 const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
   static const std::map<std::string, Route, std::less<>> table = {
-      {"session", {&Api::Session}},
-      {"overview", {&Api::Overview, true}},
-      {"gpus", {&Api::Gpus}},
-      {"workloads", {&Api::Workloads}},
-      {"decisions", {&Api::Decisions}},
-      {"quotas", {&Api::Quotas}},
-      {"pools", {&Api::Pools, true}},
-      {"series", {&Api::Series}},
-      {"history", {&Api::History}},
-      {"jobs", {&Api::Jobs}}};
+      {"session", {&Api::Session}},     {"overview", {&Api::Overview, true}},
+      {"gpus", {&Api::Gpus}},           {"workloads", {&Api::Workloads}},
+      {"decisions", {&Api::Decisions}}, {"quotas", {&Api::Quotas}},
+      {"pools", {&Api::Pools, true}},   {"series", {&Api::Series}},
+      {"history", {&Api::History}},     {"jobs", {&Api::Jobs}}};
   return table;
 }
 
@@ -353,8 +348,7 @@ Api::Reply Api::Quotas(const ApiCall& call) {
 }
 
 Api::Reply Api::Pools(const ApiCall& call) {
-  return AtMoment(call,
-                  [](const State& state, Millis, NodeTexts*) { return PoolsJson(state); });
+  return AtMoment(call, [](const State& state, Millis, NodeTexts*) { return PoolsJson(state); });
 }
 
 net::HttpResponse Api::Stream(const ApiCall& call) {

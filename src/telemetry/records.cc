@@ -237,9 +237,9 @@ Present ReadPresent(Fields& f) {
 
 Status Interpret(Record& record) {
   static const std::map<std::string_view, Object::Kind> kObjects = {
-      {"pod", Object::Kind::kPod},     {"node", Object::Kind::kNode},
-      {"quota", Object::Kind::kQuota}, {"job", Object::Kind::kJob},
-      {"queue", Object::Kind::kQueue}, {"pool", Object::Kind::kPool},
+      {"pod", Object::Kind::kPod},          {"node", Object::Kind::kNode},
+      {"quota", Object::Kind::kQuota},      {"job", Object::Kind::kJob},
+      {"queue", Object::Kind::kQueue},      {"pool", Object::Kind::kPool},
       {"decision", Object::Kind::kDecision}};
   Fields f(record.body);
   const std::string& kind = record.kind;
