@@ -35,7 +35,7 @@ namespace nos::controllers {
 std::vector<std::string_view> CollectorKinds();
 
 struct CollectorOptions {
-  bool events = true;  // of Kubernetes, about GPUs
+  bool events = true;  // of Kubernetes, about GPUs and node pools
   WorkWatchOptions watch{};
 };
 
