@@ -41,6 +41,8 @@ namespace nos::controllers {
 
 // Conditions of a NodePool's status. Ready: False when it cannot be planned with or its
 // infrastructure does not answer (reasons Invalid, ScaleFailed, NotDelivered).
+// Whom its Events are of.
+inline constexpr const char* kAutoscalerName = "nos-autoscaler";
 inline constexpr const char* kPoolReady = "Ready";
 // Condition of a pod that waits, as of the autoscaler. True, with the reason NodesComing or Moving:
 // what for; False with a code of planning/growth.h or planner.h: why nothing is done for it.

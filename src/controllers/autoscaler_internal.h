@@ -194,7 +194,7 @@ class Autoscaler::Impl {
   std::map<std::string, Time> could_go_;            // since when, by node
   std::deque<std::pair<Time, std::string>> moved_;  // and its namespace
 
-  Telling telling_{"nos-autoscaler", 50};
+  Telling telling_{kAutoscalerName, 50};
   struct Verdict {
     WantedCondition condition;
     Time written{};

@@ -114,7 +114,8 @@ bool Collector::TakeInEvent(const View& view, const cluster::KubernetesEvent& ev
   if (!concerns.value_or(false)) return concerns.has_value();
   const bool no_pods = event.kind == "Job" && event.reason == "FailedCreate";
   if (no_pods) jobs_.SetTrouble(event.ns, event.name, event.message);
-  events_.Put(event);
+  if (!events_.Put(event)) return true;
+  if (auto decision = ScalingRecord(event)) records_.emplace_back(*std::move(decision));
   return true;
 }
 
