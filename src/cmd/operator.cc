@@ -73,7 +73,7 @@ void DescribeOperator(ConfigFields& f, Config& c) {
     DescribeDelivery(f, c.telemetry);
     f.Flag("events", c.events,
            "Tell Events of Kubernetes, too: about pods that ask for GPUs, their Jobs, nodes that "
-           "have GPUs, and quotas.");
+           "have GPUs, quotas, and node pools.");
   });
   f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "cluster/node_template.h"
-#include "controllers/autoscaler.h"
-#include "controllers/relocations.h"
-#include "planning/pool_nodes.h"
 
 namespace nos::cmd {
 namespace {
@@ -18,11 +15,8 @@ std::string UntilText(Time until, Time now) {
   return until - now < std::chrono::hours(24) ? text.substr(11, 5) + " UTC" : text;
 }
 
-constexpr const char* kUndescribed = "no template";
-
 struct State {
-  // "ready", "closed", "invalid", "no template", "failing", "unknown"
-  std::string name;
+  std::string name;   // as controllers::PoolStanding has it
   std::string until;  // of closed
   std::string why;
   std::string Text() const {
@@ -31,20 +25,10 @@ struct State {
 };
 
 State StateOf(const cluster::NodePool& pool, Time now) {
-  const cluster::Condition* ready =
-      cluster::FindCondition(pool.conditions, controllers::kPoolReady);
-  const std::string why = ready != nullptr && ready->status == "False" ? ready->message : "";
-  if (ready != nullptr && ready->status == "False" && ready->reason == "Invalid") {
-    return {"invalid", "", why};
-  }
-  if (pool.closed_until && *pool.closed_until > now) {
-    return {"closed", UntilText(*pool.closed_until, now), why};
-  }
-  if (!cluster::IsDescribed(pool)) return {kUndescribed, "", cluster::WhyNotDescribed()};
-  if (ready == nullptr) return {"unknown", "", "no autoscaler has looked at it"};
-  // There is a node now, and the autoscaler has not looked since.
-  if (ready->reason == controllers::kNoTemplate) return {"ready", "", ""};
-  return {ready->status == "False" ? "failing" : "ready", "", why};
+  controllers::PoolStanding standing = controllers::StandingOf(pool, now);
+  const bool closed = standing.state == "closed";
+  return {std::string(standing.state), closed ? UntilText(*pool.closed_until, now) : "",
+          std::move(standing.why)};
 }
 
 std::string GpuText(const cluster::PoolGpus& gpu) {
@@ -59,31 +43,19 @@ std::string ModeText(const cluster::PoolGpus& gpu) {
   return std::string(cluster::NameOf(gpu.partitioning));
 }
 
-bool IsGoing(const cluster::Node& node) {
-  return node.meta.deleted.has_value() || node.meta.annotations.contains(controllers::kRemoval);
-}
-
 }  // namespace
 
 std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
                                   const std::vector<SharedPool>& pools) {
-  std::vector<PoolCount> counts;
-  counts.reserve(pools.size());
-  for (const SharedPool& pool : pools) counts.push_back({pool, 0, 0, 0});
-  for (size_t n = 0; n < snapshot.size(); ++n) {
-    const cluster::Node& node = *snapshot.node(n).node;
-    const int pool = planning::PoolOf(node, pools);
-    if (pool >= 0) ++(IsGoing(node) ? counts[pool].going : counts[pool].nodes);
-  }
-  for (PoolCount& count : counts) {
-    count.coming = std::clamp(count.pool->wanted - count.nodes, 0, cluster::kMostPoolNodes);
-  }
-  return counts;
+  std::vector<std::shared_ptr<const cluster::Node>> nodes;
+  nodes.reserve(snapshot.size());
+  for (size_t n = 0; n < snapshot.size(); ++n) nodes.push_back(snapshot.node(n).node);
+  return controllers::CountPools(nodes, pools);
 }
 
 planning::PoolNow NowOf(const PoolCount& count, Time now) {
   const State state = StateOf(*count.pool, now);
-  const bool open = state.name == "ready" || state.name == "unknown" || state.name == kUndescribed;
+  const bool open = state.name == "ready" || state.name == "unknown" || state.name == controllers::kUndescribed;
   return {count.pool, count.nodes, count.coming, open ? "" : state.Text()};
 }
 

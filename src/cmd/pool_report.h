@@ -7,18 +7,14 @@
 
 #include "cluster/node_pool.h"
 #include "cmd/get_report.h"
+#include "controllers/pool_standing.h"
 #include "planning/growth.h"
 
 namespace nos::cmd {
 
 using SharedPool = std::shared_ptr<const cluster::NodePool>;
 
-struct PoolCount {
-  SharedPool pool;
-  int nodes = 0;   // that stay
-  int going = 0;   // on their way out: being deleted, or marked by the autoscaler
-  int coming = 0;  // asked for, by its status, and not there yet
-};
+using controllers::PoolCount;
 // By pool, in this order. A node that several pools select is the first's.
 std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
                                   const std::vector<SharedPool>& pools);

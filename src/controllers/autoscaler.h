@@ -41,6 +41,8 @@
 
 namespace nos::controllers {
 
+// Whom its Events are of.
+inline constexpr const char* kAutoscalerName = "nos-autoscaler";
 // Conditions of a NodePool's status. Ready: False when it cannot be planned with or its
 // infrastructure does not answer (reasons Invalid, NoTemplate, ScaleFailed, NotDelivered).
 inline constexpr const char* kPoolReady = "Ready";

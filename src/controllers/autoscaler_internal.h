@@ -219,7 +219,7 @@ class Autoscaler::Impl {
   // Of the last hour, by relocation and the node that pods were moved away from.
   std::map<std::pair<std::string, std::string>, Moved> moved_;
 
-  Telling telling_{"nos-autoscaler", 50};
+  Telling telling_{kAutoscalerName, 50};
   struct Verdict {
     WantedCondition condition;
     Time written{};

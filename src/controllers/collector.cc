@@ -8,6 +8,7 @@
 #include "base/millis.h"
 #include "controllers/condition.h"
 #include "controllers/plan_result.h"
+#include "controllers/pool_standing.h"
 #include "quota/balance.h"
 
 namespace nos::controllers {
@@ -66,6 +67,7 @@ bool Collector::Lead(bool leads) {
   told_all_ = false;
   watch_.reset();
   jobs_ = JobTally();
+  pools_.clear();
   early_.clear();
   return true;
 }
@@ -90,6 +92,8 @@ void Collector::TellAll(const View& view) {
   pods_.clear();
   jobs_.ClearPods();
   told_jobs_ = false;
+  told_pools_.clear();
+  pools_changed_ = true;
   nodes_.clear();
   quotas_.clear();
   on_node_.clear();
@@ -184,6 +188,7 @@ void Collector::TellPod(const cluster::Pod& pod) {
 
 void Collector::TakeInNode(const View& view, const Node& before, const Node& after) {
   const std::string& name = (after != nullptr ? after : before)->meta.name;
+  pools_changed_ |= CountsOtherwise(before.get(), after.get());
   if (after == nullptr) {
     nodes_.erase(name);
     plans_.erase(name);

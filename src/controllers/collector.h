@@ -2,12 +2,12 @@
 //
 //   Collector collector(catalogue, [&](std::vector<Json> records) { spool.Add(records); });
 //
-// Of pods, jobs, nodes and quotas it tells each again whenever something of it has changed that a
-// record shows, and once everything when it begins to lead: then, too, who all is there, so that
-// what vanished while nobody told is not believed in for ever. Decisions it reads off what they
-// leave in the cluster, whoever made them: plans off the nodes' annotations, evictions by
-// schedulers off the pods' conditions. Jobs, Kueue's queues and Workloads, and Events it watches
-// itself (Follow).
+// Of pods, jobs, nodes, quotas and node pools it tells each again whenever something of it has
+// changed that a record shows, and once everything when it begins to lead: then, too, who all is
+// there, so that what vanished while nobody told is not believed in for ever. Decisions it reads
+// off what they leave in the cluster, whoever made them: plans off the nodes' annotations,
+// evictions by schedulers off the pods' conditions. Jobs, Kueue's queues and Workloads, node pools,
+// and Events it watches itself (Follow).
 //
 // It writes nothing into the cluster. One owner thread.
 #pragma once
@@ -35,7 +35,7 @@ namespace nos::controllers {
 std::vector<std::string_view> CollectorKinds();
 
 struct CollectorOptions {
-  bool events = true;  // of Kubernetes, about GPUs
+  bool events = true;  // of Kubernetes, about GPUs and node pools
   WorkWatchOptions watch{};
 };
 
@@ -54,8 +54,8 @@ class Collector final : public Reconciler {
   // Key: kClusterKey. Needs View::changes, and CollectorKinds around.
   Outcome Reconcile(const std::string& key, const View& view, kube::Client& client,
                     const Clock& clock) override;
-  // Takes what has come of Jobs, queues and Events, and tells it. To be called again and again,
-  // with the view that Reconcile gets; does nothing before that has told everything.
+  // Takes what has come of Jobs, queues, node pools and Events, and tells it. To be called again
+  // and again, with the view that Reconcile gets; does nothing before that has told everything.
   void Follow(const View& view, kube::Client& client, const Clock& clock);
   // Events that were not told since the start: there were too many at once.
   uint64_t events_dropped() const { return events_.dropped(); }
@@ -93,6 +93,7 @@ class Collector final : public Reconciler {
   void TellPod(const cluster::Pod& pod);
   void TellNode(const View& view, const std::string& name);
   void TellQuotas();
+  void TellPools(const View& view);
   void TellPlan(const Node& before, const cluster::Node& after);
   void TellServed(const cluster::Pod& pod);
   void TellEviction(const cluster::Pod& pod);
@@ -105,7 +106,7 @@ class Collector final : public Reconciler {
   const Report report_;
   const CollectorOptions options_;
   bool leads_ = false, told_all_ = false;
-  bool told_jobs_ = false;  // which jobs and queues there are
+  bool told_jobs_ = false;  // which jobs, queues and pools there are
   Time all_told_at_{};
   Time now_{};
   std::vector<Json> records_;
@@ -114,6 +115,12 @@ class Collector final : public Reconciler {
   std::map<std::string, Known> pods_;                         // by uid
   JobTally jobs_;
   EventTally events_;
+  // By name, as they are and as they were told; whether that may be otherwise now, and when at the
+  // latest.
+  std::map<std::string, std::shared_ptr<const cluster::NodePool>> pools_;
+  std::map<std::string, std::string> told_pools_;
+  bool pools_changed_ = false;
+  Time pools_due_ = Time::max();
   std::deque<std::pair<Time, cluster::KubernetesEvent>> early_;  // and when they came
   const View* following_ = nullptr;                              // while the watch is pumped
   std::map<std::string, std::string> nodes_, quotas_;            // what was told, by name and id

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,12 +23,17 @@
 
 namespace nos::controllers {
 
+// The decision that an Event of the autoscaler tells of, as a record with its time: "scale" or
+// "move". Nothing: it is no such Event.
+std::optional<JsonObject> ScalingRecord(const cluster::KubernetesEvent& event);
+
 class EventTally {
  public:
   static constexpr size_t kMostWaiting = 2000, kMostKnown = 20'000;
   static constexpr double kPerSecond = 20, kBurst = 200;
 
-  void Put(const cluster::KubernetesEvent& event);
+  // Whether it is to be told.
+  bool Put(const cluster::KubernetesEvent& event);
   // What may be told now, the first that came first.
   std::vector<JsonObject> Take(Time now);
   // Since the start.

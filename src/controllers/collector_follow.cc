@@ -1,9 +1,10 @@
-// What the collector tells beside pods, nodes and quotas: what objects say of jobs, queues, and
-// Events.
+// What the collector tells beside pods, nodes and quotas: what objects say of jobs, queues, node
+// pools, and Events.
 #include <algorithm>
 #include <utility>
 
 #include "controllers/collector.h"
+#include "controllers/pool_standing.h"
 
 namespace nos::controllers {
 namespace {
@@ -31,7 +32,17 @@ WorkSink Collector::Sink() {
   sink.take_job = [this](const cluster::Job& job) { return jobs_.Put(job); };
   sink.take_workload = [this](const cluster::KueueWorkload& work) { return jobs_.Put(work); };
   sink.take_queue = [this](const cluster::KueueQueue& queue) { return jobs_.Put(queue); };
+  sink.take_pool = [this](const cluster::NodePool& pool) {
+    pools_[pool.meta.name] = std::make_shared<const cluster::NodePool>(pool);
+    pools_changed_ = true;
+    return true;
+  };
   sink.gone = [this](std::string_view kind, std::string_view ns, std::string_view name) {
+    if (kind == cluster::kNodePool) {
+      pools_.erase(std::string(name));
+      pools_changed_ = true;
+      return;
+    }
     jobs_.RemovePart(kind, ns, name);
   };
   if (!options_.events) return sink;
@@ -52,12 +63,34 @@ void Collector::Follow(const View& view, kube::Client& client, const Clock& cloc
   std::erase_if(early_, [&](const auto& early) {
     return TakeInEvent(view, early.second) || now_ - early.first > kPatience;
   });
+  if (pools_changed_ || now_ >= pools_due_) TellPools(view);
   for (JsonObject& record : events_.Take(now_)) records_.emplace_back(std::move(record));
   TellChanges();
 }
 
-// Those that are about GPUs: of pods that ask for them and nodes that have them, of quotas, and of
-// Jobs that are told of.
+// With how many nodes each has: a matter of all of them together.
+void Collector::TellPools(const View& view) {
+  pools_changed_ = false;
+  pools_due_ = Time::max();
+  std::vector<std::shared_ptr<const cluster::NodePool>> pools;
+  for (const auto& [name, pool] : pools_) {
+    pools.push_back(pool);
+    const bool opens = pool->closed_until && *pool->closed_until > now_;
+    if (opens) pools_due_ = std::min(pools_due_, *pool->closed_until);
+  }
+  const auto nodes = view.nodes.Snapshot();
+  for (const PoolCount& count : CountPools(*nodes, pools)) {
+    TellNew(told_pools_[count.pool->meta.name], PoolRecord(count, now_));
+  }
+  std::erase_if(told_pools_, [&](const auto& told) {
+    if (pools_.contains(told.first)) return false;
+    TellRemoved("pool", told.first);
+    return true;
+  });
+}
+
+// Those that are about GPUs: of pods that ask for them and nodes that have them, of quotas, of
+// Jobs that are told of, and of node pools (others have a kind of that name, too).
 std::optional<bool> Collector::Concerns(const View& view,
                                         const cluster::KubernetesEvent& event) const {
   if (event.kind == "Pod") {
@@ -72,6 +105,7 @@ std::optional<bool> Collector::Concerns(const View& view,
     if (jobs_.Knows(event.ns, event.name)) return true;
     return event.type == "Warning" ? std::optional<bool>() : false;  // most are of other Jobs
   }
+  if (event.kind == cluster::kNodePool) return pools_.contains(event.name);
   return event.kind == cluster::kElasticQuota || event.kind == cluster::kCompositeQuota;
 }
 
@@ -80,7 +114,8 @@ bool Collector::TakeInEvent(const View& view, const cluster::KubernetesEvent& ev
   if (!concerns.value_or(false)) return concerns.has_value();
   const bool no_pods = event.kind == "Job" && event.reason == "FailedCreate";
   if (no_pods) jobs_.SetTrouble(event.ns, event.name, event.message);
-  events_.Put(event);
+  if (!events_.Put(event)) return true;
+  if (auto decision = ScalingRecord(event)) records_.emplace_back(*std::move(decision));
   return true;
 }
 
@@ -94,6 +129,9 @@ void Collector::TellChanges() {
   if (!told_jobs_ && settled) {
     TellPresent("job", jobs_.Ids("job"));
     TellPresent("queue", jobs_.Ids("queue"));
+    JsonArray pools;
+    for (const auto& [name, pool] : pools_) pools.emplace_back(name);
+    TellPresent("pool", std::move(pools));
     told_jobs_ = true;
   }
   if (!records_.empty()) report_(std::exchange(records_, {}));

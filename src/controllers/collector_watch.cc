@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "controllers/pool_standing.h"
 #include "kube/reflector.h"
 
 namespace nos::controllers {
@@ -136,6 +137,10 @@ WorkWatch::WorkWatch(WorkSink sink, WorkWatchOptions options)
     : sink_(std::move(sink)), options_(std::move(options)) {
   always_.push_back(
       Follow({"batch", "v1", "jobs", "Job"}, cluster::ReadJob, "Job", sink_.take_job));
+  always_.push_back(
+      Follow({std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
+              std::string(cluster::kNodePools), std::string(cluster::kNodePool), false},
+             ReadPoolToTell, cluster::kNodePool, sink_.take_pool));
   if (!sink_.take_event) return;
   always_.push_back(Follow(kube::kEvents, cluster::ReadEvent, "Event",
                            [this](const cluster::KubernetesEvent& event) {

@@ -1,7 +1,7 @@
 // Watches what the collector tells of beside pods, nodes and quotas, and what nothing depends on:
-// Jobs, Kueue's queues and Workloads, Events. What an API server does not serve or does not permit
-// is not there: that it is not permitted is logged once. Objects are read as they pass by and not
-// kept here.
+// Jobs, node pools, Kueue's queues and Workloads, Events. What an API server does not serve or does
+// not permit is not there: that it is not permitted is logged once. Objects are read as they pass
+// by and not kept here.
 //
 //   WorkWatch watch({.take_job = [&](const cluster::Job& job) { return jobs.Put(job); }, ...}, {});
 //   watch.Pump(client, now);
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/node_pool.h"
 #include "cluster/work.h"
 #include "kube/client.h"
 
@@ -27,9 +28,10 @@ struct WorkSink {
   std::function<bool(const cluster::Job&)> take_job;
   std::function<bool(const cluster::KueueWorkload&)> take_workload;
   std::function<bool(const cluster::KueueQueue&)> take_queue;
+  std::function<bool(const cluster::NodePool&)> take_pool;
   // Events are not told to be gone: they are forgotten after an hour. Null: none are watched.
   std::function<void(const cluster::KubernetesEvent&)> take_event;
-  // `kind`: "Job", "Workload" or "Queue".
+  // `kind`: "Job", "Workload", "Queue" or "NodePool".
   std::function<void(std::string_view kind, std::string_view ns, std::string_view name)> gone;
 };
 

@@ -68,15 +68,11 @@ struct Api::Route {
 
 const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
   static const std::map<std::string, Route, std::less<>> table = {
-      {"session", {&Api::Session}},
-      {"overview", {&Api::Overview, true}},
-      {"gpus", {&Api::Gpus}},
-      {"workloads", {&Api::Workloads}},
-      {"decisions", {&Api::Decisions}},
-      {"quotas", {&Api::Quotas}},
-      {"series", {&Api::Series}},
-      {"history", {&Api::History}},
-      {"jobs", {&Api::Jobs}}};
+      {"session", {&Api::Session}},     {"overview", {&Api::Overview, true}},
+      {"gpus", {&Api::Gpus}},           {"workloads", {&Api::Workloads}},
+      {"decisions", {&Api::Decisions}}, {"quotas", {&Api::Quotas}},
+      {"pools", {&Api::Pools, true}},   {"series", {&Api::Series}},
+      {"history", {&Api::History}},     {"jobs", {&Api::Jobs}}};
   return table;
 }
 
@@ -349,6 +345,10 @@ Api::Reply Api::Quotas(const ApiCall& call) {
   return AtMoment(call, [&](const State& state, Millis, NodeTexts*) {
     return QuotasJson(state, call.scope());
   });
+}
+
+Api::Reply Api::Pools(const ApiCall& call) {
+  return AtMoment(call, [](const State& state, Millis, NodeTexts*) { return PoolsJson(state); });
 }
 
 net::HttpResponse Api::Stream(const ApiCall& call) {

@@ -104,6 +104,7 @@ class Api {
   Reply Decisions(const ApiCall& call);
   Reply Jobs(const ApiCall& call);
   Reply Quotas(const ApiCall& call);
+  Reply Pools(const ApiCall& call);
   Reply History(const ApiCall& call);
   Reply Series(const ApiCall& call);
   Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,

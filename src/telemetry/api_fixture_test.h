@@ -36,6 +36,20 @@ class ApiTest : public RecorderFixture {
     ingest_.reset();
     RecorderFixture::TearDown();
   }
+  static Json PoolRecord(Millis at, int nodes) {
+    return {{"kind", "pool"},
+            {"at", at},
+            {"id", "a100"},
+            {"name", "a100"},
+            {"gpu", {{"model", "A100-40GB"}, {"count", 8}, {"partitioning", "mig"}}},
+            {"nodes", nodes},
+            {"coming", 1},
+            {"going", 0},
+            {"max", 4},
+            {"price", 12.25},
+            {"state", "ready"},
+            {"why", ""}};
+  }
   // A cluster with something of everything.
   void Fill() {
     JsonArray records;
@@ -61,6 +75,7 @@ class ApiTest : public RecorderFixture {
                        {"name", "q"},
                        {"namespaces", {"team-0"}},
                        {"resources", {{"nvidia.com/gpu-memory", {{"min", 10}, {"used", 5}}}}}});
+    records.push_back(PoolRecord(kReportStart, 3));
     for (const char* state : {"planned", "applied"}) {
       records.push_back({{"kind", "decision"},
                          {"at", kReportStart},

@@ -14,8 +14,9 @@ namespace {
 
 constexpr Millis kFarAway = 9'999'999'999'999;
 constexpr int64_t kMostHistory = 10'000, kMostDecisions = 1000;
-constexpr std::array<std::string_view, 11> kKinds = {
-    "decision", "event", "gap", "job", "layout", "node", "pod", "queue", "quota", "removed", "xid"};
+constexpr std::array<std::string_view, 12> kKinds = {"decision", "event", "gap",     "job",
+                                                     "layout",   "node",  "pod",     "pool",
+                                                     "queue",    "quota", "removed", "xid"};
 // What those get who see some namespaces only: the rest is about the whole cluster.
 constexpr std::array<std::string_view, 6> kKindsOfNamespaces = {"decision", "event", "job",
                                                                 "pod",      "queue", "quota"};

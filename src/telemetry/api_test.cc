@@ -81,6 +81,7 @@ TEST_F(ApiTest, AnswersAreAsTheDocumentSays) {
       {"/api/v1/decisions", ""},
       {"/api/v1/quotas", ""},
       {"/api/v1/jobs", ""},
+      {"/api/v1/pools", ""},
       {"/api/v1/series", "/api/v1/series?metric=allocated&from=1763760000000&to=1763760060000"},
       {"/api/v1/history", ""}};
   for (const auto& [path, target] : targets) {
@@ -134,6 +135,7 @@ TEST_F(ApiTest, ReadersOfANamespaceSeeNoOther) {
   EXPECT_NE(Ask("/api/v1/gpus").body.find("pod-0-0-1"), std::string::npos);
   EXPECT_NE(Ask("/api/v1/history").body.find("FailedScheduling"), std::string::npos);
   Get("/api/v1/overview", 403);
+  Get("/api/v1/pools", 403);
   Get("/api/v1/workloads/team-0/pod-0-0-0", 403);
   Get("/api/v1/series?metric=utilization&subject=pod/team-0/pod-0-0-0", 403);
   Get("/api/v1/series?metric=power&subject=gpu/" + GpuName(0, 0), 403);

@@ -296,7 +296,7 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
       SqliteStatement late,
       db->Prepare(
           "SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
-          "id > ? AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
+          "id > ? AND kind IN ('layout','node','pod','quota','job','queue','pool','removed','gone') "
           "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
   NOS_RETURN_IF_ERROR(ApplySince(*db, cluster, base, at, state));
@@ -308,7 +308,7 @@ Status Archive::ApplySince(Sqlite& db, int64_t cluster, Millis after, Millis at,
   NOS_ASSIGN(
       SqliteStatement since,
       db.Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
-                 "AND kind IN ('layout','node','pod','quota','job','queue','removed','gone') "
+                 "AND kind IN ('layout','node','pod','quota','job','queue','pool','removed','gone') "
                  "ORDER BY at, id"));
   const auto apply = [&](SqliteRow& row) {
     const Status applied = ApplyBody(state, ReadEventBody(row.Text(0)));

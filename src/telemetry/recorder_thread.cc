@@ -36,7 +36,8 @@ bool TellsOfThings(const Record& record) {
 bool MakesSeries(const State::Effects& effects) {
   return std::ranges::any_of(effects.changes, [](const State::Change& change) {
     if (change.kind == "removed") {
-      return !change.object.starts_with("job/") && !change.object.starts_with("queue/");
+      return !change.object.starts_with("job/") && !change.object.starts_with("queue/") &&
+             !change.object.starts_with("pool/");
     }
     return change.kind == "layout" || change.kind == "node" || change.kind == "pod" ||
            change.kind == "quota";

@@ -184,8 +184,10 @@ Object ReadObject(Fields& f, Object::Kind kind) {
     object.key = fmt::format("{}/{}/{}", type, ns, f.Name("name"));
   } else {
     object.key = f.Name("id");
+    const bool of_namespace = kind == Object::Kind::kJob || kind == Object::Kind::kQueue;
     // A ClusterQueue has none.
-    if (kind != Object::Kind::kDecision) f.Name("namespace", kind == Object::Kind::kJob);
+    if (of_namespace) f.Name("namespace", kind == Object::Kind::kJob);
+    if (kind == Object::Kind::kPool) f.Name("name");
   }
   return object;
 }
@@ -235,9 +237,10 @@ Present ReadPresent(Fields& f) {
 
 Status Interpret(Record& record) {
   static const std::map<std::string_view, Object::Kind> kObjects = {
-      {"pod", Object::Kind::kPod},     {"node", Object::Kind::kNode},
-      {"quota", Object::Kind::kQuota}, {"job", Object::Kind::kJob},
-      {"queue", Object::Kind::kQueue}, {"decision", Object::Kind::kDecision}};
+      {"pod", Object::Kind::kPod},          {"node", Object::Kind::kNode},
+      {"quota", Object::Kind::kQuota},      {"job", Object::Kind::kJob},
+      {"queue", Object::Kind::kQueue},      {"pool", Object::Kind::kPool},
+      {"decision", Object::Kind::kDecision}};
   Fields f(record.body);
   const std::string& kind = record.kind;
   if (kind == "gpu") {

@@ -69,9 +69,9 @@ struct Readings {
   Json processes;   // an array; null: nothing
 };
 
-// A thing that is, until it is said to be otherwise: a pod, a node, a quota, a job, a decision.
+// A thing that is, until it is said to be otherwise: a pod, a node, a quota, a pool, a decision.
 struct Object {
-  enum class Kind { kPod, kNode, kQuota, kJob, kQueue, kDecision };
+  enum class Kind { kPod, kNode, kQuota, kJob, kQueue, kPool, kDecision };
   Kind kind = Kind::kPod;
   std::string key;  // pod: uid; node: name; quota: type/namespace/name; others: id
 };
@@ -82,13 +82,13 @@ struct Happening {
 };
 
 struct Removed {
-  // "pod", "node", "quota", "job", "queue", "gpu", and the key of the Object
+  // "pod", "node", "quota", "job", "queue", "pool", "gpu", and the key of the Object
   std::string what, key;
 };
 
 // All that there are of one kind: the others that are known are there no more.
 struct Present {
-  std::string what;  // "pod", "node", "quota", "job", "queue"
+  std::string what;  // "pod", "node", "quota", "job", "queue", "pool"
   std::set<std::string> keys;
 };
 

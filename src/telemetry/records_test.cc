@@ -55,6 +55,21 @@ TEST(EnvelopeTest, WhatIsNoEnvelopeIsRefused) {
   EXPECT_FALSE(ReadEnvelope("", 0).ok());
 }
 
+TEST(RecordsTest, APoolHasANameAndNoNamespace) {
+  Json pool{{"kind", "pool"}, {"at", kReportStart}, {"id", "a100"}, {"name", "a100"}};
+  const auto read = ReadRecord(pool);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(std::get<Object>(read->what).kind, Object::Kind::kPool);
+  EXPECT_EQ(std::get<Object>(read->what).key, "a100");
+  for (const char* key : {"id", "name"}) {
+    for (const Json& wrong : {Json(7), Json(""), Json(std::string(1000, 'x')), Json(nullptr)}) {
+      Json bad = pool;
+      bad.get_object()[key] = wrong;
+      EXPECT_EQ(ReadRecord(bad).status().code(), Code::kInvalid) << key << WriteJson(wrong);
+    }
+  }
+}
+
 TEST(RecordsTest, ALayoutIsWrittenAsItIsRead) {
   const Json report = NodeReport({1, 2, 7}, 0, kReportStart, 1);
   const auto envelope = Read(report);

@@ -133,6 +133,9 @@ State::Effects State::Apply(const Record& record, std::string_view source) {
       case Object::Kind::kQueue:
         if (ApplyThing(record, *object, queues_, effects)) ++version_;
         break;
+      case Object::Kind::kPool:
+        if (ApplyThing(record, *object, pools_, effects)) pools_version_ = ++version_;
+        break;
       case Object::Kind::kDecision: {
         Json decision = DecisionOf(record, object->key);
         effects.changes.push_back({record.at, record.kind, object->key, decision});
@@ -149,7 +152,7 @@ bool State::Recall(const Json& record) {
     durations_.Read(record);
   } else if (Gone::IsRecord(record)) {
     gone_.Read(record);
-    for (const char* what : {"pod", "node", "quota", "job", "queue"}) {
+    for (const char* what : {"pod", "node", "quota", "job", "queue", "pool"}) {
       Confirm(what, gone_.ListedAt(what));
     }
   } else {
@@ -175,7 +178,7 @@ void State::NotAfter(Millis now) {
     cap_body(pod.body, pod.at);
     cap(pod.at);
   }
-  for (Things* things : {&quotas_, &jobs_, &queues_}) {
+  for (Things* things : {&quotas_, &jobs_, &queues_, &pools_}) {
     for (auto& [key, thing] : *things) cap_body(thing.body, IntegerOr(thing.body, "at", 0));
   }
   for (auto& [subject, latest] : latest_) cap(latest.at);

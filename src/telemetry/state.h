@@ -1,5 +1,5 @@
 // One cluster as it is by what has been reported: layouts, latest measurements, pods, nodes,
-// quotas.
+// quotas, node pools.
 //
 //   State state;
 //   State::Effects effects = state.Apply(record, "node/gpu-17");  // effects.changes: write them
@@ -61,7 +61,7 @@ struct Node {
   uint64_t version = 0;  // of the state when anything about it changed last
 };
 
-// A quota, a job, a queue.
+// A quota, a job, a queue, a node pool.
 struct Thing {
   Json body;            // the record
   bool retold = false;  // as Pod's
@@ -119,6 +119,7 @@ class State {
   // Goes up with every change.
   uint64_t version() const { return version_; }
   uint64_t quotas_version() const { return quotas_version_; }
+  uint64_t pools_version() const { return pools_version_; }
   // The last pods that went (uid), and the last decisions, with the version that they came with.
   template <typename T>
   using Recent = std::deque<std::pair<uint64_t, T>>;
@@ -137,6 +138,7 @@ class State {
   const Things& quotas() const { return quotas_; }  // by type/ns/name
   const Things& jobs() const { return jobs_; }      // by id
   const Things& queues() const { return queues_; }  // by id
+  const Things& pools() const { return pools_; }    // by id
   // How long pods that are alike (RunsKeys) ran until they ended, and how long they waited.
   const Durations& durations() const { return durations_; }
   const Gone& gone() const { return gone_; }
@@ -154,7 +156,7 @@ class State {
   // How many things there are (what Records would give).
   size_t size() const {
     return nodes_.size() * 2 + gone_nodes_.size() + pods_.size() + quotas_.size() + jobs_.size() +
-           queues_.size();
+           queues_.size() + pools_.size();
   }
 
  private:
@@ -179,7 +181,7 @@ class State {
   void KeepForReturn(const Record& record, const Layout& layout, Effects& effects);
   void Touch(const std::string& node);
 
-  uint64_t version_ = 0, quotas_version_ = 0;
+  uint64_t version_ = 0, quotas_version_ = 0, pools_version_ = 0;
   Recent<RemovedPod> removed_pods_;
   Recent<Json> decisions_;
   Millis now_ = 0;
@@ -194,7 +196,7 @@ class State {
   };
   std::map<std::string, GoneNode> gone_nodes_;
   std::map<std::string, Pod> pods_;
-  Things quotas_, jobs_, queues_;
+  Things quotas_, jobs_, queues_, pools_;
   Durations durations_;
   Gone gone_;                                            // not nodes' removals: gone_nodes_
   std::unordered_map<std::string, std::string> uid_of_;  // by ns/name

@@ -1,4 +1,4 @@
-// The things that there are: nodes, quotas, jobs, queues; and what is there no more.
+// The things that there are: nodes, quotas, jobs, queues, pools; and what is there no more.
 #include <algorithm>
 #include <utility>
 
@@ -154,7 +154,10 @@ bool State::ApplyThing(const Record& record, const Object& object, Things& thing
 }
 
 State::Things* State::ThingsOf(std::string_view what) {
-  return what == "quota" ? &quotas_ : what == "job" ? &jobs_ : what == "queue" ? &queues_ : nullptr;
+  if (what == "quota") return &quotas_;
+  if (what == "job") return &jobs_;
+  if (what == "queue") return &queues_;
+  return what == "pool" ? &pools_ : nullptr;
 }
 
 void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& effects) {
@@ -182,6 +185,7 @@ void State::ApplyRemoved(const Record& record, const Removed& removed, Effects& 
     gone_.Remove(removed.what, removed.key, record.at);
     ++version_;
     if (things == &quotas_) quotas_version_ = version_;
+    if (things == &pools_) pools_version_ = version_;
   } else if (removed.what == "gpu") {
     latest_.erase("gpu/" + removed.key);
   }

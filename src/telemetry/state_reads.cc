@@ -66,7 +66,7 @@ std::vector<Json> State::Records() const {
     if (gone.layout_at >= 0) records.push_back(LayoutRecord(gone.layout_at, gone.layout));
   }
   for (const auto& [uid, pod] : pods_) records.push_back(pod.body);
-  for (const Things* things : {&quotas_, &jobs_, &queues_}) {
+  for (const Things* things : {&quotas_, &jobs_, &queues_, &pools_}) {
     for (const auto& [key, thing] : *things) records.push_back(thing.body);
   }
   return records;

@@ -281,7 +281,7 @@ TEST_F(StateTest, WhatIsGoneDoesNotComeBackByLateWords) {
   const auto pod = [](const std::string& name, Millis at) {
     return PodRecord(kReportStart + at, "a", name, "running", "nvidia.com/mig-1g.5gb");
   };
-  for (const char* what : {"pod", "node", "quota", "job", "queue"}) {
+  for (const char* what : {"pod", "node", "quota", "job", "queue", "pool"}) {
     Tell({{"kind", "present"}, {"at", kReportStart + 100}, {"what", what}, {"ids", JsonArray()}});
   }
   const auto is_late = [&](Json record) {
@@ -294,19 +294,21 @@ TEST_F(StateTest, WhatIsGoneDoesNotComeBackByLateWords) {
     EXPECT_EQ(changes[1 - told].at, kReportStart + 100);
   };
   is_late(pod("p", 50));
-  for (const char* kind : {"node", "quota", "job", "queue"}) is_late(of(kind, "x", 50));
+  const auto kinds = {"node", "quota", "job", "queue", "pool"};
+  for (const char* kind : kinds) is_late(of(kind, "x", 50));
   is_late(LayoutRecord(kReportStart + 50, {"other", "mig", {}}));
   EXPECT_EQ(state_.FindPod("a", "p"), nullptr);
   EXPECT_TRUE(state_.nodes().empty());
   EXPECT_TRUE(state_.quotas().empty());
   EXPECT_TRUE(state_.jobs().empty());
   EXPECT_TRUE(state_.queues().empty());
+  EXPECT_TRUE(state_.pools().empty());
   // What is told of a time after that is there.
   Tell(pod("p", 100));
-  for (const char* kind : {"node", "quota", "job", "queue"}) Tell(of(kind, "x", 100));
+  for (const char* kind : kinds) Tell(of(kind, "x", 100));
   EXPECT_EQ(state_.pods().size() + state_.nodes().size() + state_.quotas().size() +
-                state_.jobs().size() + state_.queues().size(),
-            5u);
+                state_.jobs().size() + state_.queues().size() + state_.pools().size(),
+            6u);
   // So it is with what was removed one by one.
   const std::string uid = state_.pods().begin()->first;
   Tell({{"kind", "removed"}, {"at", kReportStart + 200}, {"what", "pod"}, {"id", uid}});

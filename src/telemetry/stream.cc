@@ -107,6 +107,9 @@ class Stream final : public net::BodyStream {
     if (state.quotas_version() > since) {
       AppendEvent("quotas", "", QuotasJson(state, scope_), out);
     }
+    if (reader_.may_all && state.pools_version() > since) {
+      AppendEvent("pools", "", PoolsJson(state), out);
+    }
     if (reader_.may_all) {
       for (const auto& [version, decision] : state.decisions()) {
         if (version > since) AppendEvent("decision", "", WriteJson(decision), out);

@@ -380,4 +380,12 @@ std::string QuotasJson(const State& state, const Scope& scope) {
   return std::move(json.text());
 }
 
+std::string PoolsJson(const State& state) {
+  JsonText json;
+  json.Begin('{').Key("pools").Begin('[');
+  for (const auto& [id, pool] : state.pools()) json.Value(pool.body);
+  json.End(']').End('}');
+  return std::move(json.text());
+}
+
 }  // namespace nos::telemetry

@@ -85,6 +85,8 @@ void AppendPod(const State& state, const Pod& pod, JsonText& json);
 // At most so many jobs, those that have not ended first, then the youngest; all queues.
 std::string JobsJson(const State& state, const Scope& scope, size_t most);
 std::string QuotasJson(const State& state, const Scope& scope);
+// Of the whole cluster: for who may see everything.
+std::string PoolsJson(const State& state);
 bool QuotaIsIn(const Json& quota, const Scope& scope);
 
 }  // namespace nos::telemetry

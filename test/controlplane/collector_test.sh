@@ -188,7 +188,8 @@ shows '"workloads":{"pending":1,"reserving":0,"admitted":0},"active":true,"why":
 shows '"active":false,"why":"no flavor"' jobs
 
 say "what the chart permits is what was used, and enough"
-for what in 'list jobs' 'watch jobs' 'list events' 'watch events' 'list workloads' 'watch localqueues' 'list clusterqueues'; do
+for what in 'list jobs' 'watch jobs' 'list events' 'watch events' 'list workloads' 'watch localqueues' 'list clusterqueues' \
+  'list nodepools'; do
   granted clusterrole/nos-operator | grep -qx "$what" || fail "the chart does not permit: $what"
   used nos-operator | grep -qx "$what" || fail "never used: $what"
 done

@@ -16,6 +16,7 @@ const views: Record<Page, React.LazyExoticComponent<() => ReactNode>> = {
   workloads: lazy(() => import("./pages/workloads")),
   decisions: lazy(() => import("./pages/decisions")),
   quotas: lazy(() => import("./pages/quotas")),
+  pools: lazy(() => import("./pages/pools")),
   "what-if": lazy(() => import("./pages/whatif")),
 };
 

@@ -6,6 +6,7 @@ import type {
   Jobs,
   Overview,
   PodDetail,
+  Pool,
   Quota,
   SeriesAnswer,
   Session,
@@ -147,6 +148,8 @@ export const api = {
   ) => get<{ decisions: Decision[] }>("decisions", { cluster, ...query }, signal),
   quotas: (cluster: string, at?: number, signal?: AbortSignal) =>
     get<{ quotas: Quota[] }>("quotas", { cluster, at }, signal),
+  pools: (cluster: string, at?: number, signal?: AbortSignal) =>
+    get<{ pools: Pool[] }>("pools", { cluster, at }, signal),
   series: (cluster: string, query: SeriesQuery, signal?: AbortSignal) =>
     get<SeriesAnswer>("series", { cluster, ...query }, signal),
   /** The newest first; `next` goes on with what was before. */

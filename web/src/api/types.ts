@@ -252,6 +252,28 @@ export interface Quota {
   resources: Record<string, QuotaAmounts>;
 }
 
+export interface Pool {
+  id: string;
+  name: string;
+  /** Of one node; `count` 0: none. */
+  gpu?: { model?: string; product?: string; count?: number; partitioning?: "none" | "mig" | "mps" | "hybrid" };
+  /** That stay; on their way out are others. */
+  nodes?: number;
+  coming?: number;
+  going?: number;
+  wanted?: number;
+  min?: number;
+  max?: number;
+  /** Of a node for an hour, in any currency; 0: not told. */
+  price?: number;
+  /** Times in a row that nodes did not come. */
+  failures?: number;
+  state?: "ready" | "closed" | "failing" | "invalid" | "no template" | "unknown";
+  /** Of a closed one. */
+  closed_until?: number;
+  why?: string;
+}
+
 export interface Series {
   subject: string | Record<string, string>;
   at: number[];

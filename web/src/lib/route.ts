@@ -2,7 +2,7 @@
 // work behind any path. "#/map?at=1763760000000&by=team".
 import { useSyncExternalStore } from "react";
 
-export const pages = ["overview", "map", "workloads", "decisions", "quotas", "what-if"] as const;
+export const pages = ["overview", "map", "workloads", "decisions", "quotas", "pools", "what-if"] as const;
 export type Page = (typeof pages)[number];
 
 export interface Route {

@@ -17,6 +17,7 @@ export const titles: Record<Page, string> = {
   workloads: "Workloads",
   decisions: "Decisions",
   quotas: "Quotas",
+  pools: "Pools",
   "what-if": "What if",
 };
 
@@ -118,7 +119,7 @@ function Where({ page }: { page: Page }): ReactNode {
           onChange={(ns) => setParams({ ns })}
         />
       )}
-      {page !== "what-if" && page !== "workloads" && <RangeChoice />}
+      {page !== "what-if" && page !== "workloads" && page !== "pools" && <RangeChoice />}
     </>
   );
 }

@@ -91,6 +91,7 @@ describe.skipIf(unable || realUrl)("live", () => {
       ["workloads", "No workload asks for a GPU"],
       ["decisions", "Nothing was decided"],
       ["quotas", "There are no quotas"],
+      ["pools", "There are no node pools"],
     ]) {
       const { page, problems, close } = await open(its.browser, `${its.server.url}#/${name}`);
       await page.getByText(words ?? "").waitFor();

@@ -9,6 +9,7 @@ const pages = [
   ["workloads", "Workloads"],
   ["decisions", "Decisions"],
   ["quotas", "Quotas"],
+  ["pools", "Pools"],
   ["what-if", "What if"],
 ] as const;
 
@@ -44,7 +45,7 @@ describe.skipIf(unable)("pages", () => {
     const { page, problems, close } = await open(its.browser, its.server.url);
     await heading(page, "Overview");
     const navigation = page.getByRole("navigation", { name: "Pages" });
-    for (const title of ["GPU map", "Workloads", "Decisions", "Quotas", "What if", "Overview"]) {
+    for (const title of ["GPU map", "Workloads", "Decisions", "Quotas", "Pools", "What if", "Overview"]) {
       await navigation.getByRole("link", { name: title, exact: true }).focus();
       await page.keyboard.press("Enter");
       await heading(page, title);

@@ -1,6 +1,6 @@
 // Workloads, decisions and what-if; and names that mean harm.
 import { describe, expect, it } from "vitest";
-import type { Gpus, Jobs, Overview, Pod, Workloads } from "../../src/api/types";
+import type { Gpus, Jobs, Overview, Pod, Pool, Workloads } from "../../src/api/types";
 import { expectAccessible, hash, open, picture, realUrl, settled, unable, useBrowser } from "./browser";
 
 describe.skipIf(unable)("workloads and decisions", () => {
@@ -164,6 +164,9 @@ describe.skipIf(unable)("workloads and decisions", () => {
       for (const job of data.jobs) Object.assign(job, { name: evil, why: evil, queue: evil, type: evil });
       for (const queue of data.queues) Object.assign(queue, { name: evil, cluster_queue: evil, active: false, why: evil });
     });
+    await harm("**/api/v1/pools?*", (data: { pools: Pool[] }) => {
+      for (const pool of data.pools) Object.assign(pool, { name: `${evil}${pool.name}`, why: evil, gpu: { model: evil, count: 8, partitioning: evil } });
+    });
     await harm("**/api/v1/overview?*", (data: Overview) => data.models.forEach((each) => (each.product = evil.repeat(20))));
     await harm("**/api/v1/gpus?*", (data: Gpus) => {
       for (const node of data.nodes) {
@@ -174,7 +177,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
         }
       }
     });
-    for (const name of ["overview", "map?by=team&zoom=l", "map?view=table", "workloads", "workloads?group=job", "what-if"]) {
+    for (const name of ["overview", "map?by=team&zoom=l", "map?view=table", "workloads", "workloads?group=job", "pools", "what-if"]) {
       await page.goto(`${its.server.url}#/${name}`);
       await page.reload();
       await settled(page);

@@ -3,7 +3,7 @@ import { accounting, utilization, type Shares, type SimCluster, type SimGpu, typ
 import { teams } from "./hardware";
 import { hash, noise } from "./random";
 import type {
-  Gpu, HistoryEvent, Instance, Job, Jobs, Metrics, Node, Overview, Pod, PodDetail, PodState, Quota, SeriesAnswer, Slice, WhatIf,
+  Gpu, HistoryEvent, Instance, Job, Jobs, Metrics, Node, Overview, Pod, PodDetail, PodState, Pool, Quota, SeriesAnswer, Slice, WhatIf,
 } from "../../src/api/types";
 
 const interval = 10_000;
@@ -245,6 +245,27 @@ export class Answers {
           },
         };
       });
+  }
+
+  pools(at = this.now): { pools: Pool[] } {
+    const of = (prefix: string): number => this.cluster.nodes.filter((node) => node.name.startsWith(`${prefix}-`)).length;
+    const pool = (name: string, model: string, price: number, more: Partial<Pool>): Pool => ({
+      id: name, name, gpu: { model, product: "", count: 8, partitioning: "mig" }, nodes: of(name), coming: 0, going: 0,
+      wanted: of(name), min: 0, max: 20, price, failures: 0, state: "ready", why: "", ...more,
+    });
+    return {
+      pools: [
+        pool("a100", "A100-40GB", 12.25, { min: 4, coming: 2, wanted: of("a100") + 2 }),
+        pool("h100", "H100-80GB", 31.5, { going: 1 }),
+        pool("a30", "A30", 4.2, { state: "failing", why: "the server could not find machinedeployments.cluster.x-k8s.io a30" }),
+        pool("a100-spot", "A100-40GB", 3.75, {
+          state: "closed", closed_until: at + 240_000, failures: 2,
+          why: "what it was asked for did not come (2 times in a row)",
+        }),
+        pool("l4", "", 0, { max: 0, state: "invalid", why: "spec.max: must be at least min (3)", gpu: { count: 0 } }),
+        pool("t4-new", "T4", 0.9, { state: "unknown", why: "no autoscaler has looked at it", gpu: { model: "T4", count: 1, partitioning: "none" } }),
+      ],
+    };
   }
 
   history(query: URLSearchParams): { events: HistoryEvent[]; next: string | null } {

@@ -98,6 +98,7 @@ export class Double {
     this.send("workloads", { changed, removed: [] });
     for (const decision of changes.decisions) this.send("decision", decision);
     this.send("quotas", { quotas: this.answers.quotas() });
+    this.send("pools", this.answers.pools());
   }
 
   private send(event: string, data: unknown): void {
@@ -163,7 +164,7 @@ export class Double {
     const parts = local.split("/").map(decodeURIComponent);
     if (local === "session") return json(response, 200, this.session(query.get("namespace") ?? ""));
     if (local === "stream") return this.stream(request, response);
-    if (knobs.forbidden && ["overview", "gpus", "decisions", "series", "history"].includes(local)) {
+    if (knobs.forbidden && ["overview", "gpus", "decisions", "series", "history", "pools"].includes(local)) {
       return json(response, 403, { error: `user casey may not see all of the cluster; it takes the right "get" on nodes/${local}` });
     }
     const at = Number(query.get("at")) || answers.now;
@@ -193,6 +194,8 @@ export class Double {
         return json(response, 200, knobs.empty ? { total: 0, jobs: [], queues: [] } : answers.jobs(query));
       case "quotas":
         return json(response, 200, { quotas: knobs.empty ? [] : answers.quotas(at) });
+      case "pools":
+        return json(response, 200, knobs.empty ? { pools: [] } : answers.pools(at));
       case "series":
         return json(response, 200, answers.series(query));
       case "history":

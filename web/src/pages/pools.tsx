@@ -1,0 +1,118 @@
+// Node pools: how many nodes each has, how many come and go, what they cost, and how they fare.
+import type { ReactNode } from "react";
+import { api } from "../api/client";
+import type { Pool } from "../api/types";
+import { compareNames, useAt, useCluster, useEvent, useNow, useResource } from "../lib/data";
+import { count } from "../lib/format";
+import { barOf, costOf, gpuOf, modeOf, price, stateOf, sumOf } from "../lib/pools";
+import { Empty, Loaded } from "../ui/states";
+
+export default function PoolsPage(): ReactNode {
+  const { name } = useCluster();
+  const at = useAt();
+  const pools = useResource(`pools|${name}|${at ?? ""}`, (signal) => api.pools(name, at, signal));
+  useEvent("pools", (data) => {
+    const next = data as { pools?: Pool[] };
+    if (at === undefined && Array.isArray(next.pools)) pools.set(() => ({ pools: next.pools ?? [] }));
+  });
+  useEvent("reset", pools.reload);
+  return (
+    <Loaded resource={pools} what="node pools" rows={6}>
+      {(data) =>
+        data.pools.length === 0 ? (
+          <Empty title="There are no node pools">
+            <p>
+              A NodePool says what a node of it has, how many there may be and what one costs; where pods wait that no
+              cutting can place, the autoscaler asks for more of its nodes. <code>kubectl apply</code> one to see it here.
+            </p>
+          </Empty>
+        ) : (
+          <Table pools={[...data.pools].sort((a, b) => compareNames(a.name, b.name))} />
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Table({ pools }: { pools: Pool[] }): ReactNode {
+  const now = useNow(10_000);
+  const moment = useAt() ?? now;
+  const all = sumOf(pools);
+  return (
+    <div className="panel table-scroll" tabIndex={0} role="region" aria-label="Node pools">
+      <table className="table pools">
+        <caption className="hidden">Node pools by name</caption>
+        <thead>
+          <tr>
+            <th scope="col">Pool</th>
+            <th scope="col">GPUs of a node</th>
+            <th scope="col">Mode</th>
+            <th scope="col" className="pool-bar-cell">Nodes of max</th>
+            <th scope="col" className="number">Nodes</th>
+            <th scope="col" className="number">Coming</th>
+            <th scope="col" className="number">Going</th>
+            <th scope="col" className="number">Price per hour</th>
+            <th scope="col" className="number">All per hour</th>
+            <th scope="col">State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {pools.map((pool) => (
+            <Row key={pool.id} pool={pool} now={moment} />
+          ))}
+        </tbody>
+        {pools.length > 1 && (
+          <tfoot>
+            <tr>
+              <th scope="row" colSpan={4}>All pools</th>
+              <td className="number strong">{count(all.nodes)}</td>
+              <td className="number">{count(all.coming)}</td>
+              <td className="number">{count(all.going)}</td>
+              <td />
+              <td className="number strong">{price(all.cost)}</td>
+              <td />
+            </tr>
+          </tfoot>
+        )}
+      </table>
+    </div>
+  );
+}
+
+function Row({ pool, now }: { pool: Pool; now: number }): ReactNode {
+  const { words, tone } = stateOf(pool, now);
+  return (
+    <tr>
+      <th scope="row">{pool.name}</th>
+      <td>{gpuOf(pool)}</td>
+      <td>{modeOf(pool)}</td>
+      <td className="pool-bar-cell"><PoolBar pool={pool} /></td>
+      <td className="number strong">
+        {count(pool.nodes ?? 0)} <span className="muted">({count(pool.min ?? 0)} to {count(pool.max)})</span>
+      </td>
+      <td className="number" data-tone={pool.coming ? "warn" : undefined}>{count(pool.coming ?? 0)}</td>
+      <td className="number">{count(pool.going ?? 0)}</td>
+      <td className="number">{price(pool.price)}</td>
+      <td className="number">{price(costOf(pool))}</td>
+      <td>
+        <span className={tone === "muted" ? "muted" : `${tone}-text`}>{words}</span>
+        {pool.why && <span className="clamp muted small" title={pool.why}>{pool.why}</span>}
+      </td>
+    </tr>
+  );
+}
+
+/** Those that stay, then those on their way out and in; a mark where the minimum is. */
+function PoolBar({ pool }: { pool: Pool }): ReactNode {
+  const bar = barOf(pool);
+  const share = (value: number): string => `${value * 100}%`;
+  const text = `${pool.nodes ?? 0} nodes, ${pool.going ?? 0} going, ${pool.coming ?? 0} coming, of at most ${pool.max ?? 0}`;
+  return (
+    <span className="quota-bar" role="img" aria-label={text} title={text}>
+      <span className="quota-own" style={{ width: share(bar.nodes) }} />
+      <span className="quota-borrowed" style={{ left: share(bar.nodes), width: share(bar.going) }} />
+      <span className="pool-coming" style={{ left: share(bar.nodes + bar.going), width: share(bar.coming) }} />
+      {bar.min > 0 && <span className="quota-max" style={{ left: share(bar.min) }} />}
+    </span>
+  );
+}
