@@ -6,8 +6,8 @@
 // changed that a record shows, and once everything when it begins to lead: then, too, who all is
 // there, so that what vanished while nobody told is not believed in for ever. Decisions it reads
 // off what they leave in the cluster, whoever made them: plans off the nodes' annotations,
-// evictions by schedulers off the pods' conditions. Jobs, Kueue's queues and Workloads, node pools,
-// and Events it watches itself (Follow).
+// evictions by schedulers off the pods' conditions, scaling off the autoscaler's Events. Jobs,
+// Kueue's queues and Workloads, node pools, and Events it watches itself (Follow).
 //
 // It writes nothing into the cluster. One owner thread.
 #pragma once

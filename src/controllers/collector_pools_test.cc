@@ -193,6 +193,59 @@ TEST_F(CollectorPoolsTest, ItsEventsAreToldAndNoneOfAnothersKindOfThatName) {
   EXPECT_EQ(FindString(Told("event")[0], "object", "name"), "a100");
 }
 
+TEST_F(CollectorPoolsTest, WhatTheAutoscalerDecidesIsADecision) {
+  const auto event = [&](const std::string& reason, const char* source, int count) {
+    api_.Put({{"kind", "Event"},
+              {"metadata", {{"namespace", "default"}, {"name", reason}, {"uid", "uid-" + reason}}},
+              {"involvedObject", {{"kind", "NodePool"}, {"name", "a100"}}},
+              {"source", {{"component", source}}},
+              {"reason", reason},
+              {"message", "3 nodes are wanted, and were 2: for ml/p"},
+              {"count", count},
+              {"lastTimestamp", "2027-01-15T07:00:00Z"}});
+  };
+  Pool();
+  event("ScaledUp", kAutoscalerName, 1);
+  event("ScaledDown", "somebody-else", 1);
+  event("Other", kAutoscalerName, 1);
+  Run();
+  ASSERT_EQ(Told("decision").size(), 1U);
+  const Json decision = Told("decision")[0];
+  EXPECT_EQ(FindString(decision, "id"), "scaling/uid-ScaledUp/1");
+  EXPECT_EQ(FindString(decision, "type"), "scale");
+  EXPECT_EQ(FindString(decision, "state"), "applied");
+  EXPECT_EQ(FindString(decision, "summary"), "More nodes are asked of a100");
+  EXPECT_EQ(FindString(decision, "why"), "3 nodes are wanted, and were 2: for ml/p");
+  EXPECT_EQ(*Find(decision, "at"), Json(1'800'000'000'000 - 3'600'000));
+  Run();
+  EXPECT_TRUE(Told("decision").empty()) << "it is told once";
+  event("ScaledUp", kAutoscalerName, 2);
+  Run();
+  ASSERT_EQ(Told("decision").size(), 1U) << "it has happened again";
+  EXPECT_EQ(FindString(Told("decision")[0], "id"), "scaling/uid-ScaledUp/2");
+}
+
+TEST(ScalingRecordTest, APodThatMovedIsItsVictimAndOneThatGotRoomIsServed) {
+  cluster::KubernetesEvent event;
+  event.source = kAutoscalerName;
+  event.kind = "Pod";
+  event.ns = "ml";
+  event.name = std::string(5000, 'p');
+  event.message = std::string(5000, 'm');
+  event.reason = "MovedAway";
+  const auto moved = ScalingRecord(event);
+  event.reason = "MadeRoom";
+  const auto served = ScalingRecord(event);
+  ASSERT_TRUE(moved && served);
+  EXPECT_EQ(moved->at("type"), "move");
+  EXPECT_EQ(moved->at("victims").as_array().size(), 1U);
+  EXPECT_TRUE(moved->at("pods").as_array().empty());
+  EXPECT_EQ(served->at("pods").as_array().size(), 1U);
+  EXPECT_LT(WriteJson(Json(*moved)).size(), 3000U) << "no longer than an Event may be";
+  event.reason = "ScaledUp";
+  EXPECT_FALSE(ScalingRecord(event)) << "that is said of pools alone";
+}
+
 TEST(PoolStandingTest, CountsThatCannotBeAreBounded) {
   auto pool = std::make_shared<cluster::NodePool>();
   pool->node_selector = {{"pool", "a"}};

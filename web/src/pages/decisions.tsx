@@ -96,7 +96,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
         <p className="notice">The decision {params.id} is not kept any more.</p>
       )}
       {shown.length === 0 ? (
-        <Empty title="Nothing was decided">In this stretch of time no GPU was cut and no pod gave way. Choose a longer one above.</Empty>
+        <Empty title="Nothing was decided">In this stretch of time no GPU was cut, no pod gave way and no pool was asked for nodes. Choose a longer one above.</Empty>
       ) : (
         <ul className="decisions">
           {shown.map((decision) => (
@@ -149,7 +149,7 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
             <Pods title="Served" pods={decision.pods} none="no pod" />
             <Pods title="Evicted" pods={decision.victims} none="nobody" />
           </div>
-          <h3>Before and after</h3>
+          {decision.nodes.length > 0 && <h3>Before and after</h3>}
           <ul className="changes">
             {changesOf(decision).map((change) => (
               <ChangeRow key={`${change.node}/${change.index}`} change={change} at={done} />
