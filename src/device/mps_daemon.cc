@@ -145,6 +145,7 @@ Status MpsDaemon::Begin() {
     }
     AwaitServers();
     if (!GoesOn()) return {Code::kUnavailable, "it is not wanted any more"};
+    tool_.ClearPipes();
     NOS_ASSIGN(daemon_, tool_.StartDaemon());
   }
   Update([](MpsState& state) { ++state.starts; });

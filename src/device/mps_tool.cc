@@ -77,6 +77,16 @@ Status MpsTool::MakeFolders() const {
   return Status::Ok();
 }
 
+void MpsTool::ClearPipes() const {
+  std::error_code fault;
+  std::vector<fs::path> left;
+  for (fs::directory_iterator entry(options_.pipe_folder, fault), end; !fault && entry != end;
+       entry.increment(fault)) {
+    left.push_back(entry->path());
+  }
+  for (const fs::path& path : left) fs::remove_all(path, fault);  // follows no links
+}
+
 void MpsTool::RemovePipes() const {
   std::error_code fault;
   fs::remove_all(options_.pipe_folder, fault);

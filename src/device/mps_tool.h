@@ -46,6 +46,10 @@ class MpsTool {
   // Begins the daemon's and the servers' logs anew where they are longer than 8 MiB: every command
   // writes some lines, and nobody else bounds them.
   void BoundLogs() const;
+  // Takes away what containers, which can write there, may have left: the daemon, which is root,
+  // would follow a link by the name of one of its files. The folder stays, for they have it
+  // mounted. REQUIRES: no daemon is there.
+  void ClearPipes() const;
   // REQUIRES: no daemon is there.
   void RemovePipes() const;
   // In the foreground, as a child in a session of its own, so that it outlives this process.

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <thread>
 
@@ -83,6 +84,19 @@ TEST_F(MpsThreadsTest, OneThatEndsHoldsUpNobodyWhoAsks) {
   Hold(false);
   keeps.join();
   EXPECT_TRUE(Await([this] { return control_->Serves(kGpu); }));
+}
+
+// It is root, and writes its process id into a file of that name.
+TEST_F(MpsThreadsTest, ADaemonFollowsNoLinkThatAContainerHasLeft) {
+  const std::string pipes = folder_ + "/pipe/" + kGpu;
+  fs::create_directories(pipes);
+  std::ofstream(folder_ + "/others") << "mine";
+  fs::create_symlink(folder_ + "/others", pipes + "/nvidia-cuda-mps-control.pid");
+  ASSERT_TRUE(control_->Keep({{0, kGpu, 39}}).ok());
+  ASSERT_TRUE(Await([this] { return control_->Serves(kGpu); }));
+  std::string text;
+  std::ifstream(folder_ + "/others") >> text;
+  EXPECT_EQ(text, "mine");
 }
 
 TEST_F(MpsThreadsTest, GpusThatAreGoneHaveNone) {

@@ -1,9 +1,11 @@
 #include "device/mps_tool.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -34,6 +36,31 @@ TEST(MpsTool, CommandsHaveADeadline) {
   EXPECT_EQ(endless.Ask("get_server_list", seconds(20)).status().code(), Code::kDeadline);
   EXPECT_EQ(MpsTool({"/nowhere", kA, "/tmp", "/tmp", false}).Ask("x", seconds(1)).status().code(),
             Code::kPermission);
+}
+
+// Containers can write into it, and a daemon that is root would write where their links lead.
+TEST(MpsTool, NothingThatContainersLeaveIsInADaemonsFolder) {
+  namespace fs = std::filesystem;
+  std::string pattern = fs::temp_directory_path() / "nos-mps-XXXXXX";
+  const fs::path folder = mkdtemp(pattern.data());
+  const fs::path pipes = folder / "pipe", others = folder / "others";
+  fs::create_directories(pipes / "log" / "deep");
+  fs::create_directory(others);
+  std::ofstream(others / "file") << "mine";
+  fs::create_symlink(others / "file", pipes / "nvidia-cuda-mps-control.pid");
+  fs::create_directory_symlink(others, pipes / "log" / "deep" / "link");
+  const MpsTool tool({"nvidia-cuda-mps-control", kA, pipes, folder / "log", false});
+  const int before = open(pipes.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_TRUE(tool.MakeFolders().ok());
+  tool.ClearPipes();
+  EXPECT_TRUE(fs::is_empty(pipes));
+  EXPECT_TRUE(fs::exists(others / "file"));
+  struct stat was{}, is{};
+  ASSERT_EQ(fstat(before, &was), 0);
+  ASSERT_EQ(stat(pipes.c_str(), &is), 0);
+  EXPECT_EQ(was.st_ino, is.st_ino) << "containers have this one mounted";
+  close(before);
+  fs::remove_all(folder);
 }
 
 // A program that is called like a server, with what begins its command before it; ends with this.
