@@ -339,9 +339,13 @@ void Autoscaler::Impl::NoteInVain(const Unserved& unserved, const planning::Grow
   const auto kind_of = [](const cluster::Pod& pod) {
     return pod.meta.ns + " " + scheduling::KindOf(pod);
   };
+  std::set<std::string> refused;
+  for (const auto& [pod, refusal] : refused_) refused.insert(pod->Key());
   bool fresh = false;
   for (const planning::LeftOut& left : plan.left_out) {
     const cluster::Pod& pod = *unserved.pods[static_cast<size_t>(left.pod)];
+    // Of a gang that was refused its pods are there still, for its reason to be told.
+    if (refused.contains(pod.Key())) continue;
     fresh |= in_vain_.insert(pod.Key()).second;
     if (!refused_.empty()) kinds.insert(kind_of(pod));
   }

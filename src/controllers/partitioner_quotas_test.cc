@@ -75,6 +75,24 @@ TEST_F(PartitionerQuotasTest, AGangIsPlannedForBehindSeveralThatNoPlanCanServe) 
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
 
+// Of a gang that is refused one has room in the quota beside the hopeless one, which is older.
+TEST_F(PartitionerQuotasTest, AGangOfWhichPartHasRoomIsPlannedForBehindOneThatNoPlanCanServe) {
+  Node("n", {{0, "4g.20gb@0:used"}});
+  Quota("40");
+  Pod("a-impossible", "1g.5gb", "7");
+  api_.Put({{"kind", "PodGroup"},
+            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+            {"spec", {{"minMember", 2}}}});
+  for (const char* name : {"g1", "g2"}) {
+    Pod(name, "1g.5gb");
+    Change("pods", std::string("ml/") + name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  Run(minutes(1));
+  EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
+}
+
 // As for schedulers, who count it.
 TEST_F(PartitionerQuotasTest, APodOnNoNodeCounts) {
   Node("n", {{0, ""}});

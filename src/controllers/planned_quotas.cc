@@ -190,9 +190,21 @@ class Admission {
     use_ = before;
     admitted_ = admitted;
     if (only_guaranteed) return;
+    RefuseGang(gang);
+  }
+
+  // Those, too, that quotas would let in if it were not for the others.
+  void RefuseGang(planning::Gang& gang) {
+    std::optional<quota::Refusal> why;
     for (const int member : gang.members) {
       const auto refusal = refused_.find(static_cast<size_t>(member));
-      if (refusal != refused_.end() && gang.problem.empty()) gang.problem = refusal->second.Text();
+      if (refusal != refused_.end() && !why) why = refusal->second;
+    }
+    if (!why) return;
+    gang.problem = why->Text();
+    for (const int member : gang.members) {
+      const auto i = static_cast<size_t>(member);
+      if (!admitted_.contains(i)) refused_.try_emplace(i, *why);
     }
   }
 
