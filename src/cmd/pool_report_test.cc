@@ -96,20 +96,6 @@ TEST_F(PoolReportTest, APoolThatGetsNoNodesSaysWhy) {
   EXPECT_FALSE(out.json[2].as_object().contains("closedUntil"));
 }
 
-TEST_F(PoolReportTest, WhatIsWrongIsToldBeforeAnAutoscalerLooks) {
-  cluster::NodePool& fine = Spot();
-  fine.conditions.clear();
-  cluster::NodePool& wrong = Pool("wrong", 0);
-  wrong.gpu = fine.gpu;
-  wrong.gpu.model = "X100";
-  const Printout out = Report();
-  EXPECT_EQ(out.json[0].at("state"), "unknown");
-  EXPECT_EQ(out.json[1].at("state"), "invalid");
-  EXPECT_THAT(
-      out.table.ToString(),
-      HasSubstr("  invalid: NodePool wrong: spec.gpu.model: 'X100' is not in the catalogue"));
-}
-
 TEST_F(PoolReportTest, NamesCannotSteerTheTerminalAndRowsFit) {
   Spot().conditions = {
       {controllers::kPoolReady, "False", "Invalid", "\x1b[2J" + std::string(200, 'x')}};
@@ -133,6 +119,20 @@ TEST_F(PoolReportTest, GrowthHeedsWhatTheStatusSays) {
   EXPECT_EQ(now().closed, "closed until 1970-02-13T16:00:00Z");
   pool.wanted = -5;
   EXPECT_EQ(now().coming, 0);
+}
+
+TEST_F(PoolReportTest, WhatIsWrongIsToldBeforeAnAutoscalerLooks) {
+  cluster::NodePool& fine = Spot();
+  fine.conditions.clear();
+  cluster::NodePool& wrong = Pool("wrong", 0);
+  wrong.gpu = fine.gpu;
+  wrong.gpu.model = "X100";
+  const Printout out = Report();
+  EXPECT_EQ(out.json[0].at("state"), "unknown");
+  EXPECT_EQ(out.json[1].at("state"), "invalid");
+  EXPECT_THAT(
+      out.table.ToString(),
+      HasSubstr("  invalid: NodePool wrong: spec.gpu.model: 'X100' is not in the catalogue"));
 }
 
 TEST(PriceTextTest, AsShortAsItIs) {
