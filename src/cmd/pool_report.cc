@@ -31,6 +31,14 @@ State StateOf(const cluster::NodePool& pool, Time now) {
           std::move(standing.why)};
 }
 
+// Before an autoscaler has looked at it, too: what it would find wrong.
+State StateOf(const cluster::NodePool& pool, const gpu::Catalogue& catalogue, Time now) {
+  State state = StateOf(pool, now);
+  if (state.name != "unknown") return state;
+  const auto made = planning::NewNodeOf(pool, 0, catalogue);
+  return made.ok() ? state : State{"invalid", "", made.status().message()};
+}
+
 std::string GpuText(const cluster::PoolGpus& gpu) {
   if (gpu.count == 0) return "-";
   const std::string& name = gpu.model.empty() ? gpu.product : gpu.model;
@@ -72,7 +80,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
   const std::vector<PoolCount> counts = CountPools(live.snapshot, live.pools);
   for (const PoolCount& count : counts) {
     const cluster::NodePool& pool = *count.pool;
-    const State state = StateOf(pool, now);
+    const State state = StateOf(pool, live.snapshot.catalogue(), now);
     const int64_t price = cluster::MilliPriceOf(pool);
     // "-" would say that it has none.
     const bool known = cluster::IsDescribed(pool) || pool.gpu_told;

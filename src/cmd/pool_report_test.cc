@@ -141,6 +141,20 @@ TEST_F(PoolReportTest, GrowthHeedsWhatTheStatusSays) {
   EXPECT_EQ(now().coming, 0);
 }
 
+TEST_F(PoolReportTest, WhatIsWrongIsToldBeforeAnAutoscalerLooks) {
+  cluster::NodePool& fine = Spot();
+  fine.conditions.clear();
+  cluster::NodePool& wrong = Pool("wrong", 0);
+  wrong.gpu = fine.gpu;
+  wrong.gpu.model = "X100";
+  const Printout out = Report();
+  EXPECT_EQ(out.json[0].at("state"), "unknown");
+  EXPECT_EQ(out.json[1].at("state"), "invalid");
+  EXPECT_THAT(
+      out.table.ToString(),
+      HasSubstr("  invalid: NodePool wrong: spec.gpu.model: 'X100' is not in the catalogue"));
+}
+
 TEST(PriceTextTest, AsShortAsItIs) {
   EXPECT_EQ(PriceText(0), "0");
   EXPECT_EQ(PriceText(12'250), "12.25");

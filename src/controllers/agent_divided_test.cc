@@ -35,14 +35,7 @@ class AgentDividedTest : public AgentTest {
     extras.gives_whole = true;
     extras.time_slices = 4;
     extras.parts = may_have_;
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *plain_, kubelet_,
-                                     kubelet_, extras);
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
-  }
-  void Label(const std::string& mode) {
-    Json node = *api_.Find("nodes", kNode);
-    MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
-    api_.Put(node);
+    Restart(*plain_, extras);
   }
   // Whether the kubelet may give it to a pod.
   bool MayBeGiven(const std::string& id) {
@@ -54,20 +47,6 @@ class AgentDividedTest : public AgentTest {
   std::string Mig(int gpu) { return boards_.Truth(gpu).at(0).uuid; }
   std::string Part(int gpu, int count, int number) {
     return device::MigPartId({Mig(gpu), count, number});
-  }
-
-  void Hold(const std::string& pod, const std::string& resource, const std::string& device) {
-    Json object =
-        BoundPod(pod, pod + "-uid", {},
-                 {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/" + resource, "1"}}}}}}});
-    object.as_object()["status"] = {
-        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
-    api_.Put(object);
-    kubelet_.Assign({"ml", pod, "c", "nvidia.com/" + resource, device});
-  }
-  void End(const std::string& pod) {
-    kubelet_.Remove("ml", pod);
-    api_.Remove("pods", "ml/" + pod);
   }
 
   device::SimHooks BoardHooks() {

@@ -72,10 +72,12 @@ class AgentTest : public ::testing::Test {
     return hooks;
   }
 
-  void Restart() {
+  void Restart() { Restart(gpus_); }
+  void Restart(device::Backend& gpus) { Restart(gpus, AgentExtras{&health_, &metrics_}); }
+  void Restart(device::Backend& gpus, const AgentExtras& extras) {
     runner_.reset();
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus_, kubelet_,
-                                     kubelet_, AgentExtras{&health_, &metrics_});
+    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
+                                     kubelet_, extras);
     runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
   }
 
@@ -91,6 +93,12 @@ class AgentTest : public ::testing::Test {
     EXPECT_TRUE(testing::RunFor(*runner_, clock_, time)) << "the agent does not come to rest";
   }
 
+  // How the node's GPUs are to be used.
+  void Label(const std::string& mode) {
+    Json node = *api_.Find("nodes", kNode);
+    MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
+    api_.Put(node);
+  }
   void Annotate(const std::string& key, const std::string& value) {
     Json node = *api_.Find("nodes", kNode);
     MakeObject(node, "metadata", "annotations")["nos.nebuly.com/" + key] = value;
@@ -107,6 +115,20 @@ class AgentTest : public ::testing::Test {
   }
   void Bind(const std::string& name, const std::string& profile) {
     testing::PutBoundPod(api_, name, kNode, profile, "Pending");
+  }
+  // A pod that runs has one "nvidia.com/<resource>".
+  void Hold(const std::string& pod, const std::string& resource, const std::string& device) {
+    Json object =
+        BoundPod(pod, pod + "-uid", {},
+                 {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/" + resource, "1"}}}}}}});
+    object.as_object()["status"] = {
+        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
+    api_.Put(object);
+    kubelet_.Assign({"ml", pod, "c", "nvidia.com/" + resource, device});
+  }
+  void End(const std::string& pod) {
+    kubelet_.Remove("ml", pod);
+    api_.Remove("pods", "ml/" + pod);
   }
   int64_t Allocatable(const std::string& profile) {
     return AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),

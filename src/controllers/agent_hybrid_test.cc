@@ -28,30 +28,9 @@ class AgentHybridTest : public AgentTest {
     AgentExtras extras{&health_, &metrics_, mps_};
     extras.gives_whole = true;
     extras.time_slices = time_slices_;
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *plain_, kubelet_,
-                                     kubelet_, extras);
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
-  }
-  void Label(const std::string& mode) {
-    Json node = *api_.Find("nodes", kNode);
-    MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
-    api_.Put(node);
+    Restart(*plain_, extras);
   }
   std::string Uuid(int gpu) { return boards_.ListGpus()->at(static_cast<size_t>(gpu)).uuid; }
-
-  void Hold(const std::string& pod, const std::string& resource, const std::string& device) {
-    Json object =
-        BoundPod(pod, pod + "-uid", {},
-                 {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/" + resource, "1"}}}}}}});
-    object.as_object()["status"] = {
-        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
-    api_.Put(object);
-    kubelet_.Assign({"ml", pod, "c", "nvidia.com/" + resource, device});
-  }
-  void End(const std::string& pod) {
-    kubelet_.Remove("ml", pod);
-    api_.Remove("pods", "ml/" + pod);
-  }
 
   device::SimGpus boards_{{{gpu::Catalogue::Builtin().FindByName("H100-80GB"), "", false},
                            {gpu::Catalogue::Builtin().FindByName("H100-80GB"), "", false}},

@@ -30,27 +30,12 @@ class AgentMpsTest : public AgentTest {
   void Start(device::Backend& boards) {
     runner_.reset();
     shares_ = std::make_unique<device::MpsGpus>(boards, mps_options_);
-    agent_ =
-        std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *shares_, kubelet_,
-                                kubelet_, AgentExtras{&health_, &metrics_, true, nullptr, needs_});
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
-  }
-  void Label(const std::string& mode) {
-    Json node = *api_.Find("nodes", kNode);
-    MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = mode;
-    api_.Put(node);
+    Restart(*shares_, AgentExtras{&health_, &metrics_, true, nullptr, needs_});
   }
   std::string Uuid(int gpu) { return gpus_.ListGpus()->at(gpu).uuid; }
   device::ComputeMode ModeOf(int gpu) { return *gpus_.ListGpus()->at(gpu).compute_mode; }
   void Hold(const std::string& pod, const std::string& size, const std::string& number) {
-    Json object = BoundPod(
-        pod, pod + "-uid", {},
-        {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu-" + size + "gb", "1"}}}}}}});
-    object.as_object()["status"] = {
-        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
-    api_.Put(object);
-    kubelet_.Assign(
-        {"ml", pod, "c", "nvidia.com/gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number});
+    AgentTest::Hold(pod, "gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number);
   }
 
   // A pod holds 10 GiB of GPU 0, and 20 are free.
@@ -60,10 +45,6 @@ class AgentMpsTest : public AgentTest {
     Run();
     Hold("a", "10", "0");
     Run();
-  }
-  void EndHolder() {
-    kubelet_.Remove("ml", "a");
-    api_.Remove("pods", "ml/a");
   }
 
   device::MpsGpusOptions mps_options_;
@@ -171,12 +152,7 @@ TEST_F(AgentMpsTest, NothingIsMadeBesideSharesThatNobodyTellsOfYet) {
 }
 
 TEST_F(AgentMpsTest, AGpuThatAPodHasWholeIsNotShared) {
-  Json pod = BoundPod("whole", "u", {},
-                      {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}});
-  pod.as_object()["status"] = {{"phase", "Running"},
-                               {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
-  api_.Put(pod);
-  kubelet_.Assign({"ml", "whole", "c", "nvidia.com/gpu", Uuid(1)});
+  AgentTest::Hold("whole", "gpu", Uuid(1));
   Run();
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess);
   EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
@@ -211,7 +187,7 @@ TEST_F(AgentMpsTest, TheModeIsPutBackOnceTheLastShareIsFree) {
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
   EXPECT_EQ(ModeOf(1), device::ComputeMode::kDefault);
   EXPECT_FALSE(kubelet_.Offers(Uuid(0) + "::20::1"));
-  EndHolder();
+  End("a");
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
 }
@@ -222,7 +198,7 @@ TEST_F(AgentMpsTest, ANewAgentPutsBackWhatAFormerOneShared) {
   Start();
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kExclusiveProcess) << "a pod has a share of it";
-  EndHolder();
+  End("a");
   Run(seconds(60));
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
 }

@@ -165,14 +165,7 @@ class AgentNebulyTest : public AgentTest {
   }
 
   void Hold(const std::string& pod, const std::string& size, const std::string& number) {
-    Json object = BoundPod(
-        pod, pod + "-uid", {},
-        {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/gpu-" + size + "gb", "1"}}}}}}});
-    object.as_object()["status"] = {
-        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
-    api_.Put(object);
-    kubelet_.Assign(
-        {"ml", pod, "c", "nvidia.com/gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number});
+    AgentTest::Hold(pod, "gpu-" + size + "gb", Uuid(0) + "::" + size + "::" + number);
   }
   size_t WritesTo(const std::string& what) {
     return static_cast<size_t>(std::ranges::count_if(api_.writes, [&](const auto& request) {

@@ -51,12 +51,7 @@ class Renumbered final : public device::Backend {
 
 class AgentRenumberedTest : public AgentTest {
  protected:
-  AgentRenumberedTest() {
-    runner_.reset();
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), boards_, kubelet_,
-                                     kubelet_, AgentExtras{&health_, &metrics_});
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
-  }
+  AgentRenumberedTest() { Restart(boards_); }
 
   Renumbered boards_{gpus_};
 };

@@ -16,9 +16,7 @@ using ::testing::HasSubstr;
 class AgentResetTest : public AgentTest {
  protected:
   AgentResetTest() {
-    Json node = *api_.Find("nodes", kNode);
-    MakeObject(node, "metadata", "labels")["nos.nebuly.com/gpu-partitioning"] = "hybrid";
-    api_.Put(node);
+    Label("hybrid");
     Start(ResetRule::kGpu);
   }
 
@@ -43,9 +41,7 @@ class AgentResetTest : public AgentTest {
     extras.gives_whole = true;
     extras.time_slices = 4;
     extras.resets = resets;
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), *plain_, kubelet_,
-                                     kubelet_, extras);
-    runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+    Restart(*plain_, extras);
   }
   void Use(const char* model) {
     runner_.reset();
@@ -61,19 +57,6 @@ class AgentResetTest : public AgentTest {
     };
   }
 
-  void Hold(const std::string& pod, const std::string& resource, const std::string& device) {
-    Json object =
-        BoundPod(pod, pod + "-uid", {},
-                 {{{"name", "c"}, {"resources", {{"limits", {{"nvidia.com/" + resource, "1"}}}}}}});
-    object.as_object()["status"] = {
-        {"phase", "Running"}, {"conditions", JsonArray{{{"type", "Ready"}, {"status", "True"}}}}};
-    api_.Put(object);
-    kubelet_.Assign({"ml", pod, "c", "nvidia.com/" + resource, device});
-  }
-  void End(const std::string& pod) {
-    kubelet_.Remove("ml", pod);
-    api_.Remove("pods", "ml/" + pod);
-  }
   // "status reason message", or "".
   std::string RebootCondition() {
     const cluster::Node node = cluster::DecodeNode(*api_.Find("nodes", kNode)).value();

@@ -234,10 +234,7 @@ TEST_F(AgentUseTest, AbsurdPodsTakeNoProtectionFromOthers) {
 TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName("H100-80GB");
   device::SimGpus gpus({{model, "", /*mig_enabled=*/false}}, kNode, Hooks());
-  runner_.reset();
-  agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
-                                   kubelet_, AgentExtras{&health_, &metrics_});
-  runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  Restart(gpus);
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "");
   const std::string uuid = gpus.ListGpus()->front().uuid;
@@ -255,10 +252,7 @@ TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
   EXPECT_NE(Annotation("partitioning-result").find("in use as a whole"), std::string::npos)
       << Annotation("partitioning-result");
   kubelet_.forgetful = true;  // and so is the agent
-  runner_.reset();
-  agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
-                                   kubelet_, AgentExtras{&health_, &metrics_});
-  runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  Restart(gpus);
   Run();
   EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled);
   EXPECT_FALSE(HasStatus()) << "somebody holds it";
@@ -274,10 +268,7 @@ TEST_F(AgentUseTest, AWholeGpuThatAPodHoldsIsNotSwitched) {
 TEST_F(AgentUseTest, AGpuThatWaitsForAPodHasNotEndedItsPlan) {
   const gpu::Model* model = gpu::Catalogue::Builtin().FindByName("H100-80GB");
   device::SimGpus gpus({{model, "", false}, {model, "", false}}, kNode, Hooks());
-  runner_.reset();
-  agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
-                                   kubelet_, AgentExtras{&health_, &metrics_});
-  runner_ = std::make_unique<Runner>(*agent_, api_, ForNode(kNode));
+  Restart(gpus);
   api_.Put(BoundPod(
       "whole", "u1", {},
       JsonArray{JsonObject{{"name", "main"}, {"resources", {{"limits", {{kWholeGpu, "1"}}}}}}}));

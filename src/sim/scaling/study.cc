@@ -37,7 +37,8 @@ Status Check(const ScalingStudyOptions& options) {
   if (options.equal_waiting && std::ranges::none_of(options.policies, IsBaseline)) {
     return Invalid("equal waiting needs policy unschedulable, or unschedulable+packing");
   }
-  return Status::Ok();
+  // Whether a policy uses it or not.
+  return options.layout.empty() ? Status::Ok() : FindStaticLayout(options.layout).status();
 }
 
 // The policy with each layout and window.

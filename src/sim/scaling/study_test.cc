@@ -129,8 +129,10 @@ TEST(ScalingStudyTest, OptionsThatMakeNoSenseAreRefused) {
   options.trace.bursts.slices = 2;
   EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("slices"));
   options = Small();
+  options.policies = {ScalingPolicy::kRecut};  // which uses none
   options.layout = "x";
-  EXPECT_THAT(RunScalingStudy(options).status().message(), HasSubstr("layout"));
+  EXPECT_THAT(RunScalingStudy(options).status().message(),
+              HasSubstr("unknown layout \"x\"; there are whole"));
 }
 
 }  // namespace

@@ -52,6 +52,12 @@ class Faults {
     last_ = clock_.Now();
     return true;
   }
+  // When what happens so often an hour happens next; none: not before faults end.
+  std::optional<Time> Next(double per_hour, Random& random) const {
+    if (per_hour <= 0) return std::nullopt;
+    const Time when = clock_.Now() + FromSeconds(random.Exponential(3600 / per_hour));
+    return when < until_ ? std::optional(when) : std::nullopt;
+  }
   std::optional<Time> last() const { return last_; }  // when one struck
   // Uniform in [0, max_delay).
   Duration Delay() {

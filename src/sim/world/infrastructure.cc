@@ -98,11 +98,9 @@ Status Infrastructure::SetFault(std::string_view name, PoolFault fault) {
 }
 
 void Infrastructure::ScheduleRefusals(const std::string& name) {
-  const double per_hour = env_.faults.rates().scaling_refused_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = env_.clock.Now() + FromSeconds(env_.random.Exponential(3600 / per_hour));
-  if (when >= env_.faults.until()) return;
-  env_.queue.At(when, [this, name] {
+  const auto when = env_.faults.Next(env_.faults.rates().scaling_refused_per_hour, env_.random);
+  if (!when) return;
+  env_.queue.At(*when, [this, name] {
     const Time end = env_.clock.Now() + FromSeconds(env_.random.Uniform() * kLongestRefusal);
     pools_[name].refused_until = std::min(end, env_.faults.until());
     Note(fmt::format("fault: {} cannot be scaled for a while", name));

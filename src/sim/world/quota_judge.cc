@@ -49,17 +49,24 @@ quota::Amount QuotaJudge::UsedBy(const PlainQuota& quota, cluster::ResourceId re
   return used;
 }
 
-void QuotaJudge::NoteExcess(Time now) {
-  for (const PlainQuota& quota : quotas_) {
-    for (const auto& [resource, min] : quota.min.entries()) {
-      if (UsedBy(quota, resource, false) > min) exceeded_[quota.name][resource] = now;
-    }
+quota::Amount QuotaJudge::PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
+                                        Time now) const {
+  quota::Amount used = UsedBy(quota, resource, false);
+  for (const Left& one : left_) {
+    if (!Lingers(one.when, now)) continue;
+    if (std::ranges::count(quota.namespaces, one.ns) > 0) used += one.charge.Get(resource);
   }
+  return used;
 }
 
 void QuotaJudge::See(const Pod& before, const Pod& after, Time now) {
-  NoteExcess(now);  // as it was until now
+  std::erase_if(left_, [&](const Left& one) { return !Lingers(one.when, now); });
   const bool had_node = HasNode(before);
+  const bool stays =
+      HasNode(after) && !Leaves(*after) && had_node && before->meta.uid == after->meta.uid;
+  if (had_node && !Leaves(*before) && !stays) {
+    left_.push_back({before->meta.ns, ChargeOf(*before), now});
+  }
   if (had_node) held_.erase(before->meta.uid);
   if (!HasNode(after)) return;
   held_[after->meta.uid] = {after->meta.ns, ChargeOf(*after), Leaves(*after)};
@@ -101,11 +108,10 @@ bool QuotaJudge::MayTake(const cluster::Pod& victim, const cluster::Pod& claiman
   const PlainQuota* theirs = QuotaOf(victim.meta.ns);
   if (ours == nullptr || ours == theirs) return false;
   if (theirs == nullptr) return true;
-  const auto found = exceeded_.find(theirs->name);
-  if (found == exceeded_.end()) return false;
-  return std::ranges::any_of(ChargeOf(claimant).entries(), [&](const auto& entry) {
-    const auto when = found->second.find(entry.first);
-    return when != found->second.end() && Lingers(when->second, now);
+  const quota::Amounts asked = ChargeOf(claimant);
+  return std::ranges::any_of(asked.entries(), [&](const quota::Amounts::Entry& entry) {
+    const auto min = theirs->min.Named(entry.first);
+    return min && PerhapsUsedBy(*theirs, entry.first, now) > *min;
   });
 }
 

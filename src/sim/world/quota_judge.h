@@ -49,17 +49,24 @@ class QuotaJudge {
     quota::Amounts charge;
     bool leaves = false;  // evicted already
   };
+  // One that ended, was evicted or is gone.
+  struct Left {
+    std::string ns;
+    quota::Amounts charge;
+    Time when;
+  };
 
   const PlainQuota* QuotaOf(const std::string& ns) const;
   quota::Amount UsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                        bool with_leaving) const;
-  void NoteExcess(Time now);
+  // As whoever does not know yet that some have left counts it.
+  quota::Amount PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
+                              Time now) const;
   void JudgeBinding(const cluster::Pod& pod);
 
   std::vector<PlainQuota> quotas_;
   std::map<std::string, Held> held_;  // by uid
-  // When one used more than its min, by its name.
-  std::map<std::string, std::map<cluster::ResourceId, Time>> exceeded_;
+  std::vector<Left> left_;            // until a short time ago
   bool told_ = false;
   Time disturbed_ = Time::min();
   std::vector<std::string> problems_;

@@ -84,7 +84,6 @@ TEST_F(QuotaJudgeTest, OnlyWhoUsesMoreThanMinGivesWay) {
   Bind("a", "one", 2);
   EXPECT_FALSE(MayTake("a", "b"));
   Bind("a", "two", 1);
-  judge.See(nullptr, nullptr, now);
   EXPECT_TRUE(MayTake("a", "b"));
   EXPECT_FALSE(MayTake("a", "a"));
   EXPECT_FALSE(MayTake("a", "none")) << "it has no quota";
@@ -100,8 +99,26 @@ TEST_F(QuotaJudgeTest, WhoWasEvictedCountsNoMoreAfterAWhile) {
   judge.See(pod, evicted, now);
   EXPECT_TRUE(MayTake("a", "b"));
   now += kFaultsLinger + seconds(1);
-  judge.See(nullptr, nullptr, now);
   EXPECT_FALSE(MayTake("a", "b"));
+}
+
+// Together with what a scheduler binds that does not know that yet.
+TEST_F(QuotaJudgeTest, WhoEndedCountsForAWhile) {
+  SetQuotas({Quota("a", 3), Quota("b", 3)});
+  Bind("a", "one", 2);
+  const Pod pod = Make("a", "one", 2, true);
+  auto ended = std::make_shared<cluster::Pod>(*pod);
+  ended->phase = "Succeeded";
+  judge.See(pod, ended, now);
+  EXPECT_FALSE(MayTake("a", "b"));
+  now += seconds(5);
+  Bind("a", "two", 2);
+  EXPECT_TRUE(MayTake("a", "b"));
+  judge.See(ended, nullptr, now);
+  now += kFaultsLinger - seconds(5);
+  EXPECT_TRUE(MayTake("a", "b"));
+  now += seconds(1);
+  EXPECT_FALSE(MayTake("a", "b")) << "the other alone is within min";
 }
 
 }  // namespace

@@ -145,6 +145,14 @@ class World {
   void ScheduleReboots(const std::string& node);
   void ScheduleLosses(const std::string& node);
   void ScheduleDaemonLosses(const std::string& node);
+  // Of one GPU of a node, now and then.
+  struct Outage {
+    double per_hour;
+    Duration longest;
+    void (Machine::*begin)(int gpu);
+    void (Machine::*end)(int gpu);
+  };
+  void ScheduleOutages(const std::string& node, const Outage& outage);
   void ScheduleRivals();
   void BindAsRival();
   void CheckBinding(const cluster::Pod& pod, bool scheduled);

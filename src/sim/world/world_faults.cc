@@ -9,60 +9,44 @@
 namespace nos::sim {
 
 void World::ScheduleReboots(const std::string& node) {
-  const double per_hour = faults_.rates().reboots_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this, node] {
+  const auto when = faults_.Next(faults_.rates().reboots_per_hour, random_);
+  if (!when) return;
+  queue_.At(*when, [this, node] {
     if (Machine* machine = FindMachine(node)) machine->Reboot();
     ScheduleReboots(node);
   });
 }
 
 void World::ScheduleLosses(const std::string& node) {
-  const double per_hour = faults_.rates().gpu_losses_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this, node] {
-    Machine* machine = FindMachine(node);
-    if (machine == nullptr || machine->gpu_count() == 0) return;
-    const int gpu = static_cast<int>(random_.Below(machine->gpu_count()));
-    machine->LoseGpu(gpu);
-    constexpr double kLongestLoss = 90;  // seconds
-    const Time back = clock_.Now() + FromSeconds(random_.Uniform() * kLongestLoss);
-    queue_.At(std::min(back, faults_.until()), [this, node, gpu] {
-      if (Machine* there = FindMachine(node)) there->RestoreGpu(gpu);
-    });
-    ScheduleLosses(node);
-  });
+  ScheduleOutages(node, {faults_.rates().gpu_losses_per_hour, std::chrono::seconds(90),
+                         &Machine::LoseGpu, &Machine::RestoreGpu});
 }
 
 void World::ScheduleDaemonLosses(const std::string& node) {
-  const double per_hour = faults_.rates().daemon_losses_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this, node] {
+  ScheduleOutages(node, {faults_.rates().daemon_losses_per_hour, std::chrono::seconds(60),
+                         &Machine::LoseDaemon, &Machine::RestoreDaemon});
+}
+
+void World::ScheduleOutages(const std::string& node, const Outage& outage) {
+  const auto when = faults_.Next(outage.per_hour, random_);
+  if (!when) return;
+  queue_.At(*when, [this, node, outage] {
     Machine* machine = FindMachine(node);
     if (machine == nullptr || machine->gpu_count() == 0) return;
     const int gpu = static_cast<int>(random_.Below(machine->gpu_count()));
-    machine->LoseDaemon(gpu);
-    constexpr double kLongestOutage = 60;  // seconds
-    const Time back = clock_.Now() + FromSeconds(random_.Uniform() * kLongestOutage);
-    queue_.At(std::min(back, faults_.until()), [this, node, gpu] {
-      if (Machine* there = FindMachine(node)) there->RestoreDaemon(gpu);
+    (machine->*outage.begin)(gpu);
+    const Time back = clock_.Now() + FromSeconds(random_.Uniform() * ToSeconds(outage.longest));
+    queue_.At(std::min(back, faults_.until()), [this, node, gpu, end = outage.end] {
+      if (Machine* there = FindMachine(node)) (there->*end)(gpu);
     });
-    ScheduleDaemonLosses(node);
+    ScheduleOutages(node, outage);
   });
 }
 
 void World::ScheduleRivals() {
-  const double per_hour = faults_.rates().rival_binds_per_hour;
-  if (per_hour <= 0) return;
-  const Time when = clock_.Now() + FromSeconds(random_.Exponential(3600 / per_hour));
-  if (when >= faults_.until()) return;
-  queue_.At(when, [this] {
+  const auto when = faults_.Next(faults_.rates().rival_binds_per_hour, random_);
+  if (!when) return;
+  queue_.At(*when, [this] {
     BindAsRival();
     ScheduleRivals();
   });
