@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cluster/node_template.h"
+#include "planning/pool_nodes.h"
 
 namespace nos::cmd {
 namespace {
