@@ -64,7 +64,8 @@ std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
 
 planning::PoolNow NowOf(const PoolCount& count, Time now) {
   const State state = StateOf(*count.pool, now);
-  const bool open = state.name == "ready" || state.name == "unknown" || state.name == controllers::kUndescribed;
+  const bool open =
+      state.name == "ready" || state.name == "unknown" || state.name == controllers::kUndescribed;
   return {count.pool, count.nodes, count.coming, open ? "" : state.Text()};
 }
 

@@ -26,9 +26,10 @@ inline constexpr std::string_view kRefusedByQuota = "Quota";
 using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
 
 // Takes them out of `ganged`. Of a gang as many are let in as it lacks, or none: then all of it is
-// refused, and stays there with that for its problem. Those whom schedulers have chosen a node for come first, then by priority
-// and age; and before all that is borrowed what is guaranteed. Those of `last`, by key, come after
-// all others. `snapshot`: what runs, and what slices are kept for. `pods`: all that there are.
+// refused, and stays there with that for its problem. Those whom schedulers have chosen a node for
+// come first, then by priority and age; and before all that is borrowed what is guaranteed. Those
+// of `last`, by key, come after all others. `snapshot`: what runs, and what slices are kept for.
+// `pods`: all that there are.
 RefusedByQuota LeaveOutRefused(GangedPods& ganged,
                                const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                                const cluster::ClusterSnapshot& snapshot,

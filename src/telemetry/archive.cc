@@ -292,12 +292,11 @@ Status Archive::StateAt(int64_t cluster, Millis at, State& state) {
     const Status applied = ApplyBody(state, ReadEventBody(row.Text(0)));
     if (!applied.ok()) damaged = applied;
   };
-  NOS_ASSIGN(
-      SqliteStatement late,
-      db->Prepare(
-          "SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
-          "id > ? AND kind IN ('layout','node','pod','quota','job','queue','pool','removed','gone') "
-          "ORDER BY at, id"));
+  NOS_ASSIGN(SqliteStatement late,
+             db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
+                         "id > ? AND kind IN "
+                         "('layout','node','pod','quota','job','queue','pool','removed','gone') "
+                         "ORDER BY at, id"));
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
   NOS_RETURN_IF_ERROR(ApplySince(*db, cluster, base, at, state));
   return damaged;
@@ -307,9 +306,10 @@ Status Archive::ApplySince(Sqlite& db, int64_t cluster, Millis after, Millis at,
   Status damaged;
   NOS_ASSIGN(
       SqliteStatement since,
-      db.Prepare("SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
-                 "AND kind IN ('layout','node','pod','quota','job','queue','pool','removed','gone') "
-                 "ORDER BY at, id"));
+      db.Prepare(
+          "SELECT body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
+          "AND kind IN ('layout','node','pod','quota','job','queue','pool','removed','gone') "
+          "ORDER BY at, id"));
   const auto apply = [&](SqliteRow& row) {
     const Status applied = ApplyBody(state, ReadEventBody(row.Text(0)));
     if (!applied.ok()) damaged = applied;
