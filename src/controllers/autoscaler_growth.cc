@@ -141,6 +141,7 @@ Autoscaler::Impl::Demand Autoscaler::Impl::DemandOf(Look& look) {
     demand.all.push_back(pod);
     const bool is_place = pod->meta.ns == config_.relocations.ns && IsPlaceholder(*pod);
     if (is_place && scheduling::IsPending(*pod)) demand.placeholders_wait = true;
+    if (is_place && !pod->node_name.empty()) demand.held.insert(pod->node_name);
     if (!is_place) others.push_back(pod);
     if (is_place || !WaitsForRoom(*pod)) continue;
     const std::string key = pod->Key();
