@@ -26,11 +26,11 @@ constexpr int kMostRounds = 4;    // of adding nodes because live filters object
 class Grower {
  public:
   Grower(const cluster::ClusterSnapshot& snapshot, Pods unplaced, const std::vector<PoolNow>& pools,
-         const scheduling::FrameworkChoice& frameworks, const PlanOptions& options)
+         const scheduling::FrameworkChoice& frameworks, const PlanOptions& options, bool beside)
       : pools_(pools),
         frameworks_(frameworks),
         out_of_time_(options.out_of_time ? options.out_of_time : [] { return false; }),
-        world_(MakeGrowthWorld(snapshot, unplaced, pools, frameworks, options)),
+        world_(MakeGrowthWorld(snapshot, unplaced, pools, frameworks, options, beside)),
         types_(world_.types.problem),
         states_(types_),
         coverer_(types_, world_.node_types, states_, out_of_time_) {
@@ -53,7 +53,17 @@ class Grower {
       levels_proven_ = cheapest_proven_ = true;
     }
     UseFreeFirst(world_.node_types, bins);
+    score_ = Score(bins);
+    serves_all_ = ServesAll(bins);
     return Write(bins);
+  }
+
+  const std::vector<int64_t>& score() const { return score_; }
+  // Whether nodes that there are may have kept some from new ones: their gangs may have to be near
+  // each other, which the first look does not know.
+  bool MayDoBetterAlone() const {
+    return world_.live && !serves_all_ &&
+           std::ranges::any_of(world_.node_types, &NodeType::IsThere);
   }
 
  private:
@@ -282,6 +292,8 @@ class Grower {
   std::vector<int> wanted_;  // by class: that some pool could serve
   bool has_all_nodes_ = true;
   bool levels_proven_ = false, cheapest_proven_ = false;
+  std::vector<int64_t> score_;  // of what was written
+  bool serves_all_ = true;
 };
 
 }  // namespace
@@ -289,7 +301,14 @@ class Grower {
 GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                       const std::vector<PoolNow>& pools,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
-  return Grower(snapshot, unplaced, pools, frameworks, options).Run();
+  Grower beside(snapshot, unplaced, pools, frameworks, options, true);
+  GrowthPlan plan = beside.Run();
+  if (!beside.MayDoBetterAlone()) return plan;
+  Grower alone(snapshot, unplaced, pools, frameworks, options, false);
+  GrowthPlan other = alone.Run();
+  if (alone.score() <= beside.score()) return plan;
+  other.proven = false;
+  return other;
 }
 
 }  // namespace nos::planning
