@@ -283,7 +283,7 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
     Pool& pool = look.pools[p];
     const int count = plan.pools[p].count;
     if (pool.pool->signal != cluster::PoolSignal::kNone) {
-      AskBySignal(look, pool, used[p], count, pods[p]);
+      AskBySignal(look, pool, std::min(used[p], now[p].coming), count, pods[p]);
     } else if (count > 0 && !AskFor(look, pool, count, pods[p])) {
       failed.insert(static_cast<int>(p));
       DecideBy(look.now);

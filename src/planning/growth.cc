@@ -12,6 +12,7 @@
 #include "planning/growth_reasons.h"
 #include "planning/growth_world.h"
 #include "planning/live_filters.h"
+#include "planning/mobility.h"
 #include "planning/pool_nodes.h"
 #include "planning/thin.h"
 #include "scheduling/pod_state.h"
@@ -296,6 +297,30 @@ class Grower {
   bool serves_all_ = true;
 };
 
+bool IsIdle(const cluster::NodeInfo& node) {
+  const cluster::Condition* ready = cluster::FindCondition(node.node->conditions, "Ready");
+  return !node.node->unschedulable && !node.node->meta.deleted &&
+         (ready == nullptr || ready->status == "True") &&
+         std::ranges::all_of(node.pods, [](const auto& pod) {
+           return MobilityOf(*pod, {}).kind == Mobility::kGoes;
+         });
+}
+
+// With nodes on which nothing runs as some that come: they are not asked for again.
+std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
+                                      std::vector<PoolNow> pools) {
+  std::vector<std::shared_ptr<const cluster::NodePool>> own;
+  own.reserve(pools.size());
+  for (const PoolNow& now : pools) own.push_back(now.pool);
+  for (size_t n = 0; n < snapshot.size(); ++n) {
+    const int pool = PoolOf(*snapshot.node(n).node, own);
+    if (pool < 0 || pools[pool].nodes <= 0 || !IsIdle(snapshot.node(n))) continue;
+    --pools[pool].nodes;
+    ++pools[pool].coming;
+  }
+  return pools;
+}
+
 }  // namespace
 
 GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
@@ -304,7 +329,8 @@ GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
   Grower beside(snapshot, unplaced, pools, frameworks, options, true);
   GrowthPlan plan = beside.Run();
   if (!beside.MayDoBetterAlone()) return plan;
-  Grower alone(snapshot, unplaced, pools, frameworks, options, false);
+  const std::vector<PoolNow> idle = WithIdleAsComing(snapshot, pools);
+  Grower alone(snapshot, unplaced, idle, frameworks, options, false);
   GrowthPlan other = alone.Run();
   if (alone.score() <= beside.score()) return plan;
   other.proven = false;
