@@ -20,9 +20,6 @@ using NodePtr = std::shared_ptr<const Node>;
 using PodPtr = std::shared_ptr<const Pod>;
 
 constexpr size_t kMostLearntTaints = 32, kMostLearntResources = 64;
-// Amounts of alike nodes differ by less: machines of a type have not all the same memory, and a
-// pod of a DaemonSet may just be made anew.
-constexpr int kAlikePart = 8;
 
 // Source: k8s.io/kubernetes pkg/kubelet/types, ConfigMirrorAnnotationKey.
 constexpr std::string_view kMirror = "kubernetes.io/config.mirror";

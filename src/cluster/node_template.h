@@ -24,6 +24,10 @@
 
 namespace nos::cluster {
 
+// Amounts of alike nodes differ by less than this part: machines of a type have not all the same
+// memory, and a pod of a DaemonSet may just be made anew.
+inline constexpr int kAlikePart = 8;
+
 // `pool` as it was read, or WithTemplate of that. None: there is nothing to learn from, and
 // nothing is remembered.
 std::optional<NodeTemplate> Learn(const NodePool& pool,

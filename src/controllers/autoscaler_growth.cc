@@ -141,6 +141,7 @@ Autoscaler::Impl::Demand Autoscaler::Impl::DemandOf(Look& look) {
     demand.all.push_back(pod);
     const bool is_place = pod->meta.ns == config_.relocations.ns && IsPlaceholder(*pod);
     if (is_place && scheduling::IsPending(*pod)) demand.placeholders_wait = true;
+    if (is_place && !pod->node_name.empty()) demand.held.insert(pod->node_name);
     if (!is_place) others.push_back(pod);
     if (is_place || !WaitsForRoom(*pod)) continue;
     const std::string key = pod->Key();
@@ -282,7 +283,7 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
     Pool& pool = look.pools[p];
     const int count = plan.pools[p].count;
     if (pool.pool->signal != cluster::PoolSignal::kNone) {
-      AskBySignal(look, pool, used[p], count, pods[p]);
+      AskBySignal(look, pool, std::min(used[p], now[p].coming), count, pods[p]);
     } else if (count > 0 && !AskFor(look, pool, count, pods[p])) {
       failed.insert(static_cast<int>(p));
       DecideBy(look.now);

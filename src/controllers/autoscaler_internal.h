@@ -114,6 +114,7 @@ class Autoscaler::Impl {
     GangedPods waiting;    // for long enough
     bool unsettled = false, placeholders_wait = false;
     std::set<std::string, std::less<>> busy;
+    std::set<std::string, std::less<>> held;  // nodes where places are, for pods that move there
   };
 
   // autoscaler_pools.cc

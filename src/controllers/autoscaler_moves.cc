@@ -110,7 +110,9 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
     }
   }
   moves.may_move = [&](const cluster::Pod& pod) {
-    return total < config_.moves_per_hour && !demand.busy.contains(pod.Key()) &&
+    // A node that pods move away from is closed: whoever has a place there could not take it.
+    return !demand.held.contains(pod.node_name) && total < config_.moves_per_hour &&
+           !demand.busy.contains(pod.Key()) &&
            by_namespace[pod.meta.ns] < config_.moves_per_namespace;
   };
   using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
@@ -130,13 +132,16 @@ void Autoscaler::Impl::Relieve(Look& look, const Demand& demand, planning::PlanO
   planning::MovePlan plan =
       planning::PlanMoves(picture, unserved.pods, frameworks_, options, moves);
   const std::set<int> relieved = StartReliefs(look, unserved, plan);
-  if (relieved.empty()) return;
-  unserved = Without(unserved, relieved);
-  picture = std::move(plan.after);
-  for (const planning::Relief& relief : plan.reliefs) {
-    look.filled.insert(relief.node);
-    for (const planning::Move& move : relief.moves) look.filled.insert(move.to);
+  if (!relieved.empty()) {
+    unserved = Without(unserved, relieved);
+    picture = std::move(plan.after);
+    for (const planning::Relief& relief : plan.reliefs) {
+      look.filled.insert(relief.node);
+      for (const planning::Move& move : relief.moves) look.filled.insert(move.to);
+    }
   }
+  // When those places have been taken it is the turn of others.
+  if (!demand.held.empty()) unserved = WithoutThoseWithMoves(look, unserved);
 }
 
 bool Autoscaler::Impl::StartMoves(Look& look, const cluster::Pod& pod,

@@ -269,8 +269,11 @@ void Autoscaler::Impl::CountNodes(Look& look) {
     ++pool.nodes.there;
     if (lacks.substance.empty() || !lacks.readiness.empty()) continue;
     // What was only learnt is no promise.
-    const std::string wrong = LacksOf(*node, *pool.told, catalogue_).substance;
-    if (!wrong.empty()) pool.nodes.wrong.push_back({node->meta.name, wrong, node->meta.created});
+    cluster::NodePool said = *pool.told;
+    said.learnt.reset();
+    const std::string wrong = LacksOf(*node, said, catalogue_).substance;
+    auto& list = wrong.empty() ? pool.nodes.less : pool.nodes.wrong;
+    list.push_back({node->meta.name, wrong.empty() ? lacks.substance : wrong, node->meta.created});
   }
   lacks_.Forget();
   if (marked_.empty() && late_told_.empty()) return;

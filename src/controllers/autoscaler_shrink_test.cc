@@ -332,6 +332,37 @@ class AutoscalerMovesTest : public AutoscalerTest {
     config_.moves_per_hour = per_hour;
     Restart();
   }
+  // What one pod moves to is what has to become free for the other.
+  void Cross() {
+    With(true, 20);
+    Pool("p2", "1", 5, 0, 1);
+    Node("n1", "p1");
+    Node("n2", "p2");
+    Node("n3", "p3");
+    for (const char* name : {"n1", "n2"}) {
+      Change("nodes", name,
+             [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
+    }
+    Pod("m1", "3");
+    Change("pods", "ml/m1",
+           [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
+    Bind("m1", "n1");
+    Pod("m2", "4");
+    Bind("m2", "n2");
+    Pod("big", "8", "p1");  // m1 moves to n2
+    Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+    Pod("other", "5", "p2");  // m2 moves away from there
+  }
+  // Its node admits the one placeholder.
+  void HoldPlace(const std::string& node) {
+    const std::vector<Json> pods = api_.All("pods");
+    for (Json pod : pods) {
+      if (nos::Find(pod, "metadata", "labels", kPlaceholder) == nullptr) continue;
+      MakeObject(pod, "spec")["nodeName"] = node;
+      MakeObject(pod, "status")["phase"] = "Running";
+      api_.Put(std::move(pod));
+    }
+  }
 };
 
 TEST_F(AutoscalerMovesTest, NothingMovesUnlessItIsTurnedOn) {
@@ -355,30 +386,27 @@ TEST_F(AutoscalerMovesTest, APodMovesForOneThatHasWaitedInPlaceOfANewNode) {
   EXPECT_THAT(Told("big"), HasSubstr("True Moving"));
 }
 
-// What one pod moves to is what has to become free for the other.
 TEST_F(AutoscalerMovesTest, MovesThatCrossWaitForEachOtherBeforeNodesAreBought) {
-  With(true, 20);
-  Pool("p2", "1", 5, 0, 1);
-  Node("n1", "p1");
-  Node("n2", "p2");
-  Node("n3", "p3");
-  for (const char* name : {"n1", "n2"}) {
-    Change("nodes", name, [](Json& node) { MakeObject(node, "metadata", "labels")["zone"] = "z"; });
-  }
-  Pod("m1", "3");
-  Change("pods", "ml/m1", [](Json& pod) { MakeObject(pod, "spec", "nodeSelector")["zone"] = "z"; });
-  Bind("m1", "n1");
-  Pod("m2", "4");
-  Bind("m2", "n2");
-  Pod("big", "8", "p1");  // m1 moves to n2
-  Change("pods", "ml/big", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
-  Pod("other", "5", "p2");  // m2 moves away from there
+  Cross();
   Run(seconds(100));
   EXPECT_EQ(Decisions("move"), 1);
   EXPECT_EQ(Placeholders(), 1);
   EXPECT_EQ(Wanted("p2"), 1) << "moves are planned for it";
   Run(seconds(150));
   EXPECT_EQ(Wanted("p2"), 2) << "the others did not move in time";
+}
+
+TEST_F(AutoscalerMovesTest, NobodyMovesAwayFromWhereAPlaceIsHeld) {
+  Cross();
+  Run(seconds(100));
+  ASSERT_EQ(Placeholders(), 1);
+  HoldPlace("n2");
+  Run(seconds(20));
+  EXPECT_EQ(api_.Find("pods", "ml/m1"), nullptr) << "it is evicted";
+  EXPECT_EQ(nos::Find(*api_.Find("nodes", "n2"), "spec", "unschedulable"), nullptr)
+      << "its successor is to come there";
+  EXPECT_EQ(Decisions("move"), 1);
+  EXPECT_EQ(Wanted("p2"), 1) << "it is the other's turn after that";
 }
 
 TEST_F(AutoscalerMovesTest, ARestartDoesNotForgetWhatTheBudgetHasPaidFor) {

@@ -102,9 +102,42 @@ TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
   Node("a1", "a");
   Run(seconds(10));
   Node("a2", "a", true, "4");
-  Run(minutes(4));
+  Run(minutes(15));
   EXPECT_THAT(Ready("told"), HasSubstr("node t1 has 4 of cpu for pods, and the pool says 8"));
   EXPECT_EQ(Ready("a"), "True Ready: ");
+}
+
+TEST_F(AutoscalerTemplateTest, LesserNodesAreNotMadeAgainAndAgainForWhoDoesNotFit) {
+  Untold("a", 0, 1);
+  Node("a1", "a");
+  Pod("first", "8");
+  Bind("first", "a1");
+  Pod("second", "8");
+  Run(minutes(1));
+  ASSERT_EQ(Wanted("a"), 2);
+  Node("a2", "a", true, "4");
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
+  EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, and the pool says 8"));
+  EXPECT_THAT(Told("second"), HasSubstr("False PoolClosed"));
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 3) << "another try";
+}
+
+TEST_F(AutoscalerTemplateTest, ANodeThatIsALittleLessIsThereAtOnce) {
+  Untold("a", 0, 1);
+  Node("a1", "a");
+  Pod("first", "7");
+  Bind("first", "a1");
+  Pod("second", "7");
+  Run(minutes(1));
+  ASSERT_EQ(Wanted("a"), 2);
+  Node("a2", "a", true, "7500m");
+  Bind("second", "a2");
+  Pod("third", "7");
+  Run(seconds(40));
+  EXPECT_EQ(Wanted("a"), 3) << "nothing is on its way for it";
 }
 
 TEST_F(AutoscalerTemplateTest, AStatusThatCannotBeIsReplaced) {

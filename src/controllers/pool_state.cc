@@ -63,7 +63,9 @@ bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time
   if (!awaits) {
     const auto is_new = [&](const PoolNodes::Wrong& node) { return node.created >= *status.asked; };
     if (status.asked && !status.closed_until) {
-      const bool wrong = std::ranges::any_of(seen.nodes.wrong, is_new);
+      // Or whoever is too large for them would have more and more of them made.
+      const bool wrong = std::ranges::any_of(seen.nodes.wrong, is_new) ||
+                         std::ranges::any_of(seen.nodes.less, is_new);
       if (wrong) Close(patience, now, state);
       if (!wrong) status.failures = 0;
     }
@@ -104,15 +106,17 @@ Condition ReadyOf(const PoolSeen& seen, const PoolStatus& status) {
     return Condition{kPoolReady, state, reason, Shortened(message, 2 * kMaxText), {}};
   };
   const std::string wrong = WrongText(seen.nodes.wrong);
+  const std::string less = WrongText(seen.nodes.less);
   if (!seen.problem.empty()) return is("False", "Invalid", seen.problem);
   if (!seen.error.ok())
     return is("False", kScaleFailed, Shortened(seen.error.ToString(), kMaxText));
   if (status.closed_until) {
     return is("False", "NotDelivered",
               fmt::format("what it was asked for did not come ({} in a row); it is tried again at "
-                          "{}{}{}",
+                          "{}{}{}{}{}",
                           status.failures == 1 ? "once" : fmt::format("{} times", status.failures),
-                          FormatTime(*status.closed_until), wrong.empty() ? "" : "; ", wrong));
+                          FormatTime(*status.closed_until), wrong.empty() ? "" : "; ", wrong,
+                          less.empty() ? "" : "; as its nodes were, ", less));
   }
   if (!cluster::IsDescribed(*seen.pool)) {
     return is("False", kNoTemplate, cluster::WhyNotDescribed());
@@ -145,6 +149,14 @@ void PutTime(const char* field, const std::optional<Time>& known, const std::opt
   const auto text = [](const std::optional<Time>& time) { return time ? FormatTime(*time) : ""; };
   if (text(known) == text(wanted)) return;
   to[field] = wanted ? Json(text(wanted)) : Json(nullptr);
+}
+
+// Of what a node has to have. Where it was only learnt, nodes may be a little less.
+Quantity LeastOf(const NodePool& pool, const std::string& name, Quantity amount) {
+  if (!pool.learns || !pool.learnt) return amount;
+  const auto learnt = pool.learnt->resources.find(name);
+  if (learnt == pool.learnt->resources.end() || learnt->second != amount) return amount;
+  return amount - Quantity::FromMilli(amount.MilliValue() / cluster::kAlikePart);
 }
 
 // Why its GPUs are not those of the pool; "".
@@ -201,7 +213,7 @@ NodeLacks LacksOf(const cluster::Node& node, const NodePool& pool,
   for (const auto& [name, amount] : pool.resources) {
     const auto found = node.allocatable.find(name);
     const Quantity has = found == node.allocatable.end() ? Quantity() : found->second;
-    if (has >= amount || !lacks.substance.empty()) continue;
+    if (has >= LeastOf(pool, name, amount) || !lacks.substance.empty()) continue;
     lacks.substance = fmt::format("has {} of {} for pods, and the pool says {}", has.ToString(),
                                   name, amount.ToString());
   }

@@ -83,6 +83,7 @@ struct PoolNodes {
   int going = 0;             // that are to be taken away: in none of the above
   std::vector<Wrong> wrong;  // of those there, that are not what the pool says
   Time newest{};             // when the last one came
+  std::vector<Wrong> less;   // of those there, that are less than what was only learnt
   int Present() const { return there + starting; }
 };
 

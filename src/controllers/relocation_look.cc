@@ -34,6 +34,12 @@ std::string WhyLost(const cluster::Pod& placeholder) {
   return fmt::format("{} ({})", reason, Shortened(placeholder.message, 200));
 }
 
+// Whether a pod that is made anew can come there.
+bool TakesPods(const cluster::Node& node) {
+  const cluster::Condition* ready = cluster::FindCondition(node.conditions, "Ready");
+  return !node.unschedulable && !node.meta.deleted && (ready == nullptr || ready->status == "True");
+}
+
 }  // namespace
 
 bool RelocationSteps::IsYoung(const Moving& moving) {
@@ -149,6 +155,9 @@ std::string RelocationSteps::WhyNotMoved(const Place& place) const {
   const auto target = view_.nodes.Get(what.to);
   if (target == nullptr || RemovalOf(*target)) {
     return fmt::format("node {}, where {} has its place, goes itself", what.to, name);
+  }
+  if (!TakesPods(*target)) {
+    return fmt::format("node {}, where {} has its place, takes no pods now", what.to, name);
   }
   if (pod.Finished() || (what.held && !place.IsHeld())) {
     return fmt::format("the place of {} on node {} was lost: {}", name, what.to, WhyLost(pod));

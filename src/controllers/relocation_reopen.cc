@@ -36,16 +36,19 @@ void RelocationSteps::ReopenNodes() {
 // Time::max(): what it waits for shows in the caches.
 Time RelocationSteps::ReopensAt(const MovesAway& mark, const std::set<std::string_view>& homeless) {
   const auto moving = scene_.moving.find(mark.id);
-  if (moving != scene_.moving.end() && !moving->second.places.empty()) return Time::max();
   RelocationMemory& memory = memory_[mark.id];
   memory.seen = now_;
+  if (moving != scene_.moving.end() && !moving->second.places.empty()) {
+    memory.over.reset();  // they did not show yet
+    return Time::max();
+  }
   if (!memory.over) memory.over = now_;
   const bool seen_to_the_end = memory.told_moved || memory.told_off;
   if (!seen_to_the_end) {
     // Its placeholders may not show yet, or another process has seen to all but this.
-    const Time young = mark.since + kSettle;
-    return std::min(std::max(young, *memory.over + config_.successor_deadline),
-                    now_ + kSettle + config_.successor_deadline);
+    // A mark may say what it likes.
+    const Time young = std::min(mark.since, *memory.over) + kSettle;
+    return std::max(young, *memory.over + config_.successor_deadline);
   }
   const bool waits = std::ranges::any_of(
       memory.successors, [&](const std::string& uid) { return homeless.contains(uid); });

@@ -18,8 +18,8 @@ class RelocationFaultsTest : public ::testing::Test {
     w.clock.Advance(seconds(10));
   }
 
-  void ChangeNode(const std::function<void(Json&)>& change) {
-    Json node = *w.api.Find("nodes", "gpu-1");
+  void ChangeNode(const std::function<void(Json&)>& change, const std::string& name = "gpu-1") {
+    Json node = *w.api.Find("nodes", name);
     change(node);
     w.api.Put(std::move(node));
   }
@@ -71,6 +71,26 @@ TEST_F(RelocationFaultsTest, APlaceThatWasHeldAndIsLostCallsAllOff) {
   w.Step();
   ExpectCalledOff("place of pod ml/b");
   EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APlaceWhereNoPodCanComeIsNone) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode([](Json& node) { MakeObject(node, "spec")["unschedulable"] = true; }, "gpu-2");
+  w.Step();
+  ExpectCalledOff("takes no pods now");
+  EXPECT_TRUE(w.IsFree());
+}
+
+TEST_F(RelocationFaultsTest, APlaceOnANodeThatDoesNotAnswerIsNone) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode(
+      [](Json& node) {
+        MakeObject(node, "status")["conditions"] =
+            JsonArray{JsonObject{{"type", "Ready"}, {"status", "Unknown"}}};
+      },
+      "gpu-2");
+  w.Step();
+  ExpectCalledOff("takes no pods now");
 }
 
 TEST_F(RelocationFaultsTest, APlaceholderThatSomebodyDeletesCallsAllOff) {

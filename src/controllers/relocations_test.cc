@@ -318,6 +318,37 @@ TEST_F(RelocationsTest, AMarkThatCannotBeReadIsTakenOff) {
   EXPECT_TRUE(w.Node("gpu-2").unschedulable) << "nobody knows who did that";
 }
 
+TEST_F(RelocationsTest, PlacesThatShowLateDoNotOpenTheNodeTooEarly) {
+  w.PutPod("big", "", {"Job", "job-1"});
+  ASSERT_TRUE(w.Start({"a"}, "r-1", "ml/big").ok());
+  w.nodes.Pump(w.client, w.clock.Now());
+  w.StepStale();  // the mark shows, and no placeholder
+  w.Step();
+  w.RunPlaces(1);
+  w.StepAfter(w.config.successor_deadline);
+  w.Step();
+  ASSERT_FALSE(w.Has("a"));
+  w.PutPod("a2", "");
+  w.Step();
+  ASSERT_EQ(w.Places(), "");
+  w.Step();
+  EXPECT_TRUE(w.Node().unschedulable) << "a2 has no node yet";
+}
+
+TEST_F(RelocationsTest, AMarkOfTheFutureKeepsNoNodeClosedForLong) {
+  w.PutPod("big", "", {"Job", "job-1"});
+  Json node = *w.api.Find("nodes", "gpu-2");
+  MakeObject(node, "metadata", "annotations")[kMovesAway] =
+      WriteMovesAway({"r-1", "ml/big", w.clock.Now() + std::chrono::hours(1000), false});
+  MakeObject(node, "spec")["unschedulable"] = true;
+  w.api.Put(std::move(node));
+  w.Step();
+  w.StepAfter(w.config.successor_deadline);
+  EXPECT_FALSE(w.Node("gpu-2").unschedulable);
+  w.Pump();
+  EXPECT_TRUE(w.relocations->Busy(w.view).empty()) << "nodes may come for it";
+}
+
 TEST_F(RelocationsTest, NobodyMovesForAPodThatHasAPlace) {
   w.PutPod("big", "", {"Job", "job-1"});
   w.StartAndHold({"a"}, "ml/big");

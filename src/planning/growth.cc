@@ -12,6 +12,7 @@
 #include "planning/growth_reasons.h"
 #include "planning/growth_world.h"
 #include "planning/live_filters.h"
+#include "planning/mobility.h"
 #include "planning/pool_nodes.h"
 #include "planning/thin.h"
 #include "scheduling/pod_state.h"
@@ -26,11 +27,11 @@ constexpr int kMostRounds = 4;    // of adding nodes because live filters object
 class Grower {
  public:
   Grower(const cluster::ClusterSnapshot& snapshot, Pods unplaced, const std::vector<PoolNow>& pools,
-         const scheduling::FrameworkChoice& frameworks, const PlanOptions& options)
+         const scheduling::FrameworkChoice& frameworks, const PlanOptions& options, bool beside)
       : pools_(pools),
         frameworks_(frameworks),
         out_of_time_(options.out_of_time ? options.out_of_time : [] { return false; }),
-        world_(MakeGrowthWorld(snapshot, unplaced, pools, frameworks, options)),
+        world_(MakeGrowthWorld(snapshot, unplaced, pools, frameworks, options, beside)),
         types_(world_.types.problem),
         states_(types_),
         coverer_(types_, world_.node_types, states_, out_of_time_) {
@@ -53,7 +54,17 @@ class Grower {
       levels_proven_ = cheapest_proven_ = true;
     }
     UseFreeFirst(world_.node_types, bins);
+    score_ = Score(bins);
+    serves_all_ = ServesAll(bins);
     return Write(bins);
+  }
+
+  const std::vector<int64_t>& score() const { return score_; }
+  // Whether nodes that there are may have kept some from new ones: their gangs may have to be near
+  // each other, which the first look does not know.
+  bool MayDoBetterAlone() const {
+    return world_.live && !serves_all_ &&
+           std::ranges::any_of(world_.node_types, &NodeType::IsThere);
   }
 
  private:
@@ -282,14 +293,48 @@ class Grower {
   std::vector<int> wanted_;  // by class: that some pool could serve
   bool has_all_nodes_ = true;
   bool levels_proven_ = false, cheapest_proven_ = false;
+  std::vector<int64_t> score_;  // of what was written
+  bool serves_all_ = true;
 };
+
+bool IsIdle(const cluster::NodeInfo& node) {
+  const cluster::Condition* ready = cluster::FindCondition(node.node->conditions, "Ready");
+  return !node.node->unschedulable && !node.node->meta.deleted &&
+         (ready == nullptr || ready->status == "True") &&
+         std::ranges::all_of(node.pods, [](const auto& pod) {
+           return MobilityOf(*pod, {}).kind == Mobility::kGoes;
+         });
+}
+
+// With nodes on which nothing runs as some that come: they are not asked for again.
+std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
+                                      std::vector<PoolNow> pools) {
+  std::vector<std::shared_ptr<const cluster::NodePool>> own;
+  own.reserve(pools.size());
+  for (const PoolNow& now : pools) own.push_back(now.pool);
+  for (size_t n = 0; n < snapshot.size(); ++n) {
+    const int pool = PoolOf(*snapshot.node(n).node, own);
+    if (pool < 0 || pools[pool].nodes <= 0 || !IsIdle(snapshot.node(n))) continue;
+    --pools[pool].nodes;
+    ++pools[pool].coming;
+  }
+  return pools;
+}
 
 }  // namespace
 
 GrowthPlan PlanGrowth(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                       const std::vector<PoolNow>& pools,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options) {
-  return Grower(snapshot, unplaced, pools, frameworks, options).Run();
+  Grower beside(snapshot, unplaced, pools, frameworks, options, true);
+  GrowthPlan plan = beside.Run();
+  if (!beside.MayDoBetterAlone()) return plan;
+  const std::vector<PoolNow> idle = WithIdleAsComing(snapshot, pools);
+  Grower alone(snapshot, unplaced, idle, frameworks, options, false);
+  GrowthPlan other = alone.Run();
+  if (alone.score() <= beside.score()) return plan;
+  other.proven = false;
+  return other;
 }
 
 }  // namespace nos::planning

@@ -244,7 +244,7 @@ TEST(GrowthPropertyTest, TheCoverAloneIsSeldomMuchDearer) {
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     const Case drawn = Draw(seed, 8, 8);
     const GrowthPlan plan = PlanGrowth({}, drawn.pods, drawn.pools, choice, {});
-    const GrowthWorld world = MakeGrowthWorld({}, drawn.pods, drawn.pools, choice, {});
+    const GrowthWorld world = MakeGrowthWorld({}, drawn.pods, drawn.pools, choice, {}, true);
     GpuStates states(world.types.problem);
     Coverer coverer(world.types.problem, world.node_types, states, never);
     std::vector<int> wanted;

@@ -324,6 +324,26 @@ TEST_F(GrowthTest, WhatRunsOnNodesThatAreThereCountsForFilters) {
   for (const NewNode& node : plan_.nodes) EXPECT_NE(node.name, "n1");
 }
 
+TEST_F(GrowthTest, AGangThatMustBeTogetherIsNotKeptFromNewNodesByOthers) {
+  cluster_.PlainNode("n1").meta.labels = {{"zone", "b"}};
+  cluster::NodePool pool = PoolOf("a", "", 0, 96, 9, "1");
+  pool.labels["zone"] = "a";
+  pools_ = {Now(pool)};
+  planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
+  for (int i = 0; i < 3; ++i) {
+    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "32");
+    pod.meta.labels = {{"app", "db"}};
+    cluster::PodAffinityTerm term;
+    term.selector.emplace().match_labels = {{"app", "db"}};
+    term.topology_key = "zone";
+    pod.pod_affinity.required = {term};
+  }
+  options_.gangs.push_back(gang);
+  Make();
+  EXPECT_EQ(plan_.served, 3);
+  EXPECT_THAT(Counts(), ElementsAre(1));
+}
+
 TEST_F(GrowthTest, FiltersHold) {
   cluster::NodePool tainted = PoolOf("tainted", "", 0, 8, 9, "1");
   tainted.taints = {{"team", "a", "NoSchedule"}};

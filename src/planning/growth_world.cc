@@ -98,7 +98,7 @@ int LacksToMinimum(const PoolNow& now) {
 GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                             const std::vector<PoolNow>& pools,
                             const scheduling::FrameworkChoice& frameworks,
-                            const PlanOptions& options) {
+                            const PlanOptions& options, bool beside) {
   GrowthWorld world;
   world.problems.resize(pools.size());
   world.live = AnyIsLive(snapshot, unplaced, frameworks);
@@ -115,7 +115,7 @@ GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unpla
     }
   }
   GangHosts hosts;
-  if (!nodes.empty()) hosts = HostsForGangs(snapshot, unplaced, frameworks, options);
+  if (!nodes.empty() && beside) hosts = HostsForGangs(snapshot, unplaced, frameworks, options);
   world.has_all_hosts = hosts.all;
   world.snapshot = world.live ? snapshot : WithNodesOnly(snapshot, hosts);
   world.snapshot.AddNodes(nodes);

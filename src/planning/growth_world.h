@@ -26,11 +26,11 @@ struct GrowthWorld {
 // Nodes that the pool is to be asked for whoever waits; none while it is closed.
 int LacksToMinimum(const PoolNow& now);
 
-// The arguments must outlive it.
+// The arguments must outlive it. `beside`: gangs may have places on nodes that there are.
 GrowthWorld MakeGrowthWorld(const cluster::ClusterSnapshot& snapshot, Pods unplaced,
                             const std::vector<PoolNow>& pools,
                             const scheduling::FrameworkChoice& frameworks,
-                            const PlanOptions& options);
+                            const PlanOptions& options, bool beside);
 
 // The translation for these bins, which stand on the nodes of `snapshot`: the cluster with a new
 // node of its own for each that is of a pool.

@@ -131,6 +131,11 @@ refuse 'urlPrefix' scaling --set autoscaler.webhook.urlPrefix=https://hooks.test
 refuse 'placeholders must not set priorityClass' scaling --set autoscaler.config.placeholders.priorityClass=x
 preempting() { scaling -s templates/autoscaler.yaml | grep -c 'preemptionPolicy: Never'; }
 expect '^2$' preempting
+# The class of placeholders is theirs alone, where the API server can see to that.
+reserved() { scaling --kube-version 1.34.0 -s templates/autoscaler-places.yaml; }
+expect "request.namespace == '$namespace'" reserved
+out=$(reserved | dry_run 2>&1) || fail "policy of the placeholders' class"
+expect_no 'ValidatingAdmissionPolicy' scaling
 refuse 'placeholders must not set namespace' scaling --set autoscaler.config.placeholders.namespace=x
 refuse 'must not set webhook or provisioningRequests' scaling --set autoscaler.config.webhook.tokenFile=x
 refuse 'must not set health or metrics' scaling --set autoscaler.config.metrics.bindAddress=0
