@@ -27,7 +27,7 @@ struct State {
 
 State StateOf(const cluster::NodePool& pool, Time now) {
   controllers::PoolStanding standing = controllers::StandingOf(pool, now);
-  const bool closed = standing.state == "closed";
+  const bool closed = standing.state == "closed" && pool.closed_until.has_value();
   return {std::string(standing.state), closed ? UntilText(*pool.closed_until, now) : "",
           std::move(standing.why)};
 }
@@ -108,7 +108,8 @@ Printout ReportPools(const LiveCluster& live, Time now) {
                      {"state", state.name},
                      {"why", state.why},
                      {"failures", pool.failures}};
-    if (!state.until.empty()) entry["closedUntil"] = FormatTime(*pool.closed_until);
+    if (!state.until.empty() && pool.closed_until)
+      entry["closedUntil"] = FormatTime(*pool.closed_until);
     out.json.push_back(std::move(entry));
   }
   return out;

@@ -37,7 +37,7 @@ Outcome Autoscaler::Impl::Reconcile(const View& view, kube::Client& client, cons
   Look look{view, hasty, clock, clock.Now()};
   TakeIn(view);
   NoteUnreadable(view);
-  Status error = LookAtPools(look);
+  const Status error = LookAtPools(look);
   const Outcome moving = relocations_.Step(view, hasty, clock);
   TakeNotes(look);
   NoteRemoved(look);
@@ -51,7 +51,7 @@ Outcome Autoscaler::Impl::Reconcile(const View& view, kube::Client& client, cons
   ForgetVerdicts(view);
   TellPods(look);
   if (telling_.Due() <= clock.Now()) telling_.Tell(view, client, clock);
-  return Rest(look, news, std::move(error), moving);
+  return Rest(look, news, error, moving);
 }
 
 bool Autoscaler::Impl::HasNews(const View& view) const {
@@ -59,7 +59,7 @@ bool Autoscaler::Impl::HasNews(const View& view) const {
          view.around->Version() != around_version_;
 }
 
-Outcome Autoscaler::Impl::Rest(const Look& look, bool news, Status error,
+Outcome Autoscaler::Impl::Rest(const Look& look, bool news, const Status& error,
                                const Outcome& moving) const {
   const Time now = look.clock.Now();
   Time next = HasNews(look.view) ? rest_until_ : std::max(rest_until_, decide_by_);
@@ -75,7 +75,7 @@ Outcome Autoscaler::Impl::Rest(const Look& look, bool news, Status error,
   if (moving.again) next = std::min(next, now + *moving.again);
   if (news) next = now;
   Outcome outcome = Outcome::Again(std::max(next - now, Duration::zero()));
-  outcome.error = moving.error.ok() ? std::move(error) : moving.error;
+  outcome.error = moving.error.ok() ? error : moving.error;
   return outcome;
 }
 

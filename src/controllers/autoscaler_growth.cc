@@ -262,6 +262,7 @@ bool Autoscaler::Impl::CallOffFor(Look& look, const Unserved& unserved,
 bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::PlanOptions options,
                             const cluster::ClusterSnapshot& picture) {
   std::vector<planning::PoolNow> now;
+  now.reserve(look.pools.size());
   for (const Pool& pool : look.pools) now.push_back(pool.state.now);
   options.gangs = unserved.gangs;
   const planning::GrowthPlan plan =
@@ -358,7 +359,7 @@ void Autoscaler::Impl::NoteInVain(const Unserved& unserved, const planning::Grow
 
 bool Autoscaler::Impl::AskFor(Look& look, Pool& pool, int count,
                               const std::vector<std::string>& pods) {
-  if (!pool.known->MayWrite()) return false;
+  if (!pool.known->MayWrite() || !pool.known->scale) return false;
   const int32_t before = pool.known->scale->wanted;
   const int32_t wanted = std::min(before + count, std::max(pool.pool->max, before));
   if (wanted == before) return true;

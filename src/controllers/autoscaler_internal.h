@@ -186,7 +186,7 @@ class Autoscaler::Impl {
   void TellPods(Look& look);
   void ShowPools(const Look& look) const;
   void DecideBy(Time time) { decide_by_ = std::min(decide_by_, time); }
-  Outcome Rest(const Look& look, bool news, Status error, const Outcome& moving) const;
+  Outcome Rest(const Look& look, bool news, const Status& error, const Outcome& moving) const;
   bool HasNews(const View& view) const;
 
   const AutoscalerConfig config_;

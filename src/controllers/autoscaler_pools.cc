@@ -81,7 +81,9 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
     ReadScale(look, look.pools.back());
   }
   std::vector<PoolPtr> own;
+  own.reserve(look.pools.size());
   for (const Pool& pool : look.pools) own.push_back(pool.told);
+  look.pool_of.reserve(look.nodes.size());
   for (const Node& node : look.nodes) look.pool_of.push_back(planning::PoolOf(*node, own));
   LearnTemplates(look);
   CountNodes(look);
@@ -306,6 +308,7 @@ Status Autoscaler::Impl::WriteStatus(Look& look, Pool& pool) {
 Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
                                     const std::vector<std::string>& remove) {
   Known& known = *pool.known;
+  if (!known.scale) return {Code::kUnavailable, "it is not known how many nodes are wanted"};
   const Status written = scaling_.Write(*pool.pool, *known.scale, wanted, remove, look.client);
   known.fresh = false;
   known.read_again = written.ok() ? Time{} : look.now + kReadAgain;
