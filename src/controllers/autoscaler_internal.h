@@ -132,6 +132,7 @@ class Autoscaler::Impl {
   static bool IsTold(const Removal& removal, const Known& known);
   Status WriteStatus(Look& look, Pool& pool);
   Status WriteScale(Look& look, Pool& pool, int32_t wanted, const std::vector<std::string>& remove);
+  void NoteShown(const Look& look, const Pool& pool, int missing, const Status& shown);
   void ShowSignals(Look& look);
 
   // autoscaler_removals.cc

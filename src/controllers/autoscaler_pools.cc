@@ -344,12 +344,32 @@ Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
   return written;
 }
 
+// What only repeating mends is none of the pool's failures.
+void Autoscaler::Impl::NoteShown(const Look& look, const Pool& pool, int missing,
+                                 const Status& shown) {
+  Known& known = *pool.known;
+  if (shown.ok()) {
+    if (missing > 0) known.write_error = Status::Ok();
+    return;
+  }
+  const Code code = shown.code();
+  if (code == Code::kDeadline || code == Code::kUnavailable || code == Code::kConflict) return;
+  const bool failed = !known.write_error.ok();
+  known.write_error = shown;
+  known.write_again = look.now + config_.close_for;
+  if (failed) return;
+  DecideBy(look.now + kReadAgain);  // its status is written then
+  telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
+                "what is missing of it cannot be shown: " + Shortened(shown.ToString(), 500)});
+}
+
 void Autoscaler::Impl::ShowSignals(Look& look) {
   Status error = signal_.Clean(look.view, look.client);
   for (const Pool& pool : look.pools) {
     if (!Signals(*pool.pool)) continue;
     const int missing = std::max(0, pool.state.status.wanted - pool.nodes.Present());
     const Status shown = signal_.Show(*pool.pool, missing, look.view, look.client, look.now);
+    NoteShown(look, pool, missing, shown);
     if (!shown.ok()) error = shown.Within("NodePool " + pool.pool->meta.name);
   }
   if (error.ok()) return;

@@ -298,6 +298,25 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {
   EXPECT_THAT(Ready("a"), Not(HasSubstr("Invalid")));
 }
 
+TEST_F(AutoscalerTest, ASignalThatCannotBeShownIsToldAndTheNextBestPoolIsUsed) {
+  config_.signal.provisioning_requests = false;
+  Restart();
+  Json asking = PoolJson("asking", "1", 5);
+  JsonObject& spec = MakeObject(asking, "spec");
+  spec.erase("scaleTargetRef");
+  spec.erase("deleteAnnotation");
+  spec["signal"] = "ProvisioningRequest";
+  api_.Put(asking);
+  Pool("dear", "9", 5);
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_THAT(Ready("asking"), HasSubstr("False ScaleFailed: "));
+  EXPECT_THAT(Ready("asking"), HasSubstr("switched off here"));
+  EXPECT_THAT(Events(), HasSubstr("what is missing of it cannot be shown"));
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("dear"), 1);
+}
+
 TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {
   Pool("a", "1", 5);
   Pod("p", "4");
