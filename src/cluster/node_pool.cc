@@ -330,7 +330,7 @@ Status Check(NodePool& pool) {
   if (!IsSubdomain(pool.meta.name)) return Invalid("metadata.name: is missing, or no object's");
   NOS_RETURN_IF_ERROR(CheckGpus(pool.gpu));
   NOS_RETURN_IF_ERROR(CheckResources(pool.resources));
-  if (pool.max < 1) return Wrong("max", "is missing: the most nodes that there may be");
+  if (pool.max < 0) return Wrong("max", "is missing: the most nodes that there may be");
   if (pool.max < pool.min) {
     return Wrong("max", fmt::format("must be at least min ({})", pool.min));
   }
@@ -398,6 +398,7 @@ int64_t MilliPriceOf(const NodePool& pool) { return pool.price.MilliValue(); }
 
 Status ReadNodePool(JsonSource json, NodePool& to) {
   to = NodePool();
+  to.max = -1;  // not told
   ResourceList beside;
   NOS_RETURN_IF_ERROR(ReadFields(json, [&](Field& root) {
     root.Members(At("metadata", to.meta, ReadMeta),

@@ -1,6 +1,7 @@
 // nos get: what a live cluster's GPUs, GPU pods and plans look like, read through a kubeconfig; and
 // what happened, read from a telemetry server.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -40,6 +41,8 @@ Result<Objects> ReadPoolsOfDump(const GetFlags& flags) {
   NOS_ASSIGN(ClusterObjects dump, ReadDump(flags.files));
   auto kept = std::make_unique<const gpu::Catalogue>(std::move(catalogue));
   auto pools = PoolsIn(dump);
+  pools.insert(pools.end(), dump.wrong_pools.begin(), dump.wrong_pools.end());
+  std::ranges::sort(pools, {}, [](const auto& pool) { return pool->meta.name; });
   LiveCluster live = MakeLiveCluster(std::move(dump.nodes), std::move(dump.pods), *kept);
   live.pools = std::move(pools);
   return Objects{std::move(kept), std::move(live)};

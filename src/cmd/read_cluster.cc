@@ -12,6 +12,7 @@
 #include "cluster/node_template.h"
 #include "cmd/command.h"
 #include "controllers/around.h"
+#include "controllers/pool_standing.h"
 #include "kube/connection.h"
 #include "kube/http_transport.h"
 
@@ -43,14 +44,22 @@ Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
   return out;
 }
 
-// Of a NodePool that nothing can be planned with: as on a cluster, the others go on.
-Status WrongPool(std::string_view version, std::string_view kind, const Json& object) {
-  if (kind != cluster::kNodePool) return Status::Ok();
-  if (version != fmt::format("{}/{}", cluster::kPoolGroup, cluster::kPoolVersion)) {
-    return Status::Ok();
-  }
+void WarnOfPool(std::string_view name, std::string_view why) {
+  std::cerr << Printable(fmt::format("warning: NodePool {}: {}", name, why)) << "\n";
+}
+
+// Whether it is a NodePool that nothing can be planned with: as on a cluster, the others go on.
+bool TakeWrongPool(std::string_view version, std::string_view kind, const Json& object,
+                   ClusterObjects& to) {
+  if (kind != cluster::kNodePool) return false;
+  if (version != fmt::format("{}/{}", cluster::kPoolGroup, cluster::kPoolVersion)) return false;
   cluster::NodePool pool;
-  return cluster::ReadNodePool(object, pool);
+  const Status wrong = cluster::ReadNodePool(object, pool);
+  if (wrong.ok()) return false;
+  WarnOfPool(FindString(object, "metadata", "name"), wrong.message());
+  auto told = std::make_shared<cluster::NodePool>();
+  if (controllers::ReadPoolToTell(object, *told).ok()) to.wrong_pools.push_back(std::move(told));
+  return true;
 }
 
 }  // namespace
@@ -83,7 +92,7 @@ Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Cl
   const kube::Resource resource{
       std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
       std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
-  auto pools = ListAll<cluster::NodePool>(client, resource, &cluster::ReadNodePool);
+  auto pools = ListAll<cluster::NodePool>(client, resource, &controllers::ReadPoolToTell);
   if (!pools.ok() && pools.status().code() == Code::kNotFound) {
     return std::vector<std::shared_ptr<const cluster::NodePool>>();
   }
@@ -111,6 +120,8 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
   around.Pump(client, SystemClock().Now());
   if (around.synced()) {
     objects.around = around.Collect();
+    const auto wrong = around.Problems(cluster::kNodePool);
+    for (const auto& [name, why] : wrong) WarnOfPool(name, why);
   } else {
     std::cerr << Printable(fmt::format("note: volumes, budgets and groups of pods do not count: {}",
                                        around.ReadError().message()))
@@ -125,12 +136,7 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   cluster::Surroundings around;
   const auto take_around = [&](std::string_view version, std::string_view kind,
                                const Json& object) -> Result<bool> {
-    if (const Status wrong = WrongPool(version, kind, object); !wrong.ok()) {
-      std::cerr << Printable(fmt::format("warning: NodePool {}: {}",
-                                         FindString(object, "metadata", "name"), wrong.message()))
-                << "\n";
-      return true;
-    }
+    if (TakeWrongPool(version, kind, object, all)) return true;
     NOS_ASSIGN(const bool taken, cluster::AddAround(version, kind, object, around));
     if (taken) all.around = cluster::Surroundings();
     return taken;
@@ -155,7 +161,9 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
     }
   }
   if (all.around) all.around = std::move(around);
-  if (all.nodes.empty() && (!all.around || all.around->pools.rows().empty())) {
+  const bool has_pools =
+      !all.wrong_pools.empty() || (all.around && !all.around->pools.rows().empty());
+  if (all.nodes.empty() && !has_pools) {
     return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
   }
   return all;

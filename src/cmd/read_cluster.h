@@ -19,6 +19,9 @@ struct ClusterObjects {
   // None: it may not be read, or the dump has nothing of it.
   std::optional<cluster::Surroundings> around;
   bool is_dump = false;  // of which nobody knows what it leaves out
+  // As controllers::ReadPoolToTell has those that cannot be used as they are written; not in
+  // `around`.
+  std::vector<std::shared_ptr<const cluster::NodePool>> wrong_pools = {};
 };
 
 // Objects that cannot be read are reported on stderr and left out; so is all that surrounds pods
@@ -34,7 +37,7 @@ Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client
 Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
 // Both kinds; none where the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client);
-// By name, as they are read; none where the API server does not know them.
+// By name, as controllers::ReadPoolToTell has them; none where the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client);
 // Of what surrounds the nodes, by name; what they leave out is learnt from the nodes.
 std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects);

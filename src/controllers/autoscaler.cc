@@ -36,7 +36,7 @@ Outcome Autoscaler::Impl::Reconcile(const View& view, kube::Client& client, cons
   kube::Client hasty = client.Within(kPatience);
   Look look{view, hasty, clock, clock.Now()};
   TakeIn(view);
-  NoteUnreadable(view);
+  NoteUnreadable(look);
   const Status error = LookAtPools(look);
   const Outcome moving = relocations_.Step(view, hasty, clock);
   TakeNotes(look);

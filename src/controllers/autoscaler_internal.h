@@ -44,6 +44,7 @@ inline constexpr MetricFamily kScalingPlan{MetricFamily::Kind::kDuration,
 // again. Until that is known the mark says what the pool was to want.
 inline constexpr int32_t kTold = cluster::kMostPoolNodes;
 
+const kube::Resource& PoolResource();  // NodePools
 kube::ObjectReference ReferenceTo(const cluster::NodePool& pool);
 kube::ObjectReference ReferenceToNode(const std::string& name);
 kube::ObjectReference ReferenceTo(const cluster::Pod& pod);
@@ -132,6 +133,7 @@ class Autoscaler::Impl {
   static bool IsTold(const Removal& removal, const Known& known);
   Status WriteStatus(Look& look, Pool& pool);
   Status WriteScale(Look& look, Pool& pool, int32_t wanted, const std::vector<std::string>& remove);
+  void NoteShown(const Look& look, const Pool& pool, int missing, const Status& shown);
   void ShowSignals(Look& look);
 
   // autoscaler_removals.cc
@@ -179,7 +181,8 @@ class Autoscaler::Impl {
 
   // autoscaler_tell.cc
   void TakeNotes(Look& look);
-  void NoteUnreadable(const View& view);
+  void NoteUnreadable(const Look& look);
+  bool TellInvalid(const Look& look, const std::string& pool, const std::string& why);
   void Record(ScalingDecision decision, Time now);
   void Judge(const cluster::Pod& pod, WantedCondition condition, Time now);
   void ForgetVerdicts(const View& view);
@@ -228,7 +231,11 @@ class Autoscaler::Impl {
   std::map<std::string, Verdict> verdicts_;  // by pod key
   kube::WorkQueue untold_;                   // pod keys
   Pace pods_pace_;
-  std::map<std::string, std::string> unreadable_;  // by pool, why
+  struct Unreadable {
+    std::string why;
+    bool told = false;  // in its status
+  };
+  std::map<std::string, Unreadable> unreadable_;  // by pool
   std::deque<ScalingDecision> decisions_;
   uint64_t last_sequence_ = 0;
 };

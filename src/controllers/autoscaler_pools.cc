@@ -13,13 +13,6 @@
 namespace nos::controllers {
 namespace {
 
-const kube::Resource& PoolResource() {
-  static const kube::Resource kPools{
-      std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
-      std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
-  return kPools;
-}
-
 constexpr Duration kReadAgain = std::chrono::seconds(1);  // after a write that came to nothing
 constexpr int kMostUnanswered = 5;                        // then it counts as refused
 
@@ -38,7 +31,29 @@ std::string TargetOf(const cluster::NodePool& pool) {
                      target.name, pool.webhook);
 }
 
+// One whose spec cannot be read any more: as it was, with the status that was written.
+cluster::NodePool LeftAsItWas(cluster::NodePool pool, const PoolStatus& status,
+                              const Json& written) {
+  pool.meta.resource_version = FindString(written, "metadata", "resourceVersion");
+  pool.nodes = status.nodes;
+  pool.wanted = status.wanted;
+  pool.asked = status.asked;
+  pool.failures = status.failures;
+  pool.closed_until = status.closed_until;
+  pool.learnt = status.learnt;
+  std::erase_if(pool.conditions, [](const auto& known) { return known.type == kPoolReady; });
+  pool.conditions.push_back(status.ready);
+  return pool;
+}
+
 }  // namespace
+
+const kube::Resource& PoolResource() {
+  static const kube::Resource kPools{
+      std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
+      std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
+  return kPools;
+}
 
 Autoscaler::Impl::Pool* Autoscaler::Impl::Look::Find(const std::string& name) {
   const auto found =
@@ -99,6 +114,9 @@ Status Autoscaler::Impl::LookAtPools(Look& look) {
     if (cluster::IsDescribed(*pool.pool)) {
       const auto made = planning::NewNodeOf(*pool.pool, 0, catalogue_);
       if (!made.ok()) seen.problem = made.status().message();
+    }
+    if (const auto bad = unreadable_.find(pool.pool->meta.name); bad != unreadable_.end()) {
+      seen.problem = "it is left as it was: " + bad->second.why;
     }
     pool.state = StateOf(seen, patience, look.now);
     PoolState& state = pool.state;
@@ -297,7 +315,9 @@ Status Autoscaler::Impl::WriteStatus(Look& look, Pool& pool) {
     return gone ? Status::Ok() : answer.status();
   }
   auto written = std::make_shared<cluster::NodePool>();
-  if (!cluster::ReadNodePool(*answer, *written).ok()) return Status::Ok();
+  if (!cluster::ReadNodePool(*answer, *written).ok()) {
+    *written = LeftAsItWas(*pool.told, pool.state.status, *answer);
+  }
   pool.told = written_[name] = std::move(written);
   pool.pool = pool.state.now.pool = WithLearnt(pool);
   return Status::Ok();
@@ -330,12 +350,32 @@ Status Autoscaler::Impl::WriteScale(Look& look, Pool& pool, int32_t wanted,
   return written;
 }
 
+// What only repeating mends is none of the pool's failures.
+void Autoscaler::Impl::NoteShown(const Look& look, const Pool& pool, int missing,
+                                 const Status& shown) {
+  Known& known = *pool.known;
+  if (shown.ok()) {
+    if (missing > 0) known.write_error = Status::Ok();
+    return;
+  }
+  const Code code = shown.code();
+  if (code == Code::kDeadline || code == Code::kUnavailable || code == Code::kConflict) return;
+  const bool failed = !known.write_error.ok();
+  known.write_error = shown;
+  known.write_again = look.now + config_.close_for;
+  if (failed) return;
+  DecideBy(look.now + kReadAgain);  // its status is written then
+  telling_.Say({ReferenceTo(*pool.pool), kube::EventType::kWarning, "ScaleFailed",
+                "what is missing of it cannot be shown: " + Shortened(shown.ToString(), 500)});
+}
+
 void Autoscaler::Impl::ShowSignals(Look& look) {
   Status error = signal_.Clean(look.view, look.client);
   for (const Pool& pool : look.pools) {
     if (!Signals(*pool.pool)) continue;
     const int missing = std::max(0, pool.state.status.wanted - pool.nodes.Present());
     const Status shown = signal_.Show(*pool.pool, missing, look.view, look.client, look.now);
+    NoteShown(look, pool, missing, shown);
     if (!shown.ok()) error = shown.Within("NodePool " + pool.pool->meta.name);
   }
   if (error.ok()) return;

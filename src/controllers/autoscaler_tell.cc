@@ -78,18 +78,41 @@ void Autoscaler::Impl::TakeNotes(Look& look) {
   }
 }
 
-void Autoscaler::Impl::NoteUnreadable(const View& view) {
-  const std::map<std::string, std::string> found = view.around->Problems(cluster::kNodePool);
+void Autoscaler::Impl::NoteUnreadable(const Look& look) {
+  const auto found = look.view.around->Problems(cluster::kNodePool);
+  std::map<std::string, Unreadable> unreadable;
   for (const auto& [name, why] : found) {
+    Unreadable& each = unreadable[name];
     const auto known = unreadable_.find(name);
-    if (known != unreadable_.end() && known->second == why) continue;
-    cluster::NodePool pool;
-    pool.meta.name = name;
-    if (const cluster::NodePool* last = around_.pools.Find(name)) pool.meta.uid = last->meta.uid;
-    telling_.Say({ReferenceTo(pool), kube::EventType::kWarning, "Unreadable",
-                  "it is left as it was: " + why});
+    const cluster::NodePool* last = around_.pools.Find(name);
+    if (known != unreadable_.end() && known->second.why == why) {
+      each = known->second;
+    } else {
+      each.why = why;
+      cluster::NodePool pool;
+      pool.meta.name = name;
+      if (last != nullptr) pool.meta.uid = last->meta.uid;
+      telling_.Say({ReferenceTo(pool), kube::EventType::kWarning, "Unreadable",
+                    "it is left as it was: " + why});
+    }
+    // The status of one that could be read before is written as ever, with this in it.
+    if (!each.told) each.told = last != nullptr || TellInvalid(look, name, why);
   }
-  unreadable_ = found;
+  unreadable_ = std::move(unreadable);
+}
+
+// False: it is to be tried again.
+bool Autoscaler::Impl::TellInvalid(const Look& look, const std::string& pool,
+                                   const std::string& why) {
+  const Json ready{{"type", kPoolReady},
+                   {"status", "False"},
+                   {"reason", "Invalid"},
+                   {"message", Shortened(why, kMaxText)},
+                   {"lastTransitionTime", FormatTime(look.now)}};
+  const Json patch{{"status", JsonObject{{"conditions", JsonArray{ready}}}}};
+  const Result<Json> answer =
+      look.client.Patch(PoolResource(), "", pool, kube::PatchType::kMerge, patch, "status");
+  return answer.ok() || answer.status().code() == Code::kNotFound;
 }
 
 // What a pod is to be told; an Event says it, too, when nodes are made for it.

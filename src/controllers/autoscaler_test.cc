@@ -275,7 +275,46 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   EXPECT_EQ(Wanted("a"), 1);
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
   EXPECT_THAT(Events(), HasSubstr("Unreadable: "));
-  EXPECT_EQ(nos::Find(*api_.Find("nodepools", "bad"), "status"), nullptr);
+  EXPECT_THAT(Ready("bad"), HasSubstr("False Invalid: spec.max"));
+}
+
+TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {
+  Pool("a", "1", 5);
+  Pod("p", "4");
+  Run(seconds(30));
+  ASSERT_EQ(Wanted("a"), 1);
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = "many"; });
+  Run(seconds(30));
+  EXPECT_THAT(Ready("a"), HasSubstr("False Invalid: it is left as it was: spec.max"));
+  EXPECT_EQ(Wanted("a"), 1);
+  const auto version = [&] {
+    return std::string(FindString(*api_.Find("nodepools", "a"), "metadata", "resourceVersion"));
+  };
+  const std::string before = version();
+  Run(seconds(30));
+  EXPECT_EQ(version(), before) << "what is known is not written again";
+  Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = 5; });
+  Run(seconds(15));
+  EXPECT_THAT(Ready("a"), Not(HasSubstr("Invalid")));
+}
+
+TEST_F(AutoscalerTest, ASignalThatCannotBeShownIsToldAndTheNextBestPoolIsUsed) {
+  config_.signal.provisioning_requests = false;
+  Restart();
+  Json asking = PoolJson("asking", "1", 5);
+  JsonObject& spec = MakeObject(asking, "spec");
+  spec.erase("scaleTargetRef");
+  spec.erase("deleteAnnotation");
+  spec["signal"] = "ProvisioningRequest";
+  api_.Put(asking);
+  Pool("dear", "9", 5);
+  Pod("p", "4");
+  Run(minutes(1));
+  EXPECT_THAT(Ready("asking"), HasSubstr("False ScaleFailed: "));
+  EXPECT_THAT(Ready("asking"), HasSubstr("switched off here"));
+  EXPECT_THAT(Events(), HasSubstr("what is missing of it cannot be shown"));
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("dear"), 1);
 }
 
 TEST_F(AutoscalerTest, APoolThatCannotBeReadWhenItsPauseIsOverIsWaitedFor) {

@@ -86,6 +86,9 @@ sed 's/^metadata: .*/metadata: {name: bad}/; s/  max: 4/  max: 4\n  min: 9/' "$w
 call 0 "$nos" get pools -f "$work/full.yaml" -f "$work/pool.yaml" -f "$work/bad.yaml"
 grep -qxF "warning: NodePool bad: spec.max: must be at least min (9)" "$work/err" || fail "the bad pool is named"
 grep -q "^a100 .* ready$" "$work/out" || fail "the others go on"
+grep -qE "^bad .* invalid: spec.max: must be at least min \(9\)$" "$work/out" || fail "the bad pool has a row"
+call 0 "$nos" get pools -f "$work/bad.yaml" -o json
+grep -q '"state": "invalid"' "$work/out" || fail "programs see the bad pool, too"
 refuse 2 "--moves" "$nos" plan -f "$work/full.yaml" --moves 0
 
 # Pools grow for a burst, and shrink when it is over.
