@@ -70,7 +70,8 @@ status: {nodes: 3, wanted: 5, conditions: [{type: Growing, status: "True"}]})"),
 // Switched off, and not forgotten.
 TEST(NodePoolTest, MayHaveNoNodes) {
   NodePool pool;
-  ASSERT_TRUE(Read("cpu: 1, memory: 1Gi, max: 0, nodeSelector: {pool: a}, signal: Pods", pool).ok());
+  ASSERT_TRUE(
+      Read("cpu: 1, memory: 1Gi, max: 0, nodeSelector: {pool: a}, signal: Pods", pool).ok());
   EXPECT_EQ(pool.max, 0);
 }
 
