@@ -102,7 +102,7 @@ TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
   Node("a1", "a");
   Run(seconds(10));
   Node("a2", "a", true, "4");
-  Run(minutes(15));
+  Run(minutes(5));
   EXPECT_THAT(Ready("told"), HasSubstr("node t1 has 4 of cpu for pods, and the pool says 8"));
   EXPECT_EQ(Ready("a"), "True Ready: ");
 }

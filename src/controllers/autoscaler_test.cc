@@ -313,7 +313,6 @@ TEST_F(AutoscalerTest, ASignalThatCannotBeShownIsToldAndTheNextBestPoolIsUsed) {
   EXPECT_THAT(Ready("asking"), HasSubstr("False ScaleFailed: "));
   EXPECT_THAT(Ready("asking"), HasSubstr("switched off here"));
   EXPECT_THAT(Events(), HasSubstr("what is missing of it cannot be shown"));
-  Run(minutes(4));
   EXPECT_EQ(Wanted("dear"), 1);
 }
 
