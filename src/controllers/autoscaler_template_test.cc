@@ -95,6 +95,8 @@ TEST_F(AutoscalerTemplateTest, WhatIsRememberedLastsWhileANodeIsStillSo) {
 }
 
 TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
+  config_.shrink = false;
+  Restart();
   Pool("told", "1", 5, 0, 1);
   Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
   Node("t1", "told", true, "4");
@@ -102,7 +104,7 @@ TEST_F(AutoscalerTemplateTest, OnlyWhatTheSpecSaysMakesANodeAWrongOne) {
   Node("a1", "a");
   Run(seconds(10));
   Node("a2", "a", true, "4");
-  Run(minutes(5));
+  Run(minutes(15));
   EXPECT_THAT(Ready("told"), HasSubstr("node t1 has 4 of cpu for pods, and the pool says 8"));
   EXPECT_EQ(Ready("a"), "True Ready: ");
 }
