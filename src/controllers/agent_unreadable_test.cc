@@ -80,5 +80,20 @@ TEST(KeepUnreadable, AGpuIsNotWhatAnotherOneOfItsIndexWas) {
   EXPECT_FALSE(last.contains(0));
 }
 
+// The kubelet tells of the part, and takes the instance for free.
+TEST(KeepUnreadable, AnInstanceOfWhichAPodHoldsAPartIsHeldMeanwhile) {
+  const gpu::Model& model = *gpu::Catalogue::Builtin().FindByName("H100-80GB");
+  const device::GpuInstance divided{0, 1, "MIG-a", "3g.40gb", 9, 0, 4};
+  const device::GpuInstance whole{0, 2, "MIG-b", "3g.40gb", 9, 4, 4};
+  LastRead last{{0, {{0, &model, true, {divided, whole}, "GPU-a"}, Time(seconds(58))}}};
+  NodeDevices devices;
+  devices.unreadable = {{0, nullptr, true, {}, "GPU-a"}};
+  devices.holders = {{"MIG-a::mps4::1", "ml/a"}};
+  EXPECT_TRUE(KeepUnreadable(devices, last, true, seconds(5), Time(seconds(60))));
+  EXPECT_EQ(devices.holders["MIG-a"], "ml/a");
+  EXPECT_TRUE(devices.unhealthy.contains("MIG-a")) << "nobody else may be given it";
+  EXPECT_FALSE(devices.unhealthy.contains("MIG-b"));
+}
+
 }  // namespace
 }  // namespace nos::controllers

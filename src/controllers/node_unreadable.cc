@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controllers/divided_instances.h"
 #include "controllers/node_devices.h"
 
 namespace nos::controllers {
@@ -34,6 +35,7 @@ bool KeepUnreadable(NodeDevices& devices, LastRead& last, bool healthy, Duration
     }
   }
   last = std::move(known);
+  HoldInstancesOfParts(devices);  // of those that are filled in, too
   return patient;
 }
 

@@ -144,7 +144,10 @@ Result<ProgramEnd> RunProgram(Program program, const std::string& input, Duratio
   const auto deadline = SystemTime::now() + within;
   auto in = Pipe();
   auto out = Pipe();
-  if (!in || !out) return Status(Code::kUnavailable, Words(errno));
+  if (!in || !out) {
+    return Status(Code::kPermission,
+                  fmt::format("cannot start {}: {}", program.arguments.front(), Words(errno)));
+  }
   // Before there is a reader that may go: it fits the pipe.
   if (write(in->second.get(), input.data(), input.size()) != std::ssize(input)) {
     return Status(Code::kUnavailable, Words(errno));

@@ -19,7 +19,17 @@ using Phase = MpsState::Phase;
 constexpr Duration kForever{-1};
 constexpr Duration kMomentOfDeath = std::chrono::milliseconds(200);  // its sockets go first
 constexpr Duration kFirstLook = std::chrono::milliseconds(10);
-constexpr size_t kMostServers = 64, kMostClients = 256;
+// A server takes 60 clients. Containers can answer in the daemon's place, and each client takes a
+// descriptor, of which all GPUs' daemons are asked with the rest.
+constexpr size_t kMostServers = 64, kMostClients = 64;
+
+// Each once.
+std::vector<pid_t> ListedIn(const std::string& answer) {
+  std::vector<pid_t> pids = PidsIn(answer);
+  std::ranges::sort(pids);
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  return pids;
+}
 
 }  // namespace
 
@@ -234,9 +244,7 @@ void MpsDaemon::Serve() {
 // Asks for servers and clients: whether it answers, and what depends on it.
 Status MpsDaemon::Look() {
   NOS_ASSIGN(const std::string list, tool_.Ask("get_server_list", options_.answer_within));
-  std::vector<pid_t> pids = PidsIn(list);
-  std::ranges::sort(pids);
-  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  std::vector<pid_t> pids = ListedIn(list);
   pids.resize(std::min(pids.size(), kMostServers));
   std::vector<Server> servers;
   int clients = 0;
@@ -266,7 +274,8 @@ Result<MpsDaemon::Server> MpsDaemon::ReadServer(pid_t pid) {
     if (!refused || WaitForEnd(daemon_, kMomentOfDeath)) return list.status();
     return server;
   }
-  for (const pid_t client : PidsIn(*list)) {
+  const std::vector<pid_t> clients = ListedIn(*list);
+  for (const pid_t client : clients) {
     ProcessHandle process(client);
     const bool seen = client > 0 && process.valid() && server.clients.size() < kMostClients;
     if (seen) server.clients.push_back(std::move(process));

@@ -122,11 +122,9 @@ std::string MpsGpus::AdoptOne(const std::string& id) {
   const bool known = std::any_of(shares.begin(), shares.end(),
                                  [&](const auto& other) { return other.second == *share; });
   if (known) return "";
-  const auto info = std::find_if(infos_.begin(), infos_.end(), [&](const auto& candidate) {
-    return candidate.second.uuid == named->first;
-  });
-  if (info != infos_.end() && share->gib > WholeGib(info->second.memory_mib)) {
-    return refuse(fmt::format("is more than the {} MiB of its GPU", info->second.memory_mib));
+  // Whatever the GPU has now: ECC takes of it from one boot to the next, and pods stay.
+  if (share->gib > gpu::kMostShareGib) {
+    return refuse(fmt::format("is more than the {} GiB of any share", gpu::kMostShareGib));
   }
   if (share->start >= gpu::kMostClients) {
     return refuse(fmt::format("is numbered {} or more", gpu::kMostClients));

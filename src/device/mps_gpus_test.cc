@@ -244,8 +244,16 @@ TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItLacksRoom) {
   EXPECT_THAT(Layout(shares_), ElementsAre("10gb@0"));
 }
 
+// Its GPU had more memory when it was made: without ECC, before a reboot.
+TEST_F(MpsGpusTest, AShareThatIsHeldIsKnownAlthoughItsGpuHasLess) {
+  EXPECT_THAT(Adopt({Id("::41::0")}), IsEmpty());
+  EXPECT_THAT(Layout(shares_), ElementsAre("41gb@0"));
+  EXPECT_EQ(shares_.Create(0, "1gb", 1).status().code(), Code::kExhausted);
+  EXPECT_EQ(shares_.DisableMps(0).code(), Code::kUnavailable) << "a pod holds it";
+}
+
 TEST_F(MpsGpusTest, IdsThatCannotBeAreRefused) {
-  for (const char* rest : {"::0::0", "::-1::0", "::41::0", "::9999::0", "::99999999999::0",
+  for (const char* rest : {"::0::0", "::-1::0", "::256::0", "::9999::0", "::99999999999::0",
                            "::10::60", "::10::256", "::10::", "::10", "::10::0::0", "::1e1::0"}) {
     const auto refused = Adopt({Id(rest)});
     ASSERT_EQ(refused.size(), 1u) << rest;

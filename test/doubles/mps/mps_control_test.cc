@@ -121,7 +121,7 @@ class MpsControlTest : public testing::Test {
     return pids.size() == 1 ? pids[0] : 0;
   }
   void AddClient(pid_t pid) {
-    std::ofstream(options_.log_folder + "/" + kA + "/clients") << pid << "\n";
+    std::ofstream(options_.log_folder + "/" + kA + "/clients") << pid << "\n" << pid << "\n";
     EXPECT_TRUE(Await([this] { return State().clients == 1; }));
   }
   void Fault(const std::string& line) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,18 @@ TEST(MpsTool, CommandsHaveADeadline) {
   EXPECT_EQ(endless.Ask("get_server_list", seconds(20)).status().code(), Code::kDeadline);
   EXPECT_EQ(MpsTool({"/nowhere", kA, "/tmp", "/tmp", false}).Ask("x", seconds(1)).status().code(),
             Code::kPermission);
+}
+
+// A daemon is ended for what kUnavailable means.
+TEST(MpsTool, AnAgentWithoutDescriptorsIsNoFaultOfTheDaemon) {
+  const MpsTool tool({"cat", kA, "/tmp", "/tmp", false});
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{0, usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Code code = tool.Ask("get_server_list", seconds(20)).status().code();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(code, Code::kPermission);
 }
 
 // Containers can write into it, and a daemon that is root would write where their links lead.
