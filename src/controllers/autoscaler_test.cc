@@ -101,6 +101,21 @@ TEST_F(AutoscalerTest, AWrongNodeDoesNotMakeItBuyMoreOfThem) {
   EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
 }
 
+TEST_F(AutoscalerTest, NodesThatNeverTakePodsAreNotBoughtAgainAndAgain) {
+  Pool("a", "1", 5);
+  Pod("p", "6");
+  Run(seconds(30));
+  Node("a1", "a", false);
+  Change("nodes", "a1", [](Json& node) {
+    MakeObject(node, "spec")["taints"] =
+        JsonArray{{{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoSchedule"}}};
+  });
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_THAT(Ready("a"), HasSubstr("node a1 is not Ready"));
+  EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
+}
+
 TEST_F(AutoscalerTest, PodsThatTheirQuotaRefusesGetNoNodes) {
   Pool("a", "1", 5);
   api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
