@@ -199,12 +199,14 @@ TEST_F(PoolStateTest, AWrongNodeIsNotHiddenByThoseThatWereAskedForAfterIt) {
   Look(1);
   const Time created = now_ + seconds(60);
   now_ = created;
-  nodes_ = {.starting = 1, .newest = created};
+  nodes_.starting = 1;
+  nodes_.newest = created;
   Look(1);
   now_ += minutes(4);
   ASSERT_EQ(Look(2).status.asked, now_);
   now_ += minutes(1);
-  nodes_ = {.starting = 2, .newest = now_};
+  nodes_.starting = 2;
+  nodes_.newest = now_;
   EXPECT_FALSE(Look(2).failed);
   now_ = created + minutes(8);
   nodes_.there = nodes_.starting = 1;
