@@ -293,6 +293,26 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   EXPECT_THAT(Ready("bad"), HasSubstr("False Invalid: spec.max"));
 }
 
+TEST_F(AutoscalerTest, ARefusedStatusOfAnUnreadablePoolIsNotWrittenAtEachLook) {
+  Json bad = PoolJson("bad", "1", 5);
+  MakeObject(bad, "spec")["max"] = "many";
+  api_.Put(bad);
+  int asked = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (request.path.find("/nodepools/bad/status") == std::string::npos) return std::nullopt;
+    ++asked;
+    return Answer(422);
+  };
+  for (int i = 0; i < 20; ++i) {
+    Pod("p" + std::to_string(i), "1");
+    Run(seconds(1));
+  }
+  EXPECT_EQ(asked, 1);
+  Run(minutes(1));
+  EXPECT_GE(asked, 2);
+}
+
 TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {
   Pool("a", "1", 5);
   Pod("p", "4");
