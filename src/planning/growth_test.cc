@@ -422,6 +422,18 @@ TEST_F(GrowthTest, EachReasonNamesTheNearestPool) {
   EXPECT_EQ(Left("full0").reason.code, "NoPools");
 }
 
+TEST_F(GrowthTest, APoolThatIsSwitchedOffIsNoneToWaitFor) {
+  pools_ = {Now(PoolOf("off", "", 0, 8, 0, "1"))};
+  Pods("p", 1, {}, "1");
+  Make();
+  EXPECT_EQ(Left("p0").reason.code, "NoPoolFits");
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("off comes nearest"));
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("spec.max is 0"));
+  pools_ = {Now(PoolOf("off", "", 0, 8, 0, "1")), Now(PoolOf("full", "", 0, 8, 1, "9"), 1)};
+  Make();
+  EXPECT_EQ(Left("p0").reason.code, "PoolsAtMaximum");
+}
+
 TEST_F(GrowthTest, ABadPoolHurtsOnlyItself) {
   pools_ = {Now(PoolOf("bad", "Z1000", 1, 8, 2, "1")), Now(PoolOf("good", "", 0, 8, 2, "1")),
             Now(PoolOf("good", "", 0, 8, 2, "1"))};
