@@ -234,6 +234,7 @@ class Autoscaler::Impl {
   struct Unreadable {
     std::string why;
     bool told = false;  // in its status
+    Time again{};       // not before, where that was refused
   };
   std::map<std::string, Unreadable> unreadable_;  // by pool
   std::deque<ScalingDecision> decisions_;

@@ -268,6 +268,7 @@ bool Autoscaler::Impl::IsStarting(const cluster::Node& node, const cluster::Node
 
 void Autoscaler::Impl::CountNodes(Look& look) {
   const PoolPatience patience{config_.least_patience, {}, {}};
+  std::map<std::string_view, std::pair<Pool*, PoolNodes::Wrong>> closed;
   for (size_t n = 0; n < look.nodes.size(); ++n) {
     const Node& node = look.nodes[n];
     const std::optional<Removal> removal = RemovalNow(*node, look.now);
@@ -287,7 +288,11 @@ void Autoscaler::Impl::CountNodes(Look& look) {
       continue;
     }
     ++pool.nodes.there;
-    if (lacks.substance.empty() || !lacks.readiness.empty()) continue;
+    if (!lacks.readiness.empty()) {
+      closed[node->meta.name] = {&pool, {node->meta.name, lacks.readiness, node->meta.created}};
+      continue;
+    }
+    if (lacks.substance.empty()) continue;
     // What was only learnt is no promise.
     cluster::NodePool said = *pool.told;
     said.learnt.reset();
@@ -296,6 +301,17 @@ void Autoscaler::Impl::CountNodes(Look& look) {
     list.push_back({node->meta.name, wrong.empty() ? lacks.substance : wrong, node->meta.created});
   }
   lacks_.Forget();
+  // Where pods run, somebody can use it: they tolerate its taint, or it was Ready once.
+  const auto pods = look.view.pods.Snapshot();
+  if (!closed.empty()) {
+    for (const auto& pod : *pods) {
+      const auto on = closed.find(pod->node_name);
+      if (on == closed.end()) continue;
+      const planning::Mobility mobility = MobilityOf(*pod, config_.relocations.rules);
+      if (mobility.kind != planning::Mobility::kGoes) closed.erase(on);
+    }
+  }
+  for (auto& [name, one] : closed) one.first->nodes.closed.push_back(std::move(one.second));
   if (marked_.empty() && late_told_.empty()) return;
   std::set<std::string_view> uids;
   for (const Node& node : look.nodes) uids.insert(node->meta.uid);

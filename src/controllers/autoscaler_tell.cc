@@ -96,7 +96,9 @@ void Autoscaler::Impl::NoteUnreadable(const Look& look) {
                     "it is left as it was: " + why});
     }
     // The status of one that could be read before is written as ever, with this in it.
-    if (!each.told) each.told = last != nullptr || TellInvalid(look, name, why);
+    if (each.told || look.now < each.again) continue;
+    each.told = last != nullptr || TellInvalid(look, name, why);
+    each.again = look.now + config_.read_again;
   }
   unreadable_ = std::move(unreadable);
 }

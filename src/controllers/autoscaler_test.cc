@@ -101,6 +101,21 @@ TEST_F(AutoscalerTest, AWrongNodeDoesNotMakeItBuyMoreOfThem) {
   EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
 }
 
+TEST_F(AutoscalerTest, NodesThatNeverTakePodsAreNotBoughtAgainAndAgain) {
+  Pool("a", "1", 5);
+  Pod("p", "6");
+  Run(seconds(30));
+  Node("a1", "a", false);
+  Change("nodes", "a1", [](Json& node) {
+    MakeObject(node, "spec")["taints"] =
+        JsonArray{{{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoSchedule"}}};
+  });
+  Run(minutes(4));
+  EXPECT_EQ(Wanted("a"), 1);
+  EXPECT_THAT(Ready("a"), HasSubstr("node a1 is not Ready"));
+  EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
+}
+
 TEST_F(AutoscalerTest, PodsThatTheirQuotaRefusesGetNoNodes) {
   Pool("a", "1", 5);
   api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
@@ -276,6 +291,26 @@ TEST_F(AutoscalerTest, APoolThatCannotBeReadHurtsOnlyItself) {
   EXPECT_THAT(Ready("cheap"), HasSubstr("False ScaleFailed"));
   EXPECT_THAT(Events(), HasSubstr("Unreadable: "));
   EXPECT_THAT(Ready("bad"), HasSubstr("False Invalid: spec.max"));
+}
+
+TEST_F(AutoscalerTest, ARefusedStatusOfAnUnreadablePoolIsNotWrittenAtEachLook) {
+  Json bad = PoolJson("bad", "1", 5);
+  MakeObject(bad, "spec")["max"] = "many";
+  api_.Put(bad);
+  int asked = 0;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    if (request.path.find("/nodepools/bad/status") == std::string::npos) return std::nullopt;
+    ++asked;
+    return Answer(422);
+  };
+  for (int i = 0; i < 20; ++i) {
+    Pod("p" + std::to_string(i), "1");
+    Run(seconds(1));
+  }
+  EXPECT_EQ(asked, 1);
+  Run(minutes(1));
+  EXPECT_GE(asked, 2);
 }
 
 TEST_F(AutoscalerTest, APoolThatCannotBeReadAnyMoreIsLeftAsItWasAndSaysSo) {

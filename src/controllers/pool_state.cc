@@ -50,6 +50,18 @@ void Close(const PoolPatience& patience, Time now, PoolState& state) {
   state.failed = true;
 }
 
+// Whether a node that was asked for is found not to be what it should: its time to become so was up
+// after more were asked for last.
+bool MadeInVain(const PoolSeen& seen, const PoolStatus& status, Duration patience, Time now) {
+  if (!status.asked || status.closed_until) return false;
+  const auto is_new = [&](const PoolNodes::Wrong& node) {
+    return node.created <= now && node.created + patience >= *status.asked;
+  };
+  return std::ranges::any_of(seen.nodes.wrong, is_new) ||
+         std::ranges::any_of(seen.nodes.less, is_new) ||
+         std::ranges::any_of(seen.nodes.closed, is_new);
+}
+
 // Whether nodes are late.
 bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time now,
            PoolState& state) {
@@ -60,15 +72,11 @@ bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time
     status.closed_until.reset();
     if (awaits) status.asked = now;  // another try
   }
+  // Or whoever has no room there would have more and more of them made; and before all have come,
+  // as others may be asked for meanwhile again and again.
+  if (MadeInVain(seen, status, PatienceOf(pool, patience), now)) Close(patience, now, state);
   if (!awaits) {
-    const auto is_new = [&](const PoolNodes::Wrong& node) { return node.created >= *status.asked; };
-    if (status.asked && !status.closed_until) {
-      // Or whoever is too large for them would have more and more of them made.
-      const bool wrong = std::ranges::any_of(seen.nodes.wrong, is_new) ||
-                         std::ranges::any_of(seen.nodes.less, is_new);
-      if (wrong) Close(patience, now, state);
-      if (!wrong) status.failures = 0;
-    }
+    if (status.asked && !status.closed_until) status.failures = 0;
     status.asked.reset();
     return false;
   }
@@ -107,16 +115,18 @@ Condition ReadyOf(const PoolSeen& seen, const PoolStatus& status) {
   };
   const std::string wrong = WrongText(seen.nodes.wrong);
   const std::string less = WrongText(seen.nodes.less);
+  const std::string shut = WrongText(seen.nodes.closed);
   if (!seen.problem.empty()) return is("False", "Invalid", seen.problem);
   if (!seen.error.ok())
     return is("False", kScaleFailed, Shortened(seen.error.ToString(), kMaxText));
   if (status.closed_until) {
     return is("False", "NotDelivered",
               fmt::format("what it was asked for did not come ({} in a row); it is tried again at "
-                          "{}{}{}{}{}",
+                          "{}{}{}{}{}{}{}",
                           status.failures == 1 ? "once" : fmt::format("{} times", status.failures),
                           FormatTime(*status.closed_until), wrong.empty() ? "" : "; ", wrong,
-                          less.empty() ? "" : "; as its nodes were, ", less));
+                          less.empty() ? "" : "; as its nodes were, ", less,
+                          shut.empty() ? "" : "; ", shut));
   }
   if (!cluster::IsDescribed(*seen.pool)) {
     return is("False", kNoTemplate, cluster::WhyNotDescribed());

@@ -78,12 +78,13 @@ struct PoolNodes {
     std::string name, why;
     Time created{};
   };
-  int there = 0;             // that take pods, or have had time enough to
-  int starting = 0;          // that have come, and lack something still
-  int going = 0;             // that are to be taken away: in none of the above
-  std::vector<Wrong> wrong;  // of those there, that are not what the pool says
-  Time newest{};             // when the last one came
-  std::vector<Wrong> less;   // of those there, that are less than what was only learnt
+  int there = 0;              // that take pods, or have had time enough to
+  int starting = 0;           // that have come, and lack something still
+  int going = 0;              // that are to be taken away: in none of the above
+  std::vector<Wrong> wrong;   // of those there, that are not what the pool says
+  Time newest{};              // when the last one came
+  std::vector<Wrong> less;    // of those there, that are less than what was only learnt
+  std::vector<Wrong> closed;  // of those there, that take no pods and on which none runs
   int Present() const { return there + starting; }
 };
 

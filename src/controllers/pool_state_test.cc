@@ -195,6 +195,42 @@ TEST_F(PoolStateTest, AWrongNodeCountsAndClosesThePoolThatMadeIt) {
   EXPECT_FALSE(later.failed);
 }
 
+TEST_F(PoolStateTest, AWrongNodeIsNotHiddenByThoseThatWereAskedForAfterIt) {
+  Look(1);
+  const Time created = now_ + seconds(60);
+  now_ = created;
+  nodes_.starting = 1;
+  nodes_.newest = created;
+  Look(1);
+  now_ += minutes(4);
+  ASSERT_EQ(Look(2).status.asked, now_);
+  now_ += minutes(1);
+  nodes_.starting = 2;
+  nodes_.newest = now_;
+  EXPECT_FALSE(Look(2).failed);
+  now_ = created + minutes(8);
+  nodes_.there = nodes_.starting = 1;
+  nodes_.wrong = {{"n", "has 4 of cpu for pods, and the pool says 8", created}};
+  const PoolState state = Look(2);
+  EXPECT_TRUE(state.failed) << "no third one is to be made";
+  EXPECT_EQ(state.now.coming, 1);
+  EXPECT_FALSE(state.write_back);
+  now_ += minutes(6);
+  EXPECT_EQ(Look(2).now.closed, "") << "one node closes it once";
+}
+
+TEST_F(PoolStateTest, ANodeThatNeverTakesPodsClosesThePoolThatMadeIt) {
+  Look(1);
+  nodes_.there = 1;
+  nodes_.closed = {{"n", "is not Ready", now_ + seconds(60)}};
+  now_ += minutes(9);
+  const PoolState state = Look(1);
+  EXPECT_TRUE(state.failed);
+  EXPECT_THAT(state.status.ready.message, HasSubstr("node n is not Ready"));
+  now_ += minutes(6);
+  EXPECT_EQ(Look(1).status.ready.reason, "Ready");
+}
+
 TEST_F(PoolStateTest, WhereNothingCanBeReadItAsksForNothing) {
   Look(3);
   nodes_.there = 1;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cluster/selectors.h"
 #include "controllers/relocation_steps.h"
 #include "scheduling/pod_names.h"
 
@@ -34,10 +35,14 @@ std::string WhyLost(const cluster::Pod& placeholder) {
   return fmt::format("{} ({})", reason, Shortened(placeholder.message, 200));
 }
 
-// Whether a pod that is made anew can come there.
-bool TakesPods(const cluster::Node& node) {
+// Whether a pod like this one that is made anew can come there.
+bool Takes(const cluster::Node& node, const cluster::Pod& pod) {
   const cluster::Condition* ready = cluster::FindCondition(node.conditions, "Ready");
-  return !node.unschedulable && !node.meta.deleted && (ready == nullptr || ready->status == "True");
+  const bool kept_away = std::ranges::any_of(node.taints, [&](const cluster::Taint& taint) {
+    return taint.effect != "PreferNoSchedule" && !cluster::Tolerates(pod.tolerations, taint);
+  });
+  return !node.unschedulable && !kept_away && !node.meta.deleted &&
+         (ready == nullptr || ready->status == "True");
 }
 
 }  // namespace
@@ -156,7 +161,7 @@ std::string RelocationSteps::WhyNotMoved(const Place& place) const {
   if (target == nullptr || RemovalOf(*target)) {
     return fmt::format("node {}, where {} has its place, goes itself", what.to, name);
   }
-  if (!TakesPods(*target)) {
+  if (!Takes(*target, *place.moved)) {
     return fmt::format("node {}, where {} has its place, takes no pods now", what.to, name);
   }
   if (pod.Finished() || (what.held && !place.IsHeld())) {

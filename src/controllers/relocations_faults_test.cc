@@ -81,6 +81,19 @@ TEST_F(RelocationFaultsTest, APlaceWhereNoPodCanComeIsNone) {
   EXPECT_TRUE(w.IsFree());
 }
 
+TEST_F(RelocationFaultsTest, APlaceWhereATaintKeepsThePodAwayIsNone) {
+  w.StartAndHold({"a", "b"});
+  ChangeNode(
+      [](Json& node) {
+        MakeObject(node, "spec")["taints"] = JsonArray{
+            JsonObject{{"key", "node.kubernetes.io/disk-pressure"}, {"effect", "NoSchedule"}}};
+      },
+      "gpu-2");
+  w.Step();
+  ExpectCalledOff("takes no pods now");
+  EXPECT_TRUE(w.IsFree());
+}
+
 TEST_F(RelocationFaultsTest, APlaceOnANodeThatDoesNotAnswerIsNone) {
   w.StartAndHold({"a", "b"});
   ChangeNode(

@@ -306,6 +306,30 @@ bool IsIdle(const cluster::NodeInfo& node) {
          });
 }
 
+// Whether it takes what a new node of the pool would: who waits for it would wait for ever else.
+bool IsAsNew(const cluster::NodeInfo& info, const cluster::NodePool& pool) {
+  const cluster::Node& node = *info.node;
+  const auto has = [&](const std::string& name, Quantity least) {
+    const auto found = node.allocatable.find(name);
+    return found != node.allocatable.end() && found->second >= least;
+  };
+  const bool open = std::ranges::all_of(node.taints, [&](const cluster::Taint& taint) {
+    return taint.effect == "PreferNoSchedule" ||
+           std::ranges::any_of(pool.taints, [&](const cluster::Taint& own) {
+             return own.key == taint.key && own.effect == taint.effect;
+           });
+  });
+  const bool large = std::ranges::all_of(pool.resources, [&](const auto& of) {
+    const Quantity part = Quantity::FromMilli(of.second.MilliValue() / cluster::kAlikePart);
+    return has(of.first, of.second - part);
+  });
+  if (!open || !large || pool.gpu.count == 0) return open && large;
+  if (pool.gpu.partitioning == cluster::Partitioning::kNone) {
+    return has(std::string(cluster::kWholeGpuResource), Quantity::FromValue(pool.gpu.count));
+  }
+  return std::ranges::count_if(info.gpus.gpus, &cluster::Gpu::reported) >= pool.gpu.count;
+}
+
 // With nodes on which nothing runs as some that come: they are not asked for again.
 std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
                                       std::vector<PoolNow> pools) {
@@ -315,6 +339,7 @@ std::vector<PoolNow> WithIdleAsComing(const cluster::ClusterSnapshot& snapshot,
   for (size_t n = 0; n < snapshot.size(); ++n) {
     const int pool = PoolOf(*snapshot.node(n).node, own);
     if (pool < 0 || pools[pool].nodes <= 0 || !IsIdle(snapshot.node(n))) continue;
+    if (!IsAsNew(snapshot.node(n), *own[pool])) continue;
     --pools[pool].nodes;
     ++pools[pool].coming;
   }

@@ -64,6 +64,10 @@ GrowthReasons::Verdict GrowthReasons::Ask(int cls, int type) const {
     }
     return {Step::kTooSmall, WhyTooSmall(cls, type)};
   }
+  // Whoever waits for it alone keeps no node from going: it has no place to offer, now or later.
+  if (pool.max == 0 && node.coming == 0) {
+    return {Step::kTooSmall, "it is to have no nodes (spec.max is 0)"};
+  }
   const std::string& closed = pools_[node.pool].closed;
   if (!closed.empty()) return {Step::kClosed, closed};
   if (outcome_.used[type] >= node.room) {

@@ -344,6 +344,31 @@ TEST_F(GrowthTest, AGangThatMustBeTogetherIsNotKeptFromNewNodesByOthers) {
   EXPECT_THAT(Counts(), ElementsAre(1));
 }
 
+TEST_F(GrowthTest, AGangThatMustBeTogetherDoesNotWaitForAnIdleNodeThatItCannotUse) {
+  cluster_.PlainNode("n1").meta.labels = {{"zone", "b"}};
+  cluster::Node& idle = cluster_.PlainNode("idle");
+  idle.meta.labels = {{"zone", "a"}, {"pool", "a"}};
+  idle.allocatable["memory"] = Quantity::FromValue(int64_t{1} << 40);
+  idle.taints = {{"maintenance", "", "NoSchedule"}};
+  cluster::NodePool pool = PoolOf("a", "", 0, 64, 9, "1");
+  pool.labels["zone"] = "a";
+  pools_ = {Now(pool, 1)};
+  planning::Gang gang{"gang", 3, 0, {0, 1, 2}, ""};
+  for (int i = 0; i < 3; ++i) {
+    cluster::Pod& pod = cluster_.Pod("p" + std::to_string(i), {}, 0, "21");
+    pod.meta.labels = {{"app", "db"}};
+    cluster::PodAffinityTerm term;
+    term.selector.emplace().match_labels = {{"app", "db"}};
+    term.topology_key = "zone";
+    pod.pod_affinity.required = {term};
+  }
+  cluster_.Running("r", "n1", {}, "22");
+  options_.gangs.push_back(gang);
+  Make();
+  EXPECT_EQ(plan_.served, 3);
+  EXPECT_THAT(Counts(), ElementsAre(1));
+}
+
 TEST_F(GrowthTest, FiltersHold) {
   cluster::NodePool tainted = PoolOf("tainted", "", 0, 8, 9, "1");
   tainted.taints = {{"team", "a", "NoSchedule"}};
@@ -395,6 +420,18 @@ TEST_F(GrowthTest, EachReasonNamesTheNearestPool) {
   pools_.clear();
   Make();
   EXPECT_EQ(Left("full0").reason.code, "NoPools");
+}
+
+TEST_F(GrowthTest, APoolThatIsSwitchedOffIsNoneToWaitFor) {
+  pools_ = {Now(PoolOf("off", "", 0, 8, 0, "1"))};
+  Pods("p", 1, {}, "1");
+  Make();
+  EXPECT_EQ(Left("p0").reason.code, "NoPoolFits");
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("off comes nearest"));
+  EXPECT_THAT(Left("p0").reason.message, HasSubstr("spec.max is 0"));
+  pools_ = {Now(PoolOf("off", "", 0, 8, 0, "1")), Now(PoolOf("full", "", 0, 8, 1, "9"), 1)};
+  Make();
+  EXPECT_EQ(Left("p0").reason.code, "PoolsAtMaximum");
 }
 
 TEST_F(GrowthTest, ABadPoolHurtsOnlyItself) {
