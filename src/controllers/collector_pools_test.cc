@@ -1,41 +1,16 @@
 // What is told of node pools while they and their nodes come, change and go.
-#include <gtest/gtest.h>
-
-#include <memory>
-
 #include "controllers/autoscaler.h"
-#include "controllers/collector.h"
+#include "controllers/collector_fixture_test.h"
 #include "controllers/pool_standing.h"
 #include "controllers/relocations.h"
-#include "controllers/testing/scene.h"
 
 namespace nos::controllers {
 namespace {
 
 constexpr Time kStart{std::chrono::seconds(1'800'000'000)};  // 2027-01-15T08:00:00Z
 
-class CollectorPoolsTest : public ::testing::Test {
+class CollectorPoolsTest : public CollectorFixture {
  protected:
-  CollectorPoolsTest() { Start(); }
-
-  void Start() {
-    runner_.reset();
-    collector_ =
-        std::make_unique<Collector>(gpu::Catalogue::Builtin(), [&](std::vector<Json> records) {
-          told_.insert(told_.end(), records.begin(), records.end());
-        });
-    collector_->Lead(true);
-    RunnerOptions options;
-    options.watch_around = true;
-    options.around_kinds = CollectorKinds();
-    runner_ = std::make_unique<Runner>(*collector_, api_, options);
-  }
-  void Run() {
-    told_.clear();
-    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
-    kube::Client client(api_);
-    collector_->Follow(runner_->view(), client, clock_);
-  }
   void Pool(const JsonObject& status = {}, int max = 4) {
     api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
               {"kind", "NodePool"},
@@ -69,12 +44,6 @@ class CollectorPoolsTest : public ::testing::Test {
     }
     return found;
   }
-
-  kube::FakeApi api_;
-  ManualClock clock_{kStart};
-  std::vector<Json> told_;
-  std::unique_ptr<Collector> collector_;
-  std::unique_ptr<Runner> runner_;
 };
 
 TEST_F(CollectorPoolsTest, APoolIsToldWithItsNodesUntilItGoes) {

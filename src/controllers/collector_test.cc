@@ -1,37 +1,11 @@
 // What is told of a cluster while its objects come, change and go.
-#include "controllers/collector.h"
-
-#include <gtest/gtest.h>
-
-#include <memory>
-
-#include "controllers/testing/scene.h"
+#include "controllers/collector_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-class CollectorTest : public ::testing::Test {
+class CollectorTest : public CollectorFixture {
  protected:
-  CollectorTest() { Start(); }
-
-  void Start() {
-    runner_.reset();
-    collector_ =
-        std::make_unique<Collector>(gpu::Catalogue::Builtin(), [&](std::vector<Json> records) {
-          told_.insert(told_.end(), records.begin(), records.end());
-        });
-    collector_->Lead(true);
-    RunnerOptions options;
-    options.watch_around = true;
-    options.around_kinds = CollectorKinds();
-    runner_ = std::make_unique<Runner>(*collector_, api_, options);
-  }
-  void Run() {
-    told_.clear();
-    ASSERT_TRUE(testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
-    kube::Client client(api_);
-    collector_->Follow(runner_->view(), client, clock_);
-  }
   void Job(const std::string& name, bool suspended) {
     api_.Put({{"kind", "Job"},
               {"metadata", {{"namespace", "team"}, {"name", name}, {"uid", "uid-" + name}}},
@@ -100,12 +74,6 @@ class CollectorTest : public ::testing::Test {
     }
     return found;
   }
-
-  kube::FakeApi api_;
-  ManualClock clock_{Time(std::chrono::seconds(1'800'000'000))};
-  std::vector<Json> told_;
-  std::unique_ptr<Collector> collector_;
-  std::unique_ptr<Runner> runner_;
 };
 
 TEST_F(CollectorTest, APodIsToldWhenItChanges) {

@@ -18,6 +18,18 @@ class PartitionerQuotasTest : public PartitionerTest {
               {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "q"}}},
               {"spec", {{"min", memory}, {"max", memory}}}});
   }
+  // Pods of one 1g.5gb each, of which two have to be together.
+  void Gang(const std::vector<std::string>& names) {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+              {"spec", {{"minMember", 2}}}});
+    for (const std::string& name : names) {
+      Pod(name, "1g.5gb");
+      Change("pods", "ml/" + name, [](Json& pod) {
+        MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+      });
+    }
+  }
 };
 
 // What was told last must not lead to another plan, that is told again.
@@ -43,15 +55,7 @@ TEST_F(PartitionerQuotasTest, WhatNoPlanCanServeStandsInNobodysWay) {
 TEST_F(PartitionerQuotasTest, AGangIsPlannedForIfItsQuotaHasEnough) {
   Node("n", {{0, ""}});
   Quota("10");
-  api_.Put({{"kind", "PodGroup"},
-            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
-            {"spec", {{"minMember", 2}}}});
-  for (const char* name : {"g1", "g2", "g3"}) {
-    Pod(name, "1g.5gb");
-    Change("pods", std::string("ml/") + name, [](Json& pod) {
-      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
-    });
-  }
+  Gang({"g1", "g2", "g3"});
   Run(minutes(1));
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
@@ -62,15 +66,7 @@ TEST_F(PartitionerQuotasTest, AGangIsPlannedForBehindSeveralThatNoPlanCanServe) 
   Quota("40");
   Pod("a-impossible", "1g.5gb", "8");
   Pod("b-impossible", "2g.10gb", "4");
-  api_.Put({{"kind", "PodGroup"},
-            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
-            {"spec", {{"minMember", 2}}}});
-  for (const char* name : {"g1", "g2"}) {
-    Pod(name, "1g.5gb");
-    Change("pods", std::string("ml/") + name, [](Json& pod) {
-      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
-    });
-  }
+  Gang({"g1", "g2"});
   Run(minutes(1));
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
@@ -80,15 +76,7 @@ TEST_F(PartitionerQuotasTest, AGangOfWhichPartHasRoomIsPlannedForBehindOneThatNo
   Node("n", {{0, "4g.20gb@0:used"}});
   Quota("40");
   Pod("a-impossible", "1g.5gb", "7");
-  api_.Put({{"kind", "PodGroup"},
-            {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
-            {"spec", {{"minMember", 2}}}});
-  for (const char* name : {"g1", "g2"}) {
-    Pod(name, "1g.5gb");
-    Change("pods", std::string("ml/") + name, [](Json& pod) {
-      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
-    });
-  }
+  Gang({"g1", "g2"});
   Run(minutes(1));
   EXPECT_NE(Spec("n").find("1g.5gb"), std::string::npos);
 }
