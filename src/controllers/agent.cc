@@ -162,7 +162,9 @@ Result<Agent::Round> Agent::Assess(Node node, const Pods& pods, Time now) {
   if (extras_.shares_gpus) round.lacks = LackedForMps(round.devices, pods, extras_.mps_needs);
   round.keep = round.devices.Held();
   round.keep.merge(NeededByBoundPods(round.devices, round.targets, pods));
-  if (extras_.nebuly_shares) round.keep.merge(SharesBelow(round.keep));
+  if (extras_.nebuly_shares) {
+    round.keep = WithSharesBelow(std::move(round.keep), round.devices);
+  }
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
   KeepDaemons(round);

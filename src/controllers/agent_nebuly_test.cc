@@ -153,6 +153,9 @@ class AgentNebulyTest : public AgentTest {
       const auto shares = ReadNebulyConfig(text, {{0, Uuid(0)}, {1, Uuid(1)}});
       if (!shares.ok()) ++crashes_;
       const NebulyShares all = shares.value_or({});
+      std::map<std::string, int> gib;
+      for (const auto& [share, count] : all) gib[share.first] += share.second * count;
+      for (const auto& [gpu, sum] : gib) EXPECT_LE(sum, 39) << "more than the GPU has";
       for (const auto& [share, count] : all) {
         for (int i = 0; i < count; ++i) {
           offer.push_back({"nvidia.com/gpu-" + std::to_string(share.second) + "gb",
@@ -318,6 +321,63 @@ TEST_F(AgentNebulyTest, WhatTheGoProjectWroteServesOn) {
   EXPECT_EQ(WritesTo("configmaps"), 0u);
   EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "1");
   EXPECT_EQ(Annotation("status-gpu-0-10gb-used"), "1");
+}
+
+// With 10::2 the plugin would offer more than the GPU has, or 10::1 in its place.
+TEST_F(AgentNebulyTest, AHeldShareThatCannotBeOfferedTakesItsMemoryAllTheSame) {
+  const std::string key = "gpu-1-1700000001";
+  const std::string text = WriteNebulyConfig({{{Uuid(0), 10}, 2}, {{Uuid(0), 15}, 1}});
+  SetText(key, text);
+  std::ofstream(Volume() / key) << text;
+  Label(std::string(kNebulyLabel), key);
+  Plugin();
+  Hold("a", "10", "2");
+  Hold("b", "15", "0");
+  Run(seconds(60));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 15}, 1}}));
+  EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "1");
+  EXPECT_EQ(Annotation("status-gpu-0-10gb-used"), "1");
+  EXPECT_EQ(Annotation("status-gpu-0-15gb-used"), "1");
+  const int restarts = restarts_;
+  Run(std::chrono::hours(1));
+  Start();
+  Run(std::chrono::hours(1));
+  EXPECT_EQ(restarts_, restarts);
+  Plan("7", {{0, "10gb@0"}});
+  End("b");
+  Run(seconds(120));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}})) << "now it can";
+}
+
+// A pod may have got it before the plugin gave it up.
+TEST_F(AgentNebulyTest, WhatPodsHoldGoesBeforeWhatIsPlanned) {
+  Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
+  Run();
+  Hold("a", "10", "2");
+  Hold("b", "15", "0");
+  Run(seconds(60));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 15}, 1}}));
+  const int restarts = restarts_;
+  Run(std::chrono::hours(1));
+  EXPECT_EQ(restarts_, restarts);
+  End("b");
+  Run(seconds(120));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}}));
+}
+
+// What was held makes no room at once: it goes as what no plan asks for.
+TEST_F(AgentNebulyTest, WhatIsTooMuchGoesWhereItIsFree) {
+  Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});
+  Run();
+  for (const char* number : {"0", "1", "2"}) Hold(std::string("p") + number, "10", number);
+  Run(seconds(60));
+  for (const char* pod : {"p0", "p1"}) End(pod);
+  Hold("b", "15", "0");
+  Run(seconds(120));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 15}, 1}}));
+  const int restarts = restarts_;
+  Run(std::chrono::hours(1));
+  EXPECT_EQ(restarts_, restarts);
 }
 
 TEST_F(AgentNebulyTest, AKeyThatSomebodyChangedIsReplaced) {

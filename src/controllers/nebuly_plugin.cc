@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "base/log.h"
 #include "device/mps_share.h"
@@ -89,10 +90,15 @@ std::string UuidOf(const kubelet::OfferedDevice& share) {
 }  // namespace
 
 NebulyShares SharesIn(const std::vector<kubelet::OfferedDevice>& devices) {
-  NebulyShares shares;
+  std::set<device::MpsShare> there;
   for (const kubelet::OfferedDevice& device : devices) {
-    const auto share = device::ParseMpsShareId(device.device_id);
-    if (share) ++shares[{share->gpu_uuid, share->gib}];
+    if (const auto share = device::ParseMpsShareId(device.device_id)) there.insert(*share);
+  }
+  NebulyShares shares;
+  for (const device::MpsShare& share : there) {
+    const auto counted = shares.find({share.gpu_uuid, share.gib});
+    const int next = counted == shares.end() ? 0 : counted->second;
+    if (share.start == next) shares[{share.gpu_uuid, share.gib}] = next + 1;
   }
   return shares;
 }
@@ -127,6 +133,37 @@ std::set<std::string> SharesBelow(const std::set<std::string>& ids) {
     }
   }
   return below;
+}
+
+std::set<std::string> WithSharesBelow(std::set<std::string> ids, const NodeDevices& devices) {
+  const std::set<std::string> held = devices.Held();
+  ids.merge(SharesBelow(ids));
+  for (const device::GpuInfo& info : devices.infos) {
+    const auto gpu = std::ranges::find(devices.gpus, info.index, &device::ObservedGpu::index);
+    if (info.share_gib == 0 || gpu == devices.gpus.end()) continue;
+    int room = info.share_gib;
+    std::set<device::MpsShare> there;  // each size by number
+    for (const device::GpuInstance& instance : gpu->instances) {
+      const auto share = device::ParseMpsShareId(instance.uuid);
+      if (!share) continue;
+      there.insert(*share);
+      if (held.contains(instance.uuid)) room -= share->gib;
+    }
+    int gib = 0, next = 0;  // number that the plugin can offer of this size
+    for (const device::MpsShare& share : there) {
+      if (std::exchange(gib, share.gib) != share.gib) next = 0;
+      const bool offered = share.start == next;
+      next += offered ? 1 : 0;
+      const std::string id = device::MpsShareId(share);
+      if (held.contains(id) || !ids.contains(id)) continue;
+      if (offered && share.gib <= room) {
+        room -= share.gib;
+      } else {
+        ids.erase(id);
+      }
+    }
+  }
+  return ids;
 }
 
 NodeDevices AsShown(NodeDevices devices, const kubelet::DevicePlugin& plugin) {

@@ -29,7 +29,8 @@
 
 namespace nos::controllers {
 
-// How many of each size there are on each GPU; other devices are passed over.
+// How many of each size the plugin is to offer of each GPU so that it offers no others than these:
+// those that are numbered from 0 without a gap. Other devices are passed over.
 NebulyShares SharesIn(const std::vector<kubelet::OfferedDevice>& devices);
 
 // Targets ask for numbers and sizes of shares; which ones serve is a matter of what there is. First
@@ -39,6 +40,9 @@ std::vector<device::Obstacle> MatchShares(std::vector<device::Target>& targets,
                                           const NodeDevices& devices);
 // Ids of the shares that the plugin offers as long as it offers these.
 std::set<std::string> SharesBelow(const std::set<std::string>& ids);
+// What stays if these shall: with those below that are there, and without free shares that the
+// plugin cannot offer so, or that do not fit beside what pods hold.
+std::set<std::string> WithSharesBelow(std::set<std::string> ids, const NodeDevices& devices);
 // Without what the kubelet does not offer and nobody holds, and without shared GPUs that a pod
 // holds as a whole.
 NodeDevices AsShown(NodeDevices devices, const kubelet::DevicePlugin& plugin);

@@ -92,6 +92,59 @@ TEST(SharesIn, CountsBySizeAndGpu) {
             (NebulyShares{{{"GPU-a", 10}, 2}, {{"GPU-b", 10}, 1}}));
 }
 
+// The plugin would offer 10::1 in place of 10::2, which a pod could get besides.
+TEST(SharesIn, StopsAtTheFirstGap) {
+  EXPECT_EQ(SharesIn({{"nvidia.com/gpu-10gb", "GPU-a::10::2"},
+                      {"nvidia.com/gpu-10gb", "GPU-a::10::0"},
+                      {"nvidia.com/gpu-15gb", "GPU-a::15::1"}}),
+            (NebulyShares{{{"GPU-a", 10}, 1}}));
+}
+
+class WithSharesBelowTest : public ::testing::Test {
+ protected:
+  // What stays of these on a GPU of 39 GiB when pods hold some of them and wait for others.
+  static std::set<std::string> Staying(const std::vector<std::string>& shares,
+                                       const std::set<std::string>& held,
+                                       const std::set<std::string>& needed = {}) {
+    std::vector<std::pair<std::string, std::string>> named;
+    for (const std::string& share : shares) {
+      named.emplace_back(share.substr(0, share.find(':')) + "gb", share);
+    }
+    NodeDevices devices = Node(named);
+    device::GpuInfo info;
+    info.share_gib = 39;
+    devices.infos.push_back(info);
+    std::set<std::string> ids;
+    for (const std::string& share : held) devices.holders["GPU-a::" + share] = "ml/a";
+    for (const auto& some : {held, needed}) {
+      for (const std::string& share : some) ids.insert("GPU-a::" + share);
+    }
+    const std::set<std::string> staying = WithSharesBelow(ids, devices);
+    std::set<std::string> there;
+    for (const std::string& share : shares) {
+      if (staying.contains("GPU-a::" + share)) there.insert(share);
+    }
+    return there;
+  }
+};
+
+TEST_F(WithSharesBelowTest, WhatIsBelowAHeldOneStays) {
+  EXPECT_THAT(Staying({"10::0", "10::1", "10::2", "5::0"}, {"10::1"}),
+              UnorderedElementsAre("10::0", "10::1"));
+}
+
+TEST_F(WithSharesBelowTest, ButOnlyWhatFitsBesideHeldOnes) {
+  EXPECT_THAT(Staying({"10::0", "10::1", "10::2", "15::0"}, {"10::2", "15::0"}),
+              UnorderedElementsAre("10::0", "10::2", "15::0"));
+  EXPECT_THAT(Staying({"10::0", "20::0", "20::1"}, {"20::0", "20::1"}, {"10::0"}),
+              UnorderedElementsAre("20::0", "20::1"))
+      << "held ones alone are too much";
+}
+
+TEST_F(WithSharesBelowTest, AndWhatThePluginCanOffer) {
+  EXPECT_THAT(Staying({"10::1", "10::2"}, {"10::2"}), UnorderedElementsAre("10::2"));
+}
+
 TEST(PodHasFile, KnowsWhatItCannotSee) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(::testing::TempDir()) / "nebuly-pods";

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -26,12 +28,9 @@ Status NebulyGpus::EnableMps(int gpu) {
     NOS_ASSIGN(offered, offered_());
   }
   NOS_RETURN_IF_ERROR(MpsGpus::EnableMps(gpu));
-  {
-    const std::scoped_lock lock(mutex_);
-    shared_.insert(uuid);
-  }
-  // What cannot be is nobody's: no pod holds it.
-  if (anew) (void)Adopt(offered);
+  const std::scoped_lock lock(mutex_);
+  shared_.insert(uuid);
+  if (anew) AdoptOffered(uuid, offered);
   return Status::Ok();
 }
 
@@ -68,6 +67,21 @@ std::vector<MpsShare> NebulyGpus::NotListed(const std::set<MpsShare>& held) cons
   return missing;
 }
 
+// What pods hold of it they tell later (Adopt). REQUIRES: mutex_ is held.
+void NebulyGpus::AdoptOffered(const std::string& uuid, const std::vector<std::string>& ids) {
+  std::set<MpsShare> shares;  // the plugin can give up the highest numbers only
+  for (const std::string& id : ids) {
+    const std::optional<MpsShare> share = ParseMpsShareId(id);
+    if (share && share->gpu_uuid == uuid) shares.insert(*share);
+  }
+  const Result<std::vector<GpuInfo>> infos = ListGpus();
+  if (!infos.ok()) return;
+  const auto info = std::ranges::find(*infos, uuid, &GpuInfo::uuid);
+  if (info == infos->end()) return;
+  // What cannot be is nobody's: no pod holds it.
+  for (const MpsShare& share : shares) (void)AdoptOne(share, *info, /*held=*/false);
+}
+
 std::vector<std::string> NebulyGpus::Adopt(std::span<const std::string> device_ids) {
   const std::scoped_lock lock(mutex_);
   std::set<MpsShare> held;
@@ -76,6 +90,7 @@ std::vector<std::string> NebulyGpus::Adopt(std::span<const std::string> device_i
     const std::optional<MpsShare> share = ParseMpsShareId(id);
     share ? void(held.insert(*share)) : others.push_back(id);
   }
+  for (const MpsShare& share : held) unused_.erase(MpsShareId(share));
   std::vector<std::string> refused = MpsGpus::Adopt(others);
   const std::vector<MpsShare> missing = NotListed(held);
   if (missing.empty()) return refused;
@@ -88,6 +103,25 @@ std::vector<std::string> NebulyGpus::Adopt(std::span<const std::string> device_i
     if (!why.empty()) refused.push_back(std::move(why));
   }
   return refused;
+}
+
+// Takes away what no pod has held yet, the highest numbers first, until the rest fits or is held.
+// Should a pod have got one just now, it comes back as held. REQUIRES: mutex_ is held.
+void NebulyGpus::MakeRoom(const GpuInfo& gpu) {
+  int room = gpu.share_gib;
+  std::multimap<int, GpuInstance> unused;  // by number
+  std::vector<GpuInstance> shares = SharesOn(gpu.index);
+  for (GpuInstance& instance : shares) {
+    room -= instance.size;
+    Rename(instance);
+    const std::optional<MpsShare> share = ParseMpsShareId(instance.uuid);
+    if (share && unused_.contains(instance.uuid)) unused.emplace(share->start, instance);
+  }
+  while (room < 0 && !unused.empty()) {
+    const auto highest = std::prev(unused.end());
+    if (Remove(gpu.index, highest->second.id).ok()) room += highest->second.size;
+    unused.erase(highest);
+  }
 }
 
 // At the lowest start that is free; says why not. What nobody holds has to fit. REQUIRES: mutex_ is
@@ -107,6 +141,11 @@ std::string NebulyGpus::AdoptOne(const MpsShare& share, const GpuInfo& gpu, bool
   const std::vector<std::string> refused = MpsGpus::Adopt(std::vector<std::string>{id});
   if (!refused.empty()) return fmt::format("device {}: {}", name, refused.front());
   names_[id] = name;
+  if (held) {
+    MakeRoom(gpu);
+  } else {
+    unused_.insert(name);
+  }
   return "";
 }
 
@@ -132,17 +171,26 @@ Result<GpuInstance> NebulyGpus::Create(int gpu, const std::string& profile, uint
   while (IsNamed(MpsShareId(*share))) ++share->start;
   names_[made.uuid] = MpsShareId(*share);
   Rename(made);
+  unused_.insert(made.uuid);
   return made;
 }
 
 Status NebulyGpus::Destroy(int gpu, uint32_t instance_id) {
   const std::scoped_lock lock(mutex_);
+  return Remove(gpu, instance_id);
+}
+
+// REQUIRES: mutex_ is held.
+Status NebulyGpus::Remove(int gpu, uint32_t instance_id) {
   std::string id;
   for (const GpuInstance& instance : SharesOn(gpu)) {
     if (instance.id == instance_id) id = instance.uuid;
   }
   NOS_RETURN_IF_ERROR(MpsGpus::Destroy(gpu, instance_id));
-  names_.erase(id);
+  if (const auto named = names_.find(id); named != names_.end()) {
+    unused_.erase(named->second);
+    names_.erase(named);
+  }
   return Status::Ok();
 }
 

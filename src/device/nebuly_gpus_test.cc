@@ -86,6 +86,44 @@ TEST_F(NebulyGpusTest, ButNotMoreThanTheGpuHas) {
   ASSERT_TRUE(shares_.EnableMps(0).ok());
   Adopt({Id("::10::2"), Id("::15::0")});
   EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@2 ::10::0"));
+  // What nobody holds makes room.
+  Adopt({Id("::10::1")});
+  EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::2", "15gb@1 ::15::0", "10gb@3 ::10::1"));
+  Adopt({Id("::10::1"), Id("::10::2"), Id("::15::0")});
+  EXPECT_EQ(Listed().size(), 3U) << "nor does it come back";
+}
+
+TEST_F(NebulyGpusTest, WhatPodsHoldIsKnownHoweverMuch) {
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  Adopt({Id("::20::0"), Id("::20::1")});
+  EXPECT_THAT(Listed(), ElementsAre("20gb@0 ::20::0", "20gb@1 ::20::1"));
+}
+
+TEST_F(NebulyGpusTest, WhatIsOfferedIsTakenAsFarAsItFits) {
+  offered_ = {Id("::15::0"), Id("::10::2"), Id("::10::1"), Id("::10::0")};
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::0", "10gb@1 ::10::1", "10gb@2 ::10::2"));
+  // Which of it pods hold is told afterwards.
+  Adopt({Id("::10::2"), Id("::15::0")});
+  EXPECT_THAT(Listed(), ElementsAre("10gb@0 ::10::0", "10gb@2 ::10::2", "15gb@3 ::15::0"));
+}
+
+// It may still be offered when another GPU gets into the mode.
+TEST_F(NebulyGpusTest, WhatIsOfferedOfOtherGpusIsNotTakenAgain) {
+  offered_ = {Id("::10::0")};
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  ASSERT_TRUE(shares_.Destroy(0, shares_.ListInstances(0)->front().id).ok());
+  ASSERT_TRUE(shares_.EnableMps(1).ok());
+  EXPECT_THAT(Listed(), IsEmpty());
+}
+
+TEST_F(NebulyGpusTest, WhatWasHeldDoesNotMakeRoom) {
+  ASSERT_TRUE(shares_.EnableMps(0).ok());
+  ASSERT_TRUE(shares_.Create(0, "20gb", 0).ok());
+  Adopt({Id("::20::0")});
+  Adopt({});  // a kubelet that has just started tells of nothing
+  Adopt({Id("::15::0"), Id("::10::0")});
+  EXPECT_THAT(Listed(), ElementsAre("20gb@0 ::20::0", "10gb@1 ::10::0", "15gb@2 ::15::0"));
 }
 
 // Does not have the first GPU before it is `whole`.
