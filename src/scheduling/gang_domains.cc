@@ -25,7 +25,21 @@ std::set<std::string> KeysOf(Members members) {
   return keys;
 }
 
+bool HasToBeNear(const cluster::Pod& owner, const cluster::Pod& other) {
+  return std::ranges::any_of(
+      owner.pod_affinity.required,
+      [&](const cluster::PodAffinityTerm& term) { return MaySelect(term, owner, other); });
+}
+
 }  // namespace
+
+bool HaveToBeNear(Members members) { return !KeysOf(members).empty(); }
+
+bool IsTied(const cluster::Pod& member, Members members) {
+  return std::ranges::any_of(members, [&](const auto& other) {
+    return HasToBeNear(member, *other) || HasToBeNear(*other, member);
+  });
+}
 
 std::vector<std::vector<size_t>> GangDomains(Members members,
                                              std::span<const cluster::NodeInfo* const> nodes) {

@@ -62,5 +62,19 @@ TEST_F(GangDomainsTest, WhoHasToBeNearOthersOnlyHasNoChoice) {
   EXPECT_EQ(Find({web}), Domains{});
 }
 
+TEST_F(GangDomainsTest, WhoNeedsAMemberAndWhomItNeedsAreTied) {
+  const auto worker = PodOf("worker"), leader = PodOf("leader"), monitor = PodOf("monitor");
+  const std::vector<std::shared_ptr<const cluster::Pod>> members{worker, leader, monitor};
+  EXPECT_FALSE(HaveToBeNear(members));
+  worker->pod_affinity.required = {Near("cache", "zone")};
+  EXPECT_FALSE(HaveToBeNear(members)) << "that is nobody of them";
+  EXPECT_FALSE(IsTied(*worker, members));
+  worker->pod_affinity.required = {Near("leader", "zone")};
+  EXPECT_TRUE(HaveToBeNear(members));
+  EXPECT_TRUE(IsTied(*worker, members));
+  EXPECT_TRUE(IsTied(*leader, members));
+  EXPECT_FALSE(IsTied(*monitor, members));
+}
+
 }  // namespace
 }  // namespace nos::scheduling
