@@ -308,7 +308,6 @@ void Scheduler::Decide(const Pod& pod, kube::Client& client, Time now) {
 }
 
 bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now) {
-  const std::string key = pod->Key();
   const Framework& framework = *ProfileFor(*pod)->framework;
   if (TakeOver(pod, framework, now)) return true;
   scheduling::Decision decision = engine_.Schedule(framework, pod);
@@ -316,18 +315,22 @@ bool Scheduler::Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now
     diagnosis = std::move(decision.diagnosis);
     return false;
   }
-  Binding& binding = bindings_[key];
-  binding = {pod, &framework, decision.node->node->meta.name, {}};
+  const scheduling::Verdict reserved = Occupy(pod, framework, *decision.node);
+  if (!reserved.fits()) GiveUp(pod->Key(), reserved.message, now);
+  return true;
+}
+
+scheduling::Verdict Scheduler::Occupy(const Pod& pod, const Framework& framework,
+                                      const cluster::NodeInfo& node) {
+  Binding& binding = bindings_[pod->Key()];
+  binding = {pod, &framework, node.node->meta.name, {}};
   binding.attempt = ++attempts_;
-  binding.pod =
-      scheduling::WithInstances(framework, engine_.LearntOf(framework), *decision.node, pod);
+  binding.pod = scheduling::WithInstances(framework, engine_.LearntOf(framework), node, pod);
   binding.cuts = binding.pod != pod;
   engine_.Assume(binding.pod, binding.node);
-  const scheduling::Verdict reserved =
-      engine_.Reserve(framework, *pod, binding.node, binding.state);
+  scheduling::Verdict reserved = engine_.Reserve(framework, *pod, binding.node, binding.state);
   binding.fits = engine_.snapshot().Share(binding.node);
-  if (!reserved.fits()) GiveUp(key, reserved.message, now);
-  return true;
+  return reserved;
 }
 
 bool Scheduler::TakeOver(const Pod& pod, const Framework& framework, Time now) {

@@ -20,10 +20,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "controllers/cuts.h"
 #include "controllers/gangs.h"
 #include "controllers/reconciler.h"
@@ -171,6 +173,14 @@ class Scheduler final : public Reconciler {
     std::vector<Pod> waiting;
   };
   using Refusals = std::vector<std::pair<Pod, scheduling::Diagnosis>>;
+  // What became of members of a gang that were tried one after the other.
+  struct GangTry {
+    std::vector<std::string> chosen = {};  // keys of those that have found a node, in this order
+    Refusals refusals = {};
+    bool gave_up = false;  // something could not be reserved for one: it is tried again later
+  };
+  // Places a member. False: see the diagnosis.
+  using Placer = FunctionRef<bool(const Pod& member, scheduling::Diagnosis& diagnosis)>;
   using Places = std::vector<std::pair<Pod, std::string>>;  // pods and nodes
   // Where its members would go, and who would have to go for them.
   struct GangRoom {
@@ -209,6 +219,10 @@ class Scheduler final : public Reconciler {
   void Decide(const Pod& pod, kube::Client& client, Time now);
   // Chooses a node and takes what the pod needs there, in the snapshot. False: see `diagnosis`.
   bool Place(const Pod& pod, scheduling::Diagnosis& diagnosis, Time now);
+  // The pod takes what it needs on the node. Not fitting: a plugin cannot reserve it, and the pod
+  // is to be taken back.
+  scheduling::Verdict Occupy(const Pod& pod, const Framework& framework,
+                             const cluster::NodeInfo& node);
   // Gives the pod the place and the instances that a predecessor is having cut for it. False: there
   // are none.
   bool TakeOver(const Pod& pod, const Framework& framework, Time now);
@@ -244,6 +258,22 @@ class Scheduler final : public Reconciler {
   void LearnIfDue();
   bool DecideWithGang(const Pod& pod, kube::Client& client, Time now);
   void PlaceGang(const Gang& gang, kube::Client& client, Time now);
+  static bool IsEnough(const Gang& gang, const GangTry& tried) {
+    return gang.placed + tried.chosen.size() >= gang.least;
+  }
+  void TryEach(const Gang& gang, const std::vector<Pod>& members, Placer place, GangTry& tried);
+  void TakeBackAll(const GangTry& tried);
+  // For members that have to be near each other: tries those that were refused again, then other
+  // topology domains. If too few find a node in any, the best of all tries is left, of which
+  // nothing is kept, with the refusals of the others behind its own.
+  void HeedNearness(const Gang& gang, GangTry& tried, Time now);
+  void TryRefused(const Gang& gang, Placer place, GangTry& tried);
+  void TryDomains(const Gang& gang, GangTry& best);
+  GangTry TryIn(const Gang& gang, std::span<const size_t> domain,
+                const std::set<std::string>& tied);
+  // As Place, without a trace when it finds no node or a plugin cannot reserve. `among`: see
+  // Engine.
+  bool PlaceAmong(const Pod& pod, std::span<const size_t> among, scheduling::Diagnosis& diagnosis);
   void RefuseWhole(const Gang& gang, size_t found, const Refusals& refusals, kube::Client& client,
                    Time now);
   void RefuseGang(const std::vector<Pod>& pods, const std::string& why, Time now);

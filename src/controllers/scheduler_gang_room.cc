@@ -7,6 +7,7 @@
 
 #include "controllers/assumed.h"
 #include "controllers/scheduler_internal.h"
+#include "scheduling/gang_domains.h"
 #include "scheduling/rehearsal.h"
 
 namespace nos::controllers {
@@ -31,6 +32,7 @@ class Scheduler::RoomSearch {
         gang_(gang),
         now_(now),
         as_cut_(as_cut),
+        near_(scheduling::HaveToBeNear(gang.waiting)),
         rehearsal_(scheduler.engine_.Rehearse(SnapshotFor(scheduler, as_cut))) {
     for (const Pod& member : scheduler.gangs_.Of(gang.name)) members_.insert(member->Key());
     for (const Pod& member : gang.waiting) waiting_.insert(member->Key());
@@ -48,13 +50,12 @@ class Scheduler::RoomSearch {
       for (const std::string& name : scheduler_.SilentNodes()) rehearsal_.RemoveNode(name);
     }
     if (!as_cut_) scheduler_.measures_.LooksForVictims();
-    size_t left = gang_.waiting.size();
-    for (const Pod& member : gang_.waiting) {
-      const size_t found = gang_.placed + room_.places.size();
-      if (found >= gang_.least || found + left-- < gang_.least) break;
-      const auto place = FindFor(member);
-      if (place && !Take(member, *place)) break;
-    }
+    std::vector<Pod> left = gang_.waiting;
+    size_t before = 0;
+    do {
+      before = room_.places.size();
+      left = FindForEach(left);
+    } while (near_ && room_.places.size() > before);
     return std::move(room_);
   }
 
@@ -133,6 +134,32 @@ class Scheduler::RoomSearch {
     return true;
   }
 
+  // Returns those that found no place; nobody when it is of no use to go on.
+  std::vector<Pod> FindForEach(const std::vector<Pod>& members) {
+    std::vector<Pod> refused;
+    size_t left = members.size();
+    for (const Pod& member : members) {
+      const size_t found = gang_.placed + room_.places.size();
+      // Who has to be near others may find a place once they have theirs.
+      const size_t may_find = left-- + (near_ ? refused.size() : 0);
+      if (found >= gang_.least || found + may_find < gang_.least) return {};
+      const auto place = near_ ? FindUnlessInVain(member) : FindFor(member);
+      if (place && !Take(member, *place)) return {};
+      if (!place) refused.push_back(member);
+    }
+    return refused;
+  }
+
+  // Those that are alike find nothing, either, until somebody else has a place.
+  std::optional<Preemption> FindUnlessInVain(const Pod& member) {
+    std::string kind = KindOfPreemptor(*member);
+    const auto last = in_vain_.find(kind);
+    if (last != in_vain_.end() && last->second == room_.places.size()) return std::nullopt;
+    auto place = FindFor(member);
+    if (!place) in_vain_.insert_or_assign(std::move(kind), room_.places.size());
+    return place;
+  }
+
   std::optional<Preemption> FindFor(const Pod& member) {
     if (HasQuota(member)) return FindByQuota(member);
     Kind& kind = kinds_[KindOfPreemptor(*member)];
@@ -200,11 +227,13 @@ class Scheduler::RoomSearch {
   const Gang& gang_;
   const Time now_;
   const bool as_cut_;
+  const bool near_;  // some have to be near others of the gang
   scheduling::Rehearsal rehearsal_;
   std::set<std::string> members_, waiting_;  // keys: all of the gang, and those without a node
   std::optional<std::vector<Pod>> leaving_;
   std::optional<scheduling::Reclaim> reclaim_;
   std::map<std::string, Kind> kinds_;
+  std::map<std::string, size_t> in_vain_;  // by kind: how many places there were then
   GangRoom room_;
 };
 

@@ -61,33 +61,48 @@ bool Scheduler::DecideWithGang(const Pod& pod, kube::Client& client, Time now) {
 }
 
 void Scheduler::PlaceGang(const Gang& gang, kube::Client& client, Time now) {
-  std::vector<std::string> chosen;
-  Refusals refusals;
-  for (const Pod& member : gang.waiting) {
+  GangTry tried;
+  const auto place = [&](const Pod& member, scheduling::Diagnosis& diagnosis) {
     measures_.Begin(*member);
-    scheduling::Diagnosis diagnosis;
-    if (!Place(member, diagnosis, now)) {
-      refusals.emplace_back(member, std::move(diagnosis));
-      continue;
-    }
-    const auto binding = bindings_.find(member->Key());
-    if (binding == bindings_.end()) continue;  // a plugin could not reserve: tried again later
-    binding->second.gang = gang.name;
-    binding->second.least = gang.least;
-    binding->second.held_back = true;
-    chosen.push_back(member->Key());
+    return Place(member, diagnosis, now);
+  };
+  TryEach(gang, gang.waiting, place, tried);
+  if (!tried.refusals.empty()) HeedNearness(gang, tried, now);
+  if (!IsEnough(gang, tried)) {
+    TakeBackAll(tried);
+    return RefuseWhole(gang, gang.placed + tried.chosen.size(), tried.refusals, client, now);
   }
-  if (gang.placed + chosen.size() < gang.least) {
-    for (auto key = chosen.rbegin(); key != chosen.rend(); ++key) TakeBack(*key);
-    return RefuseWhole(gang, gang.placed + chosen.size(), refusals, client, now);
-  }
-  for (const auto& [member, diagnosis] : refusals) {
+  for (const auto& [member, diagnosis] : tried.refusals) {
     Refuse(*ProfileFor(*member), member, diagnosis, client, now);
   }
-  for (const std::string& key : chosen) {
+  for (const std::string& key : tried.chosen) {
     const auto binding = bindings_.find(key);
     if (binding != bindings_.end()) Commit(binding->second, client, now);
   }
+}
+
+void Scheduler::TryEach(const Gang& gang, const std::vector<Pod>& members, Placer place,
+                        GangTry& tried) {
+  for (const Pod& member : members) {
+    scheduling::Diagnosis diagnosis;
+    if (!place(member, diagnosis)) {
+      tried.refusals.emplace_back(member, std::move(diagnosis));
+      continue;
+    }
+    const auto binding = bindings_.find(member->Key());
+    if (binding == bindings_.end()) {
+      tried.gave_up = true;
+      continue;
+    }
+    binding->second.gang = gang.name;
+    binding->second.least = gang.least;
+    binding->second.held_back = true;
+    tried.chosen.push_back(member->Key());
+  }
+}
+
+void Scheduler::TakeBackAll(const GangTry& tried) {
+  for (auto key = tried.chosen.rbegin(); key != tried.chosen.rend(); ++key) TakeBack(*key);
 }
 
 // Only `found` of its pods have a node.

@@ -252,13 +252,16 @@ const Engine::Placed* Engine::FindPlaced(const std::string& pod_key) const {
 
 // Of all nodes alike, for a pod that counts alike on all of them; else each is asked for what the
 // pod would count for there.
-Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
+Decision Engine::Schedule(const Framework& framework, const Pod& pod,
+                          std::span<const size_t> among) {
   const auto not_barred = [](size_t, KindTable&) { return std::optional<Barred>(); };
   const auto account = ledger_.balance().AccountOf(pod->meta.ns);
-  if (framework.quotas() == nullptr || !account) return ScheduleBy(framework, pod, not_barred);
+  if (framework.quotas() == nullptr || !account) {
+    return ScheduleBy(framework, pod, among, not_barred);
+  }
   if (!quota::DependsOnNode(*pod)) {
     const auto refusal = WhyNotByQuota(framework, *pod, nullptr);
-    if (!refusal) return ScheduleBy(framework, pod, not_barred);
+    if (!refusal) return ScheduleBy(framework, pod, among, not_barred);
     DiagnosisBuilder builder;
     builder.Refuse(CapacityScheduling::VerdictOf(*refusal), static_cast<int>(snapshot_.size()),
                    framework.quotas());
@@ -273,17 +276,19 @@ Decision Engine::Schedule(const Framework& framework, const Pod& pod) {
     if (!found->second) return std::nullopt;
     return Barred{CapacityScheduling::VerdictOf(*found->second), framework.quotas()};
   };
-  return ScheduleBy(framework, pod, by_quota);
+  return ScheduleBy(framework, pod, among, by_quota);
 }
 
 Decision Engine::ScheduleBy(const Framework& framework, const Pod& pod,
+                            std::span<const size_t> among,
                             FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred) {
   KindTable& table =
       tables_.For(framework, pod, snapshot_, learnt_[&framework], snapshot_.around_version());
   const auto own = nominations_.find(pod->Key());
   const auto preferred = own == nominations_.end() ? std::nullopt : snapshot_.IndexOf(own->second);
   std::optional<quota::Amounts> before;
-  const Choice choice = Choose(table, preferred, [&](size_t node) {
+  const Choice choice = Choose(table, preferred, [&](size_t node) -> std::optional<Barred> {
+    if (!among.empty() && !std::ranges::binary_search(among, node)) return Barred();
     std::optional<Barred> why = why_barred(node, table);
     return why ? why : WhyKept(pod, node, table, before);
   });

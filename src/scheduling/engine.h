@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -139,8 +140,10 @@ class Engine {
   };
   const Placed* FindPlaced(const std::string& pod_key) const;
 
-  // The best node for it; that which it is nominated for, if it fits there.
-  Decision Schedule(const Framework& framework, const Pod& pod);
+  // The best node for it; that which it is nominated for, if it fits there. `among`: only of these,
+  // by their sorted indices in the snapshot; empty: of all. The diagnosis counts the others that
+  // would do as feasible.
+  Decision Schedule(const Framework& framework, const Pod& pod, std::span<const size_t> among = {});
 
   // To try what happens if pods are placed or go.
   Rehearsal Rehearse() const { return Rehearse(snapshot_); }
@@ -196,7 +199,7 @@ class Engine {
                            std::optional<quota::Amounts>& before) const;
   std::optional<Barred> WhyKept(const Pod& pod, size_t node, KindTable& table,
                                 std::optional<quota::Amounts>& before) const;
-  Decision ScheduleBy(const Framework& framework, const Pod& pod,
+  Decision ScheduleBy(const Framework& framework, const Pod& pod, std::span<const size_t> among,
                       FunctionRef<std::optional<Barred>(size_t, KindTable&)> why_barred);
   void TakeInQuotas();
   void Count(const Pod& pod, const std::string& node);

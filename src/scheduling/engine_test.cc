@@ -314,6 +314,30 @@ TEST_P(EngineTest, NominatedPodsKeepTheirNodes) {
   }
 }
 
+TEST(AmongTest, OnlyTheseNodesAreChosen) {
+  const Framework framework = Framework::Default();
+  Engine engine(gpu::Catalogue::Builtin());
+  for (const auto& [name, cpu] : {std::pair("a", "9"), {"b", "9"}, {"c", "2"}}) {
+    engine.SetNode(std::make_shared<const Node>(NodeOf(name, {{"cpu", cpu}, {"pods", "9"}})));
+  }
+  const std::vector<size_t> only_c{2};
+  const auto small = std::make_shared<const Pod>(PodOf("small", {{"cpu", "1"}}));
+  engine.Nominate(small, "a");
+  Decision decision = engine.Schedule(framework, small);
+  ASSERT_NE(decision.node, nullptr);
+  EXPECT_EQ(decision.node->node->meta.name, "a");
+  decision = engine.Schedule(framework, small, only_c);
+  ASSERT_NE(decision.node, nullptr);
+  EXPECT_EQ(decision.node->node->meta.name, "c");
+  const auto large = std::make_shared<const Pod>(PodOf("large", {{"cpu", "3"}}));
+  decision = engine.Schedule(framework, large, only_c);
+  EXPECT_EQ(decision.node, nullptr);
+  EXPECT_EQ(decision.diagnosis.feasible, 2);
+  ASSERT_EQ(decision.diagnosis.by.size(), 1U);
+  EXPECT_EQ(decision.diagnosis.by.front()->Name(), "NodeResourcesFit");
+  ASSERT_NE(engine.Schedule(framework, large).node, nullptr) << "nothing is remembered of that";
+}
+
 TEST(ScoreTreeTest, TheBestIsAlwaysTheBest) {
   Random random(3);
   for (const size_t size : {size_t{0}, size_t{1}, size_t{2}, size_t{5}, size_t{64}, size_t{100}}) {

@@ -1,0 +1,266 @@
+// Gangs whose members have to be near members: all topology domains are tried, in whatever order
+// the members come.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controllers/scheduler_fixture_test.h"
+#include "scheduling/plugins/inter_pod_affinity/inter_pod_affinity.h"
+#include "scheduling/plugins/node_affinity/node_affinity.h"
+#include "scheduling/plugins/node_resources_fit/node_resources_fit.h"
+
+namespace nos::controllers {
+namespace {
+
+constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+
+class NearGangTest : public SchedulerFixture {
+ protected:
+  void Node(const std::string& name, const std::string& zone, const std::string& cpu) {
+    CpuNode(name, cpu);
+    Json node = *api_.Find("nodes", name);
+    MakeObject(node, "metadata", "labels")["zone"] = zone;
+    api_.Put(node);
+  }
+  void Group(int least) {
+    api_.Put({{"kind", "PodGroup"},
+              {"metadata", {{"namespace", "ml"}, {"name", "g"}}},
+              {"spec", {{"minMember", least}}}});
+  }
+  void Member(const std::string& name, const std::string& app, const std::string& cpu = "1",
+              int priority = 0) {
+    PutPod(name, "cpu", cpu, priority, {{"scheduling.x-k8s.io/pod-group", "g"}, {"app", app}});
+  }
+  // It has to be in the zone of a pod of this app.
+  void Near(const std::string& name, const std::string& app) {
+    ChangePod(name, [&](Json& pod) {
+      MakeObject(pod, "spec", "affinity", "podAffinity")[kRequired] = JsonArray{
+          {{"topologyKey", "zone"}, {"labelSelector", {{"matchLabels", {{"app", app}}}}}}};
+    });
+  }
+  // The zone's nodes are the best for it.
+  void Likes(const std::string& name, const std::string& zone) {
+    ChangePod(name, [&](Json& pod) {
+      const Json in_zone{{"key", "zone"}, {"operator", "In"}, {"values", JsonArray{zone}}};
+      MakeObject(pod, "spec", "affinity", "nodeAffinity")[kPreferred] =
+          JsonArray{{{"weight", 100}, {"preference", {{"matchExpressions", JsonArray{in_zone}}}}}};
+    });
+  }
+  // p0, p1, ... of one core, which have to be in one zone and like zone a.
+  void Workers(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "p" + std::to_string(i);
+      Member(name, "worker");
+      Near(name, "worker");
+      Likes(name, "a");
+    }
+  }
+  // Their zones, in order; "-": it waits.
+  std::string ZonesOf(int count) {
+    std::string zones;
+    for (int i = 0; i < count; ++i) {
+      const std::string node = NodeOf("p" + std::to_string(i));
+      zones += node.empty() ? "-" : node.substr(0, 1);
+    }
+    return zones;
+  }
+  size_t PodsOn(const std::string& node) { return scheduler_->snapshot().Find(node)->pods.size(); }
+  void TakePort(const std::string& name) {
+    ChangePod(name, [](Json& pod) {
+      pod.at("spec").at("containers").at(0).as_object()["ports"] =
+          JsonArray{{{"containerPort", 80}, {"hostPort", 80}}};
+    });
+  }
+};
+
+TEST_F(NearGangTest, TheZoneOfTheBestNodeMayBeTooSmall) {
+  Node("a1", "a", "2");
+  Node("b1", "b", "2");
+  Node("b2", "b", "2");
+  Group(4);
+  Workers(4);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
+}
+
+TEST_F(NearGangTest, WhatFitsNowhereLeavesNothingBehind) {
+  Node("a1", "a", "2");
+  Node("b1", "b", "3");
+  Group(4);
+  Workers(4);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "----");
+  EXPECT_TRUE(
+      Why("p0").starts_with("pod group ml/g: 3 of its pods find a node together, and 4 must; "
+                            "ml/p3: 0/2 nodes are available: "))
+      << Why("p0");
+  EXPECT_EQ(scheduler_->bindings(), 0U);
+  EXPECT_EQ(PodsOn("a1") + PodsOn("b1"), 0U);
+  for (const char* name : {"p0", "p1", "p2", "p3"}) EXPECT_EQ(Nominee(name), "");
+  PutPod("other", "cpu", "3", 0);
+  Run();
+  EXPECT_EQ(NodeOf("other"), "b1");
+}
+
+// The port is taken in zone a for good; in zone b p1 lacks a core, but only once p0 is there.
+TEST_F(NearGangTest, WhatHelpsInAnotherZoneWakesIt) {
+  Node("a1", "a", "9");
+  Node("b1", "b", "1");
+  PutPod("web", "cpu", "1", 0);
+  TakePort("web");
+  BindElsewhere("web", "a1");
+  Run();
+  Group(2);
+  Workers(2);
+  TakePort("p1");
+  Run();
+  ASSERT_EQ(ZonesOf(2), "--");
+  Tell("b1", {}, {{"cpu", "2"}});
+  Run();
+  EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
+}
+
+TEST_F(NearGangTest, AWorkerMayComeBeforeItsLeader) {
+  Node("a1", "a", "2");
+  Group(2);
+  Member("a-worker", "worker");
+  Near("a-worker", "leader");
+  Member("b-leader", "leader");
+  Run();
+  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
+}
+
+// The leader alone decides where both go.
+TEST_F(NearGangTest, AnotherZoneIsFoundForTheLeader) {
+  Node("a1", "a", "1");
+  Node("b1", "b", "2");
+  Group(2);
+  Member("a-worker", "worker");
+  Near("a-worker", "leader");
+  Member("b-leader", "leader");
+  Likes("b-leader", "a");
+  Run();
+  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "b1b1") << Why("a-worker");
+}
+
+// The monitor comes first, and says nothing of where the others may go.
+TEST_F(NearGangTest, AMemberThatNobodyHasToBeNearDecidesNothing) {
+  Node("a1", "a", "3");
+  Node("b1", "b", "2");
+  Node("b2", "b", "2");
+  Group(3);
+  Member("monitor", "monitor");
+  Likes("monitor", "a");
+  for (const std::string name : {"p0", "p1"}) {
+    Member(name, "worker", "2");
+    Near(name, "worker");
+    Likes(name, "a");
+  }
+  Run();
+  EXPECT_EQ(NodeOf("monitor") + ZonesOf(2), "a1bb") << Why("p0");
+}
+
+TEST_F(NearGangTest, WhoRunsHasDecided) {
+  Node("a1", "a", "9");
+  Node("b1", "b", "2");
+  Group(3);
+  Workers(1);
+  BindElsewhere("p0", "b1");
+  Run();
+  for (const char* name : {"p1", "p2"}) {
+    Member(name, "worker");
+    Near(name, "worker");
+    Likes(name, "a");
+  }
+  Run();
+  EXPECT_EQ(ZonesOf(3), "b--");
+  EXPECT_TRUE(Why("p1").starts_with("pod group ml/g: 2 of its pods find a node together, and 3 "))
+      << Why("p1");
+  EXPECT_EQ(scheduler_->bindings(), 0U);
+  Tell("b1", {}, {{"cpu", "3"}});
+  Run();
+  EXPECT_EQ(ZonesOf(3), "bbb") << Why("p1");
+}
+
+TEST_F(NearGangTest, TheQuotaHoldsInEachZone) {
+  const auto quota = [this](const std::string& cpu) {
+    api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+              {"kind", "ElasticQuota"},
+              {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "quota"}}},
+              {"spec", {{"min", {{"cpu", cpu}}}, {"max", {{"cpu", cpu}}}}}});
+  };
+  Node("a1", "a", "2");
+  Node("b1", "b", "9");
+  quota("3");
+  Group(4);
+  Workers(4);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "----");
+  EXPECT_TRUE(Why("p0").starts_with("pod group ml/g: 3 of its pods find a node together, and 4 "))
+      << Why("p0");
+  quota("4");
+  Run();
+  EXPECT_EQ(ZonesOf(4), "bbbb") << Why("p0");
+}
+
+TEST_F(NearGangTest, RoomIsMadeForOneThatComesBeforeItsLeader) {
+  Node("a1", "a", "2");
+  for (const char* name : {"low0", "low1"}) {
+    PutPod(name, "cpu", "1", 0);
+    BindElsewhere(name, "a1");
+  }
+  Run();
+  Group(2);
+  Member("a-worker", "worker", "1", 9);
+  Near("a-worker", "leader");
+  Member("b-leader", "leader", "1", 9);
+  Run();
+  EXPECT_EQ(NodeOf("low0") + NodeOf("low1"), "gonegone") << Why("a-worker");
+  EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
+}
+
+// Reserves nothing in zone b.
+class NotInB final : public scheduling::ReservePlugin {
+ public:
+  std::string Name() const override { return "NotInB"; }
+  scheduling::Verdict Reserve(const cluster::Pod&, std::string_view node, cluster::ClusterSnapshot&,
+                              scheduling::CycleState&) const override {
+    return node == "b1" ? scheduling::Verdict::Unschedulable("NotInB", "not in b")
+                        : scheduling::Verdict::Fits();
+  }
+  void Unreserve(const cluster::Pod&, std::string_view, cluster::ClusterSnapshot&,
+                 scheduling::CycleState&) const override {}
+};
+
+// It is refused like by any zone that is too small: no error is told, and nobody tries again soon.
+TEST_F(NearGangTest, WhatCannotBeReservedInAnotherZoneIsNoError) {
+  std::vector<scheduling::Framework::Entry> entries;
+  entries.push_back({std::make_unique<scheduling::NodeResourcesFit>()});
+  entries.push_back({std::make_unique<scheduling::NodeAffinity>(), 9});
+  entries.push_back({std::make_unique<scheduling::InterPodAffinity>()});
+  entries.push_back({std::make_unique<NotInB>()});
+  const scheduling::Framework framework(std::move(entries));
+  runner_.reset();
+  scheduler_ = std::make_unique<Scheduler>(
+      SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework}},
+      gpu::Catalogue::Builtin());
+  RunnerOptions options;
+  options.watch_around = true;
+  runner_ = std::make_unique<Runner>(*scheduler_, watches_, options);
+  Node("a1", "a", "1");
+  Node("b1", "b", "2");
+  Group(2);
+  Workers(2);
+  Run();
+  EXPECT_TRUE(Why("p0").starts_with("pod group ml/g: 1 of its pods find a node together, and 2 "))
+      << Why("p0");
+  EXPECT_EQ(scheduler_->bindings() + PodsOn("a1") + PodsOn("b1"), 0U);
+  EXPECT_EQ(scheduler_->queue().asleep(), 2U);
+  runner_.reset();
+  scheduler_.reset();
+}
+
+}  // namespace
+}  // namespace nos::controllers
