@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -79,13 +78,10 @@ class CheckedSearch {
 
   // From now on these pods may be on their nodes only.
   void Seat(const std::vector<Seating>& seats) {
-    std::map<int, std::vector<bool>> rows;  // a row is of pods that are alike
-    for (const Seating& seat : seats) {
-      const int row = t_.problem.classes[seat.cls].allowed;
-      rows.try_emplace(row, t_.nodes.size()).first->second[seat.node] = true;
-    }
-    for (auto& [row, nodes] : rows) {
-      if (t_.live_rows.contains(row)) t_.problem.allowed[row] = std::move(nodes);
+    for (const Seating& seat : seats) {  // live pods have a row each
+      std::vector<bool>& row = t_.problem.allowed[t_.problem.classes[seat.cls].allowed];
+      row.assign(row.size(), false);
+      row[seat.node] = true;
     }
     t_.problem.IndexShapes();
   }
@@ -98,7 +94,7 @@ class CheckedSearch {
     }
     return placed >= t_.problem.gangs[gang].lacking;
   }
-  // Whether live filters concern one of its pods.
+  // Whether live filters concern its pods.
   bool IsLiveGang(int gang) const {
     return std::ranges::any_of(t_.problem.classes, [&](const PodClass& cls) {
       return cls.gang == gang && t_.live_rows.contains(cls.allowed);

@@ -40,20 +40,24 @@ class Assembler {
       const PodClass& cls = t_.problem.classes[c];
       if (cls.gang == gang && !cls.extra) classes.push_back(static_cast<int>(c));
     }
-    for (const int cls : Ordered(t_.problem, classes, Order::kLargestFirst)) {
+    const std::vector<int> order = Ordered(t_.problem, classes, Order::kLargestFirst);
+    for (const int cls : order) {
       for (int m = 0; m < t_.problem.classes[cls].count; ++m) {
         const Pod& pod = t_.pending[t_.members[cls][m]];
         members_.push_back({cls, &pod, scheduling::KindOf(*pod)});
       }
     }
+    OrderMembers();
   }
 
   std::vector<Seating> Run() {
     const std::vector<std::vector<int>> domains = Domains();
     for (const std::vector<int>& domain : domains) {
       if (out_of_time_()) break;
-      std::vector<Seating> seats = Try(domain);
-      if (seats.size() >= lacking_) return seats;
+      for (const std::vector<const Member*>& order : orders_) {
+        std::vector<Seating> seats = Try(domain, order);
+        if (seats.size() >= lacking_) return seats;
+      }
     }
     return {};
   }
@@ -65,6 +69,26 @@ class Assembler {
     const Pod* pod = nullptr;
     std::string kind;
   };
+
+  // Those with the largest slices first; if that does not do, those that ask for most of the rest.
+  void OrderMembers() {
+    std::vector<const Member*>& first = orders_.emplace_back();
+    for (const Member& member : members_) first.push_back(&member);
+    const auto part = [&](const Member* member) { return -PartOf(member->cls); };
+    std::vector<const Member*> second = first;
+    std::ranges::stable_sort(second, {}, part);
+    if (second != first) orders_.push_back(std::move(second));
+  }
+
+  // What the class asks for, in parts of all that is free.
+  double PartOf(int cls) const {
+    const std::vector<int64_t>& requests = t_.problem.classes[cls].requests;
+    double part = 0;
+    for (size_t d = 0; d < requests.size(); ++d) {
+      part += static_cast<double>(requests[d]) / std::max(t_.problem.total_free[d], 1.0);
+    }
+    return part;
+  }
 
   const std::string& NameOf(int node) const { return t_.nodes[node]->node->meta.name; }
 
@@ -84,12 +108,10 @@ class Assembler {
 
   // The first of them in this domain, the others where they fit then. Whom filters refuse is tried
   // again when others have found places.
-  std::vector<Seating> Try(const std::vector<int>& domain) {
+  std::vector<Seating> Try(const std::vector<int>& domain, std::vector<const Member*> left) {
     const size_t mark = draft_.Mark();
     PlanChecker::Play play = play_;
     std::vector<Seating> seats;
-    std::vector<const Member*> left;
-    for (const Member& member : members_) left.push_back(&member);
     for (bool again = true; again;) {
       again = false;
       std::set<std::string> failed;  // kinds, since somebody found a place
@@ -112,11 +134,22 @@ class Assembler {
     return seats;
   }
 
-  // The node where it costs least; -1: none. Fills devices_.
+  // What is left there of what the class asks for, in the same parts.
+  double RestOn(int cls, int node) const {
+    const std::vector<int64_t>& requests = t_.problem.classes[cls].requests;
+    double rest = 0;
+    for (size_t d = 0; d < requests.size(); ++d) {
+      if (requests[d] <= 0) continue;
+      rest += static_cast<double>(draft_.FreeOf(node)[d]) / std::max(t_.problem.total_free[d], 1.0);
+    }
+    return rest;
+  }
+
+  // The node where it costs least, then the fullest; -1: none. Fills devices_.
   int Find(const Member& member, const std::vector<int>& nodes, PlanChecker::Play& play) {
     const int shape = t_.problem.classes[member.cls].shape;
     std::vector<Device> devices;
-    std::optional<uint64_t> least;
+    std::pair<uint64_t, double> least;
     int best = -1;
     for (const int node : nodes) {
       if (!draft_.HasResources(member.cls, node) || !draft_.HasRoom(shape, node).value_or(false) ||
@@ -124,8 +157,10 @@ class Assembler {
         continue;
       }
       const std::optional<uint64_t> cost = draft_.FindSlices(shape, node, &devices);
-      if (!cost || (least && *least <= *cost)) continue;
-      least = cost;
+      if (!cost) continue;
+      const std::pair weight(*cost, RestOn(member.cls, node));
+      if (best >= 0 && least <= weight) continue;
+      least = weight;
       best = node;
       devices_.swap(devices);
     }
@@ -138,7 +173,8 @@ class Assembler {
   Draft draft_;             // with those around
   PlanChecker::Play play_;  // the same
   std::vector<Member> members_;
-  std::vector<int> all_;  // nodes
+  std::vector<std::vector<const Member*>> orders_;  // in which they are tried
+  std::vector<int> all_;                            // nodes
   std::vector<Device> devices_;
 };
 

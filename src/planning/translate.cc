@@ -252,7 +252,7 @@ class Translator {
     if (!fresh) return it->second;
     out_.row_pod.push_back(group.members[0]);
     const cluster::Pod& pod = *out_.pending[group.members[0]];
-    if (!live_.Has(pod)) {
+    if (!group.live) {
       AddRow(pod);
       return it->second;
     }
