@@ -278,7 +278,8 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
     if (node.coming) ++used[p];
     for (const int pod : node.pods) Name(*unserved.pods[static_cast<size_t>(pod)], pods[p]);
   }
-  bool all_served = plan.nodes.empty();
+  // Who has room on nodes that are there keeps those from going (Look::filled), and no others.
+  bool all_served = std::ranges::all_of(plan.nodes, &planning::NewNode::IsThere);
   std::set<int> failed;
   for (size_t p = 0; p < now.size(); ++p) {
     Pool& pool = look.pools[p];

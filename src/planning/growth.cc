@@ -54,8 +54,9 @@ class Grower {
       levels_proven_ = cheapest_proven_ = true;
     }
     UseFreeFirst(world_.node_types, bins);
-    score_ = Score(bins);
-    serves_all_ = ServesAll(bins);
+    const std::vector<int> sure = world_.live ? BesideThoseOnNodesThereAlone(bins) : Placed(bins);
+    score_ = ScoreOf(types_, sure);
+    serves_all_ = sure == wanted_;
     return Write(bins);
   }
 
@@ -75,6 +76,25 @@ class Grower {
     const auto left = Score(a), right = Score(b);
     if (left != right) return left > right;
     return CostOf(a, world_.node_types) < CostOf(b, world_.node_types);
+  }
+
+  // By class, how many are placed, but for gangs that would need no new node: the plan for those
+  // that there are has not found that, and may not find it the next time, either.
+  std::vector<int> BesideThoseOnNodesThereAlone(const Bins& bins) const {
+    std::vector<int> placed = Placed(bins);
+    std::vector<bool> gets_new(types_.gangs.size());
+    for (const Bin& bin : bins) {
+      if (world_.node_types[bin.type].IsThere()) continue;
+      for (const Seat& seat : bin.seats) {
+        const int gang = types_.classes[seat.cls].gang;
+        if (gang >= 0) gets_new[gang] = true;
+      }
+    }
+    for (size_t c = 0; c < placed.size(); ++c) {
+      const int gang = types_.classes[c].gang;
+      if (gang >= 0 && !gets_new[gang]) placed[c] = 0;
+    }
+    return placed;
   }
   Bins Improved(Bins bins) {
     return Thin(types_, world_.node_types, coverer_, states_, std::move(bins), out_of_time_);
@@ -293,7 +313,7 @@ class Grower {
   std::vector<int> wanted_;  // by class: that some pool could serve
   bool has_all_nodes_ = true;
   bool levels_proven_ = false, cheapest_proven_ = false;
-  std::vector<int64_t> score_;  // of what was written
+  std::vector<int64_t> score_;  // of what is sure
   bool serves_all_ = true;
 };
 

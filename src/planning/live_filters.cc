@@ -1,7 +1,7 @@
 #include "planning/live_filters.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <numeric>
 
 #include "scheduling/pod_kind.h"
@@ -11,72 +11,62 @@ namespace {
 
 constexpr int kMostRounds = 8;
 
+// Whether it may fit where it did not once others are bound.
+bool MayFollow(const cluster::Pod& pod) {
+  return !pod.pod_affinity.required.empty() || !pod.spread.empty();
+}
+
 }  // namespace
 
-// The cluster while planned pods are bound one after the other. Pods of one kind share what the
-// pre-filters found out, which follows the pods bound since.
-class PlanChecker::Play {
- public:
-  explicit Play(PlanChecker& checker) : checker_(checker), snapshot_(checker.snapshot_) {}
+void PlanChecker::Play::Bind(const std::shared_ptr<const cluster::Pod>& pod,
+                             const std::string& node) {
+  // The node is in the snapshot: it cannot fail.
+  if (snapshot_.Bind(pod, node).ok()) bound_.push_back({pod.get(), &node});
+}
 
-  void Bind(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node) {
-    // The node is in the snapshot: it cannot fail.
-    if (snapshot_.Bind(pod, node).ok()) bound_.push_back({pod.get(), &node});
+std::optional<scheduling::Verdict> PlanChecker::Play::Objects(const cluster::Pod& pod,
+                                                              const std::string& node) {
+  const scheduling::Cycle& cycle = CycleOf(pod);
+  if (!cycle.verdict.fits()) return cycle.verdict;
+  if (cycle.nodes && !cycle.nodes->contains(node)) return cycle.elsewhere;
+  for (const scheduling::FilterPlugin* filter : cycle.filters) {
+    if (!IsLive(*filter)) continue;
+    scheduling::Verdict verdict = filter->Filter(cycle.state, pod, *snapshot_.Find(node));
+    if (!verdict.fits()) return verdict;
   }
+  return std::nullopt;
+}
 
-  std::optional<scheduling::Verdict> Objects(const cluster::Pod& pod, const std::string& node) {
-    const scheduling::Cycle& cycle = CycleOf(pod);
-    if (!cycle.verdict.fits()) return cycle.verdict;
-    if (cycle.nodes && !cycle.nodes->contains(node)) return cycle.elsewhere;
-    for (const scheduling::FilterPlugin* filter : cycle.filters) {
-      if (!IsLive(*filter)) continue;
-      scheduling::Verdict verdict = filter->Filter(cycle.state, pod, *snapshot_.Find(node));
-      if (!verdict.fits()) return verdict;
+bool PlanChecker::Play::Fits(const cluster::Pod& pod, const std::string& node) {
+  return VerdictNow(CycleOf(pod), pod, *snapshot_.Find(node)).fits();
+}
+
+const scheduling::Cycle& PlanChecker::Play::CycleOf(const cluster::Pod& pod) {
+  KindKey key{checker_.frameworks_.IndexFor(pod), scheduling::KindOf(pod)};
+  const scheduling::Framework& framework = checker_.frameworks_.For(pod);
+  const auto [it, fresh] = kinds_.try_emplace(key);
+  Kind& kind = it->second;
+  if (fresh) kind.cycle = checker_.BeginningOf(pod, std::move(key));
+  if (!CatchUp(framework, pod, kind)) kind.cycle = framework.PreFilter(pod, snapshot_);
+  kind.at = bound_.size();
+  return kind.cycle;
+}
+
+// False: better made anew.
+bool PlanChecker::Play::CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod,
+                                Kind& kind) const {
+  if (kind.at == bound_.size()) return true;
+  if (!kind.cycle.verdict.fits() || bound_.size() - kind.at > snapshot_.size()) return false;
+  const auto touch = [](std::string_view, std::string_view) {};
+  for (; kind.at < bound_.size(); ++kind.at) {
+    const Bound& bound = bound_[kind.at];
+    const cluster::NodeInfo& node = *snapshot_.Find(*bound.node);
+    for (const scheduling::PreFilterPlugin* plugin : framework.pre_filters()) {
+      if (!plugin->Update(pod, *bound.pod, true, node, kind.cycle.state, touch)) return false;
     }
-    return std::nullopt;
   }
-
- private:
-  struct Bound {
-    const cluster::Pod* pod;
-    const std::string* node;
-  };
-  struct Kind {
-    scheduling::Cycle cycle;
-    size_t at = 0;  // of bound_: those before are in it
-  };
-
-  const scheduling::Cycle& CycleOf(const cluster::Pod& pod) {
-    KindKey key{checker_.frameworks_.IndexFor(pod), scheduling::KindOf(pod)};
-    const scheduling::Framework& framework = checker_.frameworks_.For(pod);
-    const auto [it, fresh] = kinds_.try_emplace(key);
-    Kind& kind = it->second;
-    if (fresh) kind.cycle = checker_.BeginningOf(pod, std::move(key));
-    if (!CatchUp(framework, pod, kind)) kind.cycle = framework.PreFilter(pod, snapshot_);
-    kind.at = bound_.size();
-    return kind.cycle;
-  }
-
-  // False: better made anew.
-  bool CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod, Kind& kind) const {
-    if (kind.at == bound_.size()) return true;
-    if (!kind.cycle.verdict.fits() || bound_.size() - kind.at > snapshot_.size()) return false;
-    const auto touch = [](std::string_view, std::string_view) {};
-    for (; kind.at < bound_.size(); ++kind.at) {
-      const Bound& bound = bound_[kind.at];
-      const cluster::NodeInfo& node = *snapshot_.Find(*bound.node);
-      for (const scheduling::PreFilterPlugin* plugin : framework.pre_filters()) {
-        if (!plugin->Update(pod, *bound.pod, true, node, kind.cycle.state, touch)) return false;
-      }
-    }
-    return true;
-  }
-
-  PlanChecker& checker_;
-  cluster::ClusterSnapshot snapshot_;
-  std::vector<Bound> bound_;
-  std::map<KindKey, Kind> kinds_;
-};
+  return true;
+}
 
 const scheduling::Cycle& PlanChecker::BeginningOf(const cluster::Pod& pod, KindKey key) {
   const auto [it, fresh] = beginnings_.try_emplace(std::move(key));
@@ -122,18 +112,29 @@ std::vector<Objection> PlanChecker::FindObjections(const Translation& t,
     return t.problem.classes[pods[a].cls].level < t.problem.classes[pods[b].cls].level;
   });
   Play play(*this);
-  for (const size_t i : order) {
-    const int cls = pods[i].cls;
-    const std::shared_ptr<const cluster::Pod>& pod = t.pending[t.members[cls][result.members[i]]];
-    const std::string& node = t.nodes[pods[i].node]->node->meta.name;
-    if (t.live_rows.contains(t.problem.classes[cls].allowed)) {
-      if (auto verdict = play.Objects(*pod, node)) {
-        objections.push_back({cls, pods[i].node, std::move(*verdict)});
+  std::vector<Objection> waiting;  // for others, maybe
+  for (bool again = true; again;) {
+    again = false;
+    waiting.clear();
+    std::vector<size_t> left;
+    for (const size_t i : order) {
+      const int cls = pods[i].cls;
+      const std::shared_ptr<const cluster::Pod>& pod = t.pending[t.members[cls][result.members[i]]];
+      const std::string& node = t.nodes[pods[i].node]->node->meta.name;
+      const bool asks = t.live_rows.contains(t.problem.classes[cls].allowed);
+      auto verdict = asks ? play.Objects(*pod, node) : std::nullopt;
+      if (!verdict) {
+        play.Bind(pod, node);
+        again = !left.empty();
         continue;
       }
+      const bool may_follow = MayFollow(*pod);
+      (may_follow ? waiting : objections).push_back({cls, pods[i].node, std::move(*verdict)});
+      if (may_follow) left.push_back(i);
     }
-    play.Bind(pod, node);
+    order = std::move(left);
   }
+  std::ranges::move(waiting, std::back_inserter(objections));
   return objections;
 }
 

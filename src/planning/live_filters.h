@@ -5,6 +5,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,16 +49,17 @@ struct Objection {
 // once, for it costs with the pods that run.
 class PlanChecker {
  public:
+  class Play;
+
   // The snapshot must outlive it.
   PlanChecker(const cluster::ClusterSnapshot& snapshot, scheduling::FrameworkChoice frameworks)
       : snapshot_(snapshot), frameworks_(std::move(frameworks)) {}
 
   // Binds the planned pods one after the other, in the order of their levels, and asks the live
-  // filters before each.
+  // filters before each. Whom they refuse is asked again when others have been bound.
   std::vector<Objection> FindObjections(const Translation& translation, const StagedResult& result);
 
  private:
-  class Play;
   using KindKey = std::pair<size_t, std::string>;  // framework, kind of pod
   // Before anything is bound.
   const scheduling::Cycle& BeginningOf(const cluster::Pod& pod, KindKey key);
@@ -64,6 +67,39 @@ class PlanChecker {
   const cluster::ClusterSnapshot& snapshot_;
   const scheduling::FrameworkChoice frameworks_;
   std::map<KindKey, scheduling::Cycle> beginnings_;
+};
+
+// The cluster while planned pods are bound one after the other. Pods of one kind share what the
+// pre-filters found out, which follows the pods bound since. Copies go on by themselves.
+class PlanChecker::Play {
+ public:
+  // The checker must outlive it.
+  explicit Play(PlanChecker& checker) : checker_(checker), snapshot_(checker.snapshot_) {}
+
+  // The node's name and the pod must outlive it.
+  void Bind(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node);
+  // What the live filters say, if it is not that it fits.
+  std::optional<scheduling::Verdict> Objects(const cluster::Pod& pod, const std::string& node);
+  // The same of all filters, resources aside.
+  bool Fits(const cluster::Pod& pod, const std::string& node);
+
+ private:
+  struct Bound {
+    const cluster::Pod* pod;
+    const std::string* node;
+  };
+  struct Kind {
+    scheduling::Cycle cycle;
+    size_t at = 0;  // of bound_: those before are in it
+  };
+
+  const scheduling::Cycle& CycleOf(const cluster::Pod& pod);
+  bool CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod, Kind& kind) const;
+
+  PlanChecker& checker_;
+  cluster::ClusterSnapshot snapshot_;
+  std::vector<Bound> bound_;
+  std::map<KindKey, Kind> kinds_;
 };
 
 // Takes back what the filters object to: the class may not use the node any more. After several

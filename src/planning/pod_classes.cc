@@ -123,6 +123,8 @@ class Grouper {
       number_of_[gang] = static_cast<int>(out_.gangs.size());
       out_.gangs.push_back(gang);
       urgent_.push_back(pods_[urgent].get());
+      is_live_.push_back(std::ranges::any_of(
+          gang->members, [this](int member) { return live_.Has(*pods_[member]); }));
     }
   }
 
@@ -168,7 +170,8 @@ class Grouper {
     std::string constraints = ConstraintKey(pod);
     const size_t framework = frameworks_.IndexFor(pod);
     constraints.append(reinterpret_cast<const char*>(&framework), sizeof framework);
-    if (live_.Has(pod)) Append(constraints, std::to_string(i));
+    const bool live = gang < 0 ? live_.Has(pod) : is_live_[gang];
+    if (live) Append(constraints, std::to_string(i));
     std::string key = constraints;
     key += '\n';
     key.append(reinterpret_cast<const char*>(&pod.priority), sizeof pod.priority);
@@ -178,6 +181,7 @@ class Grouper {
     const auto [it, fresh] = index_.try_emplace(std::move(key), static_cast<int>(groups_.size()));
     if (fresh) {
       groups_.push_back({std::move(constraints), requests, pod.priority, claim, 0, {}, gang});
+      groups_.back().live = live;
     }
     groups_[it->second].members.push_back(i);
   }
@@ -211,6 +215,7 @@ class Grouper {
   PodGroups out_;
   std::vector<PodGroup> groups_;
   std::vector<const Pod*> urgent_;        // by gang
+  std::vector<bool> is_live_;             // by gang
   std::map<const Gang*, int> number_of_;  // of out_.gangs
   std::unordered_map<std::string, int> index_;
   std::unordered_map<std::string, cluster::ResourceVector> requests_;

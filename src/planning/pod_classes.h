@@ -29,6 +29,7 @@ struct PodGroup {
   std::vector<int> members;  // indices of pods, longest waiting first
   int gang = -1;             // of PodGroups::gangs
   bool extra = false;        // beyond what the gang lacks
+  bool live = false;         // live filters concern it, or others of its gang: a pod by itself
 };
 
 struct PodGroups {
@@ -41,7 +42,7 @@ struct PodGroups {
 // Whether none of it can be placed, whatever room there is.
 bool IsHopeless(const Gang& gang);
 
-// The pods that wait for a node, in groups (pods with live filters one by one). Where the pods of a
+// The pods that wait for a node, in groups (live ones one by one). Where the pods of a
 // gang are all alike, those beyond what it lacks are a group of their own; else all count as
 // needed.
 PodGroups GroupPods(Pods pods, const scheduling::FrameworkChoice& frameworks, const LivePods& live,

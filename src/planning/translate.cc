@@ -4,11 +4,13 @@
 #include <bit>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "planning/live_filters.h"
 #include "planning/pod_classes.h"
 #include "scheduling/packing/view.h"
+#include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::planning {
@@ -250,16 +252,18 @@ class Translator {
     if (!fresh) return it->second;
     out_.row_pod.push_back(group.members[0]);
     const cluster::Pod& pod = *out_.pending[group.members[0]];
-    if (!live_.Has(pod)) {
+    if (!group.live) {
       AddRow(pod);
       return it->second;
     }
     out_.live_rows.insert(it->second);
     // Pods of one kind have a row each, but for now the same.
+    const bool follows = FollowsMates(group);
     const auto [alike, first] = live_kinds_.try_emplace(
-        std::pair(frameworks_.IndexFor(pod), scheduling::KindOf(pod)), it->second);
+        std::tuple(frameworks_.IndexFor(pod), follows, scheduling::KindOf(pod)), it->second);
     if (first) {
       AddRow(pod);
+      if (follows) LetFollow(pod);
     } else {
       out_.row_cycle.push_back(scheduling::Cycle(out_.row_cycle[alike->second]));
       out_.problem.allowed.push_back(std::vector<bool>(out_.problem.allowed[alike->second]));
@@ -275,6 +279,30 @@ class Translator {
     }
   }
 
+  // Whether it has to be near others of its gang.
+  bool FollowsMates(const PodGroup& group) const {
+    if (group.gang < 0) return false;
+    const cluster::Pod& pod = *out_.pending[group.members[0]];
+    return std::ranges::any_of(pod.pod_affinity.required, [&](const auto& term) {
+      return std::ranges::any_of(out_.gangs[group.gang]->members, [&](int mate) {
+        return mate != group.members[0] && scheduling::MaySelect(term, pod, *out_.pending[mate]);
+      });
+    });
+  }
+
+  // Nobody is anywhere yet whom it has to be near: its row, the last one, is as if they were
+  // everywhere. The plan that is played through says where.
+  void LetFollow(const cluster::Pod& pod) {
+    std::vector<bool>& row = out_.problem.allowed.back();
+    if (std::ranges::find(row, true) != row.end()) return;
+    for (size_t n = 0; n < row.size(); ++n) {
+      const auto obstacles =
+          ObstaclesNow(frameworks_.For(pod), out_.row_cycle.back(), pod, *out_.nodes[n]);
+      row[n] = std::ranges::all_of(
+          obstacles, [](const auto& verdict) { return verdict.code == "PodAffinityMismatch"; });
+    }
+  }
+
   const cluster::ClusterSnapshot& snapshot_;
   const scheduling::FrameworkChoice& frameworks_;
   const PlanOptions& options_;
@@ -286,8 +314,8 @@ class Translator {
   bool mig_as_resource_ = false;
   bool cuts_whole_ = false;
   std::unordered_map<std::string, int> row_of_;  // by constraints
-  // The first row of each, by framework and kind.
-  std::map<std::pair<size_t, std::string>, int> live_kinds_;
+  // The first row of each, by framework, whether it follows its gang, and kind.
+  std::map<std::tuple<size_t, bool, std::string>, int> live_kinds_;
 };
 
 }  // namespace

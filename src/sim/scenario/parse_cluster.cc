@@ -125,6 +125,22 @@ auto SetTolerations(std::vector<cluster::Toleration>& target) {
   };
 }
 
+// "zone:app=db,rack:app=cache".
+auto SetOthers(const Words& words, std::vector<OthersSpec>& target) {
+  return [&words, &target](std::string_view value) -> Status {
+    for (const std::string_view text : Split(value, ',')) {
+      const size_t colon = text.find(':'), equals = text.find('=', colon);
+      if (colon == std::string_view::npos || equals == std::string_view::npos) {
+        return words.Expected("KEY:LABEL=VALUE such as zone:app=db", text);
+      }
+      target.push_back({std::string(text.substr(0, colon)),
+                        std::string(text.substr(colon + 1, equals - colon - 1)),
+                        std::string(text.substr(equals + 1))});
+    }
+    return Status::Ok();
+  };
+}
+
 // "3g.20gb@4 used by a" or "1g.5gb@0 free".
 Result<InstanceSpec> ParseInstance(const Words& words, std::string_view text) {
   Words item(Trim(text), "");
@@ -176,6 +192,8 @@ Settings PodSettings(const Words& words, PodSpec& pod, Duration& run, Duration& 
           {"select", SetMap(words, pod.node_selector)},
           {"tolerate", SetTolerations(pod.tolerations)},
           {"annotations", SetMap(words, pod.annotations)},
+          {"near", SetOthers(words, pod.near)},
+          {"apart", SetOthers(words, pod.apart)},
           {"owner",
            [&pod](std::string_view value) {
              pod.owner = value;

@@ -93,13 +93,14 @@ TEST(ParserTest, SaysWhatIsWrongWithAPool) {
   EXPECT_THAT(ErrorOf("run 1m\npool a"), HasSubstr("a.scenario:2: pools and the autoscaler come"));
   EXPECT_THAT(ErrorOf("fail pool a slow"), HasSubstr("one of nothing, late, never"));
   EXPECT_THAT(ErrorOf("budget b x=y most=1"), HasSubstr("max=N or allowed=N"));
+  EXPECT_THAT(ErrorOf("pod p near=zone"), HasSubstr("KEY:LABEL=VALUE"));
   EXPECT_THAT(ErrorOf("quota a least=cpu=1"), HasSubstr("min=RESOURCE=AMOUNT"));
   EXPECT_THAT(ErrorOf("expect pool a gone 1"), HasSubstr("one of nodes, coming, wanted"));
 }
 
 TEST(ParserTest, ReadsPods) {
   const Scenario scenario = Parse(R"(
-pods 3 web 1g.5gb 2x2g.10gb + 1g.5gb priority=-5 run=90s at=5s tolerate=a=b:NoSchedule,c select=z=1
+pods 3 web 1g.5gb 2x2g.10gb + 1g.5gb priority=-5 run=90s at=5s tolerate=a=b:NoSchedule,c select=z=1 near=zone:app=db apart=host:app=web,rack:app=web
 expect web-1 waiting
 )");
   const auto& add = std::get<AddPods>(scenario.steps.at(0).action);
@@ -112,6 +113,10 @@ expect web-1 waiting
   EXPECT_EQ(pod.priority, -5);
   EXPECT_EQ(pod.run, Duration(std::chrono::seconds(90)));
   EXPECT_EQ(pod.tolerations.at(1).op, "Exists");
+  EXPECT_EQ(pod.near.at(0).topology_key, "zone");
+  EXPECT_EQ(pod.near.at(0).label, "app");
+  EXPECT_EQ(pod.apart.at(1).topology_key, "rack");
+  EXPECT_EQ(pod.apart.at(1).value, "web");
 }
 
 TEST(ParserTest, ANameIsFreeAgainWhenItsPodIsDeletedAndInOtherNamespaces) {

@@ -85,6 +85,15 @@ cluster::StringMap NodeLabels(const NodeSpec& spec) {
   return labels;
 }
 
+JsonObject RequiredTerms(const std::vector<OthersSpec>& others) {
+  JsonArray terms;
+  for (const OthersSpec& other : others) {
+    const JsonObject selector = {{"matchLabels", JsonObject{{other.label, other.value}}}};
+    terms.push_back(JsonObject{{"topologyKey", other.topology_key}, {"labelSelector", selector}});
+  }
+  return {{"requiredDuringSchedulingIgnoredDuringExecution", std::move(terms)}};
+}
+
 }  // namespace
 
 std::string SliceResource(std::string_view profile) {
@@ -287,6 +296,10 @@ Json PodObject(const PodSpec& spec) {
   if (!spec.node_selector.empty()) pod_spec["nodeSelector"] = ToJson(spec.node_selector);
   if (!spec.tolerations.empty()) pod_spec["tolerations"] = TolerationsJson(spec.tolerations);
   if (!spec.node.empty()) pod_spec["nodeName"] = spec.node;
+  JsonObject affinity;
+  if (!spec.near.empty()) affinity["podAffinity"] = RequiredTerms(spec.near);
+  if (!spec.apart.empty()) affinity["podAntiAffinity"] = RequiredTerms(spec.apart);
+  if (!affinity.empty()) pod_spec["affinity"] = std::move(affinity);
   JsonObject meta = {{"name", spec.name},
                      {"namespace", spec.ns},
                      {"labels", ToJson(labels)},

@@ -68,6 +68,11 @@ struct NodeSpec {
   controllers::ResetRule resets = controllers::ResetRule::kNever;
 };
 
+// Pods with a label, in a topology domain.
+struct OthersSpec {
+  std::string topology_key, label, value;
+};
+
 struct PodSpec {
   std::string ns = "default";
   std::string name = {};
@@ -85,6 +90,7 @@ struct PodSpec {
   cluster::StringMap annotations = {};
   bool host_ipc = false;
   std::string owner = {};  // a Job's name, which makes it anew when it is evicted; empty: none
+  std::vector<OthersSpec> near = {}, apart = {};  // which it has to be near, and must not be
 };
 
 // "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me"; of a share
