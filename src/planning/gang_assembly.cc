@@ -45,8 +45,10 @@ class Assembler {
       for (int m = 0; m < t_.problem.classes[cls].count; ++m) {
         const Pod& pod = t_.pending[t_.members[cls][m]];
         members_.push_back({cls, &pod, scheduling::KindOf(*pod)});
+        pods_.push_back(pod);
       }
     }
+    for (Member& member : members_) member.tied = scheduling::IsTied(**member.pod, pods_);
     OrderMembers();
   }
 
@@ -68,6 +70,7 @@ class Assembler {
     int cls = 0;
     const Pod* pod = nullptr;
     std::string kind;
+    bool tied = false;  // to others of the gang, which have to be near it or it near them
   };
 
   // Those with the largest slices first; if that does not do, those that ask for most of the rest.
@@ -93,11 +96,8 @@ class Assembler {
   const std::string& NameOf(int node) const { return t_.nodes[node]->node->meta.name; }
 
   std::vector<std::vector<int>> Domains() const {
-    std::vector<Pod> pods;
-    pods.reserve(members_.size());
-    for (const Member& member : members_) pods.push_back(*member.pod);
     std::vector<std::vector<int>> domains;
-    const auto found = scheduling::GangDomains(pods, t_.nodes);
+    const auto found = scheduling::GangDomains(pods_, t_.nodes);
     for (const std::vector<size_t>& nodes : found) {
       if (domains.size() == kMostDomains) break;
       domains.emplace_back(nodes.begin(), nodes.end());
@@ -106,24 +106,26 @@ class Assembler {
     return domains;
   }
 
-  // The first of them in this domain, the others where they fit then. Whom filters refuse is tried
+  // The first tied one in this domain, the others where they fit then. Whom filters refuse is tried
   // again when others have found places.
   std::vector<Seating> Try(const std::vector<int>& domain, std::vector<const Member*> left) {
     const size_t mark = draft_.Mark();
     PlanChecker::Play play = play_;
     std::vector<Seating> seats;
+    bool begun = false;
     for (bool again = true; again;) {
       again = false;
       std::set<std::string> failed;  // kinds, since somebody found a place
       std::erase_if(left, [&](const Member* member) {
         if (failed.contains(member->kind) || out_of_time_()) return false;
-        const int node = Find(*member, seats.empty() ? domain : all_, play);
+        const int node = Find(*member, member->tied && !begun ? domain : all_, play);
         if (node < 0) {
           failed.insert(member->kind);
           return false;
         }
         again = again || !failed.empty();
         failed.clear();
+        begun = begun || member->tied;
         draft_.Place(member->cls, node, devices_);
         play.Bind(*member->pod, NameOf(node));
         seats.push_back({member->cls, node});
@@ -173,6 +175,7 @@ class Assembler {
   Draft draft_;             // with those around
   PlanChecker::Play play_;  // the same
   std::vector<Member> members_;
+  std::vector<Pod> pods_;                           // of those
   std::vector<std::vector<const Member*>> orders_;  // in which they are tried
   std::vector<int> all_;                            // nodes
   std::vector<Device> devices_;
