@@ -357,6 +357,34 @@ TEST_F(ExplainTogetherTest, TheGroupFindsPlacesTogether) {
             "there");
 }
 
+TEST_F(ExplainTogetherTest, NearEachOtherTheyAreTriedInEachZone) {
+  std::vector<Node> nodes = {NodeOf("n1", {{"cpu", "4"}}), NodeOf("n2", {{"cpu", "3"}}),
+                             NodeOf("n3", {{"cpu", "3"}})};
+  for (Node& node : nodes) node.meta.labels["zone"] = node.meta.name == "n1" ? "a" : "b";
+  Together together{"pod group x/train", 2, 0, {}};
+  for (const char* name : {"worker", "leader"}) {
+    Pod pod = PodOf(name, {{"cpu", "3"}});
+    pod.meta.labels["role"] = name;
+    cluster::PodAffinityTerm term;
+    term.selector.emplace().match_labels["role"] = "leader";
+    term.topology_key = "zone";
+    if (pod.meta.name == "worker") pod.pod_affinity.required = {term};
+    together.waiting.push_back(std::make_shared<const Pod>(std::move(pod)));
+  }
+  const auto snapshot = testing::Snap(nodes, {});
+  const auto why = [&](size_t member) {
+    return ExplainTogether({cutting_, cutting_, snapshot, *together.waiting[member]}, together);
+  };
+  ASSERT_TRUE(why(0).place);
+  ASSERT_TRUE(why(1).place);
+  EXPECT_NE(why(0).place->node, "n1");
+  EXPECT_NE(why(1).place->node, "n1");
+  together.least = 3;
+  together.waiting.push_back(together.waiting[0]);
+  EXPECT_FALSE(why(1).place);
+  EXPECT_THAT(why(1).gang, HasSubstr("2 of its pods find a node together, and 3 must"));
+}
+
 TEST_F(ExplainTogetherTest, CutsCount) {
   const std::vector<Node> node = {GpuNode("g", "")};
   EXPECT_TRUE(Of("b", node, {{"nvidia.com/mig-3g.20gb", "1"}}, 2, 2).place);
