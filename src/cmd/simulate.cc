@@ -164,9 +164,11 @@ Status RunScaling(ScalingFlags flags) {
 
 void AddScalingTrace(CLI::App& command, ScalingFlags& flags) {
   sim::ScalingTrace& trace = flags.options.trace;
-  command.add_option("--pods", flags.pods, "openb's pod list (CSV); without it: bursts of jobs")
-      ->option_text("FILE");
+  CLI::Option* pods =
+      command.add_option("--pods", flags.pods, "openb's pod list (CSV); without it: bursts of jobs")
+          ->option_text("FILE");
   command.add_option("--first-day", trace.window.first_day, "Of the pod list, where it begins")
+      ->needs(pods)
       ->capture_default_str();
   command.add_option("--days", flags.days, "How many [7 of the pod list, 14 of bursts]");
   OfferWords(
@@ -174,8 +176,10 @@ void AddScalingTrace(CLI::App& command, ScalingFlags& flags) {
            ->check(CLI::IsMember({"compute", "memory"})),
       {"compute", "memory"}, false, "NAME [" + flags.by + "]");
   command.add_option("--jobs-a-day", trace.bursts.jobs_a_day, "Of the bursts")
+      ->excludes(pods)
       ->capture_default_str();
   command.add_option("--slices", trace.bursts.slices, "Part of the bursts that ask for slices")
+      ->excludes(pods)
       ->capture_default_str();
 }
 
