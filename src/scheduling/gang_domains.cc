@@ -2,63 +2,133 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <string>
+#include <utility>
 
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 
 namespace nos::scheduling {
 namespace {
 
-using Members = std::span<const std::shared_ptr<const cluster::Pod>>;
+using cluster::Pod;
+using Members = std::span<const std::shared_ptr<const Pod>>;
 
-std::set<std::string> KeysOf(Members members) {
-  std::set<std::string> keys;
+// A term, and a member that has it; those of other members that say the same are left out.
+struct OwnTerm {
+  const cluster::PodAffinityTerm* term;
+  const Pod* owner;
+};
+
+std::vector<OwnTerm> TermsOf(Members members) {
+  std::vector<OwnTerm> terms;
   for (const auto& owner : members) {
     for (const cluster::PodAffinityTerm& term : owner->pod_affinity.required) {
-      if (keys.contains(term.topology_key)) continue;
-      const bool means_one = std::ranges::any_of(
-          members, [&](const auto& other) { return MaySelect(term, *owner, *other); });
-      if (means_one) keys.insert(term.topology_key);
+      const bool known = std::ranges::any_of(terms, [&](const OwnTerm& other) {
+        return *other.term == term && other.owner->meta.ns == owner->meta.ns;
+      });
+      if (!known) terms.push_back({&term, owner.get()});
     }
   }
-  return keys;
+  return terms;
 }
 
-bool HasToBeNear(const cluster::Pod& owner, const cluster::Pod& other) {
-  return std::ranges::any_of(
-      owner.pod_affinity.required,
-      [&](const cluster::PodAffinityTerm& term) { return MaySelect(term, owner, other); });
+int64_t FreeSlots(const cluster::Gpu& gpu) {
+  int64_t slots = gpu.model->slots();
+  for (const cluster::Instance& instance : gpu.instances) {
+    if (instance.used) slots -= gpu.model->profile(instance.placement.profile).slots;
+  }
+  return std::max<int64_t>(slots, 0);
+}
+
+// Of the resource, if the GPUs were cut for nothing else.
+int64_t CutCopies(const cluster::NodeInfo& node, const std::string& resource) {
+  int64_t copies = 0;
+  for (const cluster::Gpu& gpu : node.gpus.gpus) {
+    if (const auto profile = gpu.model->FindProfile(resource)) {
+      copies += FreeSlots(gpu) / std::max<int64_t>(gpu.model->profile(*profile).slots, 1);
+    } else if (gpu.MaySwitch() && gpu.other->FindProfile(resource)) {
+      const auto& other = gpu.other->profile(*gpu.other->FindProfile(resource));
+      copies += gpu.other->slots() / std::max<int64_t>(other.slots, 1);
+    }
+  }
+  return copies;
 }
 
 }  // namespace
 
-bool HaveToBeNear(Members members) { return !KeysOf(members).empty(); }
-
-bool IsTied(const cluster::Pod& member, Members members) {
-  return std::ranges::any_of(members, [&](const auto& other) {
-    return HasToBeNear(member, *other) || HasToBeNear(*other, member);
-  });
+bool MayFollow(const Pod& pod) {
+  return !pod.pod_affinity.required.empty() ||
+         std::ranges::any_of(pod.spread, [](const cluster::TopologySpreadConstraint& constraint) {
+           return constraint.when_unsatisfiable != "ScheduleAnyway";
+         });
 }
 
-std::vector<std::vector<size_t>> GangDomains(Members members,
-                                             std::span<const cluster::NodeInfo* const> nodes) {
-  const std::set<std::string> keys = KeysOf(members);
-  if (keys.empty()) return {};
-  std::map<std::vector<std::string>, std::vector<size_t>> by_values;
-  for (size_t n = 0; n < nodes.size(); ++n) {
+GangTies::GangTies(Members members)
+    : members_(static_cast<int64_t>(members.size())), tied_(members.size()) {
+  const std::vector<OwnTerm> terms = TermsOf(members);
+  std::vector<OwnTerm> ties;  // that mean a member
+  for (const OwnTerm& own : terms) {
+    bool means_one = false;
+    for (size_t m = 0; m < members.size(); ++m) {
+      if (!MaySelect(*own.term, *own.owner, *members[m])) continue;
+      tied_[m] = means_one = true;
+    }
+    if (!means_one) continue;
+    keys_.insert(own.term->topology_key);
+    ties.push_back(own);
+  }
+  for (size_t m = 0; m < members.size(); ++m) {
+    tied_[m] = tied_[m] || std::ranges::any_of(ties, [&](const OwnTerm& own) {
+                 const auto& required = members[m]->pod_affinity.required;
+                 return own.owner->meta.ns == members[m]->meta.ns &&
+                        std::ranges::find(required, *own.term) != required.end();
+               });
+  }
+}
+
+std::vector<std::vector<size_t>> GangTies::Domains(std::span<const cluster::NodeInfo* const> nodes,
+                                                   FunctionRef<int64_t(size_t)> room) const {
+  struct Domain {
+    std::vector<size_t> nodes;
+    int64_t room = 0;
+  };
+  std::map<std::vector<std::string>, Domain> by_values;
+  for (size_t n = 0; near() && n < nodes.size(); ++n) {
     const cluster::StringMap& labels = nodes[n]->node->meta.labels;
     std::vector<std::string> values;
-    for (const std::string& key : keys) {
+    for (const std::string& key : keys_) {
       const auto label = labels.find(key);
       if (label != labels.end()) values.push_back(label->second);
     }
-    if (values.size() == keys.size()) by_values[std::move(values)].push_back(n);
+    if (values.size() < keys_.size()) continue;
+    Domain& domain = by_values[std::move(values)];
+    domain.nodes.push_back(n);
+    if (domain.room < members_) domain.room += room(n);
   }
+  std::vector<Domain> ranked;
+  for (auto& [values, domain] : by_values) {
+    domain.room = std::min(domain.room, members_);
+    if (domain.room > 0) ranked.push_back(std::move(domain));
+  }
+  std::ranges::stable_sort(ranked, std::ranges::greater(), [](const Domain& domain) {
+    return std::pair(domain.room, domain.nodes.size());
+  });
   std::vector<std::vector<size_t>> domains;
-  for (auto& [values, in_it] : by_values) domains.push_back(std::move(in_it));
-  std::ranges::stable_sort(domains, std::ranges::greater(), &std::vector<size_t>::size);
+  domains.reserve(ranked.size());
+  for (Domain& domain : ranked) domains.push_back(std::move(domain.nodes));
   return domains;
+}
+
+int64_t CopiesOn(const cluster::NodeInfo& node, const cluster::ResourceVector& requests,
+                 bool as_cut, int64_t most) {
+  int64_t copies = most;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (amount <= 0) continue;
+    const int64_t here = as_cut && cluster::IsCutOn(node, id)
+                             ? CutCopies(node, cluster::ResourceName(id))
+                             : node.allocatable.Get(id) - node.requested.Get(id);
+    copies = std::min(copies, std::max<int64_t>(here, 0) / amount);
+  }
+  return copies;
 }
 
 }  // namespace nos::scheduling
