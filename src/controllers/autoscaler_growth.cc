@@ -265,6 +265,10 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
   now.reserve(look.pools.size());
   for (const Pool& pool : look.pools) now.push_back(pool.state.now);
   options.gangs = unserved.gangs;
+  // What was looked for on the nodes that there are may have taken all of the time.
+  options.out_of_time = [&look, begin = look.clock.Now(), budget = config_.plan_budget] {
+    return look.clock.Now() - begin >= budget;
+  };
   const planning::GrowthPlan plan =
       planning::PlanGrowth(picture, unserved.pods, now, frameworks_, options);
   std::vector<std::vector<std::string>> pods(now.size());
@@ -278,8 +282,7 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
     if (node.coming) ++used[p];
     for (const int pod : node.pods) Name(*unserved.pods[static_cast<size_t>(pod)], pods[p]);
   }
-  // Who has room on nodes that are there keeps those from going (Look::filled), and no others.
-  bool all_served = std::ranges::all_of(plan.nodes, &planning::NewNode::IsThere);
+  bool all_served = plan.nodes.empty();
   std::set<int> failed;
   for (size_t p = 0; p < now.size(); ++p) {
     Pool& pool = look.pools[p];

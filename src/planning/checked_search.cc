@@ -1,6 +1,7 @@
 #include "planning/checked_search.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -11,7 +12,12 @@
 namespace nos::planning {
 namespace {
 
-constexpr int kMostAssembled = 16;  // gangs; then the others wait for the next plan
+// Searches with gangs held where they were put together, and pairs of pod and node that are looked
+// at for that, some microseconds each; then the others wait for the next plan.
+constexpr int kMostAssembled = 16;
+constexpr int64_t kMostLooks = 500'000;
+// Of those for one gang, so that one that finds none leaves the others some.
+constexpr int64_t kMostLooksForOne = kMostLooks / 4;
 
 class CheckedSearch {
  public:
@@ -25,13 +31,12 @@ class CheckedSearch {
 
   StagedResult Run() {
     StagedResult result = Search();
-    int left = kMostAssembled;
-    for (size_t gang = 0; gang < t_.problem.gangs.size() && left > 0; ++gang) {
-      if (IsWhole(static_cast<int>(gang), result) || !IsLiveGang(static_cast<int>(gang))) continue;
-      --left;
-      const int level = LevelOf(static_cast<int>(gang));
-      if (Assemble(static_cast<int>(gang), std::numeric_limits<int>::max(), result)) continue;
-      Assemble(static_cast<int>(gang), level, result);  // at the cost of others
+    const int gangs = static_cast<int>(t_.problem.gangs.size());
+    for (int gang = 0; gang < gangs && assembled_ < kMostAssembled && looks_ > 0; ++gang) {
+      if (IsWhole(gang, result) || !IsLiveGang(gang)) continue;
+      const int level = LevelOf(gang);
+      if (Assemble(gang, std::numeric_limits<int>::max(), result)) continue;
+      if (HasPlacedFrom(level, result)) Assemble(gang, level, result);  // at the cost of others
     }
     return result;
   }
@@ -57,29 +62,36 @@ class CheckedSearch {
   // then it is the result. `below`: as AssembleGang has it.
   bool Assemble(int gang, int below, StagedResult& result) {
     if (out_of_time_()) return false;
+    const int64_t most = std::min(looks_, kMostLooksForOne);
+    int64_t looks = most;
     const std::vector<Seating> seats =
-        AssembleGang(checker_, t_, result, below, gang, states_, out_of_time_);
+        AssembleGang(checker_, t_, result, below, gang, states_, out_of_time_, looks);
+    looks_ -= most - looks;
     if (seats.empty()) return false;
+    ++assembled_;
     const std::vector<std::vector<bool>> allowed = t_.problem.allowed;
-    const auto objections = t_.objections;
+    auto objections = std::exchange(t_.objections, {});  // there may be very many
     Seat(seats);
     StagedResult other = Search();
     other.complete = false;
     other.upper_bound = std::max(other.upper_bound, result.upper_bound);
     if (other.draft.score() > result.draft.score()) {
       result = std::move(other);
+      t_.objections.merge(objections);
       return true;
     }
     t_.problem.allowed = allowed;
-    t_.objections = objections;
+    t_.objections = std::move(objections);
     t_.problem.IndexShapes();
     return false;
   }
 
   // From now on these pods may be on their nodes only.
   void Seat(const std::vector<Seating>& seats) {
-    for (const Seating& seat : seats) {  // live pods have a row each
-      std::vector<bool>& row = t_.problem.allowed[t_.problem.classes[seat.cls].allowed];
+    for (const Seating& seat : seats) {
+      const int index = t_.problem.classes[seat.cls].allowed;
+      if (!t_.live_rows.contains(index)) continue;         // nobody minds where it is
+      std::vector<bool>& row = t_.problem.allowed[index];  // of this pod alone
       row.assign(row.size(), false);
       row[seat.node] = true;
     }
@@ -100,6 +112,12 @@ class CheckedSearch {
       return cls.gang == gang && t_.live_rows.contains(cls.allowed);
     });
   }
+  // Whether somebody of this level, or a less urgent one, is placed.
+  bool HasPlacedFrom(int level, const StagedResult& result) const {
+    return std::ranges::any_of(result.draft.pods(), [&](const PlacedPod& pod) {
+      return pod.alive && t_.problem.classes[pod.cls].level >= level;
+    });
+  }
   int LevelOf(int gang) const {
     const auto cls = std::ranges::find_if(
         t_.problem.classes, [&](const PodClass& c) { return c.gang == gang && !c.extra; });
@@ -111,6 +129,8 @@ class CheckedSearch {
   Translation& t_;
   GpuStates& states_;
   const std::function<bool()>& out_of_time_;
+  int assembled_ = 0;
+  int64_t looks_ = kMostLooks;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "planning/gang_assembly.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -15,15 +16,16 @@
 namespace nos::planning {
 namespace {
 
-constexpr size_t kMostDomains = 64;  // that are tried
+constexpr int kMostDomains = 64;  // in which somebody has begun
 
 class Assembler {
  public:
   Assembler(PlanChecker& checker, const Translation& t, const StagedResult& around, int below,
-            int gang, GpuStates& states, const std::function<bool()>& out_of_time)
+            int gang, GpuStates& states, const std::function<bool()>& out_of_time, int64_t& looks)
       : t_(t),
         lacking_(static_cast<size_t>(t.problem.gangs[gang].lacking)),
         out_of_time_(out_of_time),
+        looks_(looks),
         draft_(t.problem, states, Draft::Free::kKeep),
         play_(checker),
         all_(t.nodes.size()) {
@@ -44,22 +46,26 @@ class Assembler {
     for (const int cls : order) {
       for (int m = 0; m < t_.problem.classes[cls].count; ++m) {
         const Pod& pod = t_.pending[t_.members[cls][m]];
-        members_.push_back({cls, &pod, scheduling::KindOf(*pod)});
+        members_.push_back(
+            {cls, &pod, scheduling::KindOf(*pod), false, scheduling::MayFollow(*pod)});
         pods_.push_back(pod);
       }
     }
-    for (Member& member : members_) member.tied = scheduling::IsTied(**member.pod, pods_);
     OrderMembers();
   }
 
   std::vector<Seating> Run() {
     const std::vector<std::vector<int>> domains = Domains();
+    int tried = 0;
     for (const std::vector<int>& domain : domains) {
-      if (out_of_time_()) break;
+      if (!MayLook() || tried == kMostDomains) break;
+      bool begun = false;
       for (const std::vector<const Member*>& order : orders_) {
         std::vector<Seating> seats = Try(domain, order);
         if (seats.size() >= lacking_) return seats;
+        begun = begun || !seats.empty();
       }
+      tried += begun ? 1 : 0;
     }
     return {};
   }
@@ -71,7 +77,10 @@ class Assembler {
     const Pod* pod = nullptr;
     std::string kind;
     bool tied = false;  // to others of the gang, which have to be near it or it near them
+    bool may_follow = false;
   };
+
+  bool MayLook() const { return looks_ > 0 && !out_of_time_(); }
 
   // Those with the largest slices first; if that does not do, those that ask for most of the rest.
   void OrderMembers() {
@@ -95,15 +104,48 @@ class Assembler {
 
   const std::string& NameOf(int node) const { return t_.nodes[node]->node->meta.name; }
 
-  std::vector<std::vector<int>> Domains() const {
+  std::vector<std::vector<int>> Domains() {
+    const scheduling::GangTies ties(pods_);
+    for (size_t m = 0; m < members_.size(); ++m) members_[m].tied = ties.IsTied(m);
+    if (!ties.near()) return {all_};
+    const std::vector<int64_t> room = RoomToBegin();
     std::vector<std::vector<int>> domains;
-    const auto found = scheduling::GangDomains(pods_, t_.nodes);
-    for (const std::vector<size_t>& nodes : found) {
-      if (domains.size() == kMostDomains) break;
-      domains.emplace_back(nodes.begin(), nodes.end());
-    }
-    if (domains.empty()) domains.push_back(all_);  // nobody has to be near another one
+    const auto found = ties.Domains(t_.nodes, [&](size_t node) { return room[node]; });
+    for (const std::vector<size_t>& nodes : found) domains.emplace_back(nodes.begin(), nodes.end());
     return domains;
+  }
+
+  // By node, for about how many pods like the first tied one that fits anywhere there is room.
+  std::vector<int64_t> RoomToBegin() {
+    std::vector<int64_t> room(all_.size());
+    const auto most = static_cast<int64_t>(members_.size());
+    bool any = false;
+    for (size_t m = 0; m < members_.size() && !any && MayLook(); ++m) {
+      if (!members_[m].tied) continue;
+      const cluster::Pod& pod = **members_[m].pod;
+      const scheduling::Cycle& cycle = play_.CycleOf(pod);
+      const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+      for (const int node : CandidatesOf(members_[m])) {
+        --looks_;
+        if (!VerdictNow(cycle, pod, play_.At(NameOf(node))).fits()) continue;
+        const int64_t copies = scheduling::CopiesOn(*t_.nodes[node], requests, true, most);
+        room[node] = std::max<int64_t>(copies, 1);
+        any = true;
+      }
+    }
+    return room;
+  }
+
+  // The nodes that have room for the pod beside those around, whatever filters say.
+  const std::vector<int>& CandidatesOf(const Member& member) {
+    const auto [at, fresh] = candidates_.try_emplace(member.kind);
+    if (!fresh) return at->second;
+    const int shape = t_.problem.classes[member.cls].shape;
+    for (const int node : all_) {
+      if (!draft_.HasResources(member.cls, node)) continue;
+      if (draft_.HasRoom(shape, node).value_or(false)) at->second.push_back(node);
+    }
+    return at->second;
   }
 
   // The first tied one in this domain, the others where they fit then. Whom filters refuse is tried
@@ -112,13 +154,15 @@ class Assembler {
     const size_t mark = draft_.Mark();
     PlanChecker::Play play = play_;
     std::vector<Seating> seats;
+    std::vector<bool> in_domain(all_.size());
+    for (const int node : domain) in_domain[node] = true;
     bool begun = false;
     for (bool again = true; again;) {
       again = false;
       std::set<std::string> failed;  // kinds, since somebody found a place
       std::erase_if(left, [&](const Member* member) {
-        if (failed.contains(member->kind) || out_of_time_()) return false;
-        const int node = Find(*member, member->tied && !begun ? domain : all_, play);
+        if (!MayLook() || failed.contains(member->kind)) return false;
+        const int node = Find(*member, member->tied && !begun ? &in_domain : nullptr, play);
         if (node < 0) {
           failed.insert(member->kind);
           return false;
@@ -131,6 +175,9 @@ class Assembler {
         seats.push_back({member->cls, node});
         return true;
       });
+      // For the others there was no room, and there is less now.
+      if (begun) std::erase_if(left, [](const Member* member) { return !member->may_follow; });
+      if (seats.size() + left.size() < lacking_) break;
     }
     draft_.Rollback(mark);
     return seats;
@@ -147,15 +194,21 @@ class Assembler {
     return rest;
   }
 
-  // The node where it costs least, then the fullest; -1: none. Fills devices_.
-  int Find(const Member& member, const std::vector<int>& nodes, PlanChecker::Play& play) {
+  // The node where it costs least, then the fullest; -1: none. Fills devices_. `among`: by node.
+  int Find(const Member& member, const std::vector<bool>* among, PlanChecker::Play& play) {
     const int shape = t_.problem.classes[member.cls].shape;
+    const cluster::Pod& pod = **member.pod;
+    const scheduling::Cycle& cycle = play.CycleOf(pod);
     std::vector<Device> devices;
     std::pair<uint64_t, double> least;
     int best = -1;
-    for (const int node : nodes) {
-      if (!draft_.HasResources(member.cls, node) || !draft_.HasRoom(shape, node).value_or(false) ||
-          !play.Fits(**member.pod, NameOf(node))) {
+    const std::vector<int>& candidates = CandidatesOf(member);
+    for (const int node : candidates) {
+      if (among != nullptr && !(*among)[node]) continue;
+      if (!draft_.HasResources(member.cls, node)) continue;
+      --looks_;
+      if (!draft_.HasRoom(shape, node).value_or(false) ||
+          !VerdictNow(cycle, pod, play.At(NameOf(node))).fits()) {
         continue;
       }
       const std::optional<uint64_t> cost = draft_.FindSlices(shape, node, &devices);
@@ -172,12 +225,14 @@ class Assembler {
   const Translation& t_;
   const size_t lacking_;
   const std::function<bool()>& out_of_time_;
+  int64_t& looks_;
   Draft draft_;             // with those around
   PlanChecker::Play play_;  // the same
   std::vector<Member> members_;
-  std::vector<Pod> pods_;                           // of those
-  std::vector<std::vector<const Member*>> orders_;  // in which they are tried
-  std::vector<int> all_;                            // nodes
+  std::vector<Pod> pods_;                               // of those
+  std::vector<std::vector<const Member*>> orders_;      // in which they are tried
+  std::vector<int> all_;                                // nodes
+  std::map<std::string, std::vector<int>> candidates_;  // by kind: nodes
   std::vector<Device> devices_;
 };
 
@@ -185,8 +240,9 @@ class Assembler {
 
 std::vector<Seating> AssembleGang(PlanChecker& checker, const Translation& translation,
                                   const StagedResult& around, int below, int gang,
-                                  GpuStates& states, const std::function<bool()>& out_of_time) {
-  return Assembler(checker, translation, around, below, gang, states, out_of_time).Run();
+                                  GpuStates& states, const std::function<bool()>& out_of_time,
+                                  int64_t& looks) {
+  return Assembler(checker, translation, around, below, gang, states, out_of_time, looks).Run();
 }
 
 }  // namespace nos::planning

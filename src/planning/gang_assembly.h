@@ -3,6 +3,7 @@
 // knows no such order; it is faster, and packs better where nobody minds who is beside whom.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -17,10 +18,12 @@ struct Seating {
 };
 
 // Beside the pods of `around` that are of more urgent levels than `below`, in each topology domain
-// in which the gang may begin until one has room. As many pods as there is room for; empty: fewer
-// than the gang lacks. Rows of Problem::allowed are not heeded: filters are asked.
+// in which the gang may begin until one has room, those of most room first. As many pods as there
+// is room for; empty: fewer than the gang lacks. Rows of Problem::allowed are not heeded: filters
+// are asked. `looks`: how many pairs of pod and node may still be asked about; counted down.
 std::vector<Seating> AssembleGang(PlanChecker& checker, const Translation& translation,
                                   const StagedResult& around, int below, int gang,
-                                  GpuStates& states, const std::function<bool()>& out_of_time);
+                                  GpuStates& states, const std::function<bool()>& out_of_time,
+                                  int64_t& looks);
 
 }  // namespace nos::planning

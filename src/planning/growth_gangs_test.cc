@@ -78,6 +78,17 @@ TEST_F(GrowthGangsTest, WorkersFollowTheirLeader) {
   EXPECT_THAT(Counts(), ElementsAre(0, 3));
 }
 
+TEST_F(GrowthGangsTest, WorkersFollowTheirLeaderWhereverOthersHaveOne) {
+  Node("n", "a");
+  cluster_.Running("other", "n", {}, "60").meta.labels["role"] = "leader";
+  Pool("b", "b", 3, "5");
+  for (int i = 0; i < 2; ++i) Member("w", "leader", "48");
+  Member("leader", "", "48");
+  Make();
+  EXPECT_EQ(plan_.served, 3);
+  EXPECT_THAT(Counts(), ElementsAre(3));
+}
+
 // Whose plan for the nodes that there are has not found it will hardly find it the next time.
 TEST_F(GrowthGangsTest, RoomThatNobodyFindsIsNotWaitedForForEver) {
   Node("n", "a");

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "scheduling/gang_domains.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::planning {
@@ -11,9 +12,27 @@ namespace {
 
 constexpr int kMostRounds = 8;
 
-// Whether it may fit where it did not once others are bound.
-bool MayFollow(const cluster::Pod& pod) {
-  return !pod.pod_affinity.required.empty() || !pod.spread.empty();
+// What is placed at once, in the order of the plan: a pod, or all of a gang.
+std::vector<std::vector<size_t>> UnitsOf(const Translation& t, const std::vector<PlacedPod>& pods) {
+  std::vector<size_t> order(pods.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return t.problem.classes[pods[a].cls].level < t.problem.classes[pods[b].cls].level;
+  });
+  std::vector<std::vector<size_t>> units;
+  std::map<std::pair<int, int>, size_t> of_gang;  // by level and gang: of units
+  for (const size_t i : order) {
+    const PodClass& cls = t.problem.classes[pods[i].cls];
+    if (cls.gang >= 0) {
+      const auto [at, fresh] = of_gang.try_emplace({cls.level, cls.gang}, units.size());
+      if (!fresh) {
+        units[at->second].push_back(i);
+        continue;
+      }
+    }
+    units.push_back({i});
+  }
+  return units;
 }
 
 }  // namespace
@@ -35,10 +54,6 @@ std::optional<scheduling::Verdict> PlanChecker::Play::Objects(const cluster::Pod
     if (!verdict.fits()) return verdict;
   }
   return std::nullopt;
-}
-
-bool PlanChecker::Play::Fits(const cluster::Pod& pod, const std::string& node) {
-  return VerdictNow(CycleOf(pod), pod, *snapshot_.Find(node)).fits();
 }
 
 const scheduling::Cycle& PlanChecker::Play::CycleOf(const cluster::Pod& pod) {
@@ -106,35 +121,30 @@ std::vector<Objection> PlanChecker::FindObjections(const Translation& t,
   std::vector<Objection> objections;
   if (t.live_rows.empty()) return objections;
   const std::vector<PlacedPod>& pods = result.draft.pods();
-  std::vector<size_t> order(pods.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return t.problem.classes[pods[a].cls].level < t.problem.classes[pods[b].cls].level;
-  });
   Play play(*this);
-  std::vector<Objection> waiting;  // for others, maybe
-  for (bool again = true; again;) {
-    again = false;
-    waiting.clear();
-    std::vector<size_t> left;
-    for (const size_t i : order) {
-      const int cls = pods[i].cls;
-      const std::shared_ptr<const cluster::Pod>& pod = t.pending[t.members[cls][result.members[i]]];
-      const std::string& node = t.nodes[pods[i].node]->node->meta.name;
-      const bool asks = t.live_rows.contains(t.problem.classes[cls].allowed);
-      auto verdict = asks ? play.Objects(*pod, node) : std::nullopt;
-      if (!verdict) {
-        play.Bind(pod, node);
-        again = !left.empty();
-        continue;
-      }
-      const bool may_follow = MayFollow(*pod);
-      (may_follow ? waiting : objections).push_back({cls, pods[i].node, std::move(*verdict)});
-      if (may_follow) left.push_back(i);
+  std::vector<std::vector<size_t>> units = UnitsOf(t, pods);
+  for (std::vector<size_t>& left : units) {
+    std::vector<Objection> refused;
+    for (size_t before = left.size() + 1; left.size() < before && !left.empty();) {
+      before = left.size();
+      refused.clear();
+      std::erase_if(left, [&](size_t i) {
+        const int cls = pods[i].cls;
+        const auto& pod = t.pending[t.members[cls][result.members[i]]];
+        const std::string& node = t.nodes[pods[i].node]->node->meta.name;
+        const bool asks = t.live_rows.contains(t.problem.classes[cls].allowed);
+        auto verdict = asks ? play.Objects(*pod, node) : std::nullopt;
+        if (!verdict) {
+          play.Bind(pod, node);
+          return true;
+        }
+        const bool waits = scheduling::MayFollow(*pod);
+        (waits ? refused : objections).push_back({cls, pods[i].node, std::move(*verdict)});
+        return !waits;
+      });
     }
-    order = std::move(left);
+    std::ranges::move(refused, std::back_inserter(objections));
   }
-  std::ranges::move(waiting, std::back_inserter(objections));
   return objections;
 }
 

@@ -56,7 +56,7 @@ class PlanChecker {
       : snapshot_(snapshot), frameworks_(std::move(frameworks)) {}
 
   // Binds the planned pods one after the other, in the order of their levels, and asks the live
-  // filters before each. Whom they refuse is asked again when others have been bound.
+  // filters before each. Whom of a gang they refuse is asked again when others of it are bound.
   std::vector<Objection> FindObjections(const Translation& translation, const StagedResult& result);
 
  private:
@@ -80,8 +80,10 @@ class PlanChecker::Play {
   void Bind(const std::shared_ptr<const cluster::Pod>& pod, const std::string& node);
   // What the live filters say, if it is not that it fits.
   std::optional<scheduling::Verdict> Objects(const cluster::Pod& pod, const std::string& node);
-  // The same of all filters, resources aside.
-  bool Fits(const cluster::Pod& pod, const std::string& node);
+  // What the pre-filters say of the pod now, until the next is bound; VerdictNow asks the filters.
+  const scheduling::Cycle& CycleOf(const cluster::Pod& pod);
+  // The node as it is now. REQUIRES: it is there.
+  const cluster::NodeInfo& At(const std::string& node) const { return *snapshot_.Find(node); }
 
  private:
   struct Bound {
@@ -93,7 +95,6 @@ class PlanChecker::Play {
     size_t at = 0;  // of bound_: those before are in it
   };
 
-  const scheduling::Cycle& CycleOf(const cluster::Pod& pod);
   bool CatchUp(const scheduling::Framework& framework, const cluster::Pod& pod, Kind& kind) const;
 
   PlanChecker& checker_;

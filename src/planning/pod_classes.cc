@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "planning/live_filters.h"
+#include "scheduling/gang_domains.h"
+#include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 
@@ -123,9 +125,34 @@ class Grouper {
       number_of_[gang] = static_cast<int>(out_.gangs.size());
       out_.gangs.push_back(gang);
       urgent_.push_back(pods_[urgent].get());
-      is_live_.push_back(std::ranges::any_of(
-          gang->members, [this](int member) { return live_.Has(*pods_[member]); }));
+      minding_.push_back(MindingOf(*gang));
     }
+  }
+
+  // Who of the gang minds where others of it are; of those that mind alike, one.
+  std::vector<const Pod*> MindingOf(const Gang& gang) const {
+    std::vector<const Pod*> minding;
+    for (const int index : gang.members) {
+      const Pod& pod = *pods_[index];
+      const auto minds_alike = [&](const Pod* other) {
+        return other->meta.ns == pod.meta.ns && other->spread.empty() == pod.spread.empty() &&
+               other->pod_affinity.required == pod.pod_affinity.required;
+      };
+      if (!scheduling::MayFollow(pod) || std::ranges::any_of(minding, minds_alike)) continue;
+      minding.push_back(&pod);
+    }
+    return minding;
+  }
+
+  // Whether some of its gang mind where the pod is.
+  bool IsMinded(int gang, const Pod& pod) const {
+    return gang >= 0 && std::ranges::any_of(minding_[gang], [&](const Pod* other) {
+             const auto means = [&](const auto& term) {
+               return scheduling::MaySelect(term, *other, pod);
+             };
+             return !other->spread.empty() ||
+                    std::ranges::any_of(other->pod_affinity.required, means);
+           });
   }
 
   bool IsMoreUrgent(int a, int b) const {
@@ -170,7 +197,7 @@ class Grouper {
     std::string constraints = ConstraintKey(pod);
     const size_t framework = frameworks_.IndexFor(pod);
     constraints.append(reinterpret_cast<const char*>(&framework), sizeof framework);
-    const bool live = gang < 0 ? live_.Has(pod) : is_live_[gang];
+    const bool live = live_.Has(pod) || IsMinded(gang, pod);
     if (live) Append(constraints, std::to_string(i));
     std::string key = constraints;
     key += '\n';
@@ -214,9 +241,9 @@ class Grouper {
   const PlanOptions& options_;
   PodGroups out_;
   std::vector<PodGroup> groups_;
-  std::vector<const Pod*> urgent_;        // by gang
-  std::vector<bool> is_live_;             // by gang
-  std::map<const Gang*, int> number_of_;  // of out_.gangs
+  std::vector<const Pod*> urgent_;                // by gang
+  std::vector<std::vector<const Pod*>> minding_;  // by gang: one of each kind
+  std::map<const Gang*, int> number_of_;          // of out_.gangs
   std::unordered_map<std::string, int> index_;
   std::unordered_map<std::string, cluster::ResourceVector> requests_;
 };

@@ -29,7 +29,7 @@ struct PodGroup {
   std::vector<int> members;  // indices of pods, longest waiting first
   int gang = -1;             // of PodGroups::gangs
   bool extra = false;        // beyond what the gang lacks
-  bool live = false;         // live filters concern it, or others of its gang: a pod by itself
+  bool live = false;         // live filters concern it, or its gang minds it: a pod by itself
 };
 
 struct PodGroups {

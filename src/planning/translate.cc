@@ -258,12 +258,12 @@ class Translator {
     }
     out_.live_rows.insert(it->second);
     // Pods of one kind have a row each, but for now the same.
-    const bool follows = FollowsMates(group);
+    const Follows follows = FollowsOf(group);
     const auto [alike, first] = live_kinds_.try_emplace(
         std::tuple(frameworks_.IndexFor(pod), follows, scheduling::KindOf(pod)), it->second);
     if (first) {
       AddRow(pod);
-      if (follows) LetFollow(pod);
+      if (follows != Follows::kNobody) LetFollow(pod, follows);
     } else {
       out_.row_cycle.push_back(scheduling::Cycle(out_.row_cycle[alike->second]));
       out_.problem.allowed.push_back(std::vector<bool>(out_.problem.allowed[alike->second]));
@@ -279,23 +279,31 @@ class Translator {
     }
   }
 
-  // Whether it has to be near others of its gang.
-  bool FollowsMates(const PodGroup& group) const {
-    if (group.gang < 0) return false;
+  // Whether it has to be near others of its gang, and whether some of those may be anywhere.
+  enum class Follows { kNobody, kMates, kFreeMates };
+  Follows FollowsOf(const PodGroup& group) const {
+    if (group.gang < 0) return Follows::kNobody;
     const cluster::Pod& pod = *out_.pending[group.members[0]];
-    return std::ranges::any_of(pod.pod_affinity.required, [&](const auto& term) {
-      return std::ranges::any_of(out_.gangs[group.gang]->members, [&](int mate) {
-        return mate != group.members[0] && scheduling::MaySelect(term, pod, *out_.pending[mate]);
-      });
-    });
+    Follows follows = Follows::kNobody;
+    for (const cluster::PodAffinityTerm& term : pod.pod_affinity.required) {
+      for (const int index : out_.gangs[group.gang]->members) {
+        const cluster::Pod& mate = *out_.pending[index];
+        if (index == group.members[0] || !scheduling::MaySelect(term, pod, mate)) continue;
+        if (mate.pod_affinity.required.empty()) return Follows::kFreeMates;
+        follows = Follows::kMates;
+      }
+    }
+    return follows;
   }
 
-  // Nobody is anywhere yet whom it has to be near: its row, the last one, is as if they were
-  // everywhere. The plan that is played through says where.
-  void LetFollow(const cluster::Pod& pod) {
+  // Mates that it has to be near may not be anywhere yet: its row, the last one, is as if they were
+  // everywhere. The plan that is played through says where. Where all that it may be near have to
+  // be near some, too, and those are somewhere already, there is no other place.
+  void LetFollow(const cluster::Pod& pod, Follows follows) {
     std::vector<bool>& row = out_.problem.allowed.back();
-    if (std::ranges::find(row, true) != row.end()) return;
+    if (follows == Follows::kMates && std::ranges::find(row, true) != row.end()) return;
     for (size_t n = 0; n < row.size(); ++n) {
+      if (row[n]) continue;
       const auto obstacles =
           ObstaclesNow(frameworks_.For(pod), out_.row_cycle.back(), pod, *out_.nodes[n]);
       row[n] = std::ranges::all_of(
@@ -314,8 +322,8 @@ class Translator {
   bool mig_as_resource_ = false;
   bool cuts_whole_ = false;
   std::unordered_map<std::string, int> row_of_;  // by constraints
-  // The first row of each, by framework, whether it follows its gang, and kind.
-  std::map<std::tuple<size_t, bool, std::string>, int> live_kinds_;
+  // The first row of each, by framework, whom it follows, and kind.
+  std::map<std::tuple<size_t, Follows, std::string>, int> live_kinds_;
 };
 
 }  // namespace
