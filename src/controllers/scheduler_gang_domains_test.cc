@@ -1,5 +1,5 @@
-// Gangs whose members have to be near members: all topology domains are tried, in whatever order
-// the members come.
+// Gangs whose members have to be near members, or spread evenly: they are placed in whatever order
+// the members come, and all topology domains are tried.
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,6 +56,30 @@ class NearGangTest : public SchedulerFixture {
       Near(name, "worker");
       Likes(name, "a");
     }
+  }
+  // p0 and p1 fit only zone a, p2 and p3 only zone b; no zone may have more than one more of them.
+  void SpreadGang(int priority) {
+    Node("a1", "a", "1");
+    Tell("a1", {}, {{"example.com/gpu", "2"}});
+    Node("b1", "b", "4");
+    Group(4);
+    for (const std::string name : {"p0", "p1", "p2", "p3"}) {
+      const bool on_gpu = name < "p2";
+      PutPod(name, on_gpu ? "example.com/gpu" : "cpu", on_gpu ? "1" : "2", priority,
+             {{"scheduling.x-k8s.io/pod-group", "g"}, {"app", "worker"}});
+      ChangePod(name, [](Json& pod) {
+        MakeObject(pod, "spec")["topologySpreadConstraints"] =
+            JsonArray{{{"maxSkew", 1},
+                       {"topologyKey", "zone"},
+                       {"whenUnsatisfiable", "DoNotSchedule"},
+                       {"labelSelector", {{"matchLabels", {{"app", "worker"}}}}}}};
+      });
+    }
+  }
+  void Taint(const std::string& node, const JsonArray& taints) {
+    Json changed = *api_.Find("nodes", node);
+    MakeObject(changed, "spec")["taints"] = taints;
+    api_.Put(changed);
   }
   // Their zones, in order; "-": it waits.
   std::string ZonesOf(int count) {
@@ -219,6 +243,57 @@ TEST_F(NearGangTest, RoomIsMadeForOneThatComesBeforeItsLeader) {
   Run();
   EXPECT_EQ(NodeOf("low0") + NodeOf("low1"), "gonegone") << Why("a-worker");
   EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
+}
+
+// p1 would be one too many in zone a before p2 is in zone b.
+TEST_F(NearGangTest, WhoHasToBeSpreadMayComeBeforeTheOthers) {
+  SpreadGang(0);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
+}
+
+TEST_F(NearGangTest, RoomIsMadeForOneThatHasToBeSpread) {
+  PutPod("low0", "example.com/gpu", "2", 0);
+  PutPod("low1", "cpu", "4", 0);
+  BindElsewhere("low0", "a1");
+  BindElsewhere("low1", "b1");
+  SpreadGang(9);
+  Run();
+  EXPECT_EQ(NodeOf("low0") + NodeOf("low1"), "gonegone") << Why("p0");
+  EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
+}
+
+// Nor do those that have room for less.
+TEST_F(NearGangTest, ZonesThatRefuseThemAreNotTriedInPlaceOfOthers) {
+  Node("a1", "a", "1");
+  for (int i = 10; i < 30; ++i) {
+    const std::string full = "f" + std::to_string(i), small = "s" + std::to_string(i);
+    Node(full, full, "9");
+    Taint(full, {{{"key", "k"}, {"effect", "NoSchedule"}}});
+    Node(small, small, "1");
+  }
+  Node("z1", "z", "2");
+  Group(2);
+  Workers(2);
+  Run();
+  EXPECT_EQ(ZonesOf(2), "zz") << Why("p0");
+}
+
+// Zone b is not even tried, for p0 fits only zone a.
+TEST_F(NearGangTest, WhatKeepsThemFromBeginningElsewhereWakesThem) {
+  Node("a1", "a", "1");
+  Node("b1", "b", "2");
+  Taint("b1", {{{"key", "k"}, {"effect", "NoSchedule"}}});
+  Group(2);
+  Workers(2);
+  ChangePod("p1", [](Json& pod) {
+    MakeObject(pod, "spec")["tolerations"] = JsonArray{{{"operator", "Exists"}}};
+  });
+  Run();
+  ASSERT_EQ(ZonesOf(2), "--");
+  Taint("b1", {});
+  Run();
+  EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
 }
 
 // Reserves nothing in zone b.
