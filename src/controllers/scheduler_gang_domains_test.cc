@@ -76,8 +76,10 @@ class NearGangTest : public SchedulerFixture {
       });
     }
   }
-  void Taint(const std::string& node, const JsonArray& taints) {
+  void Taint(const std::string& node, bool tainted = true) {
     Json changed = *api_.Find("nodes", node);
+    JsonArray taints;
+    if (tainted) taints.push_back(JsonObject{{"key", "k"}, {"effect", "NoSchedule"}});
     MakeObject(changed, "spec")["taints"] = taints;
     api_.Put(changed);
   }
@@ -269,7 +271,7 @@ TEST_F(NearGangTest, ZonesThatRefuseThemAreNotTriedInPlaceOfOthers) {
   for (int i = 10; i < 30; ++i) {
     const std::string full = "f" + std::to_string(i), small = "s" + std::to_string(i);
     Node(full, full, "9");
-    Taint(full, {{{"key", "k"}, {"effect", "NoSchedule"}}});
+    Taint(full);
     Node(small, small, "1");
   }
   Node("z1", "z", "2");
@@ -283,15 +285,15 @@ TEST_F(NearGangTest, ZonesThatRefuseThemAreNotTriedInPlaceOfOthers) {
 TEST_F(NearGangTest, WhatKeepsThemFromBeginningElsewhereWakesThem) {
   Node("a1", "a", "1");
   Node("b1", "b", "2");
-  Taint("b1", {{{"key", "k"}, {"effect", "NoSchedule"}}});
+  Taint("b1");
   Group(2);
   Workers(2);
   ChangePod("p1", [](Json& pod) {
-    MakeObject(pod, "spec")["tolerations"] = JsonArray{{{"operator", "Exists"}}};
+    MakeObject(pod, "spec")["tolerations"] = JsonArray{JsonObject{{"operator", "Exists"}}};
   });
   Run();
   ASSERT_EQ(ZonesOf(2), "--");
-  Taint("b1", {});
+  Taint("b1", false);
   Run();
   EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
 }
