@@ -34,6 +34,7 @@
 #include "kube/event_recorder.h"
 #include "kube/workers.h"
 #include "scheduling/engine.h"
+#include "scheduling/gang_starts.h"
 #include "scheduling/preemption.h"
 #include "scheduling/queue.h"
 #include "scheduling/reclaim.h"
@@ -172,12 +173,13 @@ class Scheduler final : public Reconciler {
     size_t least = 0, placed = 0;  // members that must have a node, and those that have one
     std::vector<Pod> waiting;
   };
-  using Refusals = std::vector<std::pair<Pod, scheduling::Diagnosis>>;
+  using Refusals = scheduling::GangRefusals;
   // What became of members of a gang that were tried one after the other.
   struct GangTry {
     std::vector<std::string> chosen = {};  // keys of those that have found a node, in this order
     Refusals refusals = {};
     bool gave_up = false;  // something could not be reserved for one: it is tried again later
+    bool begun = false;    // in the domain where it was to begin
   };
   // Places a member. False: see the diagnosis.
   using Placer = FunctionRef<bool(const Pod& member, scheduling::Diagnosis& diagnosis)>;
@@ -263,14 +265,15 @@ class Scheduler final : public Reconciler {
   }
   void TryEach(const Gang& gang, const std::vector<Pod>& members, Placer place, GangTry& tried);
   void TakeBackAll(const GangTry& tried);
-  // For members that have to be near each other: tries those that were refused again, then other
-  // topology domains. If too few find a node in any, the best of all tries is left, of which
-  // nothing is kept, with the refusals of the others behind its own.
-  void HeedNearness(const Gang& gang, GangTry& tried, Time now);
+  void TryOne(const Gang& gang, const Pod& member, Placer place, GangTry& tried);
+  // Tries those again that were refused and may follow others, and then, if members have to be near
+  // each other, other topology domains. If too few find a node in any, the best of all tries is
+  // left, of which nothing is kept, with the refusals of the others behind its own.
+  void TryFurther(const Gang& gang, GangTry& tried, Time now);
   void TryRefused(const Gang& gang, Placer place, GangTry& tried);
-  void TryDomains(const Gang& gang, GangTry& best);
-  GangTry TryIn(const Gang& gang, std::span<const size_t> domain,
-                const std::set<std::string>& tied);
+  struct DomainTries;
+  void TryDomains(const Gang& gang, const scheduling::GangTies& ties, GangTry& best);
+  GangTry TryIn(const Gang& gang, std::span<const size_t> domain, DomainTries& tries);
   // As Place, without a trace when it finds no node or a plugin cannot reserve. `among`: see
   // Engine.
   bool PlaceAmong(const Pod& pod, std::span<const size_t> among, scheduling::Diagnosis& diagnosis);

@@ -1,136 +1,129 @@
-// Gangs whose members have to be near members: who is placed first decides where the others may go,
-// and some can go nowhere before others are there. They are tried for real, by the rules of all
-// decisions, quotas and promises included, and taken back before anybody sees that.
+// Gangs some of whose members cannot be placed before others are there, or whose members have to
+// be near members: who is placed first decides where the others may go. They are tried for real, by
+// the rules of all decisions, quotas and promises included, and taken back before anybody sees
+// that.
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <utility>
 
 #include "controllers/scheduler_internal.h"
 #include "scheduling/diagnosis.h"
-#include "scheduling/gang_domains.h"
+#include "scheduling/gang_starts.h"
+#include "scheduling/pod_kind.h"
 
 namespace nos::controllers {
-namespace {
 
-using Domain = std::vector<size_t>;  // nodes, by index in the snapshot
+struct Scheduler::DomainTries {
+  std::set<std::string> tied;  // keys
+  // Of members, by key: those of one kind are decided alike. Who is promised a node has none.
+  std::map<std::string, std::string> kinds;
+  size_t asks_left;  // decisions; then no other domain is tried
+};
 
-// To try one costs as much as to decide on the gang.
-constexpr int kMostDomains = 16;
-
-// For how many pods that ask for this there seems to be room, up to `most`. Slices that nobody has
-// cut yet are taken to be there.
-int64_t RoomIn(const Domain& domain, const cluster::ClusterSnapshot& snapshot,
-               const cluster::ResourceVector& requests, int64_t most) {
-  int64_t room = 0;
-  for (const size_t index : domain) {
-    const cluster::NodeInfo& node = snapshot.node(index);
-    if (node.node->unschedulable) continue;
-    int64_t here = most;
-    for (const auto& [id, amount] : requests.entries()) {
-      if (amount <= 0 || cluster::IsCutOn(node, id)) continue;
-      here = std::min(here, (node.allocatable.Get(id) - node.requested.Get(id)) / amount);
-    }
-    room += std::max<int64_t>(here, 0);
-    if (room >= most) return most;
-  }
-  return room;
-}
-
-// Those first that promise most; of those that are alike, the larger.
-std::vector<Domain> DomainsFor(const std::vector<std::shared_ptr<const cluster::Pod>>& members,
-                               const cluster::Pod& one, const cluster::ClusterSnapshot& snapshot) {
-  std::vector<const cluster::NodeInfo*> nodes;
-  nodes.reserve(snapshot.size());
-  for (size_t i = 0; i < snapshot.size(); ++i) nodes.push_back(&snapshot.node(i));
-  const cluster::ResourceVector requests = cluster::RequestsOf(one);
-  std::vector<std::pair<int64_t, Domain>> ranked;
-  const auto most = static_cast<int64_t>(members.size());
-  std::vector<Domain> all = scheduling::GangDomains(members, nodes);
-  for (Domain& domain : all) {
-    const int64_t room = RoomIn(domain, snapshot, requests, most);
-    ranked.emplace_back(room, std::move(domain));
-  }
-  std::ranges::stable_sort(ranked, std::ranges::greater(), &std::pair<int64_t, Domain>::first);
-  std::vector<Domain> domains;
-  domains.reserve(ranked.size());
-  for (auto& [room, domain] : ranked) domains.push_back(std::move(domain));
-  return domains;
-}
-
-}  // namespace
-
-void Scheduler::HeedNearness(const Gang& gang, GangTry& tried, Time now) {
-  if (!scheduling::HaveToBeNear(gang.waiting)) return;
+void Scheduler::TryFurther(const Gang& gang, GangTry& tried, Time now) {
   const auto place = [&](const Pod& member, scheduling::Diagnosis& diagnosis) {
     return Place(member, diagnosis, now);
   };
   TryRefused(gang, place, tried);
-  if (!IsEnough(gang, tried) && !tried.gave_up) TryDomains(gang, tried);
+  if (IsEnough(gang, tried) || tried.gave_up) return;
+  const scheduling::GangTies ties(gang.waiting);
+  if (ties.near()) TryDomains(gang, ties, tried);
 }
 
-// As long as others find a node, near which they may have to be.
+// As long as others find a node, after which they may find one.
 void Scheduler::TryRefused(const Gang& gang, Placer place, GangTry& tried) {
-  for (size_t before = 0; tried.chosen.size() > before && !tried.refusals.empty();) {
+  for (size_t before = 0; tried.chosen.size() > before;) {
     before = tried.chosen.size();
-    std::vector<Pod> again;
-    for (const auto& [member, diagnosis] : tried.refusals) again.push_back(member);
-    tried.refusals.clear();
-    TryEach(gang, again, place, tried);
+    TryEach(gang, scheduling::TakeFollowers(tried.refusals), place, tried);
   }
 }
 
-void Scheduler::TryDomains(const Gang& gang, GangTry& best) {
+void Scheduler::TryDomains(const Gang& gang, const scheduling::GangTies& ties, GangTry& best) {
   const cluster::ClusterSnapshot& snapshot = engine_.snapshot();
-  std::set<std::string> tied;  // keys
-  Pod first;
-  for (const Pod& member : gang.waiting) {
-    if (!scheduling::IsTied(*member, gang.waiting)) continue;
-    tied.insert(member->Key());
-    if (first == nullptr) first = member;
+  DomainTries tries{{}, {}, 2 * gang.waiting.size() + 256};
+  for (size_t m = 0; m < gang.waiting.size(); ++m) {
+    const cluster::Pod& member = *gang.waiting[m];
+    const std::string key = member.Key();
+    if (ties.IsTied(m)) tries.tied.insert(key);
+    if (!engine_.NomineeNode(key).empty()) continue;
+    tries.kinds.emplace(key, member.scheduler_name + " " + scheduling::KindOf(member));
   }
   std::optional<size_t> began;
   for (const std::string& key : best.chosen) {
-    if (!began && tied.contains(key)) began = snapshot.IndexOf(bindings_.at(key).node);
+    if (!began && tries.tied.contains(key)) began = snapshot.IndexOf(bindings_.at(key).node);
   }
   TakeBackAll(best);
+  const scheduling::GangStarts starts = scheduling::StartsOf(
+      gang.waiting, ties, snapshot, [&](const cluster::Pod& member) -> const Framework& {
+        return *ProfileFor(member)->framework;
+      });
   Refusals others;
-  int tries = 0;
-  const std::vector<Domain> domains = DomainsFor(gang.waiting, *first, snapshot);
-  for (const Domain& domain : domains) {
+  int begun = 0;
+  for (const std::vector<size_t>& domain : starts.domains) {
     if (began && std::ranges::binary_search(domain, *began)) continue;
-    if (tries++ == kMostDomains) break;
-    GangTry tried = TryIn(gang, domain, tied);
+    if (begun == scheduling::kMostGangStarts || tries.asks_left == 0) break;
+    GangTry tried = TryIn(gang, domain, tries);
     if (IsEnough(gang, tried)) {
       best = std::move(tried);
       return;
     }
     TakeBackAll(tried);
+    if (tried.begun) {
+      ++begun;
+    } else {
+      tried.chosen.clear();
+    }
     if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
     std::ranges::move(tried.refusals, std::back_inserter(others));
   }
-  std::ranges::move(others, std::back_inserter(best.refusals));  // what helps there wakes them, too
+  // What helps elsewhere wakes them, too.
+  std::ranges::move(others, std::back_inserter(best.refusals));
+  if (starts.by.empty()) return;
+  scheduling::Diagnosis no_start;
+  no_start.by.assign(starts.by.begin(), starts.by.end());
+  best.refusals.emplace_back(gang.waiting.front(), std::move(no_start));
 }
 
-// The first of the tied ones that finds a node there decides for the others. When none does, nobody
-// is placed.
+// The first of the tied ones that finds a node there decides for the others. When none does, or
+// when too few can find one any more, it ends before all were tried.
 Scheduler::GangTry Scheduler::TryIn(const Gang& gang, std::span<const size_t> domain,
-                                    const std::set<std::string>& tied) {
-  bool begun = false;
+                                    DomainTries& tries) {
+  GangTry tried;
+  // Kinds that were refused, how many had a node then, and why.
+  std::map<std::string, std::pair<size_t, scheduling::Diagnosis>> in_vain;
   const auto place = [&](const Pod& member, scheduling::Diagnosis& diagnosis) {
-    const bool begins = !begun && tied.contains(member->Key());
-    const std::span<const size_t> among = begins ? domain : std::span<const size_t>();
-    const bool placed = PlaceAmong(member, among, diagnosis);
-    begun = begun || (begins && placed);
+    const std::string key = member->Key();
+    const auto kind = tries.kinds.find(key);
+    if (kind != tries.kinds.end()) {
+      const auto last = in_vain.find(kind->second);
+      if (last != in_vain.end() && last->second.first == tried.chosen.size()) {
+        diagnosis = last->second.second;
+        return false;
+      }
+    }
+    if (tries.asks_left > 0) --tries.asks_left;
+    const bool begins = !tried.begun && tries.tied.contains(key);
+    const bool placed = PlaceAmong(member, begins ? domain : std::span<const size_t>(), diagnosis);
+    tried.begun = tried.begun || (begins && placed);
+    if (!placed && kind != tries.kinds.end()) {
+      in_vain.insert_or_assign(kind->second, std::pair(tried.chosen.size(), diagnosis));
+    }
     return placed;
   };
-  GangTry tried;
-  TryEach(gang, gang.waiting, place, tried);
-  if (begun) {
-    TryRefused(gang, place, tried);
-  } else {
-    TakeBackAll(tried);
-    tried.chosen.clear();
+  std::vector<Pod> left = gang.waiting;
+  while (!left.empty()) {
+    const size_t before = tried.chosen.size();
+    size_t may_find = left.size();  // in this round or the next
+    for (const Pod& member : left) {
+      // Of a gang that is placed everybody has to be asked.
+      if (tries.asks_left == 0 && !IsEnough(gang, tried)) return tried;
+      const size_t refused = tried.refusals.size();
+      TryOne(gang, member, place, tried);
+      if (tried.refusals.size() == refused || !scheduling::MayFollow(*member)) --may_find;
+      if (gang.placed + tried.chosen.size() + may_find < gang.least) return tried;
+    }
+    if (tried.chosen.size() == before) break;
+    left = scheduling::TakeFollowers(tried.refusals);
   }
   return tried;
 }

@@ -1,5 +1,5 @@
-// Gangs whose members have to be near members: all topology domains are tried, in whatever order
-// the members come.
+// Gangs whose members have to be near members, or spread evenly: they are placed in whatever order
+// the members come, and all topology domains are tried.
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,6 +56,34 @@ class NearGangTest : public SchedulerFixture {
       Near(name, "worker");
       Likes(name, "a");
     }
+  }
+  void GpuAndCpuZones() {
+    Node("a1", "a", "1");
+    Tell("a1", {}, {{"example.com/gpu", "2"}});
+    Node("b1", "b", "4");
+  }
+  // p0 and p1 fit only zone a of those, p2 and p3 only zone b; no zone may have two more of them.
+  void SpreadGang(int priority) {
+    Group(4);
+    for (const std::string name : {"p0", "p1", "p2", "p3"}) {
+      const bool on_gpu = name < "p2";
+      PutPod(name, on_gpu ? "example.com/gpu" : "cpu", on_gpu ? "1" : "2", priority,
+             {{"scheduling.x-k8s.io/pod-group", "g"}, {"app", "worker"}});
+      ChangePod(name, [](Json& pod) {
+        MakeObject(pod, "spec")["topologySpreadConstraints"] =
+            JsonArray{{{"maxSkew", 1},
+                       {"topologyKey", "zone"},
+                       {"whenUnsatisfiable", "DoNotSchedule"},
+                       {"labelSelector", {{"matchLabels", {{"app", "worker"}}}}}}};
+      });
+    }
+  }
+  void Taint(const std::string& node, bool tainted = true) {
+    Json changed = *api_.Find("nodes", node);
+    JsonArray taints;
+    if (tainted) taints.push_back(JsonObject{{"key", "k"}, {"effect", "NoSchedule"}});
+    MakeObject(changed, "spec")["taints"] = taints;
+    api_.Put(changed);
   }
   // Their zones, in order; "-": it waits.
   std::string ZonesOf(int count) {
@@ -221,34 +249,108 @@ TEST_F(NearGangTest, RoomIsMadeForOneThatComesBeforeItsLeader) {
   EXPECT_EQ(NodeOf("a-worker") + NodeOf("b-leader"), "a1a1") << Why("a-worker");
 }
 
-// Reserves nothing in zone b.
+// p1 would be one too many in zone a before p2 is in zone b.
+TEST_F(NearGangTest, WhoHasToBeSpreadMayComeBeforeTheOthers) {
+  GpuAndCpuZones();
+  SpreadGang(0);
+  Run();
+  EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
+}
+
+TEST_F(NearGangTest, RoomIsMadeForOneThatHasToBeSpread) {
+  GpuAndCpuZones();
+  PutPod("low0", "example.com/gpu", "2", 0);
+  PutPod("low1", "cpu", "4", 0);
+  BindElsewhere("low0", "a1");
+  BindElsewhere("low1", "b1");
+  Run();
+  SpreadGang(9);
+  Run();
+  EXPECT_EQ(NodeOf("low0") + NodeOf("low1"), "gonegone") << Why("p0");
+  EXPECT_EQ(ZonesOf(4), "aabb") << Why("p0");
+}
+
+// Nor are those that have room for fewer.
+TEST_F(NearGangTest, ZonesThatRefuseThemAreNotTriedInPlaceOfOthers) {
+  Node("a1", "a", "1");
+  for (int i = 10; i < 30; ++i) {
+    const std::string full = "f" + std::to_string(i), small = "s" + std::to_string(i);
+    Node(full, full, "9");
+    Taint(full);
+    Node(small, small, "1");
+  }
+  Node("z1", "z", "2");
+  Group(2);
+  Workers(2);
+  Run();
+  EXPECT_EQ(ZonesOf(2), "zz") << Why("p0");
+}
+
+// Zone b is not even tried, for p0 fits only zone a.
+TEST_F(NearGangTest, WhatKeepsThemFromBeginningElsewhereWakesThem) {
+  Node("a1", "a", "1");
+  Node("b1", "b", "2");
+  Taint("b1");
+  Group(2);
+  Workers(2);
+  ChangePod("p1", [](Json& pod) {
+    MakeObject(pod, "spec")["tolerations"] = JsonArray{JsonObject{{"operator", "Exists"}}};
+  });
+  Run();
+  ASSERT_EQ(ZonesOf(2), "--");
+  Taint("b1", false);
+  Run();
+  EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
+}
+
+// Reserves nothing in zone b, and counts how often it is asked to.
 class NotInB final : public scheduling::ReservePlugin {
  public:
+  explicit NotInB(int& asked) : asked_(asked) {}
   std::string Name() const override { return "NotInB"; }
   scheduling::Verdict Reserve(const cluster::Pod&, std::string_view node, cluster::ClusterSnapshot&,
                               scheduling::CycleState&) const override {
+    ++asked_;
     return node == "b1" ? scheduling::Verdict::Unschedulable("NotInB", "not in b")
                         : scheduling::Verdict::Fits();
   }
   void Unreserve(const cluster::Pod&, std::string_view, cluster::ClusterSnapshot&,
                  scheduling::CycleState&) const override {}
+
+ private:
+  int& asked_;
+};
+
+class ReservingGangTest : public NearGangTest {
+ protected:
+  ReservingGangTest() {
+    std::vector<scheduling::Framework::Entry> entries;
+    entries.push_back({std::make_unique<scheduling::NodeResourcesFit>()});
+    entries.push_back({std::make_unique<scheduling::NodeAffinity>(), 9});
+    entries.push_back({std::make_unique<scheduling::InterPodAffinity>()});
+    entries.push_back({std::make_unique<NotInB>(asked_)});
+    reserving_ = std::make_unique<scheduling::Framework>(std::move(entries));
+    runner_.reset();
+    scheduler_ = std::make_unique<Scheduler>(
+        SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", reserving_.get()}},
+        gpu::Catalogue::Builtin());
+    RunnerOptions options;
+    options.watch_around = true;
+    runner_ = std::make_unique<Runner>(*scheduler_, watches_, options);
+  }
+  // The scheduler before its framework.
+  void TearDown() override {
+    runner_.reset();
+    scheduler_.reset();
+  }
+
+  int asked_ = 0;
+  std::unique_ptr<scheduling::Framework> reserving_;
 };
 
 // It is refused like by any zone that is too small: no error is told, and nobody tries again soon.
-TEST_F(NearGangTest, WhatCannotBeReservedInAnotherZoneIsNoError) {
-  std::vector<scheduling::Framework::Entry> entries;
-  entries.push_back({std::make_unique<scheduling::NodeResourcesFit>()});
-  entries.push_back({std::make_unique<scheduling::NodeAffinity>(), 9});
-  entries.push_back({std::make_unique<scheduling::InterPodAffinity>()});
-  entries.push_back({std::make_unique<NotInB>()});
-  const scheduling::Framework framework(std::move(entries));
-  runner_.reset();
-  scheduler_ = std::make_unique<Scheduler>(
-      SchedulerConfig(), std::vector<SchedulerProfile>{{"default-scheduler", &framework}},
-      gpu::Catalogue::Builtin());
-  RunnerOptions options;
-  options.watch_around = true;
-  runner_ = std::make_unique<Runner>(*scheduler_, watches_, options);
+// Nor is p1 tried there, which is like p0.
+TEST_F(ReservingGangTest, WhatCannotBeReservedInAnotherZoneIsNoError) {
   Node("a1", "a", "1");
   Node("b1", "b", "2");
   Group(2);
@@ -258,8 +360,20 @@ TEST_F(NearGangTest, WhatCannotBeReservedInAnotherZoneIsNoError) {
       << Why("p0");
   EXPECT_EQ(scheduler_->bindings() + PodsOn("a1") + PodsOn("b1"), 0U);
   EXPECT_EQ(scheduler_->queue().asleep(), 2U);
-  runner_.reset();
-  scheduler_.reset();
+  EXPECT_EQ(asked_, 2) << "for p0 in each zone";
+}
+
+// The monitor comes first, and will not fit when others are placed.
+TEST_F(ReservingGangTest, NoZoneIsTriedToItsEndInVain) {
+  Node("a1", "a", "2");
+  Node("c1", "c", "2");
+  Node("d1", "d", "2");
+  Group(3);
+  Member("monitor", "monitor", "3");
+  Workers(2);
+  Run();
+  EXPECT_EQ(ZonesOf(2), "--");
+  EXPECT_EQ(asked_, 2) << "for p0 and p1 in zone a";
 }
 
 }  // namespace

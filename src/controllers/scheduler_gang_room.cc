@@ -32,7 +32,6 @@ class Scheduler::RoomSearch {
         gang_(gang),
         now_(now),
         as_cut_(as_cut),
-        near_(scheduling::HaveToBeNear(gang.waiting)),
         rehearsal_(scheduler.engine_.Rehearse(SnapshotFor(scheduler, as_cut))) {
     for (const Pod& member : scheduler.gangs_.Of(gang.name)) members_.insert(member->Key());
     for (const Pod& member : gang.waiting) waiting_.insert(member->Key());
@@ -55,7 +54,7 @@ class Scheduler::RoomSearch {
     do {
       before = room_.places.size();
       left = FindForEach(left);
-    } while (near_ && room_.places.size() > before);
+    } while (room_.places.size() > before);
     return std::move(room_);
   }
 
@@ -134,18 +133,19 @@ class Scheduler::RoomSearch {
     return true;
   }
 
-  // Returns those that found no place; nobody when it is of no use to go on.
+  // Returns those that found no place and may find one once others have theirs; nobody when it is
+  // of no use to go on.
   std::vector<Pod> FindForEach(const std::vector<Pod>& members) {
     std::vector<Pod> refused;
     size_t left = members.size();
     for (const Pod& member : members) {
       const size_t found = gang_.placed + room_.places.size();
-      // Who has to be near others may find a place once they have theirs.
-      const size_t may_find = left-- + (near_ ? refused.size() : 0);
+      const size_t may_find = left-- + refused.size();
       if (found >= gang_.least || found + may_find < gang_.least) return {};
-      const auto place = near_ ? FindUnlessInVain(member) : FindFor(member);
+      const bool may_follow = scheduling::MayFollow(*member);
+      const auto place = may_follow ? FindUnlessInVain(member) : FindFor(member);
       if (place && !Take(member, *place)) return {};
-      if (!place) refused.push_back(member);
+      if (!place && may_follow) refused.push_back(member);
     }
     return refused;
   }
@@ -227,7 +227,6 @@ class Scheduler::RoomSearch {
   const Gang& gang_;
   const Time now_;
   const bool as_cut_;
-  const bool near_;  // some have to be near others of the gang
   scheduling::Rehearsal rehearsal_;
   std::set<std::string> members_, waiting_;  // keys: all of the gang, and those without a node
   std::optional<std::vector<Pod>> leaving_;

@@ -67,7 +67,7 @@ void Scheduler::PlaceGang(const Gang& gang, kube::Client& client, Time now) {
     return Place(member, diagnosis, now);
   };
   TryEach(gang, gang.waiting, place, tried);
-  if (!tried.refusals.empty()) HeedNearness(gang, tried, now);
+  if (!tried.refusals.empty()) TryFurther(gang, tried, now);
   if (!IsEnough(gang, tried)) {
     TakeBackAll(tried);
     return RefuseWhole(gang, gang.placed + tried.chosen.size(), tried.refusals, client, now);
@@ -83,22 +83,24 @@ void Scheduler::PlaceGang(const Gang& gang, kube::Client& client, Time now) {
 
 void Scheduler::TryEach(const Gang& gang, const std::vector<Pod>& members, Placer place,
                         GangTry& tried) {
-  for (const Pod& member : members) {
-    scheduling::Diagnosis diagnosis;
-    if (!place(member, diagnosis)) {
-      tried.refusals.emplace_back(member, std::move(diagnosis));
-      continue;
-    }
-    const auto binding = bindings_.find(member->Key());
-    if (binding == bindings_.end()) {
-      tried.gave_up = true;
-      continue;
-    }
-    binding->second.gang = gang.name;
-    binding->second.least = gang.least;
-    binding->second.held_back = true;
-    tried.chosen.push_back(member->Key());
+  for (const Pod& member : members) TryOne(gang, member, place, tried);
+}
+
+void Scheduler::TryOne(const Gang& gang, const Pod& member, Placer place, GangTry& tried) {
+  scheduling::Diagnosis diagnosis;
+  if (!place(member, diagnosis)) {
+    tried.refusals.emplace_back(member, std::move(diagnosis));
+    return;
   }
+  const auto binding = bindings_.find(member->Key());
+  if (binding == bindings_.end()) {
+    tried.gave_up = true;
+    return;
+  }
+  binding->second.gang = gang.name;
+  binding->second.least = gang.least;
+  binding->second.held_back = true;
+  tried.chosen.push_back(member->Key());
 }
 
 void Scheduler::TakeBackAll(const GangTry& tried) {

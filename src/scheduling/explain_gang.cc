@@ -4,19 +4,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "cluster/cut.h"
-#include "scheduling/gang_domains.h"
+#include "scheduling/gang_starts.h"
 
 namespace nos::scheduling {
 namespace {
 
 using cluster::ClusterSnapshot;
 using SharedPod = std::shared_ptr<const cluster::Pod>;
-
-constexpr size_t kMostDomains = 16;  // that are tried
 
 void BindWithCut(const Framework& framework, const SharedPod& pod, const cluster::NodeInfo& node,
                  ClusterSnapshot& snapshot) {
@@ -34,9 +35,9 @@ void BindWithCut(const Framework& framework, const SharedPod& pod, const cluster
 struct Trial {
   size_t found = 0;
   ClusterSnapshot at_turn;  // of the pod that is asked about
-  std::vector<SharedPod> refused;
-  Diagnosis why;           // of the first of them
-  ClusterSnapshot beside;  // all that found a node
+  ClusterSnapshot beside;   // all that found a node
+  GangRefusals refused = {};
+  std::optional<size_t> began = {};  // on which node the first tied one is
 };
 
 const Framework& FrameworkFor(const cluster::Pod& pod, const ExplainInput& input,
@@ -64,37 +65,35 @@ const cluster::NodeInfo* Choose(const Framework& framework, const cluster::Pod& 
 }
 
 // One after the other; the first that is tied to others goes to these nodes, if there are any. Who
-// has to be near others is tried again when those have a node.
+// may follow others is tried again when those have a node.
 Trial Try(const ExplainInput& input, const Together& together, const CycleState& learnt,
-          std::span<const size_t> domain) {
-  Trial trial{0, input.snapshot, {}, {}, input.snapshot};
+          const std::set<std::string>& tied, std::span<const size_t> domain) {
+  Trial trial{0, input.snapshot, input.snapshot};
   const std::string asked = input.pod.Key();
-  const bool near = HaveToBeNear(together.waiting);
-  bool begun = domain.empty();
   std::vector<SharedPod> left = together.waiting;
-  for (bool again = true; again;) {
+  while (!left.empty()) {
     const size_t before = trial.found;
-    trial.refused.clear();
     for (const SharedPod& member : left) {
-      if (member->Key() == asked) trial.at_turn = trial.beside;
+      const std::string key = member->Key();
+      if (key == asked) trial.at_turn = trial.beside;
       const Framework& framework = FrameworkFor(*member, input, together);
+      const bool begins = !trial.began && tied.contains(key);
       Decision decision;
-      if (!begun && IsTied(*member, together.waiting)) {
+      if (begins && !domain.empty()) {
         decision.node = Choose(framework, *member, trial.beside, learnt, domain);
-        begun = decision.node != nullptr;
       } else {
         decision = framework.Schedule(*member, trial.beside, learnt);
       }
-      if (decision.node != nullptr) {
-        ++trial.found;
-        BindWithCut(framework, member, *decision.node, trial.beside);
+      if (decision.node == nullptr) {
+        trial.refused.emplace_back(member, std::move(decision.diagnosis));
         continue;
       }
-      if (trial.refused.empty()) trial.why = std::move(decision.diagnosis);
-      trial.refused.push_back(member);
+      if (begins) trial.began = trial.beside.IndexOf(decision.node->node->meta.name);
+      ++trial.found;
+      BindWithCut(framework, member, *decision.node, trial.beside);
     }
-    left = trial.refused;
-    again = near && trial.found > before && !left.empty();
+    if (trial.found == before) break;
+    left = TakeFollowers(trial.refused);
   }
   return trial;
 }
@@ -103,14 +102,25 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
 // most find a node.
 Trial TryAll(const ExplainInput& input, const Together& together) {
   const CycleState learnt = input.framework.Learn(input.snapshot, together.waiting);
-  Trial best = Try(input, together, learnt, {});
-  if (IsEnough(best, together) || !HaveToBeNear(together.waiting)) return best;
-  std::vector<const cluster::NodeInfo*> nodes;
-  for (size_t n = 0; n < input.snapshot.size(); ++n) nodes.push_back(&input.snapshot.node(n));
-  std::vector<std::vector<size_t>> domains = GangDomains(together.waiting, nodes);
-  if (domains.size() > kMostDomains) domains.resize(kMostDomains);
-  for (const std::vector<size_t>& domain : domains) {
-    Trial trial = Try(input, together, learnt, domain);
+  const GangTies ties(together.waiting);
+  std::set<std::string> tied;  // keys
+  for (size_t m = 0; m < together.waiting.size(); ++m) {
+    if (ties.IsTied(m)) tied.insert(together.waiting[m]->Key());
+  }
+  Trial best = Try(input, together, learnt, tied, {});
+  if (IsEnough(best, together) || !ties.near()) return best;
+  const GangStarts starts = StartsOf(together.waiting, ties, input.snapshot,
+                                     [&](const cluster::Pod& pod) -> const Framework& {
+                                       return FrameworkFor(pod, input, together);
+                                     });
+  const std::optional<size_t> began = best.began;
+  int begun = 0;
+  for (const std::vector<size_t>& domain : starts.domains) {
+    if (began && std::ranges::binary_search(domain, *began)) continue;
+    if (begun == kMostGangStarts) break;
+    Trial trial = Try(input, together, learnt, tied, domain);
+    if (!trial.began && !IsEnough(trial, together)) continue;
+    ++begun;
     if (trial.found > best.found) best = std::move(trial);
     if (IsEnough(best, together)) break;
   }
@@ -133,10 +143,11 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
     return Explain({input.framework, input.cutting, trial.at_turn, input.pod, input.preemption, "",
                     false, input.reader});
   }
-  const cluster::Pod& refused = *trial.refused.front();
+  const auto& [first, diagnosis] = trial.refused.front();
+  const cluster::Pod& refused = *first;
   const std::string why =
       fmt::format("{}: {} of its pods find a node together, and {} must; {}: {}", together.name,
-                  found, together.least, refused.Key(), trial.why.ToString());
+                  found, together.least, refused.Key(), diagnosis.ToString());
   Explanation explanation =
       Explain({FrameworkFor(refused, input, together), input.cutting, trial.beside, refused,
                input.preemption, why, true, input.reader});

@@ -25,7 +25,8 @@ struct Together {
 };
 
 // Places the members that wait one after the other, as the scheduler does, GPUs cut where need be;
-// those that have to be near others in each topology domain, until enough of them find a node.
+// those that may follow others (MayFollow) again after these, and if members have to be near each
+// other, in each topology domain, until enough of them find a node.
 // If enough of them find a node, or the pod is none of them, it is Explain of the pod when it is
 // its turn; else it tells what keeps the first that finds none beside the others, for all of them.
 Explanation ExplainTogether(const ExplainInput& input, const Together& together);

@@ -1,0 +1,78 @@
+// Gangs of which it matters who goes first are tried as the scheduler tries them.
+#include "scheduling/explain_gang.h"
+
+#include <gtest/gtest.h>
+
+#include "scheduling/testing/build.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::Node;
+using cluster::Pod;
+using testing::NodeOf;
+using testing::PodOf;
+
+class ExplainGangTest : public ::testing::Test {
+ protected:
+  void Add(const Pod& pod) { together_.waiting.push_back(std::make_shared<const Pod>(pod)); }
+  // Where the member goes, or why the gang does not.
+  std::string PlaceOf(size_t member, const std::vector<Node>& nodes) {
+    const auto snapshot = testing::Snap(nodes);
+    const Explanation why =
+        ExplainTogether({cutting_, cutting_, snapshot, *together_.waiting[member]}, together_);
+    return why.place ? why.place->node : why.gang;
+  }
+
+  const Framework cutting_ = Framework::Default(GpusCut::kHere);
+  Together together_{"pod group x/train", 2, 0, {}};
+};
+
+TEST_F(ExplainGangTest, TheLastOfManyHostsHasRoomForBoth) {
+  std::vector<Node> nodes;
+  for (int i = 10; i < 30; ++i) {
+    const std::string small = "n" + std::to_string(i), full = "f" + std::to_string(i);
+    nodes.push_back(NodeOf(small, {{"cpu", "3"}}, {{"host", small}, {"liked", "yes"}}));
+    nodes.push_back(NodeOf(full, {{"cpu", "9"}}, {{"host", full}}));
+    nodes.back().taints.push_back({"key", "value", "NoSchedule"});
+  }
+  nodes.push_back(NodeOf("z", {{"cpu", "6"}}, {{"host", "z"}}));
+  Pod pod = PodOf("p0", {{"cpu", "3"}});
+  pod.meta.labels["app"] = "worker";
+  cluster::PodAffinityTerm term;
+  term.selector.emplace().match_labels["app"] = "worker";
+  term.topology_key = "host";
+  pod.pod_affinity.required = {term};
+  cluster::PreferredNodeTerm likes;
+  likes.weight = 100;
+  likes.term.match_expressions.push_back({"liked", "In", {"yes"}});
+  pod.node_affinity.emplace().preferred.push_back(likes);
+  Add(pod);
+  pod.meta.name = "p1";
+  Add(pod);
+  EXPECT_EQ(PlaceOf(0, nodes), "z");
+  EXPECT_EQ(PlaceOf(1, nodes), "z");
+}
+
+// The second would be one too many in zone a before the third is in zone b.
+TEST_F(ExplainGangTest, WhoHasToBeSpreadMayComeBeforeTheOthers) {
+  const std::vector<Node> nodes = {
+      NodeOf("a", {{"cpu", "1"}, {"example.com/gpu", "2"}}, {{"zone", "a"}}),
+      NodeOf("b", {{"cpu", "4"}}, {{"zone", "b"}})};
+  cluster::TopologySpreadConstraint spread;
+  spread.topology_key = "zone";
+  spread.when_unsatisfiable = "DoNotSchedule";
+  spread.selector.emplace().match_labels["app"] = "worker";
+  for (const std::string name : {"p0", "p1", "p2", "p3"}) {
+    Pod pod = name < "p2" ? PodOf(name, {{"example.com/gpu", "1"}}) : PodOf(name, {{"cpu", "2"}});
+    pod.meta.labels["app"] = "worker";
+    pod.spread = {spread};
+    Add(pod);
+  }
+  together_.least = 4;
+  EXPECT_EQ(PlaceOf(1, nodes), "a");
+  EXPECT_EQ(PlaceOf(3, nodes), "b");
+}
+
+}  // namespace
+}  // namespace nos::scheduling
