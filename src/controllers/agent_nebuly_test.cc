@@ -349,6 +349,35 @@ TEST_F(AgentNebulyTest, AHeldShareThatCannotBeOfferedTakesItsMemoryAllTheSame) {
   EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 3}})) << "now it can";
 }
 
+// It is free above a gap, where the plugin cannot offer it.
+TEST_F(AgentNebulyTest, AShareThatCannotBeOfferedMakesWayForOneThatCan) {
+  Plan("7", {{0, "10gb@0,10gb@1,15gb@2"}});
+  Run();
+  Hold("a", "10", "2");
+  Hold("b", "15", "0");
+  Run(seconds(120));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 15}, 1}}));
+  End("a");
+  Run(seconds(120));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 2}, {{Uuid(0), 15}, 1}}));
+  EXPECT_EQ(Annotation("status-gpu-0-10gb-free"), "2");
+  const int restarts = restarts_;
+  Run(std::chrono::hours(1));
+  EXPECT_EQ(restarts_, restarts);
+}
+
+TEST_F(AgentNebulyTest, ASizeOfWhichNoneCouldBeOfferedComesBack) {
+  Plan("7", {{0, "10gb@0,20gb@1"}});
+  Run();
+  Hold("a", "10", "1");
+  Hold("b", "20", "0");
+  Run(seconds(120));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 20}, 1}}));
+  End("a");
+  Run(seconds(120));
+  EXPECT_EQ(Texts()[ConfigLabel()], WriteNebulyConfig({{{Uuid(0), 10}, 1}, {{Uuid(0), 20}, 1}}));
+}
+
 // A pod may have got it before the plugin gave it up.
 TEST_F(AgentNebulyTest, WhatPodsHoldGoesBeforeWhatIsPlanned) {
   Plan("7", {{0, "10gb@0,10gb@1,10gb@2"}});

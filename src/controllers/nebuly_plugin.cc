@@ -23,7 +23,13 @@ constexpr std::string_view kReminder = "nos.nebuly.com/device-plugin-config";
 
 bool IsShare(const std::string& id) { return device::ParseMpsShareId(id).has_value(); }
 
-// What there is of each profile, those that stay anyway first.
+int NumberOf(const device::GpuInstance* instance) {
+  const auto share = device::ParseMpsShareId(instance->uuid);
+  return share ? share->start : 0;
+}
+
+// What there is of each profile, those that stay anyway first. Without what is free above a gap:
+// the plugin cannot offer it.
 std::map<gpu::ProfileId, std::vector<const device::GpuInstance*>> ByProfile(
     const device::ObservedGpu& gpu, const std::set<std::string>& held) {
   std::map<gpu::ProfileId, std::vector<const device::GpuInstance*>> instances;
@@ -32,11 +38,22 @@ std::map<gpu::ProfileId, std::vector<const device::GpuInstance*>> ByProfile(
       instances[*profile].push_back(&instance);
     }
   }
-  const auto rank = [&](const device::GpuInstance* instance) {
-    const auto share = device::ParseMpsShareId(instance->uuid);
-    return std::pair(!held.contains(instance->uuid), share ? share->start : 0);
-  };
-  for (auto& [profile, list] : instances) std::ranges::sort(list, {}, rank);
+  for (auto& [profile, list] : instances) {
+    std::ranges::sort(list, {}, NumberOf);
+    std::vector<const device::GpuInstance*> staying, free;
+    int next = 0;  // number that the plugin can offer
+    for (const device::GpuInstance* instance : list) {
+      const bool offered = NumberOf(instance) == next;
+      next += offered ? 1 : 0;
+      if (held.contains(instance->uuid)) {
+        staying.push_back(instance);
+      } else if (offered) {
+        free.push_back(instance);
+      }
+    }
+    list = std::move(staying);
+    list.insert(list.end(), free.begin(), free.end());
+  }
   return instances;
 }
 
@@ -44,6 +61,13 @@ uint8_t LowestBeside(const std::set<uint8_t>& starts) {
   uint8_t start = 0;
   while (starts.contains(start)) ++start;
   return start;
+}
+
+bool IsThere(const device::ObservedGpu& gpu, gpu::Placement placement) {
+  return std::ranges::any_of(gpu.instances, [&](const device::GpuInstance& instance) {
+    return instance.start == placement.start &&
+           gpu.model->FindProfile(instance.profile) == placement.profile;
+  });
 }
 
 std::vector<gpu::Placement> Matched(const std::vector<gpu::Placement>& wanted,
@@ -71,8 +95,9 @@ std::vector<gpu::Placement> Matched(const std::vector<gpu::Placement>& wanted,
     uint8_t start = LowestBeside(avoided);
     // That of a share which is to go.
     if (start >= gpu.model->most_instances()) start = LowestBeside(taken);
-    matched.push_back({profile, start});
     taken.insert(start);
+    // It would pass for this one: it has to go first.
+    if (!IsThere(gpu, {profile, start})) matched.push_back({profile, start});
   }
   return matched;
 }

@@ -35,7 +35,8 @@ NebulyShares SharesIn(const std::vector<kubelet::OfferedDevice>& devices);
 
 // Targets ask for numbers and sizes of shares; which ones serve is a matter of what there is. First
 // those that pods hold, then those of the lowest numbers, since the plugin can give up the highest
-// only. What a pod holds as a whole has none; an obstacle tells of it.
+// only. One that is free above a gap serves nobody: another is asked for in its place. What a pod
+// holds as a whole has none; an obstacle tells of it.
 std::vector<device::Obstacle> MatchShares(std::vector<device::Target>& targets,
                                           const NodeDevices& devices);
 // Ids of the shares that the plugin offers as long as it offers these.
