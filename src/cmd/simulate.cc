@@ -165,7 +165,8 @@ Status RunScaling(ScalingFlags flags) {
 void AddScalingTrace(CLI::App& command, ScalingFlags& flags) {
   sim::ScalingTrace& trace = flags.options.trace;
   CLI::Option* pods =
-      command.add_option("--pods", flags.pods, "openb's pod list (CSV); without it: bursts of jobs")
+      command
+          .add_option("--pods", flags.pods, "openb's pod list (CSV); without it: bursts of jobs")
           ->option_text("FILE");
   command.add_option("--first-day", trace.window.first_day, "Of the pod list, where it begins")
       ->needs(pods)
