@@ -64,6 +64,13 @@ const cluster::NodeInfo* Choose(const Framework& framework, const cluster::Pod& 
   return fit[static_cast<size_t>(std::ranges::max_element(scores) - scores.begin())];
 }
 
+void KeepOnly(std::span<const size_t> nodes, ClusterSnapshot& snapshot) {
+  std::set<std::string> names;
+  for (const size_t n : nodes) names.insert(snapshot.node(n).node->meta.name);
+  snapshot.KeepNodes(
+      [&](const cluster::NodeInfo& info) { return names.contains(info.node->meta.name); });
+}
+
 // One after the other; the first that is tied to others goes to these nodes, if there are any. Who
 // may follow others is tried again when those have a node.
 Trial Try(const ExplainInput& input, const Together& together, const CycleState& learnt,
@@ -81,6 +88,7 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
       Decision decision;
       if (begins && !domain.empty()) {
         decision.node = Choose(framework, *member, trial.beside, learnt, domain);
+        if (key == asked) KeepOnly(domain, trial.at_turn);  // it goes nowhere else for the others
       } else {
         decision = framework.Schedule(*member, trial.beside, learnt);
       }
