@@ -268,7 +268,7 @@ refuse 2 "nos simulate: unknown command 'nope'" "$nos" simulate nope --help
 refuse 2 'days must be above 0' "$nos" simulate scaling --days -1
 refuse 2 'days must be above 0' "$nos" simulate scaling --days 0
 refuse 2 'first-day requires --pods' "$nos" simulate scaling --first-day 3
-refuse 2 'slices excludes --pods' "$nos" simulate scaling --pods - --slices 0.5
+refuse 2 'pods excludes --slices' "$nos" simulate scaling --pods - --slices 0.5
 for policy in unschedulable recut; do
   refuse 2 'unknown layout "nonsense"; there are whole' \
     "$nos" simulate scaling --policy "$policy" --layout nonsense
