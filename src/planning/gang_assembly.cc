@@ -55,6 +55,8 @@ class Assembler {
   }
 
   std::vector<Seating> Run() {
+    for (const Member& member : members_)
+      (void)CandidatesOf(member);  // before any of them is placed
     const std::vector<std::vector<int>> domains = Domains();
     int tried = 0;
     for (const std::vector<int>& domain : domains) {
@@ -111,6 +113,7 @@ class Assembler {
     const std::vector<int64_t> room = RoomToBegin();
     std::vector<std::vector<int>> domains;
     const auto found = ties.Domains(t_.nodes, [&](size_t node) { return room[node]; });
+    domains.reserve(found.size());
     for (const std::vector<size_t>& nodes : found) domains.emplace_back(nodes.begin(), nodes.end());
     return domains;
   }
