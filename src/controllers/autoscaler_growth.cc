@@ -88,6 +88,12 @@ Unserved Without(const Unserved& all, const std::set<int>& gone) {
   return left;
 }
 
+std::function<bool()> Autoscaler::Impl::TimeLimit(const Look& look) const {
+  return [&look, begin = look.clock.Now(), budget = config_.plan_budget] {
+    return look.clock.Now() - begin >= budget;
+  };
+}
+
 void Autoscaler::Impl::Decide(Look& look) {
   const Time begin = look.clock.Now();
   pods_version_ = look.view.pods.Version();
@@ -98,9 +104,7 @@ void Autoscaler::Impl::Decide(Look& look) {
   planning::PlanOptions options;
   options.objective = config_.objective;
   options.now = begin;
-  options.out_of_time = [&look, begin, budget = config_.plan_budget] {
-    return look.clock.Now() - begin >= budget;
-  };
+  options.out_of_time = TimeLimit(look);
   cluster::ClusterSnapshot picture = Picture(look, demand);
   Unserved unserved = FindUnserved(look, demand, options, picture);
   if (metrics_ != nullptr) {
@@ -266,9 +270,7 @@ bool Autoscaler::Impl::Grow(Look& look, const Unserved& unserved, planning::Plan
   for (const Pool& pool : look.pools) now.push_back(pool.state.now);
   options.gangs = unserved.gangs;
   // What was looked for on the nodes that there are may have taken all of the time.
-  options.out_of_time = [&look, begin = look.clock.Now(), budget = config_.plan_budget] {
-    return look.clock.Now() - begin >= budget;
-  };
+  options.out_of_time = TimeLimit(look);
   const planning::GrowthPlan plan =
       planning::PlanGrowth(picture, unserved.pods, now, frameworks_, options);
   std::vector<std::vector<std::string>> pods(now.size());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -150,6 +151,8 @@ class Autoscaler::Impl {
 
   // autoscaler_growth.cc
   void Decide(Look& look);
+  // Says when what begins now has taken as long as it may.
+  std::function<bool()> TimeLimit(const Look& look) const;
   Demand DemandOf(Look& look);
   Time WaitingSince(const cluster::Pod& pod, Time now);
   cluster::ClusterSnapshot Picture(const Look& look, const Demand& demand) const;

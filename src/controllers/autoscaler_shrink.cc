@@ -47,9 +47,7 @@ void Autoscaler::Impl::Shrink(Look& look, const Demand& demand,
   options.most_use = config_.most_use;
   options.most_nodes = cluster::kMostPoolNodes;
   options.may_go = [&](const cluster::NodeInfo& node) { return MayGo(look, node); };
-  options.out_of_time = [&, begin = look.clock.Now()] {
-    return look.clock.Now() - begin >= config_.plan_budget;
-  };
+  options.out_of_time = TimeLimit(look);
   std::map<std::string, Time> could_go;
   const planning::ShrinkPlan could = planning::PlanShrink(snapshot, pools, frameworks_, options);
   for (const planning::EmptiedNode& node : could.nodes) {

@@ -99,12 +99,7 @@ class CheckedSearch {
   }
 
   bool IsWhole(int gang, const StagedResult& result) const {
-    int placed = 0;
-    for (size_t c = 0; c < t_.problem.classes.size(); ++c) {
-      const PodClass& cls = t_.problem.classes[c];
-      if (cls.gang == gang && !cls.extra) placed += result.draft.PlacedOf(static_cast<int>(c));
-    }
-    return placed >= t_.problem.gangs[gang].lacking;
+    return result.gangs_found[gang] >= t_.problem.gangs[gang].lacking;
   }
   // Whether live filters concern its pods.
   bool IsLiveGang(int gang) const {

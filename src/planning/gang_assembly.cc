@@ -55,8 +55,8 @@ class Assembler {
   }
 
   std::vector<Seating> Run() {
-    for (const Member& member : members_)
-      (void)CandidatesOf(member);  // before any of them is placed
+    // Before any of them is placed.
+    for (const Member& member : members_) (void)CandidatesOf(member);
     const std::vector<std::vector<int>> domains = Domains();
     int tried = 0;
     for (const std::vector<int>& domain : domains) {

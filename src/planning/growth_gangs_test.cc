@@ -37,6 +37,10 @@ class GrowthGangsTest : public ::testing::Test {
     term.topology_key = "zone";
     pod.pod_affinity.required = {term};
   }
+  void WorkersOfALeader() {
+    for (int i = 0; i < 2; ++i) Member("w", "leader", "48");
+    Member("leader", "", "48");
+  }
   void Make() {
     const testing::SharedPods pending = cluster_.Pending();
     const scheduling::Framework framework = scheduling::Framework::Default();
@@ -71,8 +75,7 @@ TEST_F(GrowthGangsTest, TheZoneThatHasRoomForAllIsChosen) {
 TEST_F(GrowthGangsTest, WorkersFollowTheirLeader) {
   Pool("a", "a", 1, "1");
   Pool("b", "b", 3, "5");
-  for (int i = 0; i < 2; ++i) Member("w", "leader", "48");
-  Member("leader", "", "48");
+  WorkersOfALeader();
   Make();
   EXPECT_EQ(plan_.served, 3);
   EXPECT_THAT(Counts(), ElementsAre(0, 3));
@@ -82,8 +85,7 @@ TEST_F(GrowthGangsTest, WorkersFollowTheirLeaderWhereverOthersHaveOne) {
   Node("n", "a");
   cluster_.Running("other", "n", {}, "60").meta.labels["role"] = "leader";
   Pool("b", "b", 3, "5");
-  for (int i = 0; i < 2; ++i) Member("w", "leader", "48");
-  Member("leader", "", "48");
+  WorkersOfALeader();
   Make();
   EXPECT_EQ(plan_.served, 3);
   EXPECT_THAT(Counts(), ElementsAre(3));

@@ -45,9 +45,8 @@ int64_t CutCopies(const cluster::NodeInfo& node, const std::string& resource) {
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     if (const auto profile = gpu.model->FindProfile(resource)) {
       copies += FreeSlots(gpu) / std::max<int64_t>(gpu.model->profile(*profile).slots, 1);
-    } else if (gpu.MaySwitch() && gpu.other->FindProfile(resource)) {
-      const auto& other = gpu.other->profile(*gpu.other->FindProfile(resource));
-      copies += gpu.other->slots() / std::max<int64_t>(other.slots, 1);
+    } else if (const auto other = gpu.MaySwitch() ? gpu.other->FindProfile(resource) : profile) {
+      copies += gpu.other->slots() / std::max<int64_t>(gpu.other->profile(*other).slots, 1);
     }
   }
   return copies;
