@@ -1,8 +1,12 @@
 # Compiler, linker and sanitizer settings shared by every target.
 
+# ccache finds an object again in another clone of the same sources: paths below the source folder
+# count as relative, and precompiled headers by what is in them (which is what the sloppiness means).
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 
 find_program(MOLD mold)

@@ -1,0 +1,58 @@
+# The headers of other people that most files include, parsed once: more than half of the compiler's
+# time was parsing (BENCHMARKS.md, "Building"). Headers of our own are not among them: an edit of one
+# would compile everything, and a file that forgets to include one would not be noticed.
+#
+#   nos_precompiled(TARGET)         the standard library, fmt and Boost.JSON
+#   nos_precompiled(TARGET tests)   the same and GoogleTest
+#
+# One precompiled header serves every target, so every target has to be compiled with the same flags:
+# this file sets those that the libraries' own targets would otherwise add here and there.
+
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(fmt REQUIRED)
+find_package(GTest REQUIRED)
+find_package(Threads REQUIRED)
+
+# Code of tests runs once, so it is optimised less than what it tests; that is compiled as it ships.
+set(NOS_TEST_OPTIMIZATION -Og CACHE STRING "Optimisation of *_test.cc")
+option(NOS_PRECOMPILE "Parse common headers once" ON)
+
+add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie>)
+add_compile_options(-pthread -fPIE)
+foreach(library fmt::fmt Boost::json Boost::container GTest::gtest)
+  add_compile_definitions($<TARGET_PROPERTY:${library},INTERFACE_COMPILE_DEFINITIONS>)
+endforeach()
+
+set(standard
+  <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <compare> <condition_variable>
+  <cstdint> <deque> <filesystem> <fstream> <functional> <iostream> <limits> <map> <memory> <mutex>
+  <numeric> <optional> <set> <span> <sstream> <string> <string_view> <thread> <tuple>
+  <unordered_map> <utility> <variant> <vector>
+  <boost/json.hpp> <fmt/format.h>)
+
+function(nos_precompiled_header name)
+  set(source ${CMAKE_BINARY_DIR}/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// Carries a precompiled header.\n")
+  add_library(${name} OBJECT ${source})
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  target_link_libraries(${name} PRIVATE fmt::fmt Boost::json)
+endfunction()
+
+function(nos_precompiled target)
+  if(NOT NOS_PRECOMPILE)
+    return()
+  endif()
+  if("tests" IN_LIST ARGN)
+    target_compile_options(${target} PRIVATE ${NOS_TEST_OPTIMIZATION})
+    target_precompile_headers(${target} REUSE_FROM nos_precompiled_tests)
+  else()
+    target_precompile_headers(${target} REUSE_FROM nos_precompiled_library)
+  endif()
+endfunction()
+
+if(NOS_PRECOMPILE)
+  nos_precompiled_header(nos_precompiled_library ${standard})
+  nos_precompiled_header(nos_precompiled_tests ${standard} <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_options(nos_precompiled_tests PRIVATE ${NOS_TEST_OPTIMIZATION})
+  target_link_libraries(nos_precompiled_tests PRIVATE GTest::gmock GTest::gtest)
+endif()
